@@ -1,0 +1,21 @@
+//! Verbatim: finds what was said in your AI chats, exactly and fast.
+//!
+//! The rooms, each using only those below it:
+//!
+//! - [`cli`], [`mcp`]: the faces; one file per command, the tool table over stdio
+//! - [`tools`]: the tool contracts: arguments, engine, answer; knows no protocol
+//! - [`engine`]: the only room that joins `db`, `index` and `import`
+//! - [`db`]: canonical SQLite databases; [`index`]: n-grams in tantivy, derived and rebuildable;
+//!   [`import`]: exports read into [`model`]
+//! - [`text`]: LIKE patterns, n-grams, dates, snippets: pure functions over text
+//! - [`model`]: plain data
+
+pub mod cli;
+pub mod db;
+pub mod engine;
+pub mod import;
+pub mod index;
+pub mod mcp;
+pub mod model;
+pub mod text;
+pub mod tools;

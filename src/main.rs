@@ -1,0 +1,3 @@
+//! The `verbatim` program.
+
+fn main() {}

@@ -1,0 +1,154 @@
+//! Plain data that every room shares: conversations, messages, instants, and the word to stop.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time,
+};
+
+/// A moment in time to the nanosecond, as a message's `create_time` denotes it.
+///
+/// Seconds and nanoseconds are kept apart so that every time a database can
+/// hold (milliseconds taken for seconds included) keeps its place in the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant {
+    /// Seconds since 1970-01-01T00:00:00Z, rounded down.
+    pub seconds: i64,
+    /// Nanoseconds within the second, 0 to 999,999,999.
+    pub nanos: u32,
+}
+
+impl Instant {
+    /// Returns the instant as seconds with up to nine decimals and no trailing zeros.
+    ///
+    /// This is how imports store times, in the manner of ChatGPT's own exports.
+    pub fn to_decimal(self) -> String {
+        let (negative, seconds, nanos) = if self.seconds < 0 && self.nanos > 0 {
+            (true, -(self.seconds + 1), 1_000_000_000 - self.nanos)
+        } else {
+            (self.seconds < 0, self.seconds.saturating_abs(), self.nanos)
+        };
+        let sign = if negative { "-" } else { "" };
+        let text = format!("{sign}{seconds}.{nanos:09}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+}
+
+/// One conversation as an importer hands it over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conversation {
+    /// The export's own id.
+    pub id: String,
+    /// The title, where the export has one.
+    pub title: Option<String>,
+    /// When it was begun.
+    pub create_time: Option<Instant>,
+    /// When it was last changed.
+    pub update_time: Option<Instant>,
+    /// The model it was held with, as the export names it.
+    pub model: Option<String>,
+    /// A link to it on the service's site.
+    pub link: Option<String>,
+    /// Whether the user put it in the archive.
+    pub archived: bool,
+    /// Whether the user marked it with a star.
+    pub starred: bool,
+    /// Its messages in reading order.
+    pub messages: Vec<Message>,
+}
+
+/// One turn of a conversation as an importer hands it over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Message {
+    /// The export's own id; exports repeat ids across conversations.
+    pub id: String,
+    /// `user`, `assistant`, `tool`, `system`, or what else the export says.
+    pub role: String,
+    /// The text as a person reads it.
+    pub content: String,
+    /// When it was written.
+    pub create_time: Option<Instant>,
+    /// When it was last changed.
+    pub update_time: Option<Instant>,
+    /// The model that wrote it, as the export names it.
+    pub model: Option<String>,
+    /// Names of the files that came with it.
+    pub attachments: Vec<String>,
+}
+
+/// One row of an answer: a message that matched, with what is shown of its conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// `messages.id`.
+    pub message_id: String,
+    /// `messages.conversation_id`.
+    pub conversation_id: String,
+    /// `conversations.title`; empty where it is NULL.
+    pub title: String,
+    /// `messages.role`; empty where it is NULL.
+    pub role: String,
+    /// The instant that `messages.create_time` denotes, if it denotes one.
+    pub time: Option<Instant>,
+    /// The text as matched and shown.
+    pub content: String,
+    /// `messages.position`, where the database has that column and it holds an integer.
+    pub position: Option<i64>,
+}
+
+/// What to look for in an exact search.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Text for `LIKE '%text%'`, trimmed of spaces; empty for no text filter.
+    pub text: String,
+    /// Roles to keep, as stored; empty for all.
+    pub roles: Vec<String>,
+    /// The earliest instant to keep, inclusive.
+    pub since: Option<Instant>,
+    /// The latest instant to keep, inclusive.
+    pub until: Option<Instant>,
+    /// The most hits to return; `None` for all.
+    pub limit: Option<usize>,
+    /// Whether ASCII letters match only in their own case.
+    pub case_sensitive: bool,
+    /// Whether the stored column alone is matched and shown, even where it holds JSON parts.
+    pub raw_content: bool,
+}
+
+/// A word to long work that nobody waits for its end any more: it was cancelled, or its time is over.
+#[derive(Clone, Debug, Default)]
+pub struct Stop {
+    flag: Arc<AtomicBool>,
+    deadline: Option<time::Instant>,
+}
+
+impl Stop {
+    /// Returns a stop that is never requested unless someone calls [`Stop::request`].
+    pub fn never() -> Stop {
+        Stop::default()
+    }
+
+    /// Returns a stop that requests itself once `timeout` has passed.
+    pub fn after(timeout: time::Duration) -> Stop {
+        Stop { flag: Arc::default(), deadline: time::Instant::now().checked_add(timeout) }
+    }
+
+    /// Asks the work that holds a clone of this to end.
+    pub fn request(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the work should end now.
+    pub fn requested(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+            || self.deadline.is_some_and(|deadline| time::Instant::now() >= deadline)
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_decimal())
+    }
+}

@@ -1,0 +1,5 @@
+//! Pure functions over text.
+//!
+//! Invariant: nothing here reads a file, a clock or the environment.
+
+pub mod date;

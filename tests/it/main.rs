@@ -1,0 +1,1 @@
+//! Every integration test in one binary: linking tantivy once is enough.
