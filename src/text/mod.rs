@@ -3,3 +3,5 @@
 //! Invariant: nothing here reads a file, a clock or the environment.
 
 pub mod date;
+pub mod grams;
+pub mod like;
