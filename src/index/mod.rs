@@ -8,6 +8,7 @@
 //! Invariant: may propose too many candidates, never too few.
 
 mod build;
+mod gaps;
 mod generation;
 mod invert;
 mod map;

@@ -173,16 +173,20 @@ impl Postings {
         self.lists[list as usize].read_postings_from_terminfo(info, IndexRecordOption::Basic)
     }
 
-    /// Returns the terms of a list that begin with `prefix`, with where their lists are.
-    pub(super) fn starting_with(
+    /// Calls `each` with the packed grams from `start` up to before `end` that are terms of eight
+    /// bytes, until it returns false.
+    pub(super) fn grams_between(
         &self,
         list: List,
-        prefix: &[u8],
-        mut each: impl FnMut(&[u8], &TermInfo) -> bool,
+        (start, end): (Gram, Gram),
+        mut each: impl FnMut(Gram) -> bool,
     ) -> io::Result<()> {
-        let mut terms = self.lists[list as usize].terms().range().ge(prefix).into_stream()?;
-        while let Some((term, info)) = terms.next() {
-            if !term.starts_with(prefix) || !each(term, info) {
+        let (start, end) = (start.0.to_be_bytes(), end.0.to_be_bytes());
+        let mut terms =
+            self.lists[list as usize].terms().range().ge(start).lt(end).into_stream()?;
+        while terms.advance() {
+            let packed = <[u8; 8]>::try_from(terms.key()).map(u64::from_be_bytes);
+            if packed.is_ok_and(|packed| !each(Gram(packed))) {
                 break;
             }
         }
@@ -190,9 +194,50 @@ impl Postings {
     }
 }
 
+/// A set of documents, a bit each.
+#[derive(Debug)]
+pub(super) struct DocBits {
+    words: Vec<u64>,
+}
+
+impl DocBits {
+    pub(super) fn new(messages: u32) -> DocBits {
+        DocBits { words: vec![0; messages as usize / 64 + 1] }
+    }
+
+    /// Adds the documents of a list, from the list's present place on.
+    pub(super) fn add(&mut self, mut list: SegmentPostings) {
+        let mut doc = list.doc();
+        while doc != END {
+            self.insert(doc);
+            doc = list.advance();
+        }
+    }
+
+    pub(super) fn insert(&mut self, doc: u32) {
+        self.words[doc as usize / 64] |= 1 << (doc % 64);
+    }
+
+    /// Returns the first document of the set at or after `doc`; [`END`] for none.
+    fn seek(&self, doc: u32) -> u32 {
+        let mut place = doc as usize / 64;
+        let Some(first) = self.words.get(place) else { return END };
+        let mut word = first >> (doc % 64) << (doc % 64);
+        while word == 0 {
+            place += 1;
+            match self.words.get(place) {
+                Some(next) => word = *next,
+                None => return END,
+            }
+        }
+        (place * 64) as u32 + word.trailing_zeros()
+    }
+}
+
 /// The documents that are in all of several lists; of no lists, all documents.
 pub(super) struct Conjunction {
     lists: Vec<SegmentPostings>,
+    sets: Vec<DocBits>,
 }
 
 /// No document: where a [`Conjunction`] ends.
@@ -201,7 +246,12 @@ pub(super) const END: u32 = TERMINATED;
 impl Conjunction {
     /// Takes lists from the shortest to the longest.
     pub(super) fn new(lists: Vec<SegmentPostings>) -> Conjunction {
-        Conjunction { lists }
+        Conjunction { lists, sets: Vec::new() }
+    }
+
+    /// Asks for membership in a set too.
+    pub(super) fn narrow(&mut self, set: DocBits) {
+        self.sets.push(set);
     }
 
     /// Returns the first document at or after `target` that is in all lists; [`END`] for none.
@@ -225,6 +275,16 @@ impl Conjunction {
                     if place > 0 {
                         continue 'candidates;
                     }
+                }
+            }
+            for set in &self.sets {
+                let found = set.seek(doc);
+                if found > doc {
+                    if found == END {
+                        return END;
+                    }
+                    doc = found;
+                    continue 'candidates;
                 }
             }
             return doc;

@@ -9,15 +9,22 @@ use tantivy::postings::TermInfo;
 
 use super::{
     Error, Generation,
-    postings::{Conjunction, END, List},
+    postings::{Conjunction, DocBits, END, List},
 };
 use crate::{
     model::{Hit, Request, Stop},
-    text::{grams::query_grams, like::LikePattern},
+    text::{
+        grams::{gaps, query_grams},
+        like::LikePattern,
+    },
 };
 
 /// The most lists that are intersected: more of them cost more than the candidates they spare.
 const MOST_LISTS: usize = 10;
+
+/// Bytes read for verification, and candidates, after which a pattern with `_` is looked at more
+/// closely ([`super::gaps`]): about what that costs.
+const PATIENCE: (u64, u64) = (1 << 20, 2_000);
 
 /// A gram that a search looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +42,8 @@ pub struct GramUse {
 pub struct Trace {
     /// The grams whose lists were used.
     pub grams: Vec<GramUse>,
+    /// How many `_` the candidates were narrowed by.
+    pub gaps: u64,
     /// Messages that the lists proposed, within the dates and roles asked for.
     pub candidates: u64,
     /// Messages that matched.
@@ -106,6 +115,7 @@ impl Generation {
         };
         let mut next = interval.start;
         let mut turns = 0u32;
+        let mut gaps = gaps(&request.text);
         loop {
             let text_at = in_text.as_mut().map_or(END, |lists| lists.seek(next, &mut ask));
             let title_at = in_title.as_mut().map_or(END, |lists| lists.seek(next, &mut ask));
@@ -126,6 +136,23 @@ impl Generation {
                 continue;
             }
             trace.candidates += 1;
+            if !gaps.is_empty()
+                && (verifier.bytes_read > PATIENCE.0 || trace.candidates > PATIENCE.1)
+                && let Some(lists) = &mut in_text
+            {
+                for gap in std::mem::take(&mut gaps) {
+                    if let Some(documents) = self.fill(&gap)? {
+                        lists.narrow(documents);
+                        trace.gaps += 1;
+                    }
+                }
+                if any_text && trace.gaps > 0 {
+                    // Until now every message was a candidate, by its title too.
+                    let mut titled = Conjunction::new(Vec::new());
+                    titled.narrow(verifier.titled());
+                    in_title = Some(titled);
+                }
+            }
             if !verifier.matches(doc, text_at == doc, any_text || title_at == doc) {
                 continue;
             }
@@ -238,6 +265,19 @@ impl<'a> Verifier<'a> {
         }
         self.bytes_read += texts.stored.len() as u64;
         pattern.matches(texts.stored)
+    }
+
+    /// Returns the messages of the conversations whose titles match.
+    fn titled(&mut self) -> DocBits {
+        let rows = &self.generation.rows;
+        let matching: Vec<bool> = (0..rows.conversations())
+            .map(|at| self.pattern.is_none_or(|pattern| pattern.matches(rows.title(at))))
+            .collect();
+        let mut titled = DocBits::new(rows.messages());
+        (0..rows.messages())
+            .filter(|doc| matching[rows.conversation(*doc) as usize])
+            .for_each(|doc| titled.insert(doc));
+        titled
     }
 
     fn title_matches(&mut self, pattern: &LikePattern, conversation: u32) -> bool {

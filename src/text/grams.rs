@@ -312,13 +312,7 @@ fn note(table: &mut [u64], gram: u64) -> bool {
 pub fn query_grams(pattern: &str, common: &CommonGrams) -> Vec<Gram> {
     let mut grams = Vec::new();
     for run in pattern.split(['%', '_']) {
-        let run: Vec<char> = run
-            .chars()
-            .map(|c| match c {
-                '\u{FFFE}' | '\u{FFFF}' => '\u{FFFD}',
-                c => c.to_ascii_lowercase(),
-            })
-            .collect();
+        let run: Vec<char> = run.chars().map(fold).collect();
         if (1..3).contains(&run.len()) {
             let gram = Gram::pack(&run);
             if !common.contains(gram) {
@@ -334,6 +328,67 @@ pub fn query_grams(pattern: &str, common: &CommonGrams) -> Vec<Gram> {
     grams
 }
 
+/// A single `_` of a pattern with the characters beside it, ASCII letters folded.
+///
+/// Whatever character stands for it makes a run with them, and of such runs every gram is known
+/// but for that character: there are so few that occur that the messages holding one of them can
+/// be told from the posting lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    left: Vec<char>,
+    right: Vec<char>,
+}
+
+/// Returns the gaps of a pattern that have characters on both sides.
+pub fn gaps(pattern: &str) -> Vec<Gap> {
+    let mut gaps = Vec::new();
+    for part in pattern.split('%') {
+        let runs: Vec<Vec<char>> =
+            part.split('_').map(|run| run.chars().map(fold).collect()).collect();
+        for pair in runs.windows(2) {
+            if !pair[0].is_empty() && !pair[1].is_empty() {
+                let left = pair[0][pair[0].len().saturating_sub(2)..].to_vec();
+                let right = pair[1][..pair[1].len().min(LONGEST)].to_vec();
+                gaps.push(Gap { left, right });
+            }
+        }
+    }
+    gaps
+}
+
+impl Gap {
+    /// Returns the indexed grams that a text holds if this character fills the gap.
+    pub fn filled(&self, character: char, common: &CommonGrams) -> Vec<Gram> {
+        let run: Vec<char> = self
+            .left
+            .iter()
+            .copied()
+            .chain([character])
+            .chain(self.right.iter().copied())
+            .collect();
+        let last = self.left.len().min(run.len() - 3);
+        (0..=last).map(|at| longest_at(&run[at..], common)).collect()
+    }
+
+    /// Returns the packed trigrams between which all lie that the last characters before the gap
+    /// and one that is not ASCII begin; the second is beyond the last.
+    pub fn wide_range(&self) -> (Gram, Gram) {
+        let mut start = self.left.clone();
+        start.push('\u{80}');
+        let mut end = self.left.clone();
+        end.push(char::MAX);
+        // ASCII before a wide character makes a wide gram: pack them as one.
+        let (start, end) = (Gram::pack(&start[..start.len().min(3)]), Gram::pack(&end));
+        (start, Gram(end.0 | if self.left.len() == 1 { 0x1F_FFFF } else { 0 }))
+    }
+
+    /// Returns the character at the gap of a packed trigram in [`Gap::wide_range`].
+    pub fn filling(&self, gram: Gram) -> Option<char> {
+        let shift = 42 - 21 * self.left.len();
+        char::from_u32((gram.0 >> shift & 0x1F_FFFF) as u32)
+    }
+}
+
 /// Returns the longest indexed gram at the start of a run of three characters or more.
 fn longest_at(run: &[char], common: &CommonGrams) -> Gram {
     let trigram = Gram::pack(&run[..3]);
@@ -345,6 +400,14 @@ fn longest_at(run: &[char], common: &CommonGrams) -> Gram {
         .map(|length| (length, Gram::pack(&run[..length])))
         .find(|(length, gram)| *length == LONGEST || !common.contains(*gram))
         .map_or(trigram, |(_, gram)| gram)
+}
+
+/// Folds a pattern's character as the texts are folded; SQLite takes two of them for U+FFFD.
+fn fold(character: char) -> char {
+    match character {
+        '\u{FFFE}' | '\u{FFFF}' => '\u{FFFD}',
+        other => other.to_ascii_lowercase(),
+    }
 }
 
 #[inline]
