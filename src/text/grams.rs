@@ -312,7 +312,7 @@ fn note(table: &mut [u64], gram: u64) -> bool {
 pub fn query_grams(pattern: &str, common: &CommonGrams) -> Vec<Gram> {
     let mut grams = Vec::new();
     for run in pattern.split(['%', '_']) {
-        let run: Vec<char> = run.chars().map(fold).collect();
+        let run: Vec<char> = run.chars().map(|c| c.to_ascii_lowercase()).collect();
         if (1..3).contains(&run.len()) {
             let gram = Gram::pack(&run);
             if !common.contains(gram) {
@@ -343,8 +343,10 @@ pub struct Gap {
 pub fn gaps(pattern: &str) -> Vec<Gap> {
     let mut gaps = Vec::new();
     for part in pattern.split('%') {
-        let runs: Vec<Vec<char>> =
-            part.split('_').map(|run| run.chars().map(fold).collect()).collect();
+        let runs: Vec<Vec<char>> = part
+            .split('_')
+            .map(|run| run.chars().map(|c| c.to_ascii_lowercase()).collect())
+            .collect();
         for pair in runs.windows(2) {
             if !pair[0].is_empty() && !pair[1].is_empty() {
                 let left = pair[0][pair[0].len().saturating_sub(2)..].to_vec();
@@ -400,14 +402,6 @@ fn longest_at(run: &[char], common: &CommonGrams) -> Gram {
         .map(|length| (length, Gram::pack(&run[..length])))
         .find(|(length, gram)| *length == LONGEST || !common.contains(*gram))
         .map_or(trigram, |(_, gram)| gram)
-}
-
-/// Folds a pattern's character as the texts are folded; SQLite takes two of them for U+FFFD.
-fn fold(character: char) -> char {
-    match character {
-        '\u{FFFE}' | '\u{FFFF}' => '\u{FFFD}',
-        other => other.to_ascii_lowercase(),
-    }
 }
 
 #[inline]

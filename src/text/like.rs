@@ -42,7 +42,6 @@ enum Slot {
 impl LikePattern {
     /// Parses the text of a query; `%` and `_` in it are wildcards.
     pub fn parse(text: &str, case_sensitive: bool) -> LikePattern {
-        let text = canonical(text);
         let segments = text
             .split('%')
             .filter(|part| !part.is_empty())
@@ -305,22 +304,9 @@ fn fold_character(character: u32, case_sensitive: bool) -> u32 {
     }
 }
 
-/// Returns the text with the characters that SQLite takes for U+FFFD written as that.
-fn canonical(text: &str) -> std::borrow::Cow<'_, str> {
-    if text.contains(['\u{FFFE}', '\u{FFFF}']) {
-        text.replace(['\u{FFFE}', '\u{FFFF}'], "\u{FFFD}").into()
-    } else {
-        text.into()
-    }
-}
-
-/// Returns whether SQLite reads the text as it stands: valid UTF-8, no NUL, and none of the
-/// characters U+FFFE and U+FFFF, which SQLite takes for U+FFFD.
+/// Returns whether SQLite reads the text as it stands: it is UTF-8 and has no NUL.
 pub fn is_regular(text: &[u8]) -> bool {
-    memchr(0, text).is_none()
-        && memmem::find(text, b"\xEF\xBF\xBE").is_none()
-        && memmem::find(text, b"\xEF\xBF\xBF").is_none()
-        && std::str::from_utf8(text).is_ok()
+    memchr(0, text).is_none() && std::str::from_utf8(text).is_ok()
 }
 
 /// The characters of a text up to its first NUL, decoded as SQLite's `sqlite3Utf8Read` does.
@@ -351,9 +337,7 @@ impl Iterator for Characters<'_> {
             rest = after;
         }
         self.0 = rest;
-        let is_replaced = character < 0x80
-            || character & 0xFFFF_F800 == 0xD800
-            || character & 0xFFFF_FFFE == 0xFFFE;
+        let is_replaced = character < 0x80 || character & 0xFFFF_F800 == 0xD800;
         Some(if is_replaced { 0xFFFD } else { character })
     }
 }
