@@ -2,4 +2,6 @@
 //!
 //! Invariant: nothing here reads a file, a clock or the environment.
 
+pub mod content;
 pub mod date;
+pub mod snippet;
