@@ -1,6 +1,8 @@
 //! Every integration test in one binary: linking tantivy once is enough.
 
+mod corpus;
 mod like;
+mod open;
 
 /// Tries a property on `usual` cases, times `VERBATIM_CASES`, the same ones each time.
 fn config(usual: u32) -> proptest::test_runner::Config {
