@@ -39,12 +39,21 @@ pub(crate) struct Stamp {
     changed: (i64, i64),
 }
 
+impl Stamp {
+    /// When the file or what the system notes about it changed, in seconds and nanoseconds.
+    pub(crate) fn changed(&self) -> (i64, i64) {
+        self.changed
+    }
+}
+
+/// Leaves out when the file's notes changed: SQLite, run by root, sets a log's owner anew at each
+/// opening.
 impl fmt::Display for Stamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stamp { identity: Identity(device, inode), size, modified, changed } = self;
+        let Stamp { identity: Identity(device, inode), size, modified, .. } = self;
         let since = modified.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
         let (seconds, nanos) = since.map_or((0, 0), |time| (time.as_secs(), time.subsec_nanos()));
-        write!(f, "{device}:{inode}:{size}:{seconds}.{nanos}:{}.{}", changed.0, changed.1)
+        write!(f, "{device}:{inode}:{size}:{seconds}.{nanos}")
     }
 }
 

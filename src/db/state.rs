@@ -75,14 +75,15 @@ fn name(real: &Path) -> io::Result<(String, Option<SystemTime>)> {
     database.read_at(&mut head, 0)?;
     let stamp = database.stamp()?;
     let mut newest = stamp.modified;
-    let mut state = format!("{} {}", stamp, hex(&head[18..40]));
+    let (seconds, nanos) = stamp.changed();
+    let mut state = format!("{stamp}:{seconds}.{nanos} {}", hex(&head[18..40]));
     state.push_str(&hex(&head[92..100]));
     let wal = beside(real, "-wal");
     if let Some(stamp) = header::stamp_at(&wal)?.filter(|stamp| stamp.size > 0) {
         newest = newest.max(stamp.modified);
         let mut head = [0; 32];
         read_start(&wal, &mut head)?;
-        state.push_str(&format!(" wal {} {}", stamp, hex(&head)));
+        state.push_str(&format!(" wal {stamp} {}", hex(&head)));
         // SQLite locks bytes of the -shm: it is read through a descriptor that stays open.
         match header::lease(&beside(real, "-shm")) {
             Ok(shared) => {
@@ -100,7 +101,7 @@ fn name(real: &Path) -> io::Result<(String, Option<SystemTime>)> {
         read_start(&journal, &mut head)?;
         if head == JOURNAL_MAGIC {
             newest = newest.max(stamp.modified);
-            state.push_str(&format!(" journal {}", stamp));
+            state.push_str(&format!(" journal {stamp}"));
         }
     }
     Ok((state, newest))

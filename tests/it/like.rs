@@ -101,7 +101,7 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
     vec(select(PIECES), 0..24).prop_map(|pieces| pieces.concat())
 }
 
-fn bytes() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => select(PIECES).prop_map(|piece| piece.as_bytes().to_vec()),
         1 => select(BROKEN).prop_map(<[u8]>::to_vec),
