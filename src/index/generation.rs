@@ -27,7 +27,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Error,
-    map::Mapped,
     postings::Postings,
     rows::{Layout, Rows},
 };
@@ -86,8 +85,8 @@ impl Manifest {
                 files.push(FileRecord {
                     name: name.to_string_lossy().replace('\\', "/"),
                     length: file.metadata()?.len(),
-                    checksum: crc32fast::hash(&Mapped::of_file(&file)?),
                     identity: identity(&file.metadata()?),
+                    checksum: checksum(file)?,
                 });
             }
             sync_folder(&folder.join(part))?;

@@ -20,7 +20,6 @@ use std::{
     thread,
 };
 
-use super::map::Mapped;
 use crate::text::grams::{CommonGrams, Cutter, Gram};
 
 /// The texts of consecutive documents, to be cut into grams.
@@ -65,6 +64,40 @@ struct Spill {
     file: File,
     length: u64,
     runs: Vec<Run>,
+}
+
+impl Spill {
+    /// Reads one bucket of all runs, each with its first document.
+    ///
+    /// Read and not mapped: mapped pages count as the process's own.
+    fn read(&self, bucket: usize) -> io::Result<Vec<(u32, Vec<u8>)>> {
+        let read = |run: &Run| {
+            let (start, end) = (run.bounds[bucket], run.bounds[bucket + 1]);
+            let mut bytes = vec![0; (end - start) as usize];
+            read_exact_at(&self.file, &mut bytes, start)?;
+            Ok((run.first_doc, bytes))
+        };
+        self.runs.iter().map(read).collect()
+    }
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, bytes, offset)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                bytes = &mut bytes[read..];
+                offset += read as u64;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Takes documents in doc-id order and gives their postings in gram order.
@@ -176,14 +209,9 @@ impl Inverter {
             self.send()?;
         }
         self.join()?;
-        let spill = {
-            let mut spill = self.shared.spill.lock().expect("workers that panicked were reported");
-            spill.runs.sort_by_key(|run| run.first_doc);
-            spill.file.flush()?;
-            Mapped::of_file(&spill.file)?
-        };
-        let spill_guard = self.shared.spill.lock().expect("workers that panicked were reported");
-        let runs = &spill_guard.runs;
+        let mut spill = self.shared.spill.lock().expect("workers that panicked were reported");
+        spill.runs.sort_by_key(|run| run.first_doc);
+        let spill = &*spill;
         let queue = Queue::new(self.shared.buckets, 2 * self.threads);
         thread::scope(|scope| {
             for _ in 0..self.threads {
@@ -191,14 +219,14 @@ impl Inverter {
                     // A thread that panics would leave the others waiting for its bucket.
                     let closing = CloseOnUnwind(&queue);
                     while let Some(bucket) = queue.claim() {
-                        queue.put(bucket, merge(&spill, runs, bucket));
+                        queue.put(bucket, spill.read(bucket).map(|parts| merge(&parts)));
                     }
                     std::mem::forget(closing);
                 });
             }
             for bucket in 0..self.shared.buckets {
                 let written = match queue.take(bucket) {
-                    Some(block) => write(block),
+                    Some(block) => block.and_then(&mut write),
                     None => Err(io::Error::other("a merging thread panicked")),
                 };
                 if written.is_err() {
@@ -399,15 +427,12 @@ impl Cursor<'_> {
 }
 
 /// Merges one bucket of all runs; runs stand in the order of their documents.
-fn merge(spill: &[u8], runs: &[Run], bucket: usize) -> Block {
+fn merge(runs: &[(u32, Vec<u8>)]) -> Block {
     let mut block = Block::default();
+    debug_assert!(runs.is_sorted_by_key(|(first_doc, _)| first_doc));
     let mut cursors: Vec<Cursor<'_>> = runs
         .iter()
-        .map(|run| Cursor {
-            bytes: &spill[run.bounds[bucket] as usize..run.bounds[bucket + 1] as usize],
-            gram: 0,
-            first_doc: run.first_doc,
-        })
+        .map(|(first_doc, bytes)| Cursor { bytes, gram: 0, first_doc: *first_doc })
         .collect();
     let mut heap = BinaryHeap::with_capacity(cursors.len());
     for (place, cursor) in cursors.iter_mut().enumerate() {
@@ -466,7 +491,7 @@ struct Queue {
 struct QueueState {
     claimed: usize,
     taken: usize,
-    blocks: Vec<(usize, Block)>,
+    blocks: Vec<(usize, io::Result<Block>)>,
     closed: bool,
 }
 
@@ -494,13 +519,13 @@ impl Queue {
         Some(state.claimed - 1)
     }
 
-    fn put(&self, bucket: usize, block: Block) {
+    fn put(&self, bucket: usize, block: io::Result<Block>) {
         self.state.lock().expect("a merging thread panicked").blocks.push((bucket, block));
         self.changed.notify_all();
     }
 
     /// Waits for a bucket's block; `None` if the queue was closed before it came.
-    fn take(&self, bucket: usize) -> Option<Block> {
+    fn take(&self, bucket: usize) -> Option<io::Result<Block>> {
         let state = self.state.lock().expect("a merging thread panicked");
         let mut state = self
             .changed
