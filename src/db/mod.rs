@@ -22,7 +22,7 @@ pub use rows::{Heading, conversation, find_conversations};
 pub use search::search;
 pub use spool::Hits;
 pub(crate) use state::settled;
-pub use state::state;
+pub use state::{Probe, State, state};
 
 /// What can go wrong with a database.
 #[derive(Debug, thiserror::Error)]

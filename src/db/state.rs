@@ -18,14 +18,20 @@
 //! state and no row).
 
 use std::{
-    fs::{self, File},
+    fmt, fs,
+    fs::File,
     io::{self, Read},
-    path::Path,
+    path::{Path, PathBuf},
+    str::FromStr,
     thread,
     time::{Duration, SystemTime},
 };
 
-use super::{Error, header, open::beside};
+use super::{
+    Error,
+    header::{self, Lease, Stamp},
+    open::beside,
+};
 
 /// Writes closer together than this may leave the same time on a file.
 const CLOCK_TICK: Duration = Duration::from_millis(20);
@@ -36,23 +42,121 @@ const COARSE_TICK: Duration = Duration::from_secs(2);
 /// The first bytes of a rollback journal that is in use.
 const JOURNAL_MAGIC: [u8; 8] = [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7];
 
-/// Returns the name of the state that a database is in now.
-pub fn state(path: &Path) -> Result<String, Error> {
-    let failed = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            Error::NotFound { path: path.to_owned() }
+/// The name of a state: equal names, equal rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State(Vec<u8>);
+
+/// A database whose state is asked for again and again, at some five system calls each.
+#[derive(Debug)]
+pub struct Probe {
+    path: PathBuf,
+    file: Lease,
+    real: PathBuf,
+    wal: PathBuf,
+    shm: PathBuf,
+    journal: PathBuf,
+}
+
+impl Probe {
+    /// Finds the database and what may lie beside it.
+    pub fn of(path: &Path) -> Result<Probe, Error> {
+        let find = || {
+            let real = fs::canonicalize(path)?;
+            Ok(Probe {
+                path: path.to_owned(),
+                file: header::lease(&real)?,
+                wal: beside(&real, "-wal"),
+                shm: beside(&real, "-shm"),
+                journal: beside(&real, "-journal"),
+                real,
+            })
+        };
+        find().map_err(|source| explain(path, source))
+    }
+
+    /// The path it was made with.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The database's own path, without symbolic links.
+    pub fn real(&self) -> &Path {
+        &self.real
+    }
+
+    /// Returns the state that the database is in now; `None` if another file has taken its place,
+    /// which needs another probe.
+    pub fn state(&self) -> Result<Option<State>, Error> {
+        let read = || {
+            let stamp = Stamp::of(&fs::metadata(&self.path)?);
+            if stamp.identity != self.file.identity() {
+                return Ok(None);
+            }
+            self.name(&stamp).map(|(state, _)| Some(state))
+        };
+        read().map_err(|source| explain(&self.path, source))
+    }
+
+    /// Returns the state's name, and when the files were last written to.
+    fn name(&self, stamp: &Stamp) -> io::Result<(State, Option<SystemTime>)> {
+        let mut head = [0; 100];
+        self.file.read_at(&mut head, 0)?;
+        let mut newest = stamp.modified;
+        let mut state = State(Vec::with_capacity(256));
+        state.add_stamp(stamp);
+        let (seconds, nanos) = stamp.changed();
+        state.add(&seconds.to_le_bytes());
+        state.add(&nanos.to_le_bytes());
+        state.add(&head[18..40]);
+        state.add(&head[92..100]);
+        if let Some(stamp) = header::stamp_at(&self.wal)?.filter(|stamp| stamp.size > 0) {
+            newest = newest.max(stamp.modified);
+            let mut head = [0; 32];
+            read_start(&self.wal, &mut head)?;
+            state.add(b"wal");
+            // Without when its notes changed: SQLite, run by root, sets the owner at each opening.
+            state.add_stamp(&stamp);
+            state.add(&head);
+            // SQLite locks bytes of the -shm: it is read through a descriptor that stays open.
+            match header::lease(&self.shm) {
+                Ok(shared) => {
+                    let mut copies = [0; 96];
+                    shared.read_at(&mut copies, 0)?;
+                    state.add(b"shm");
+                    state.add(&copies);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
         }
-        _ => Error::Io { path: path.to_owned(), source },
-    };
-    let real = fs::canonicalize(path).map_err(failed)?;
-    name(&real).map(|(state, _)| state).map_err(failed)
+        if let Some(stamp) = header::stamp_at(&self.journal)?.filter(|stamp| stamp.size > 0) {
+            let mut head = [0; 8];
+            read_start(&self.journal, &mut head)?;
+            if head == JOURNAL_MAGIC {
+                newest = newest.max(stamp.modified);
+                state.add(b"journal");
+                state.add_stamp(&stamp);
+            }
+        }
+        Ok((state, newest))
+    }
+}
+
+/// Returns the state that a database is in now.
+pub fn state(path: &Path) -> Result<State, Error> {
+    // Another file may take its place between the probe and the question.
+    loop {
+        if let Some(state) = Probe::of(path)?.state()? {
+            return Ok(state);
+        }
+    }
 }
 
 /// Returns the state once every file is old enough that any later write shows in its times.
-pub(crate) fn settled(path: &Path) -> Result<String, Error> {
-    let failed = |source| Error::Io { path: path.to_owned(), source };
-    let real = fs::canonicalize(path).map_err(failed)?;
-    let (_, newest) = name(&real).map_err(failed)?;
+pub(crate) fn settled(path: &Path) -> Result<State, Error> {
+    let probe = Probe::of(path)?;
+    let named = probe.file.stamp().and_then(|stamp| probe.name(&stamp));
+    let (_, newest) = named.map_err(|source| explain(path, source))?;
     if let Some(newest) = newest {
         let is_coarse = newest
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -68,43 +172,43 @@ pub(crate) fn settled(path: &Path) -> Result<String, Error> {
     state(path)
 }
 
-/// Returns the state's name, and when the files were last written to.
-fn name(real: &Path) -> io::Result<(String, Option<SystemTime>)> {
-    let database = header::lease(real)?;
-    let mut head = [0; 100];
-    database.read_at(&mut head, 0)?;
-    let stamp = database.stamp()?;
-    let mut newest = stamp.modified;
-    let (seconds, nanos) = stamp.changed();
-    let mut state = format!("{stamp}:{seconds}.{nanos} {}", hex(&head[18..40]));
-    state.push_str(&hex(&head[92..100]));
-    let wal = beside(real, "-wal");
-    if let Some(stamp) = header::stamp_at(&wal)?.filter(|stamp| stamp.size > 0) {
-        newest = newest.max(stamp.modified);
-        let mut head = [0; 32];
-        read_start(&wal, &mut head)?;
-        state.push_str(&format!(" wal {stamp} {}", hex(&head)));
-        // SQLite locks bytes of the -shm: it is read through a descriptor that stays open.
-        match header::lease(&beside(real, "-shm")) {
-            Ok(shared) => {
-                let mut copies = [0; 96];
-                shared.read_at(&mut copies, 0)?;
-                state.push_str(&format!(" shm {}", hex(&copies)));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+impl State {
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
     }
-    let journal = beside(real, "-journal");
-    if let Some(stamp) = header::stamp_at(&journal)?.filter(|stamp| stamp.size > 0) {
-        let mut head = [0; 8];
-        read_start(&journal, &mut head)?;
-        if head == JOURNAL_MAGIC {
-            newest = newest.max(stamp.modified);
-            state.push_str(&format!(" journal {stamp}"));
+
+    fn add_stamp(&mut self, stamp: &Stamp) {
+        let since = stamp.modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        for number in stamp.identity.numbers() {
+            self.add(&number.to_le_bytes());
         }
+        self.add(&stamp.size.to_le_bytes());
+        self.add(&since.map_or(0, |since| since.as_nanos()).to_le_bytes());
     }
-    Ok((state, newest))
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for State {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<State, Self::Err> {
+        let byte = |at| u8::from_str_radix(text.get(at..at + 2).unwrap_or_default(), 16);
+        (0..text.len()).step_by(2).map(byte).collect::<Result<_, _>>().map(State)
+    }
+}
+
+fn explain(path: &Path, source: io::Error) -> Error {
+    match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            Error::NotFound { path: path.to_owned() }
+        }
+        _ => Error::Io { path: path.to_owned(), source },
+    }
 }
 
 /// Reads the first bytes of a file that SQLite does not lock; fewer where it is shorter or gone.
@@ -122,8 +226,4 @@ fn read_start(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

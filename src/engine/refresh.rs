@@ -2,14 +2,14 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, PoisonError},
     time::{Duration, Instant},
 };
 
 use super::{Engine, Error};
 use crate::{
-    db::{self, Database, Feed, Row},
-    index::{self, Build, Current, Document, Generation, Plan, Resources, Shelf, Size},
+    db::{self, Database, Feed, Probe, Row, State},
+    index::{self, Build, Document, Generation, Note, Plan, Resources, Shelf, Size},
     model::Stop,
 };
 
@@ -83,49 +83,61 @@ pub enum Why {
     NotForIndex,
 }
 
-/// A generation that was opened, or why it could not be.
+/// The database that was searched last, with its index.
 #[derive(Debug)]
 pub(super) struct Held {
-    folder: PathBuf,
-    current: Current,
-    generation: Result<Arc<Generation>, String>,
+    probe: Probe,
+    shelf: Shelf,
+    note: Note,
+    generation: Result<(Arc<Generation>, State), Why>,
+}
+
+impl Held {
+    fn of(engine: &Engine, path: &Path) -> Result<Held, db::Error> {
+        let probe = Probe::of(path)?;
+        let shelf = Shelf::of(&engine.config().index_folder(), probe.real());
+        let note = shelf.note();
+        let generation = match shelf.current().map(|current| shelf.open(&current)) {
+            None => Err(Why::NoIndex),
+            Some(Err(error)) => Err(Why::Unreadable(error.to_string())),
+            Some(Ok(generation)) => {
+                // A state that cannot be read is equal to none.
+                let state = generation.state().parse().unwrap_or_default();
+                Ok((generation, state))
+            }
+        };
+        Ok(Held { probe, shelf, note, generation })
+    }
+
+    /// Returns the generation if it mirrors the state that the database is in now.
+    fn mirror(&self, now: &State) -> Result<Arc<Generation>, Why> {
+        match &self.generation {
+            Ok((generation, state)) if state == now => Ok(Arc::clone(generation)),
+            Ok(_) => Err(Why::Stale),
+            Err(why) => Err(why.clone()),
+        }
+    }
 }
 
 impl Engine {
     /// Returns the generation that mirrors the database as it is now.
     pub(super) fn mirror(&self, path: &Path) -> Result<Arc<Generation>, Why> {
-        let generation = self.generation(path)?;
-        match db::state(path) {
-            Ok(state) if state == generation.state() => Ok(generation),
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*held
+            && known.probe.path() == path
+            && known.note == known.shelf.note()
+            && let Ok(Some(now)) = known.probe.state()
+        {
+            return known.mirror(&now);
+        }
+        // Another database, or another generation, or another file under the same name.
+        let found = Held::of(self, path).map_err(|_| Why::NoIndex)?;
+        let now = found.probe.state();
+        let found = held.insert(found);
+        match now {
+            Ok(Some(now)) => found.mirror(&now),
             _ => Err(Why::Stale),
         }
-    }
-
-    /// Returns the generation in use for a database, of whatever state it is.
-    fn generation(&self, path: &Path) -> Result<Arc<Generation>, Why> {
-        let shelf = self.shelf(path).map_err(|_| Why::NoIndex)?;
-        let current = shelf.current().ok_or(Why::NoIndex)?;
-        let mut held = self.held.lock().expect("opening an index does not panic");
-        if let Some(held) = &*held
-            && held.folder == shelf.folder()
-            && held.current == current
-        {
-            return held.generation.clone().map_err(Why::Unreadable);
-        }
-        let generation = shelf.open(&current).map_err(|error| error.to_string());
-        *held = Some(Held {
-            folder: shelf.folder().to_owned(),
-            current,
-            generation: generation.clone(),
-        });
-        generation.map_err(Why::Unreadable)
-    }
-
-    fn shelf(&self, path: &Path) -> Result<Shelf, Error> {
-        let real = path
-            .canonicalize()
-            .map_err(|_| Error::Db(db::Error::NotFound { path: path.to_owned() }))?;
-        Ok(Shelf::of(&self.config().index_folder(), &real))
     }
 
     /// Builds the index of the database, unless it mirrors it already.
@@ -144,7 +156,7 @@ impl Engine {
         {
             return Ok(Reindexed::Current { messages: generation.messages() });
         }
-        let shelf = self.shelf(&path)?;
+        let shelf = Shelf::of(&self.config().index_folder(), Probe::of(&path)?.real());
         let Some(writing) = shelf.lock()? else {
             return Err(Error::Indexing { folder: shelf.folder().to_owned() });
         };
@@ -239,7 +251,7 @@ fn build(
         }
         progress(Progress::Reading { done, total: messages.into(), bytes });
     }
-    let size = build.finish(&state, |share| progress(Progress::Writing(share)))?;
+    let size = build.finish(&state.to_string(), |share| progress(Progress::Writing(share)))?;
     Ok(Some((size, conversations.len())))
 }
 

@@ -220,6 +220,10 @@ pub struct Shelf {
     folder: PathBuf,
 }
 
+/// A sign of when the generation in use was put into use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note(Option<String>);
+
 /// What a shelf says is in use: compared to see whether it has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Current {
@@ -257,6 +261,11 @@ impl Shelf {
         let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         let manifest_checksum = u32::from_str_radix(checksum, 16).ok()?;
         is_number.then(|| Current { name: name.to_owned(), manifest_checksum })
+    }
+
+    /// Returns what changes whenever [`Shelf::current`] does, for a single system call.
+    pub fn note(&self) -> Note {
+        Note(fs::metadata(self.folder.join(CURRENT)).ok().as_ref().map(identity))
     }
 
     /// Opens a generation for searching.

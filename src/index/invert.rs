@@ -7,7 +7,7 @@
 //! order. This is the sort-based inversion of Witten, Moffat and Bell, "Managing Gigabytes"
 //! (chapter 5), with buckets so that neither the sort nor the merge leaves the cache for long.
 //!
-//! Memory: a job of B bytes of text takes about 32 B while it is sorted, and there is one job a
+//! Memory: a job of B bytes of text takes up to 50 B while it is sorted, and there is one job a
 //! worker; merging takes some 8 times a bucket a worker. Both are chosen from the bound given.
 
 use std::{
@@ -151,7 +151,7 @@ impl Inverter {
                 thread::spawn(move || work(&shared, &receiver))
             })
             .collect();
-        let job_bytes = (resources.memory / (64 * threads)).clamp(64 << 10, 32 << 20);
+        let job_bytes = (resources.memory / (128 * threads)).clamp(64 << 10, 32 << 20);
         Ok(Inverter {
             shared,
             jobs: Some(sender),

@@ -19,7 +19,7 @@ mod search;
 use std::{io, path::PathBuf};
 
 pub use build::{Build, Plan, Size};
-pub use generation::{Current, Generation, Shelf, Writing};
+pub use generation::{Current, Generation, Note, Shelf, Writing};
 pub use invert::Resources;
 pub use rows::{Conversation, Document};
 pub use search::{GramUse, Trace};
