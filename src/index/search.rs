@@ -114,11 +114,16 @@ impl Generation {
             stopped
         };
         let mut next = interval.start;
+        let (mut text_at, mut title_at) = (0, 0);
         let mut turns = 0u32;
         let mut gaps = gaps(&request.text);
         loop {
-            let text_at = in_text.as_mut().map_or(END, |lists| lists.seek(next, &mut ask));
-            let title_at = in_title.as_mut().map_or(END, |lists| lists.seek(next, &mut ask));
+            if text_at < next || next == 0 {
+                text_at = in_text.as_mut().map_or(END, |lists| lists.seek(next, &mut ask));
+            }
+            if title_at < next || next == 0 {
+                title_at = in_title.as_mut().map_or(END, |lists| lists.seek(next, &mut ask));
+            }
             let irregular_at = irregular.peek().copied().unwrap_or(END);
             let doc = text_at.min(title_at).min(irregular_at);
             if doc >= interval.end {
@@ -151,6 +156,7 @@ impl Generation {
                     let mut titled = Conjunction::new(Vec::new());
                     titled.narrow(verifier.titled());
                     in_title = Some(titled);
+                    title_at = 0;
                 }
             }
             if !verifier.matches(doc, text_at == doc, any_text || title_at == doc) {

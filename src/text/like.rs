@@ -25,7 +25,7 @@ pub struct LikePattern {
 #[derive(Debug)]
 struct Segment {
     before: Vec<Slot>,
-    /// The longest literal run; `None` where the segment is only `_`.
+    /// The run that should be rarest; `None` where the segment is only `_`.
     anchor: Option<Literal>,
     after: Vec<Slot>,
 }
@@ -120,8 +120,10 @@ impl LikePattern {
 
 impl Segment {
     fn parse(part: &str, case_sensitive: bool) -> Segment {
-        let longest = part.split('_').max_by_key(|run| run.len()).unwrap_or_default();
-        let at = longest.as_ptr() as usize - part.as_ptr() as usize;
+        let rarity =
+            |run: &&str| run.bytes().map(|byte| 255 - u32::from(frequency(byte))).sum::<u32>();
+        let anchor = part.split('_').max_by_key(rarity).unwrap_or_default();
+        let at = anchor.as_ptr() as usize - part.as_ptr() as usize;
         let slots = |text: &str| {
             let mut slots = Vec::new();
             for (index, run) in text.split('_').enumerate() {
@@ -134,13 +136,13 @@ impl Segment {
             }
             slots
         };
-        if longest.is_empty() {
+        if anchor.is_empty() {
             return Segment { before: Vec::new(), anchor: None, after: slots(part) };
         }
         Segment {
             before: slots(&part[..at]),
-            anchor: Some(Literal::new(longest, case_sensitive)),
-            after: slots(&part[at + longest.len()..]),
+            anchor: Some(Literal::new(anchor, case_sensitive)),
+            after: slots(&part[at + anchor.len()..]),
         }
     }
 
@@ -229,9 +231,29 @@ fn equal(text: &[u8], folded: &[u8], case_sensitive: bool) -> bool {
 enum Literal {
     /// Bytes that have no second case, or whose case counts.
     Exact(Box<memmem::Finder<'static>>),
-    /// Bytes to compare without ASCII case, found by the rarest of them.
-    Folded { bytes: Vec<u8>, rarest: usize, second: usize },
+    /// A single letter in both cases.
+    Letter(u8),
+    /// Bytes to compare without ASCII case, found by the two that should be rarest.
+    Folded { bytes: Vec<u8>, first: Probe, second: Probe },
 }
+
+/// A byte at a place of a literal; `bit` is what tells its two cases apart, if it is a letter.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    place: usize,
+    byte: u8,
+    bit: u8,
+}
+
+impl Probe {
+    fn of(bytes: &[u8], place: usize) -> Probe {
+        let byte = bytes[place];
+        Probe { place, byte, bit: if byte.is_ascii_alphabetic() { 0x20 } else { 0 } }
+    }
+}
+
+/// Bytes compared at once in [`Literal::find`]: a few registers of the least SIMD there is.
+const STRIDE: usize = 64;
 
 impl Literal {
     fn new(run: &str, case_sensitive: bool) -> Literal {
@@ -239,41 +261,54 @@ impl Literal {
             return Literal::Exact(Box::new(memmem::Finder::new(run).into_owned()));
         }
         let bytes = fold(run, false);
+        if let [letter] = bytes[..] {
+            return Literal::Letter(letter);
+        }
         let mut places: Vec<usize> = (0..bytes.len()).collect();
         places.sort_by_key(|place| frequency(bytes[*place]));
-        Literal::Folded { rarest: places[0], second: *places.get(1).unwrap_or(&places[0]), bytes }
+        let (first, second) = (places[0].min(places[1]), places[0].max(places[1]));
+        Literal::Folded {
+            first: Probe::of(&bytes, first),
+            second: Probe::of(&bytes, second),
+            bytes,
+        }
     }
 
     fn len(&self) -> usize {
         match self {
             Literal::Exact(finder) => finder.needle().len(),
+            Literal::Letter(_) => 1,
             Literal::Folded { bytes, .. } => bytes.len(),
         }
     }
 
     fn find(&self, text: &[u8]) -> Option<usize> {
-        let (bytes, rarest, second) = match self {
+        let (bytes, first, second) = match self {
             Literal::Exact(finder) => return finder.find(text),
-            Literal::Folded { bytes, rarest, second } => (bytes, *rarest, *second),
-        };
-        // A match's rarest byte lies at `rarest` or later, and leaves room for what follows it.
-        let last = (text.len() + rarest + 1).checked_sub(bytes.len())?;
-        let (wanted, beside) = (bytes[rarest], bytes[second]);
-        let mut from = rarest;
-        while from < last {
-            let window = &text[from..last];
-            let offset = if wanted.is_ascii_alphabetic() {
-                memchr2(wanted, wanted.to_ascii_uppercase(), window)?
-            } else {
-                memchr(wanted, window)?
-            };
-            let start = from + offset - rarest;
-            if text[start + second].eq_ignore_ascii_case(&beside)
-                && text[start..start + bytes.len()].eq_ignore_ascii_case(bytes)
-            {
-                return Some(start);
+            Literal::Letter(letter) => {
+                return memchr2(*letter, letter.to_ascii_uppercase(), text);
             }
-            from += offset + 1;
+            Literal::Folded { bytes, first, second } => (bytes, *first, *second),
+        };
+        // A match may begin at any of these places; beside each lie the two bytes looked at.
+        let starts = (text.len() + 1).checked_sub(bytes.len())?;
+        let firsts = &text[first.place..first.place + starts];
+        let seconds = &text[second.place..second.place + starts];
+        let agree = |a: u8, b: u8| (a | first.bit == first.byte) & (b | second.bit == second.byte);
+        let mut at = 0;
+        for (a, b) in firsts.chunks(STRIDE).zip(seconds.chunks(STRIDE)) {
+            // Without a branch a byte, so that the compiler makes vectors of it.
+            let any = a.iter().zip(b).fold(false, |any, (a, b)| any | agree(*a, *b));
+            if any {
+                for (place, (a, b)) in a.iter().zip(b).enumerate() {
+                    let start = at + place;
+                    if agree(*a, *b) && text[start..start + bytes.len()].eq_ignore_ascii_case(bytes)
+                    {
+                        return Some(start);
+                    }
+                }
+            }
+            at += STRIDE;
         }
         None
     }
