@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use crate::db::{self, Heading};
 
 pub use find::Config;
-pub use query::MOST_PATTERN_BYTES;
+pub use query::{MOST_PATTERN_BYTES, trimmed};
 pub use show::Transcript;
 
 /// Answers questions about the databases that its [`Config`] leads to.
