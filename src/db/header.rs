@@ -38,22 +38,49 @@ pub(crate) struct Stamp {
     changed: (i64, i64),
 }
 
+impl Identity {
+    /// The device's number and the file's on it.
+    pub(crate) fn numbers(self) -> [u64; 2] {
+        [self.0, self.1]
+    }
+}
+
+impl Stamp {
+    /// Returns the stamp that a file's metadata make.
+    pub(crate) fn of(metadata: &Metadata) -> Stamp {
+        Stamp {
+            identity: identity(metadata),
+            size: metadata.len(),
+            modified: metadata.modified().ok(),
+            changed: changed(metadata),
+        }
+    }
+
+    /// When the file or what the system notes about it changed, in seconds and nanoseconds.
+    pub(crate) fn changed(&self) -> (i64, i64) {
+        self.changed
+    }
+}
+
 /// An open file, shared by all who read it.
 #[derive(Clone, Debug)]
-pub(crate) struct Lease(Arc<File>);
+pub(crate) struct Lease {
+    file: Arc<File>,
+    identity: Identity,
+}
 
 /// Returns the file at `path` for reading; the same descriptor for the same file.
 pub(crate) fn lease(path: &Path) -> io::Result<Lease> {
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let identity = identity(&fs::metadata(path)?);
     if let Some(entry) = files.iter().find(|entry| entry.identity == identity) {
-        return Ok(Lease(entry.file.clone()));
+        return Ok(Lease { file: entry.file.clone(), identity });
     }
     let file = File::open(path)?;
     let identity = self::identity(&file.metadata()?);
     if let Some(entry) = files.iter_mut().find(|entry| entry.identity == identity) {
         entry.spare.push(file);
-        return Ok(Lease(entry.file.clone()));
+        return Ok(Lease { file: entry.file.clone(), identity });
     }
     let file = Arc::new(file);
     files.retain(|entry| entry.path != path || Arc::strong_count(&entry.file) > 1);
@@ -63,15 +90,20 @@ pub(crate) fn lease(path: &Path) -> io::Result<Lease> {
         files.remove(idle);
     }
     files.push(Entry { path: path.to_owned(), identity, file: file.clone(), spare: Vec::new() });
-    Ok(Lease(file))
+    Ok(Lease { file, identity })
 }
 
 impl Lease {
+    /// Which file it is.
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+
     /// Reads into `buffer` from `offset` until it is full or the file ends; returns the bytes read.
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
-            match read_at(&self.0, &mut buffer[filled..], offset + filled as u64) {
+            match read_at(&self.file, &mut buffer[filled..], offset + filled as u64) {
                 Ok(0) => break,
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -83,25 +115,16 @@ impl Lease {
 
     /// Returns the file's stamp as of now.
     pub(crate) fn stamp(&self) -> io::Result<Stamp> {
-        Ok(stamp(&self.0.metadata()?))
+        Ok(Stamp::of(&self.file.metadata()?))
     }
 }
 
 /// Returns the stamp of the file at `path`; `None` where there is none.
 pub(crate) fn stamp_at(path: &Path) -> io::Result<Option<Stamp>> {
     match fs::metadata(path) {
-        Ok(metadata) => Ok(Some(stamp(&metadata))),
+        Ok(metadata) => Ok(Some(Stamp::of(&metadata))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-fn stamp(metadata: &Metadata) -> Stamp {
-    Stamp {
-        identity: identity(metadata),
-        size: metadata.len(),
-        modified: metadata.modified().ok(),
-        changed: changed(metadata),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: what a user gave us is never written to, and no file is ever left beside it.
 //! Invariant: a writer of the database waits for us no longer than one query takes.
 
+mod feed;
 mod functions;
 pub(crate) mod header;
 mod layout;
@@ -10,14 +11,18 @@ mod open;
 mod rows;
 mod search;
 mod spool;
+mod state;
 
 use std::{io, path::PathBuf};
 
+pub use feed::{Conversation, Feed, Row};
 pub use layout::Layout;
 pub use open::{Database, open, read};
 pub use rows::{Heading, conversation, find_conversations};
 pub use search::search;
 pub use spool::Hits;
+pub(crate) use state::settled;
+pub use state::{Probe, State, state};
 
 /// What can go wrong with a database.
 #[derive(Debug, thiserror::Error)]

@@ -352,7 +352,7 @@ impl State {
 const COPY_NAME: &str = "copy.db";
 
 /// Returns the path of the file that SQLite keeps beside a database.
-fn beside(database: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -1,6 +1,6 @@
 //! The exact search as SQLite itself runs it: the oracle of every faster way.
 
-use rusqlite::{ToSql, params_from_iter, types::Value};
+use rusqlite::{Connection, ToSql, params_from_iter, types::Value};
 
 use super::{Database, Error, Hits, functions, rows};
 use crate::model::Request;
@@ -22,18 +22,15 @@ pub fn search(database: &Database, request: &Request) -> Result<Hits, Error> {
     let (sql, values) = statement(database, request, keys);
     let parts = layout.parts && !request.raw_content;
     let mut hits = Hits::default();
-    let mut statement = connection.prepare(&sql).map_err(failed)?;
-    let mut found = statement.query(params_from_iter(values)).map_err(failed)?;
     let Some((message_key, conversation_key)) = keys else {
+        let mut statement = connection.prepare(&sql).map_err(failed)?;
+        let mut found = statement.query(params_from_iter(values)).map_err(failed)?;
         while let Some(row) = found.next().map_err(failed)? {
             hits.push(rows::hit(row, parts).map_err(failed)?)?;
         }
         return Ok(hits);
     };
-    let mut ids: Vec<[i64; 2]> = Vec::new();
-    while let Some(row) = found.next().map_err(failed)? {
-        ids.push([row.get(0).map_err(failed)?, row.get(1).map_err(failed)?]);
-    }
+    let ids = pairs(connection, &sql, values).map_err(failed)?;
     let fetch = format!(
         "SELECT {} FROM messages AS m, conversations AS c \
          WHERE m.{message_key} = ?1 AND c.{conversation_key} = ?2",
@@ -47,6 +44,30 @@ pub fn search(database: &Database, request: &Request) -> Result<Hits, Error> {
         }
     }
     Ok(hits)
+}
+
+/// Returns the keys of the messages that match and of their conversations, in result order.
+pub(super) fn keys(
+    database: &Database,
+    request: &Request,
+    keys: (&str, &str),
+) -> Result<Vec<[i64; 2]>, Error> {
+    let (sql, values) = statement(database, request, Some(keys));
+    pairs(database.connection(), &sql, values).map_err(|error| database.error(error))
+}
+
+fn pairs(
+    connection: &Connection,
+    sql: &str,
+    values: Vec<Box<dyn ToSql>>,
+) -> rusqlite::Result<Vec<[i64; 2]>> {
+    let mut statement = connection.prepare(sql)?;
+    let mut found = statement.query(params_from_iter(values))?;
+    let mut pairs = Vec::new();
+    while let Some(row) = found.next()? {
+        pairs.push([row.get(0)?, row.get(1)?]);
+    }
+    Ok(pairs)
 }
 
 /// Returns the statement that finds the hits in order, and its values.

@@ -5,20 +5,28 @@
 mod exact;
 mod find;
 mod query;
+mod refresh;
 mod show;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Mutex};
 
-use crate::db::{self, Heading};
+use crate::{
+    db::{self, Heading},
+    index,
+};
 
+pub use exact::Answered;
 pub use find::Config;
 pub use query::{MOST_PATTERN_BYTES, trimmed};
+pub use refresh::{Progress, Reindex, Reindexed, Why};
 pub use show::Transcript;
 
 /// Answers questions about the databases that its [`Config`] leads to.
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
+    /// The index that was used last.
+    held: Mutex<Option<refresh::Held>>,
 }
 
 /// What can go wrong with a question.
@@ -64,15 +72,40 @@ pub enum Error {
         /// The first of them.
         candidates: Vec<Heading>,
     },
+    /// Another process is building the index.
+    #[error("{}: another process is building this index; wait for it to finish", folder.display())]
+    Indexing {
+        /// The folder of the index.
+        folder: PathBuf,
+    },
+    /// The database has no keys to fetch rows by.
+    #[error(
+        "{}: cannot be indexed, because its tables are views or WITHOUT ROWID; \
+         searching it works without an index",
+        path.display()
+    )]
+    NoKeys {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The database has more messages than an index can number.
+    #[error("{}: more than four thousand million messages cannot be indexed", path.display())]
+    TooMany {
+        /// The database.
+        path: PathBuf,
+    },
     /// Reading the database failed.
     #[error(transparent)]
     Db(#[from] db::Error),
+    /// Writing or reading the index failed.
+    #[error(transparent)]
+    Index(#[from] index::Error),
 }
 
 impl Engine {
     /// Returns an engine; nothing is opened before the first question.
     pub fn new(config: Config) -> Engine {
-        Engine { config }
+        Engine { config, held: Mutex::default() }
     }
 
     /// Returns the configuration it was made with.

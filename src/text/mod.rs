@@ -4,4 +4,6 @@
 
 pub mod content;
 pub mod date;
+pub mod grams;
+pub mod like;
 pub mod snippet;
