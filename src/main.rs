@@ -1,3 +1,61 @@
-//! The `verbatim` program.
+//! The `verbatim` program: reads the environment, runs one command, picks the exit code.
 
-fn main() {}
+use std::{
+    env,
+    io::{self, BufWriter, IsTerminal, Write},
+    process::ExitCode,
+};
+
+use anstream::{AutoStream, ColorChoice};
+use anyhow::Context;
+use verbatim_search::cli::{self, Environment, Error};
+
+/// What grep returns for trouble.
+const TROUBLE: u8 = 2;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => report(&error),
+    }
+}
+
+fn run() -> anyhow::Result<u8> {
+    let stdout = io::stdout();
+    let environment = Environment {
+        conversation_db: env::var_os("CONVERSATION_DB"),
+        origin_conversation_db: env::var_os("ORIGIN_CONVERSATION_DB"),
+        verbatim_home: env::var_os("VERBATIM_HOME"),
+        verbatim_index: env::var_os("VERBATIM_INDEX"),
+        verbatim_tools: env::var_os("VERBATIM_TOOLS"),
+        working_folder: env::current_dir().context("the working folder is gone")?,
+        data_folder: dirs::data_dir(),
+        colours: AutoStream::choice(&stdout) != ColorChoice::Never,
+        terminal: stdout.is_terminal(),
+    };
+    // Colours are decided on above; on old Windows consoles the stream still has to draw them.
+    let mut out = BufWriter::new(AutoStream::always(stdout));
+    let code = cli::run(env::args_os(), &environment, &mut out)?;
+    out.flush()?;
+    Ok(code)
+}
+
+/// Prints the error to standard error; a reader of ours that went away is none.
+fn report(error: &anyhow::Error) -> ExitCode {
+    let broken = error.chain().any(|cause| {
+        let error = cause.downcast_ref::<io::Error>();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    });
+    if broken {
+        return ExitCode::SUCCESS;
+    }
+    match error.downcast_ref::<Error>() {
+        Some(Error::Usage(usage)) => {
+            let _ = usage.print();
+        }
+        _ => {
+            let _ = writeln!(io::stderr(), "verbatim: {error}");
+        }
+    }
+    ExitCode::from(TROUBLE)
+}

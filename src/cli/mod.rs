@@ -1,1 +1,209 @@
-//! (room cli)
+//! The command line: one file per command.
+
+mod search;
+mod serve;
+mod show;
+
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
+
+use crate::{
+    engine::{self, Config, Engine},
+    mcp, tools,
+};
+
+/// Columns of help where there is no terminal to ask.
+const HELP_WIDTH: usize = 100;
+
+/// Found, or done.
+const FOUND: u8 = 0;
+
+/// Nothing found.
+const NOTHING: u8 = 1;
+
+/// Find what was said in your AI chats, exactly
+///
+/// Searches exported conversations (ChatGPT, Claude.ai) in the terminal, and serves
+/// the same search to AI clients over the Model Context Protocol.
+#[derive(Debug, Parser)]
+#[command(name = "verbatim", version, max_term_width = HELP_WIDTH, subcommand_required = true)]
+struct Cli {
+    #[command(flatten)]
+    places: Places,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Search(search::Args),
+    Show(show::Args),
+    Serve(serve::Args),
+}
+
+/// Where things are.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Places")]
+struct Places {
+    /// Read this database [default: CONVERSATION_DB, then ORIGIN_CONVERSATION_DB, then the newest *.db
+    /// in the home folder's db/]
+    #[arg(long, global = true, value_name = "FILE")]
+    db: Option<PathBuf>,
+    /// Use this home folder, which holds db/ and index/ [default: VERBATIM_HOME, then the working
+    /// folder if it has a db/, then the platform's data folder]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    home: Option<PathBuf>,
+    /// Keep the search index here; it can be deleted at any time [default: VERBATIM_INDEX, then the
+    /// home folder's index/]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    index: Option<PathBuf>,
+}
+
+/// What the program was started in; read once, in `main.rs`.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// `CONVERSATION_DB`.
+    pub conversation_db: Option<OsString>,
+    /// `ORIGIN_CONVERSATION_DB`.
+    pub origin_conversation_db: Option<OsString>,
+    /// `VERBATIM_HOME`.
+    pub verbatim_home: Option<OsString>,
+    /// `VERBATIM_INDEX`.
+    pub verbatim_index: Option<OsString>,
+    /// `VERBATIM_TOOLS`.
+    pub verbatim_tools: Option<OsString>,
+    /// The working folder.
+    pub working_folder: PathBuf,
+    /// The platform's folder for a user's data.
+    pub data_folder: Option<PathBuf>,
+    /// Whether output goes to a terminal that shows colours.
+    pub colours: bool,
+    /// Whether output goes to a terminal.
+    pub terminal: bool,
+}
+
+/// What can go wrong with a command.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The command line is not one we know.
+    #[error("{0}")]
+    Usage(clap::Error),
+    /// The engine could not answer.
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+    /// The server could not serve.
+    #[error(transparent)]
+    Serve(#[from] mcp::Error),
+    /// A tool was named that there is not.
+    #[error("--tools: {0}")]
+    Tools(#[from] tools::UnknownTool),
+    /// The output could not be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// Runs the command that `arguments` name, the program's own name first; returns the exit code.
+pub fn run(
+    arguments: impl IntoIterator<Item = OsString>,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let mut command = Cli::command();
+    if !environment.terminal {
+        command = command.term_width(HELP_WIDTH);
+    }
+    let parsed = command
+        .try_get_matches_from(arguments)
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error)
+            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
+        {
+            let text = error.render();
+            if environment.colours {
+                write!(out, "{}", text.ansi())?;
+            } else {
+                write!(out, "{text}")?;
+            }
+            return Ok(FOUND);
+        }
+        Err(error) => return Err(Error::Usage(error)),
+    };
+    let engine = Engine::new(config(cli.places, environment));
+    match cli.command {
+        Command::Search(args) => search::run(&args, &engine, environment, out),
+        Command::Show(args) => show::run(&args, &engine, environment, out),
+        Command::Serve(args) => serve::run(&args, engine, environment),
+    }
+}
+
+/// Returns the command line's own description, for tests that hold the documents against it.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Settles where things are: flags before environment before defaults; an empty variable is none.
+fn config(places: Places, environment: &Environment) -> Config {
+    let set = |variable: &Option<OsString>| {
+        variable.as_ref().filter(|value| !value.is_empty()).map(PathBuf::from)
+    };
+    let home = places.home.or_else(|| set(&environment.verbatim_home)).unwrap_or_else(|| {
+        let here = &environment.working_folder;
+        match &environment.data_folder {
+            Some(data) if !here.join("db").is_dir() => data.join("verbatim"),
+            _ => here.clone(),
+        }
+    });
+    let db = places
+        .db
+        .or_else(|| set(&environment.conversation_db))
+        .or_else(|| set(&environment.origin_conversation_db));
+    let index = places.index.or_else(|| set(&environment.verbatim_index));
+    Config { db, home, index }
+}
+
+/// Returns text that a terminal takes for nothing but text.
+fn harmless(text: &str) -> String {
+    let plain = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{FFFD}' } else { c };
+    text.chars().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(flags: [Option<&str>; 3]) -> Places {
+        let [db, home, index] = flags.map(|flag| flag.map(PathBuf::from));
+        Places { db, home, index }
+    }
+
+    #[test]
+    fn flags_come_before_environment() {
+        let environment = Environment {
+            conversation_db: Some("".into()),
+            origin_conversation_db: Some("origin.db".into()),
+            verbatim_home: Some("home".into()),
+            verbatim_index: Some("index".into()),
+            data_folder: Some("data".into()),
+            working_folder: "nowhere".into(),
+            ..Environment::default()
+        };
+        let expected = Config {
+            db: Some("origin.db".into()),
+            home: "home".into(),
+            index: Some("index".into()),
+        };
+        assert_eq!(config(places([None; 3]), &environment), expected);
+        let flags = places([Some("a"), Some("b"), Some("c")]);
+        let expected = Config { db: Some("a".into()), home: "b".into(), index: Some("c".into()) };
+        assert_eq!(config(flags, &environment), expected);
+        let bare = Environment { verbatim_home: None, ..environment };
+        assert_eq!(config(places([None; 3]), &bare).home, PathBuf::from("data/verbatim"));
+    }
+}

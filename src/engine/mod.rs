@@ -17,7 +17,7 @@ use crate::{
 
 pub use exact::Answered;
 pub use find::Config;
-pub use query::MOST_PATTERN_BYTES;
+pub use query::{MOST_PATTERN_BYTES, trimmed};
 pub use refresh::{Progress, Reindex, Reindexed, Why};
 pub use show::Transcript;
 

@@ -8,12 +8,14 @@ use crate::{model::Request, text::snippet};
 /// The longest pattern that SQLite's LIKE takes, in bytes, with a `%` at either end.
 pub const MOST_PATTERN_BYTES: usize = 50_000;
 
-/// Returns the request with its text trimmed of spaces as SQL's `trim()` does, and checked.
-///
-/// A text of nothing but white space of any kind is no filter.
+/// Returns the text trimmed of spaces as SQL's `trim()` does; empty for white space of any kind.
+pub fn trimmed(text: &str) -> &str {
+    if snippet::trim(text).is_empty() { "" } else { text.trim_matches(' ') }
+}
+
+/// Returns the request with its text trimmed and checked; an empty text is no filter.
 pub(super) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
-    let text =
-        if snippet::trim(&request.text).is_empty() { "" } else { request.text.trim_matches(' ') };
+    let text = trimmed(&request.text);
     if text.contains('\0') {
         return Err(Error::NulInQuery);
     }

@@ -1,1 +1,76 @@
-//! (room tools)
+//! The tool contracts: arguments, engine, answer.
+//!
+//! Invariant: knows no protocol; a face hands in a JSON object and shows the answer.
+
+mod arguments;
+pub mod conversation_search;
+
+use serde_json::{Map, Value};
+
+use crate::{engine::Engine, model::Stop};
+
+/// One tool as a face offers it.
+#[derive(Debug)]
+pub struct Tool {
+    /// The name by which it is called.
+    pub name: &'static str,
+    /// A name for people.
+    pub title: &'static str,
+    /// What the model reads.
+    pub description: &'static str,
+    /// Whether it leaves everything as it is.
+    pub read_only: bool,
+    /// Returns the JSON schema of its arguments.
+    pub schema: fn() -> Map<String, Value>,
+    /// Runs it.
+    pub run: fn(&Engine, &Options, &Map<String, Value>, &Stop) -> Answer,
+}
+
+/// How the server was told to read databases, whatever the arguments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// ASCII letters match only in their own case.
+    pub case_sensitive: bool,
+    /// The stored column alone is matched and shown.
+    pub raw_content: bool,
+}
+
+/// What a tool says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The text for the model.
+    pub text: String,
+    /// Whether the protocol should mark it as an error.
+    pub is_error: bool,
+    /// What the server's log should say of it, where something unexpected went wrong.
+    pub log: Option<String>,
+}
+
+/// Every tool, in the order in which they are listed.
+pub const ALL: &[Tool] = &[conversation_search::TOOL];
+
+/// A tool was asked for that there is not.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no tool {name:?}; the tools are {}", known())]
+pub struct UnknownTool {
+    /// The name asked for.
+    pub name: String,
+}
+
+/// Returns the tools that a list of names selects; all of them for no list.
+pub fn selected(names: Option<&str>) -> Result<Vec<&'static Tool>, UnknownTool> {
+    let names: Vec<&str> = names
+        .unwrap_or_default()
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect();
+    if let Some(name) = names.iter().find(|name| !ALL.iter().any(|tool| tool.name == **name)) {
+        return Err(UnknownTool { name: (*name).to_owned() });
+    }
+    Ok(ALL.iter().filter(|tool| names.is_empty() || names.contains(&tool.name)).collect())
+}
+
+fn known() -> String {
+    ALL.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,323 @@
+//! `verbatim search`.
+
+use std::{
+    io::{self, Write},
+    ops::{ControlFlow, Range},
+};
+
+use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::{Environment, Error, FOUND, NOTHING, harmless};
+use crate::{
+    engine::{self, Engine},
+    model::{Hit, Instant, Request, Stop},
+    text::{
+        date::{self, Edge},
+        snippet,
+    },
+};
+
+/// Lines shown of one hit; more are counted.
+const LINES: usize = 10;
+
+/// Characters shown of one line, around its first match.
+const WIDTH: usize = 240;
+
+/// Lines shown of a message that is there for context.
+const CONTEXT_LINES: usize = 3;
+
+/// Find an exact piece of text in your chats
+///
+/// Prints the messages whose text or title contains QUERY, newest first: date, role and title, then
+/// the lines that match. ASCII letters match in either case, all others only as
+/// they are; % stands for any text and _ for any one character, as in SQL's LIKE.
+/// The exit code is grep's: 0 if something was found, 1 if nothing, 2 for trouble.
+///
+///     verbatim search "borrow checker" --role assistant --since 2025-01
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// The text to find; write -- before one that begins with a dash
+    query: String,
+    /// Only messages with this role: user, assistant, tool, system (repeatable)
+    #[arg(long, value_name = "ROLE")]
+    role: Vec<String>,
+    /// Only messages from this day or moment on, UTC: 2025, 2025-01, 2025-01-31, 2025-01-31T14:30
+    #[arg(long, value_name = "DATE", value_parser = since)]
+    since: Option<Instant>,
+    /// Only messages up to the end of this day or moment
+    #[arg(long, value_name = "DATE", value_parser = until)]
+    until: Option<Instant>,
+    /// Print at most this many messages, 0 for all
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+    /// Print this many messages of the conversation before and after each
+    #[arg(short = 'C', long, value_name = "COUNT", default_value_t = 0)]
+    context: usize,
+    /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
+    /// position
+    #[arg(long, conflicts_with = "context")]
+    json: bool,
+    /// Match ASCII letters only in their own case
+    #[arg(long)]
+    case_sensitive: bool,
+    /// Match and show what is stored, even where it is the JSON of ChatGPT's message parts
+    #[arg(long)]
+    raw_content: bool,
+    /// Colour the output
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    color: Color,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+fn since(text: &str) -> Result<Instant, String> {
+    day(text, Edge::Start)
+}
+
+fn until(text: &str) -> Result<Instant, String> {
+    day(text, Edge::End)
+}
+
+fn day(text: &str, edge: Edge) -> Result<Instant, String> {
+    date::parse_iso(text, edge).ok_or_else(|| "not an ISO 8601 date or date-time".to_owned())
+}
+
+pub(super) fn run(
+    args: &Args,
+    engine: &Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let request = Request {
+        text: args.query.clone(),
+        roles: args.role.clone(),
+        since: args.since,
+        until: args.until,
+        limit: (args.limit > 0).then_some(args.limit),
+        case_sensitive: args.case_sensitive,
+        raw_content: args.raw_content,
+    };
+    let colours = match args.color {
+        Color::Auto => environment.colours,
+        Color::Always => true,
+        Color::Never => false,
+    };
+    let page = Page { query: engine::trimmed(&args.query), args, engine, colours };
+    let stop = Stop::never();
+    let mut count = 0_usize;
+    let mut outcome = Ok(());
+    engine.exact(&request, &stop, &mut |hit| {
+        outcome = if args.json {
+            json(out, &hit).map_err(Error::Write)
+        } else {
+            page.print(out, &hit, count == 0)
+        };
+        count += 1;
+        if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    outcome?;
+    Ok(if count > 0 { FOUND } else { NOTHING })
+}
+
+fn json(out: &mut dyn Write, hit: &Hit) -> io::Result<()> {
+    let line = Line {
+        message_id: &hit.message_id,
+        conversation_id: &hit.conversation_id,
+        title: &hit.title,
+        role: &hit.role,
+        time: hit.time.and_then(date::to_iso),
+        content: &hit.content,
+        position: hit.position,
+    };
+    serde_json::to_writer(&mut *out, &line)?;
+    writeln!(out)
+}
+
+/// A hit for another program.
+#[derive(Serialize)]
+struct Line<'a> {
+    message_id: &'a str,
+    conversation_id: &'a str,
+    title: &'a str,
+    role: &'a str,
+    time: Option<String>,
+    content: &'a str,
+    position: Option<i64>,
+}
+
+/// How hits are laid out for a person.
+struct Page<'a> {
+    query: &'a str,
+    args: &'a Args,
+    engine: &'a Engine,
+    colours: bool,
+}
+
+const MATCH: Style = AnsiColor::Red.on_default().bold();
+const HEADING: Style = AnsiColor::Green.on_default();
+const ASIDE: Style = Style::new().dimmed();
+
+impl Page<'_> {
+    fn print(&self, out: &mut dyn Write, hit: &Hit, first: bool) -> Result<(), Error> {
+        if !first {
+            writeln!(out)?;
+        }
+        let (before, after) = if self.args.context > 0 {
+            let (count, raw) = (self.args.context, self.args.raw_content);
+            self.engine.neighbours(hit, count, raw, &Stop::never())?
+        } else {
+            Default::default()
+        };
+        self.heading(out, hit)?;
+        for message in &before {
+            self.aside(out, message)?;
+        }
+        self.matches(out, hit, !before.is_empty() || !after.is_empty())?;
+        for message in &after {
+            self.aside(out, message)?;
+        }
+        Ok(())
+    }
+
+    fn heading(&self, out: &mut dyn Write, hit: &Hit) -> io::Result<()> {
+        let start = format!("{}  {}  ", clock(hit), role(hit));
+        self.styled(out, HEADING, &start)?;
+        let title = match snippet::trim(&hit.title) {
+            "" => &hit.conversation_id,
+            title => title,
+        };
+        self.marked(out, &title.replace('\n', " "))?;
+        writeln!(out)
+    }
+
+    /// Prints the lines that match, or the first ones where the title did.
+    fn matches(&self, out: &mut dyn Write, hit: &Hit, named: bool) -> io::Result<()> {
+        if named {
+            self.styled(out, HEADING, &format!("  {}  {}", clock(hit), role(hit)))?;
+            writeln!(out)?;
+        }
+        let content = hit.content.trim_end();
+        let spans = snippet::spans(content, self.query, self.args.case_sensitive);
+        let mut shown = 0;
+        let mut more = 0;
+        let mut start = 0;
+        for line in content.split_inclusive('\n') {
+            let range = start..start + line.len();
+            start = range.end;
+            let touched = spans.iter().any(|span| span.start < range.end && range.start < span.end);
+            let wanted = if spans.is_empty() {
+                !line.trim().is_empty() && shown < CONTEXT_LINES
+            } else {
+                touched
+            };
+            if !wanted {
+                continue;
+            }
+            if shown == LINES {
+                more += 1;
+                continue;
+            }
+            shown += 1;
+            write!(out, "  ")?;
+            self.line(out, line.trim_end_matches(['\n', '\r']), range.start, &spans)?;
+            writeln!(out)?;
+        }
+        if more > 0 {
+            self.styled(out, ASIDE, &format!("  … {more} more lines"))?;
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    /// Prints a message that did not match, for context.
+    fn aside(&self, out: &mut dyn Write, message: &Hit) -> io::Result<()> {
+        let heading = format!("  {}  {}", clock(message), role(message));
+        self.styled(out, ASIDE, &heading)?;
+        writeln!(out)?;
+        let lines = message.content.lines().filter(|line| !line.trim().is_empty());
+        for line in lines.take(CONTEXT_LINES) {
+            let text = match snippet::cut(line, WIDTH) {
+                Some(start) => format!("  {}…", harmless(start)),
+                None => format!("  {}", harmless(line)),
+            };
+            self.styled(out, ASIDE, &text)?;
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    /// Prints one line, which begins at `offset` of the text that `spans` are of.
+    fn line(
+        &self,
+        out: &mut dyn Write,
+        line: &str,
+        offset: usize,
+        spans: &[Range<usize>],
+    ) -> io::Result<()> {
+        let inside: Vec<Range<usize>> = spans
+            .iter()
+            .map(|span| {
+                span.start.saturating_sub(offset).min(line.len())
+                    ..span.end.saturating_sub(offset).min(line.len())
+            })
+            .filter(|span| !span.is_empty())
+            .collect();
+        let window = window(line, inside.first());
+        if window.start > 0 {
+            write!(out, "…")?;
+        }
+        let mut at = window.start;
+        for span in inside {
+            let span = span.start.clamp(at, window.end)..span.end.clamp(at, window.end);
+            write!(out, "{}", harmless(&line[at..span.start]))?;
+            self.styled(out, MATCH, &harmless(&line[span.clone()]))?;
+            at = span.end;
+        }
+        write!(out, "{}", harmless(&line[at..window.end]))?;
+        if window.end < line.len() {
+            write!(out, "…")?;
+        }
+        Ok(())
+    }
+
+    fn marked(&self, out: &mut dyn Write, text: &str) -> io::Result<()> {
+        let spans = snippet::spans(text, self.query, self.args.case_sensitive);
+        self.line(out, text, 0, &spans)
+    }
+
+    fn styled(&self, out: &mut dyn Write, style: Style, text: &str) -> io::Result<()> {
+        if self.colours && !text.is_empty() {
+            write!(out, "{style}{text}{style:#}")
+        } else {
+            write!(out, "{text}")
+        }
+    }
+}
+
+/// Returns the part of a line that is shown: some [`WIDTH`] characters, the first match among them.
+fn window(line: &str, first: Option<&Range<usize>>) -> Range<usize> {
+    if snippet::cut(line, WIDTH).is_none() {
+        return 0..line.len();
+    }
+    let focus = first.map_or(0, |span| span.start);
+    let before = line[..focus].char_indices().rev().take(WIDTH / 4).last();
+    let start = before.map_or(focus, |(at, _)| at);
+    let rest = &line[start..];
+    start..start + snippet::cut(rest, WIDTH).map_or(rest.len(), str::len)
+}
+
+fn clock(hit: &Hit) -> String {
+    hit.time.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned())
+}
+
+fn role(hit: &Hit) -> String {
+    if hit.role.is_empty() { "unknown".to_owned() } else { harmless(&hit.role) }
+}

@@ -1,0 +1,369 @@
+//! `conversation_search`: messages that hold a text, newest first.
+
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Write},
+    ops::ControlFlow,
+};
+
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Options, Tool, arguments};
+use crate::{
+    engine::{self, Engine},
+    model::{Hit, Instant, Request, Stop},
+    text::{
+        date::{self, Edge},
+        snippet,
+    },
+};
+
+/// Characters of a message that are shown.
+const SHOWN: usize = 2000;
+
+/// Messages returned when the call does not say.
+const DEFAULT_LIMIT: usize = 50;
+
+/// Messages returned at most.
+const MOST: usize = 200;
+
+const ROLES: [&str; 3] = ["user", "assistant", "tool"];
+
+const ARGUMENTS: [&str; 5] = ["query", "roles", "start_date", "end_date", "limit"];
+
+/// The tool.
+pub const TOOL: Tool = Tool {
+    name: "conversation_search",
+    title: "Search conversations",
+    description: "Search prior conversation history (canonical ChatGPT export). Hybrid-style: text match on \
+                  content and titles. Optional filters: roles (user/assistant/tool), start_date and end_date \
+                  (ISO 8601 inclusive). Returns matching messages with timestamps and content.",
+    read_only: true,
+    schema,
+    run,
+};
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Argument(#[from] arguments::Error),
+    #[error("Invalid role(s): {}. Allowed: user, assistant, tool.", PythonList(.0))]
+    Roles(BTreeSet<String>),
+    #[error("{name} is not an ISO 8601 date or date-time: \"{text}\"")]
+    NotADate { name: &'static str, text: String },
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+}
+
+fn schema() -> Map<String, Value> {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "query": {
+                "type": "string",
+                "description": "Text to match in message content and conversation titles, as SQL LIKE '%query%' \
+                                matches it: % and _ are wildcards, ASCII letters match in either case.",
+            },
+            "roles": {
+                "type": "array",
+                "items": {"type": "string", "enum": ROLES},
+                "description": "Restrict results to messages with these roles, e.g. [\"user\", \"assistant\"].",
+            },
+            "start_date": {
+                "type": "string",
+                "description": "Start of the date range (inclusive), ISO 8601, e.g. \"2024-01-15\" or \
+                                \"2024-01-15T14:30:00\". UTC where no offset is given.",
+            },
+            "end_date": {
+                "type": "string",
+                "description": "End of the date range (inclusive), ISO 8601, e.g. \"2024-01-20\". \
+                                A date alone means the end of that day, UTC.",
+            },
+            "limit": {
+                "type": "integer",
+                "default": DEFAULT_LIMIT,
+                "description": "Maximum number of messages to return, 1 to 200.",
+            },
+        },
+        "required": [],
+        "additionalProperties": false,
+    });
+    let Value::Object(schema) = schema else { unreachable!("the literal above is an object") };
+    schema
+}
+
+fn run(engine: &Engine, options: &Options, arguments: &Map<String, Value>, stop: &Stop) -> Answer {
+    match search(engine, options, arguments, stop) {
+        Ok(text) => Answer { text, ..Answer::default() },
+        Err(error) => explained(&error),
+    }
+}
+
+/// Puts an error the way the contract wants it: as an ordinary result.
+fn explained(error: &Error) -> Answer {
+    let text = match error {
+        Error::Roles(_) => error.to_string(),
+        Error::Engine(error) if error.is_not_found() => error.to_string(),
+        error => format!("Error: {error}"),
+    };
+    let log = match error {
+        Error::Engine(error) if !error.is_not_found() && !error.is_stopped() => {
+            Some(format!("conversation_search: {error} ({error:?})"))
+        }
+        _ => None,
+    };
+    Answer { text, is_error: false, log }
+}
+
+fn search(
+    engine: &Engine,
+    options: &Options,
+    arguments: &Map<String, Value>,
+    stop: &Stop,
+) -> Result<String, Error> {
+    let request = request(options, arguments)?;
+    let mut text = String::new();
+    engine.exact(&request, stop, &mut |hit| {
+        if !text.is_empty() {
+            text.push_str("\n\n---\n\n");
+        }
+        block(&mut text, &hit);
+        ControlFlow::Continue(())
+    })?;
+    Ok(if text.is_empty() { "No matching messages.".to_owned() } else { text })
+}
+
+fn request(options: &Options, given: &Map<String, Value>) -> Result<Request, Error> {
+    arguments::only(TOOL.name, &ARGUMENTS, given)?;
+    let text = arguments::string(given, "query", "a string")?.unwrap_or_default();
+    let roles =
+        arguments::strings(given, "roles", "an array of \"user\", \"assistant\" and \"tool\"")?;
+    let roles: BTreeSet<String> = roles.into_iter().map(str::to_owned).collect();
+    let invalid: BTreeSet<String> =
+        roles.iter().filter(|role| !ROLES.contains(&role.as_str())).cloned().collect();
+    if !invalid.is_empty() {
+        return Err(Error::Roles(invalid));
+    }
+    let since = day(given, "start_date", Edge::Start)?;
+    let until = day(given, "end_date", Edge::End)?;
+    let limit = arguments::integer(given, "limit", "an integer from 1 to 200", 1..=MOST)?;
+    Ok(Request {
+        text: text.to_owned(),
+        roles: roles.into_iter().collect(),
+        since,
+        until,
+        limit: Some(limit.unwrap_or(DEFAULT_LIMIT)),
+        case_sensitive: options.case_sensitive,
+        raw_content: options.raw_content,
+    })
+}
+
+fn day(
+    given: &Map<String, Value>,
+    name: &'static str,
+    edge: Edge,
+) -> Result<Option<Instant>, Error> {
+    let Some(text) = arguments::string(given, name, "an ISO 8601 date or date-time as a string")?
+    else {
+        return Ok(None);
+    };
+    match date::parse_iso(text, edge) {
+        Some(instant) => Ok(Some(instant)),
+        None => Err(Error::NotADate { name, text: text.to_owned() }),
+    }
+}
+
+/// Adds `[time] role (conv: title)` and the content below it.
+fn block(out: &mut String, hit: &Hit) {
+    let time = hit.time.map_or_else(|| "(no time)".to_owned(), clock);
+    let role = if hit.role.is_empty() { "unknown" } else { &hit.role };
+    let title = match snippet::trim(&hit.title) {
+        "" => snippet::cut(&hit.conversation_id, 8).unwrap_or(&hit.conversation_id),
+        title => title,
+    };
+    let content = snippet::trim(&hit.content);
+    let (content, dots) = match snippet::cut(content, SHOWN) {
+        Some(start) => (start, "..."),
+        None => (content, ""),
+    };
+    write!(out, "[{time}] {role} (conv: {title})\n{content}{dots}").expect("a String takes all");
+}
+
+/// Returns the minute in UTC, or the number of seconds where years have more than four digits.
+fn clock(instant: Instant) -> String {
+    date::to_minute(instant)
+        .filter(|minute| minute.len() == "YYYY-MM-DD HH:MM".len())
+        .unwrap_or_else(|| instant.to_decimal())
+}
+
+/// Strings as Python prints a list of them, which the contract's error text is made of.
+struct PythonList<'a>(&'a BTreeSet<String>);
+
+impl fmt::Display for PythonList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('[')?;
+        for (at, text) in self.0.iter().enumerate() {
+            if at > 0 {
+                f.write_str(", ")?;
+            }
+            python_string(f, text)?;
+        }
+        f.write_char(']')
+    }
+}
+
+fn python_string(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    f.write_char(quote)?;
+    for character in text.chars() {
+        match character {
+            '\\' => f.write_str("\\\\")?,
+            '\n' => f.write_str("\\n")?,
+            '\r' => f.write_str("\\r")?,
+            '\t' => f.write_str("\\t")?,
+            c if c == quote => write!(f, "\\{c}")?,
+            c if is_printable(c) => f.write_char(c)?,
+            c => match u32::from(c) {
+                code @ ..=0xFF => write!(f, "\\x{code:02x}")?,
+                code @ 0x100..=0xFFFF => write!(f, "\\u{code:04x}")?,
+                code => write!(f, "\\U{code:08x}")?,
+            },
+        }
+    }
+    f.write_char(quote)
+}
+
+/// Returns whether Python prints the character as it is; Rust's own escaping draws the same line.
+fn is_printable(character: char) -> bool {
+    // After a letter, so that combining marks are not taken for a text's odd beginning.
+    let text = ['a', character].iter().collect::<String>();
+    matches!(character, '"' | '\'') || text.escape_debug().count() == 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(json: Value) -> Map<String, Value> {
+        let Value::Object(map) = json else { panic!("an object") };
+        map
+    }
+
+    fn refused(json: Value) -> String {
+        explained(&request(&Options::default(), &given(json)).expect_err("refused")).text
+    }
+
+    fn taken(json: Value) -> Request {
+        request(&Options::default(), &given(json)).expect("taken")
+    }
+
+    #[test]
+    fn wrong_arguments_are_named() {
+        for (json, text) in [
+            (json!({"limit": "many"}), r#"Error: limit takes an integer from 1 to 200; got "many""#),
+            (json!({"limit": 20.5}), "Error: limit takes an integer from 1 to 200; got 20.5"),
+            (json!({"limit": true}), "Error: limit takes an integer from 1 to 200; got true"),
+            (json!({"limit": "inf"}), r#"Error: limit takes an integer from 1 to 200; got "inf""#),
+            (json!({"limit": ""}), r#"Error: limit takes an integer from 1 to 200; got """#),
+            (json!({"query": 5}), "Error: query takes a string; got 5"),
+            (
+                json!({"roles": "user"}),
+                r#"Error: roles takes an array of "user", "assistant" and "tool"; got "user""#,
+            ),
+            (
+                json!({"roles": ["user", 1]}),
+                r#"Error: roles takes an array of "user", "assistant" and "tool"; got ["user",1]"#,
+            ),
+            (
+                json!({"start_date": 2024}),
+                "Error: start_date takes an ISO 8601 date or date-time as a string; got 2024",
+            ),
+            (
+                json!({"start_date": "yesterday"}),
+                "Error: start_date is not an ISO 8601 date or date-time: \"yesterday\"",
+            ),
+            (
+                json!({"end_date": ""}),
+                "Error: end_date is not an ISO 8601 date or date-time: \"\"",
+            ),
+            (
+                json!({"max": 1}),
+                "Error: conversation_search has no argument \"max\"; it takes query, roles, start_date, \
+                 end_date, limit",
+            ),
+            (
+                json!({"roles": ["system", "user", "it's", "a\"'b", "x", "x", "\u{200b}\t\u{e9}"]}),
+                "Invalid role(s): ['a\"\\'b', \"it's\", 'system', 'x', '\\u200b\\té']. \
+                 Allowed: user, assistant, tool.",
+            ),
+        ]
+        .map(|(json, text)| (refused(json), text))
+        {
+            assert_eq!(json, text);
+        }
+        assert!(refused(json!({"query": vec!["x"; 99]})).ends_with("…"));
+    }
+
+    #[test]
+    fn what_is_taken() {
+        assert_eq!(taken(json!({})), Request { limit: Some(50), ..Request::default() });
+        let nothing = json!({"query": null, "roles": null, "start_date": null, "end_date": null, "limit": null});
+        assert_eq!(taken(nothing), taken(json!({})));
+        for (limit, expected) in [
+            (json!(20), 20),
+            (json!(20.0), 20),
+            (json!("20"), 20),
+            (json!(" 2e1 "), 20),
+            (json!(0), 1),
+            (json!(-5), 1),
+            (json!(201), 200),
+            (json!(u64::MAX), 200),
+            (json!(1e300), 200),
+        ] {
+            assert_eq!(taken(json!({"limit": limit})).limit, Some(expected), "{limit}");
+        }
+        assert!(taken(json!({"roles": []})).roles.is_empty());
+        assert_eq!(taken(json!({"roles": ["user", "tool", "user"]})).roles, ["tool", "user"]);
+        let range = taken(json!({"start_date": "2024-01-15", "end_date": "2024-01-15"}));
+        let (since, until) = (range.since.expect("a start"), range.until.expect("an end"));
+        assert_eq!((since.seconds, since.nanos), (1_705_276_800, 0));
+        assert_eq!((until.seconds, until.nanos), (1_705_363_199, 999_000_000));
+    }
+
+    #[test]
+    fn blocks() {
+        let mut hit = Hit {
+            message_id: String::new(),
+            conversation_id: "0123456789".to_owned(),
+            title: " \u{1f} ".to_owned(),
+            role: String::new(),
+            time: None,
+            content: format!(" {}\n", "é".repeat(2000)),
+            position: None,
+        };
+        let shown = |hit: &Hit| {
+            let mut text = String::new();
+            block(&mut text, hit);
+            text
+        };
+        assert_eq!(
+            shown(&hit),
+            format!("[(no time)] unknown (conv: 01234567)\n{}", "é".repeat(2000))
+        );
+        hit.content += "x";
+        hit.title = " A title ".to_owned();
+        hit.role = "user".to_owned();
+        for (seconds, time) in [
+            (1_700_000_000, "2023-11-14 22:13"),
+            (-1, "1969-12-31 23:59"),
+            (1_700_000_000_000, "1700000000000"),
+            (i64::MAX, "9223372036854775807"),
+        ] {
+            hit.time = Some(Instant { seconds, nanos: 0 });
+            let start = format!("[{time}] user (conv: A title)\nééé");
+            assert!(shown(&hit).starts_with(&start), "{}", shown(&hit));
+        }
+        // One line break within, so the cut takes the characters before it only.
+        assert!(shown(&hit).ends_with("é..."), "{}", shown(&hit).len());
+    }
+}
