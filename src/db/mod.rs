@@ -1,1 +1,4 @@
 //! (room db)
+
+mod schema;
+pub mod writer;
