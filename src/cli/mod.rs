@@ -1,1 +1,3 @@
 //! (room cli)
+
+pub mod import;

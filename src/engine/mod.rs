@@ -1,1 +1,3 @@
 //! (room engine)
+
+pub mod import;
