@@ -349,12 +349,13 @@ fn wordy(count: usize) -> Vec<Message> {
 
 #[test]
 fn patterns_of_common_runs_are_narrowed_by_their_gaps() {
-    let titles: Vec<Value> = words(&["the other thing", "q7x7z in a title", "和平"]);
+    let titles: Vec<Value> = words(&["the other thing", "q7x7z in a title", "和平 o-o-o"]);
     let pair = Pair::of(&titles, &wordy(9_000));
     let mut narrowed = 0;
     for text in [
         "q_x_z",
         "的_平",
+        "o_o_o",
         "th_q",
         "r_th_ng_的",
         "e_q",
