@@ -259,7 +259,8 @@ mod tests {
             let end = parse_iso(text, Edge::End).expect(text);
             assert_eq!(to_iso(end).as_deref(), Some(expected), "{text}");
         }
-        for text in ["yesterday", "2024-13-01", "2024-1-5", "15/01/2024", "２０２４-01-15", "-"] {
+        for text in ["yesterday", "2024-13-01", "2024-1-5", "15/01/2024", "２０２４-01-15", "-"]
+        {
             assert_eq!(parse_iso(text, Edge::End), None, "{text}");
         }
     }
