@@ -1,1 +1,84 @@
-//! (room db)
+//! Canonical SQLite databases: opened for reading, searched by SQLite's own `LIKE`.
+//!
+//! Invariant: what a user gave us is never written to, and no file is ever left beside it.
+//! Invariant: a writer of the database waits for us no longer than one query takes.
+
+mod feed;
+mod functions;
+pub(crate) mod header;
+mod layout;
+mod open;
+mod rows;
+mod search;
+mod spool;
+mod state;
+
+use std::{io, path::PathBuf};
+
+pub use feed::{Conversation, Feed, Row};
+pub use layout::Layout;
+pub use open::{Database, open, read};
+pub use rows::{Heading, conversation, find_conversations};
+pub use search::search;
+pub use spool::Hits;
+pub(crate) use state::settled;
+pub use state::{Probe, State, state};
+
+/// What can go wrong with a database.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such file.
+    #[error("Database not found: {}", path.display())]
+    NotFound {
+        /// The file asked for.
+        path: PathBuf,
+    },
+    /// The file is something else.
+    #[error("{}: not an SQLite database", path.display())]
+    NotADatabase {
+        /// The file asked for.
+        path: PathBuf,
+    },
+    /// It is a database, of something else than conversations.
+    #[error("{}: no {missing} (looked for {})", path.display(), layout::LOOKED_FOR)]
+    NotCanonical {
+        /// The file asked for.
+        path: PathBuf,
+        /// The table or column that is not there.
+        missing: String,
+    },
+    /// Another program kept the database locked.
+    #[error("{}: locked by another program for {} seconds; try again when it is done", path.display(), open::PATIENCE.as_secs())]
+    Busy {
+        /// The file asked for.
+        path: PathBuf,
+    },
+    /// Another program changed the database at each attempt.
+    #[error("{}: kept changing while it was read; try again when it is quiet", path.display())]
+    Unsteady {
+        /// The file asked for.
+        path: PathBuf,
+    },
+    /// The [`Stop`](crate::model::Stop) was requested.
+    #[error("stopped")]
+    Stopped,
+    /// A file could not be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Hits could not be set aside in a temporary file.
+    #[error("cannot keep the hits in a temporary file: {0}")]
+    Spool(#[source] io::Error),
+    /// SQLite refused.
+    #[error("{}: {source}", path.display())]
+    Sqlite {
+        /// The file asked for.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+}

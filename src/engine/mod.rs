@@ -1,1 +1,131 @@
-//! (room engine)
+//! The only room that joins databases, the index and imports: finds the database, answers searches.
+//!
+//! Invariant: an answer is that of one state of one database, the one that was there when the call came.
+
+mod exact;
+mod find;
+mod query;
+mod refresh;
+mod show;
+
+use std::{path::PathBuf, sync::Mutex};
+
+use crate::{
+    db::{self, Heading},
+    index,
+};
+
+pub use exact::Answered;
+pub use find::Config;
+pub use query::MOST_PATTERN_BYTES;
+pub use refresh::{Progress, Reindex, Reindexed, Why};
+pub use show::Transcript;
+
+/// Answers questions about the databases that its [`Config`] leads to.
+#[derive(Debug)]
+pub struct Engine {
+    config: Config,
+    /// The index that was used last.
+    held: Mutex<Option<refresh::Held>>,
+}
+
+/// What can go wrong with a question.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing was configured, and there is nothing in the home folder either.
+    #[error(
+        "Database not found: no *.db file in {} (import an export with `verbatim import`, \
+         or name a database with --db or CONVERSATION_DB)",
+        folder.display()
+    )]
+    NoDatabase {
+        /// Where one was looked for.
+        folder: PathBuf,
+    },
+    /// The query holds a NUL.
+    #[error(
+        "query contains a NUL character, where SQLite's LIKE stops reading; \
+         search for the text before or after it"
+    )]
+    NulInQuery,
+    /// The query is longer than SQLite's LIKE takes.
+    #[error(
+        "query is too long: {bytes} bytes with the two %, and SQLite's LIKE takes {}; \
+         search for a part of it",
+        query::MOST_PATTERN_BYTES
+    )]
+    QueryTooLong {
+        /// Its length as a pattern.
+        bytes: usize,
+    },
+    /// No conversation has that id or title.
+    #[error("no conversation has the id, the beginning of an id or the title {word:?}")]
+    NoConversation {
+        /// What was asked for.
+        word: String,
+    },
+    /// Several conversations may be meant.
+    #[error("{word:?} may be any of:{}\nname one by its id", list(candidates))]
+    Ambiguous {
+        /// What was asked for.
+        word: String,
+        /// The first of them.
+        candidates: Vec<Heading>,
+    },
+    /// Another process is building the index.
+    #[error("{}: another process is building this index; wait for it to finish", folder.display())]
+    Indexing {
+        /// The folder of the index.
+        folder: PathBuf,
+    },
+    /// The database has no keys to fetch rows by.
+    #[error(
+        "{}: cannot be indexed, because its tables are views or WITHOUT ROWID; \
+         searching it works without an index",
+        path.display()
+    )]
+    NoKeys {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The database has more messages than an index can number.
+    #[error("{}: more than four thousand million messages cannot be indexed", path.display())]
+    TooMany {
+        /// The database.
+        path: PathBuf,
+    },
+    /// Reading the database failed.
+    #[error(transparent)]
+    Db(#[from] db::Error),
+    /// Writing or reading the index failed.
+    #[error(transparent)]
+    Index(#[from] index::Error),
+}
+
+impl Engine {
+    /// Returns an engine; nothing is opened before the first question.
+    pub fn new(config: Config) -> Engine {
+        Engine { config, held: Mutex::default() }
+    }
+
+    /// Returns the configuration it was made with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+}
+
+impl Error {
+    /// Returns whether the answer to the question is that there is no database.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Error::NoDatabase { .. } | Error::Db(db::Error::NotFound { .. }))
+    }
+
+    /// Returns whether the question was called off.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self, Error::Db(db::Error::Stopped))
+    }
+}
+
+fn list(candidates: &[Heading]) -> String {
+    candidates.iter().map(|heading| format!("\n  {}  {}", heading.id, heading.title)).collect()
+}

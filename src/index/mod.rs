@@ -1,1 +1,62 @@
-//! (room index)
+//! Candidate lookup over n-grams, and the sidecar that candidates are verified on.
+//!
+//! Documents stand in result order: doc id 0 is the newest message. The first verified candidates
+//! are then the answer, a range of dates is an interval of doc ids, and a search ends with its
+//! last row.
+//!
+//! Invariant: holds nothing that `db` cannot rebuild.
+//! Invariant: may propose too many candidates, never too few.
+
+mod build;
+mod gaps;
+mod generation;
+mod invert;
+mod map;
+mod postings;
+mod rows;
+mod search;
+
+use std::{io, path::PathBuf};
+
+pub use build::{Build, Plan, Size};
+pub use generation::{Current, Generation, Note, Shelf, Writing};
+pub use invert::Resources;
+pub use rows::{Conversation, Document};
+pub use search::{GramUse, Trace};
+
+/// What can go wrong with an index; none of it keeps a database from being searched.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be written.
+    #[error("writing the index in {path}: {error}")]
+    Write {
+        /// The folder of the generation.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A generation is not as it was written.
+    #[error("{path}: the index is damaged: {reason}; `verbatim reindex --full` builds it anew")]
+    Damaged {
+        /// The folder of the generation.
+        path: PathBuf,
+        /// What does not fit.
+        reason: String,
+    },
+    /// A generation of an earlier or later version of the program.
+    #[error(
+        "{path}: the index has format {found}, which this version does not read; `verbatim reindex` builds it anew"
+    )]
+    Format {
+        /// The folder of the generation.
+        path: PathBuf,
+        /// The format's number.
+        found: u32,
+    },
+    /// A posting list could not be read.
+    #[error("reading the index: {0}")]
+    Read(#[from] io::Error),
+    /// The search was cancelled, or its time was over.
+    #[error("the search was stopped")]
+    Stopped,
+}

@@ -2,4 +2,8 @@
 //!
 //! Invariant: nothing here reads a file, a clock or the environment.
 
+pub mod content;
 pub mod date;
+pub mod grams;
+pub mod like;
+pub mod snippet;

@@ -1,0 +1,50 @@
+//! The scalar functions that our queries add to SQLite.
+
+use rusqlite::{
+    Connection,
+    functions::FunctionFlags,
+    types::{Value, ValueRef},
+};
+
+use crate::{
+    model::Instant,
+    text::{content, date},
+};
+
+/// Adds `verbatim_instant(time)` and `verbatim_text(content)` to a connection.
+///
+/// The first gives a BLOB that orders as instants do, the second the text that JSON parts hold;
+/// both give NULL where there is none.
+pub(super) fn add(connection: &Connection) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    connection.create_scalar_function("verbatim_instant", 1, flags, |context| {
+        Ok(instant(context.get_raw(0)).map(|instant| key(instant).to_vec()))
+    })?;
+    connection.create_scalar_function("verbatim_text", 1, flags, |context| {
+        Ok(match context.get_raw(0) {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                content::decode_parts(&String::from_utf8_lossy(bytes))
+                    .map_or(Value::Null, Value::Text)
+            }
+            _ => Value::Null,
+        })
+    })
+}
+
+/// Returns the instant that a stored time denotes: seconds as a number or text, or ISO 8601.
+pub(super) fn instant(time: ValueRef<'_>) -> Option<Instant> {
+    match time {
+        ValueRef::Integer(seconds) => Some(Instant { seconds, nanos: 0 }),
+        ValueRef::Real(seconds) => date::from_number(seconds),
+        ValueRef::Text(bytes) => date::from_stored(std::str::from_utf8(bytes).ok()?),
+        ValueRef::Blob(_) | ValueRef::Null => None,
+    }
+}
+
+/// Returns twelve bytes that compare as the instants do.
+pub(super) fn key(instant: Instant) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..8].copy_from_slice(&(instant.seconds ^ i64::MIN).to_be_bytes());
+    key[8..].copy_from_slice(&instant.nanos.to_be_bytes());
+    key
+}

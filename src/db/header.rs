@@ -1,0 +1,164 @@
+//! Reading a database's own bytes without hurting SQLite's locks.
+//!
+//! POSIX drops all of a process's locks on a file when the process closes any descriptor of it, also
+//! one that had nothing to do with the lock. So a database file that we read ourselves is opened
+//! once, shared, and kept open for as long as a connection of ours may hold a lock on it.
+
+use std::{
+    fs::{self, File, Metadata},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+
+/// Idle files kept open at most.
+const MOST_IDLE: usize = 64;
+
+static FILES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+struct Entry {
+    path: PathBuf,
+    identity: Identity,
+    file: Arc<File>,
+    /// Opened in a race for an inode already here; closing them would drop its locks.
+    spare: Vec<File>,
+}
+
+/// Which file this is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity(u64, u64);
+
+/// What changes when a file is written: enough to see that nobody did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) identity: Identity,
+    pub(crate) size: u64,
+    pub(crate) modified: Option<SystemTime>,
+    changed: (i64, i64),
+}
+
+impl Identity {
+    /// The device's number and the file's on it.
+    pub(crate) fn numbers(self) -> [u64; 2] {
+        [self.0, self.1]
+    }
+}
+
+impl Stamp {
+    /// Returns the stamp that a file's metadata make.
+    pub(crate) fn of(metadata: &Metadata) -> Stamp {
+        Stamp {
+            identity: identity(metadata),
+            size: metadata.len(),
+            modified: metadata.modified().ok(),
+            changed: changed(metadata),
+        }
+    }
+
+    /// When the file or what the system notes about it changed, in seconds and nanoseconds.
+    pub(crate) fn changed(&self) -> (i64, i64) {
+        self.changed
+    }
+}
+
+/// An open file, shared by all who read it.
+#[derive(Clone, Debug)]
+pub(crate) struct Lease {
+    file: Arc<File>,
+    identity: Identity,
+}
+
+/// Returns the file at `path` for reading; the same descriptor for the same file.
+pub(crate) fn lease(path: &Path) -> io::Result<Lease> {
+    let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let identity = identity(&fs::metadata(path)?);
+    if let Some(entry) = files.iter().find(|entry| entry.identity == identity) {
+        return Ok(Lease { file: entry.file.clone(), identity });
+    }
+    let file = File::open(path)?;
+    let identity = self::identity(&file.metadata()?);
+    if let Some(entry) = files.iter_mut().find(|entry| entry.identity == identity) {
+        entry.spare.push(file);
+        return Ok(Lease { file: entry.file.clone(), identity });
+    }
+    let file = Arc::new(file);
+    files.retain(|entry| entry.path != path || Arc::strong_count(&entry.file) > 1);
+    if files.len() >= MOST_IDLE
+        && let Some(idle) = files.iter().position(|entry| Arc::strong_count(&entry.file) == 1)
+    {
+        files.remove(idle);
+    }
+    files.push(Entry { path: path.to_owned(), identity, file: file.clone(), spare: Vec::new() });
+    Ok(Lease { file, identity })
+}
+
+impl Lease {
+    /// Which file it is.
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Reads into `buffer` from `offset` until it is full or the file ends; returns the bytes read.
+    pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match read_at(&self.file, &mut buffer[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Returns the file's stamp as of now.
+    pub(crate) fn stamp(&self) -> io::Result<Stamp> {
+        Ok(Stamp::of(&self.file.metadata()?))
+    }
+}
+
+/// Returns the stamp of the file at `path`; `None` where there is none.
+pub(crate) fn stamp_at(path: &Path) -> io::Result<Option<Stamp>> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(Some(Stamp::of(&metadata))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(unix)]
+fn identity(metadata: &Metadata) -> Identity {
+    use std::os::unix::fs::MetadataExt;
+    Identity(metadata.dev(), metadata.ino())
+}
+
+#[cfg(unix)]
+fn changed(metadata: &Metadata) -> (i64, i64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.ctime(), metadata.ctime_nsec())
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    use std::os::unix::fs::FileExt;
+    file.read_at(buffer, offset)
+}
+
+#[cfg(windows)]
+fn identity(metadata: &Metadata) -> Identity {
+    use std::os::windows::fs::MetadataExt;
+    Identity(metadata.creation_time(), 0)
+}
+
+#[cfg(windows)]
+fn changed(_: &Metadata) -> (i64, i64) {
+    (0, 0)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    use std::os::windows::fs::FileExt;
+    file.seek_read(buffer, offset)
+}

@@ -1,0 +1,110 @@
+//! Which of the canonical shapes a database has.
+
+use rusqlite::{Connection, types::ValueRef};
+
+use crate::text::content;
+
+/// The tables and columns without which nothing can be searched.
+const REQUIRED: [(&str, &[&str]); 2] = [
+    ("messages", &["id", "conversation_id", "role", "content", "create_time"]),
+    ("conversations", &["id", "title"]),
+];
+
+pub(super) const LOOKED_FOR: &str = "messages(id, conversation_id, role, content, create_time) and \
+                                     conversations(id, title), as ChatGPT Browser and verbatim import write them";
+
+/// Messages looked at to tell plain text from JSON parts.
+const SAMPLE: i64 = 500;
+
+/// The shape of one database, as far as databases differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Whether `messages` has a `position`.
+    pub position: bool,
+    /// Whether `content` holds the JSON of ChatGPT's `parts` and not the text itself.
+    pub parts: bool,
+    /// The name by which `messages` gives its rowid; `None` for a view or a table without one.
+    pub message_key: Option<&'static str>,
+    /// The same of `conversations`.
+    pub conversation_key: Option<&'static str>,
+}
+
+/// What came of looking at a database: its layout, or the table or column it lacks.
+pub(super) type Detected = Result<Layout, String>;
+
+/// Looks at the tables and at a sample of the contents.
+pub(super) fn detect(connection: &Connection) -> rusqlite::Result<Detected> {
+    let mut columns = Vec::new();
+    for (table, required) in REQUIRED {
+        let present = column_names(connection, table)?;
+        if present.is_empty() {
+            return Ok(Err(format!("table \"{table}\"")));
+        }
+        if let Some(column) = required.iter().find(|name| !present.iter().any(|p| p == *name)) {
+            return Ok(Err(format!("column \"{column}\" in table \"{table}\"")));
+        }
+        columns.push(present);
+    }
+    let message_key = rowid_name(connection, "messages", &columns[0]);
+    Ok(Ok(Layout {
+        position: columns[0].iter().any(|name| name == "position"),
+        parts: holds_parts(connection, message_key)?,
+        message_key,
+        conversation_key: rowid_name(connection, "conversations", &columns[1]),
+    }))
+}
+
+fn column_names(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare("SELECT lower(name) FROM pragma_table_xinfo(?1)")?;
+    statement.query_map([table], |row| row.get(0))?.collect()
+}
+
+/// Returns the first of SQLite's names for the rowid that no column has taken.
+fn rowid_name(connection: &Connection, table: &str, columns: &[String]) -> Option<&'static str> {
+    ["rowid", "_rowid_", "oid"].into_iter().find(|name| {
+        !columns.iter().any(|column| column == name)
+            && connection.prepare(&format!("SELECT {name} FROM {table} LIMIT 0")).is_ok()
+    })
+}
+
+/// Returns whether at least half of the contents that are not empty are JSON parts.
+fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<bool> {
+    let (mut texts, mut parts) = (0, 0);
+    let mut count = |content: ValueRef<'_>| {
+        let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = content else { return };
+        if !bytes.is_empty() {
+            texts += 1;
+            parts += u32::from(content::decode_parts(&String::from_utf8_lossy(bytes)).is_some());
+        }
+    };
+    let Some(key) = key else {
+        let mut statement = connection.prepare("SELECT content FROM messages LIMIT ?1")?;
+        let mut rows = statement.query([SAMPLE])?;
+        while let Some(row) = rows.next()? {
+            count(row.get_ref(0)?);
+        }
+        return Ok(parts > 0 && parts * 2 >= texts);
+    };
+    let ends = format!("SELECT min({key}), max({key}) FROM messages");
+    let (first, last): (Option<i64>, Option<i64>) =
+        connection.query_row(&ends, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (Some(first), Some(last)) = (first, last) else { return Ok(false) };
+    let next = format!(
+        "SELECT {key}, content FROM messages WHERE {key} BETWEEN ?1 AND ?2 ORDER BY {key} LIMIT 1"
+    );
+    let mut next = connection.prepare(&next)?;
+    let mut from = first;
+    for step in 1..=SAMPLE {
+        let mut rows = next.query([from, last])?;
+        let Some(row) = rows.next()? else { break };
+        count(row.get_ref(1)?);
+        let seen: i64 = row.get(0)?;
+        let width = i128::from(last) - i128::from(first);
+        let goal = i128::from(first) + width * i128::from(step) / i128::from(SAMPLE);
+        if seen == last {
+            break;
+        }
+        from = i64::try_from(goal).unwrap_or(last).max(seen + 1);
+    }
+    Ok(parts > 0 && parts * 2 >= texts)
+}

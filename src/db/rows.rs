@@ -1,0 +1,112 @@
+//! Rows of a canonical database as they are shown, and one conversation's in reading order.
+
+use rusqlite::{Row, types::ValueRef};
+
+use super::{Database, Error, Layout, functions};
+use crate::{
+    model::{Hit, Instant},
+    text::content,
+};
+
+/// A conversation's id and title.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heading {
+    /// `conversations.id`.
+    pub id: String,
+    /// `conversations.title`; empty where it is NULL.
+    pub title: String,
+}
+
+/// Conversations named at most when a word means several.
+const MOST_CANDIDATES: i64 = 20;
+
+/// Returns the conversations that `word` may mean: by id, else by whole title, else by the
+/// beginning of the id. One is an answer; several are a question.
+pub fn find_conversations(database: &Database, word: &str) -> Result<Vec<Heading>, Error> {
+    let failed = |error| database.error(error);
+    for test in
+        ["c.id = ?1", "trim(c.title) = trim(?1)", "?1 <> '' AND substr(c.id, 1, length(?1)) = ?1"]
+    {
+        let sql = format!(
+            "SELECT DISTINCT CAST(c.id AS TEXT), CAST(c.title AS TEXT) FROM conversations AS c \
+             WHERE {test} ORDER BY c.id LIMIT {MOST_CANDIDATES}"
+        );
+        let mut statement = database.connection().prepare(&sql).map_err(failed)?;
+        let mut rows = statement.query([word]).map_err(failed)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(failed)? {
+            let heading = (text(row, 0), text(row, 1));
+            found.push(Heading {
+                id: heading.0.map_err(failed)?,
+                title: heading.1.map_err(failed)?,
+            });
+        }
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Returns a conversation's messages in reading order: by position, else by time.
+pub fn conversation(database: &Database, id: &str, raw: bool) -> Result<Vec<Hit>, Error> {
+    let failed = |error| database.error(error);
+    let layout = database.layout();
+    let position = if layout.position { "m.position, " } else { "" };
+    let last = layout.message_key.unwrap_or("id");
+    let sql = format!(
+        "SELECT {} FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id \
+         WHERE m.conversation_id = ?1 \
+         ORDER BY {position}verbatim_instant(m.create_time), m.{last}",
+        columns(layout)
+    );
+    let mut statement = database.connection().prepare(&sql).map_err(failed)?;
+    let mut rows = statement.query([id]).map_err(failed)?;
+    let mut messages = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        messages.push(hit(row, layout.parts && !raw).map_err(failed)?);
+    }
+    Ok(messages)
+}
+
+/// Returns the select list that [`hit`] reads.
+pub(super) fn columns(layout: &Layout) -> String {
+    let position = if layout.position { "m.position" } else { "NULL" };
+    // CAST, because SQLite's LIKE sees numbers and BLOBs as this text too.
+    format!(
+        "CAST(m.id AS TEXT), CAST(m.conversation_id AS TEXT), CAST(c.title AS TEXT), \
+         CAST(m.role AS TEXT), m.create_time, CAST(m.content AS TEXT), {position}"
+    )
+}
+
+/// Reads a row of [`columns`]; `parts` says that content is to be decoded.
+pub(super) fn hit(row: &Row<'_>, parts: bool) -> rusqlite::Result<Hit> {
+    let stored = text(row, 5)?;
+    let decoded = if parts { content::decode_parts(&stored) } else { None };
+    Ok(Hit {
+        message_id: text(row, 0)?,
+        conversation_id: text(row, 1)?,
+        title: text(row, 2)?,
+        role: text(row, 3)?,
+        time: time(row, 4)?,
+        content: decoded.unwrap_or(stored),
+        position: match row.get_ref(6)? {
+            ValueRef::Integer(position) => Some(position),
+            _ => None,
+        },
+    })
+}
+
+fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Instant>> {
+    Ok(functions::instant(row.get_ref(column)?))
+}
+
+/// Returns a column's text; empty for NULL, U+FFFD for what is not UTF-8.
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+        _ => String::new(),
+    })
+}

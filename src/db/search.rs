@@ -1,0 +1,124 @@
+//! The exact search as SQLite itself runs it: the oracle of every faster way.
+
+use rusqlite::{Connection, ToSql, params_from_iter, types::Value};
+
+use super::{Database, Error, Hits, functions, rows};
+use crate::model::Request;
+
+/// Returns the messages that match, newest first.
+///
+/// Among messages of one instant the higher `position` comes first, then the higher rowid.
+/// `request.text` is the needle of `LIKE '%text%'` as it stands; see [`crate::engine`] for trimming
+/// and limits. All hits are read before this returns, so that however slowly they are used, no
+/// writer waits for it.
+pub fn search(database: &Database, request: &Request) -> Result<Hits, Error> {
+    let failed = |error| database.error(error);
+    let connection = database.connection();
+    let layout = database.layout();
+    if request.case_sensitive {
+        connection.execute_batch("PRAGMA case_sensitive_like = ON").map_err(failed)?;
+    }
+    let keys = layout.message_key.zip(layout.conversation_key);
+    let (sql, values) = statement(database, request, keys);
+    let parts = layout.parts && !request.raw_content;
+    let mut hits = Hits::default();
+    let Some((message_key, conversation_key)) = keys else {
+        let mut statement = connection.prepare(&sql).map_err(failed)?;
+        let mut found = statement.query(params_from_iter(values)).map_err(failed)?;
+        while let Some(row) = found.next().map_err(failed)? {
+            hits.push(rows::hit(row, parts).map_err(failed)?)?;
+        }
+        return Ok(hits);
+    };
+    let ids = pairs(connection, &sql, values).map_err(failed)?;
+    let fetch = format!(
+        "SELECT {} FROM messages AS m, conversations AS c \
+         WHERE m.{message_key} = ?1 AND c.{conversation_key} = ?2",
+        rows::columns(layout)
+    );
+    let mut fetch = connection.prepare(&fetch).map_err(failed)?;
+    for ids in ids {
+        let mut row = fetch.query(ids).map_err(failed)?;
+        if let Some(row) = row.next().map_err(failed)? {
+            hits.push(rows::hit(row, parts).map_err(failed)?)?;
+        }
+    }
+    Ok(hits)
+}
+
+/// Returns the keys of the messages that match and of their conversations, in result order.
+pub(super) fn keys(
+    database: &Database,
+    request: &Request,
+    keys: (&str, &str),
+) -> Result<Vec<[i64; 2]>, Error> {
+    let (sql, values) = statement(database, request, Some(keys));
+    pairs(database.connection(), &sql, values).map_err(|error| database.error(error))
+}
+
+fn pairs(
+    connection: &Connection,
+    sql: &str,
+    values: Vec<Box<dyn ToSql>>,
+) -> rusqlite::Result<Vec<[i64; 2]>> {
+    let mut statement = connection.prepare(sql)?;
+    let mut found = statement.query(params_from_iter(values))?;
+    let mut pairs = Vec::new();
+    while let Some(row) = found.next()? {
+        pairs.push([row.get(0)?, row.get(1)?]);
+    }
+    Ok(pairs)
+}
+
+/// Returns the statement that finds the hits in order, and its values.
+fn statement(
+    database: &Database,
+    request: &Request,
+    keys: Option<(&str, &str)>,
+) -> (String, Vec<Box<dyn ToSql>>) {
+    let layout = database.layout();
+    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+    let mut bind = |value: Value| {
+        values.push(Box::new(value));
+        format!("?{}", values.len())
+    };
+    // Cheap tests first: SQLite takes them as they come.
+    let mut filters = vec!["c.id = m.conversation_id".to_owned()];
+    if !request.roles.is_empty() {
+        let roles: Vec<String> =
+            request.roles.iter().map(|role| bind(Value::Text(role.clone()))).collect();
+        filters.push(format!("m.role IN ({})", roles.join(", ")));
+    }
+    for (edge, comparison) in [(request.since, ">="), (request.until, "<=")] {
+        if let Some(instant) = edge {
+            let key = bind(Value::Blob(functions::key(instant).to_vec()));
+            filters.push(format!("verbatim_instant(m.create_time) {comparison} {key}"));
+        }
+    }
+    if !request.text.is_empty() {
+        let pattern = bind(Value::Text(format!("%{}%", request.text)));
+        let decoded = if layout.parts && !request.raw_content {
+            format!(" OR verbatim_text(m.content) LIKE {pattern}")
+        } else {
+            String::new()
+        };
+        filters.push(format!("(m.content LIKE {pattern} OR c.title LIKE {pattern}{decoded})"));
+    }
+    let (selected, last) = match keys {
+        Some((message, conversation)) => (
+            format!("m.{message}, c.{conversation}"),
+            format!("m.{message} DESC, c.{conversation} DESC"),
+        ),
+        None => (rows::columns(layout), "m.id DESC".to_owned()),
+    };
+    let position = if layout.position { "m.position DESC, " } else { "" };
+    // Always a LIMIT: without one SQLite sorts in a single step that cannot be stopped.
+    let limit = request.limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1);
+    let limit = bind(Value::Integer(limit));
+    let sql = format!(
+        "SELECT {selected} FROM messages AS m JOIN conversations AS c ON {} \
+         ORDER BY verbatim_instant(m.create_time) DESC NULLS LAST, {position}{last} LIMIT {limit}",
+        filters.join(" AND ")
+    );
+    (sql, values)
+}

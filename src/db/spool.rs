@@ -1,0 +1,146 @@
+//! Hits read from a database and not yet handed on.
+
+use std::{
+    fs::File,
+    io::{self, BufReader, BufWriter, Read, Seek, Write},
+    ops::ControlFlow,
+};
+
+use super::Error;
+use crate::model::{Hit, Instant};
+
+/// Bytes of hits kept in memory; what goes beyond waits in a temporary file.
+const IN_MEMORY: usize = 32 << 20;
+
+/// Hits in order, complete: nothing of the database is held any more.
+#[derive(Debug, Default)]
+pub struct Hits {
+    first: Vec<Hit>,
+    bytes: usize,
+    rest: Option<BufWriter<File>>,
+    spilled: usize,
+}
+
+impl Hits {
+    /// Adds the next hit.
+    pub(super) fn push(&mut self, hit: Hit) -> Result<(), Error> {
+        self.push_within(hit, IN_MEMORY).map_err(Error::Spool)
+    }
+
+    fn push_within(&mut self, hit: Hit, limit: usize) -> io::Result<()> {
+        if self.bytes < limit {
+            self.bytes += hit.content.len() + hit.title.len() + size_of::<Hit>();
+            self.first.push(hit);
+            return Ok(());
+        }
+        let rest = match &mut self.rest {
+            Some(rest) => rest,
+            none => none.insert(BufWriter::new(tempfile::tempfile()?)),
+        };
+        self.spilled += 1;
+        write(rest, &hit)
+    }
+
+    /// Returns how many there are.
+    pub fn len(&self) -> usize {
+        self.first.len() + self.spilled
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Hands the hits to `sink` in order until it breaks off.
+    pub fn hand_over(self, sink: &mut dyn FnMut(Hit) -> ControlFlow<()>) -> Result<(), Error> {
+        for hit in self.first {
+            if sink(hit).is_break() {
+                return Ok(());
+            }
+        }
+        let Some(rest) = self.rest else { return Ok(()) };
+        let mut rest = rest.into_inner().map_err(|error| Error::Spool(error.into_error()))?;
+        rest.rewind().map_err(Error::Spool)?;
+        let mut rest = BufReader::new(rest);
+        for _ in 0..self.spilled {
+            if sink(read(&mut rest).map_err(Error::Spool)?).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write(file: &mut impl Write, hit: &Hit) -> io::Result<()> {
+    for text in [&hit.message_id, &hit.conversation_id, &hit.title, &hit.role, &hit.content] {
+        file.write_all(&(text.len() as u64).to_le_bytes())?;
+        file.write_all(text.as_bytes())?;
+    }
+    file.write_all(&[u8::from(hit.time.is_some()), u8::from(hit.position.is_some())])?;
+    let time = hit.time.unwrap_or(Instant { seconds: 0, nanos: 0 });
+    file.write_all(&time.seconds.to_le_bytes())?;
+    file.write_all(&time.nanos.to_le_bytes())?;
+    file.write_all(&hit.position.unwrap_or(0).to_le_bytes())
+}
+
+fn read(file: &mut impl Read) -> io::Result<Hit> {
+    fn bytes<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        file.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+    let mut text = || {
+        let length = u64::from_le_bytes(bytes(file)?);
+        let mut text = vec![0; length as usize];
+        file.read_exact(&mut text)?;
+        String::from_utf8(text).map_err(io::Error::other)
+    };
+    let [message_id, conversation_id, title, role, content] =
+        [text()?, text()?, text()?, text()?, text()?];
+    let [timed, placed] = bytes(file)?;
+    let seconds = i64::from_le_bytes(bytes(file)?);
+    let nanos = u32::from_le_bytes(bytes(file)?);
+    let position = i64::from_le_bytes(bytes(file)?);
+    Ok(Hit {
+        message_id,
+        conversation_id,
+        title,
+        role,
+        time: (timed == 1).then_some(Instant { seconds, nanos }),
+        content,
+        position: (placed == 1).then_some(position),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_spills_comes_back_in_order() {
+        let hits: Vec<Hit> = (0..20)
+            .map(|n| Hit {
+                message_id: format!("m{n}"),
+                conversation_id: "c".to_owned(),
+                title: "ü".repeat(n),
+                role: String::new(),
+                time: (n % 3 > 0).then_some(Instant { seconds: -5, nanos: n as u32 }),
+                content: "x\0y".repeat(n),
+                position: (n % 2 > 0).then_some(-1),
+            })
+            .collect();
+        let mut spool = Hits::default();
+        for hit in &hits {
+            spool.push_within(hit.clone(), 1_000).expect("temporary files can be written");
+        }
+        assert!(spool.spilled > 5 && spool.first.len() > 2);
+        let mut back = Vec::new();
+        spool
+            .hand_over(&mut |hit| {
+                back.push(hit);
+                if back.len() == 19 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+            .expect("temporary files can be read");
+        assert_eq!(back, hits[..19]);
+    }
+}

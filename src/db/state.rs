@@ -1,0 +1,229 @@
+//! Which state of a database its files hold, told without asking SQLite.
+//!
+//! An index mirrors one state. Whether the database is still in it must cost microseconds, and must
+//! never be answered "yes" after a change. So the state is named by all that a change cannot leave
+//! as it was:
+//!
+//! - the file: device, inode, length, times, and in SQLite's header the change counter, which every
+//!   transaction in rollback mode counts up (<https://www.sqlite.org/fileformat.html>);
+//! - in WAL mode the log's file in the same way, its header with the salts, and, where processes
+//!   have the database open, the head of the `-shm`, which every commit rewrites
+//!   (<https://www.sqlite.org/walformat.html>);
+//! - a rollback journal that is in use.
+//!
+//! Times alone would not do: two writes within a tick of the clock leave the same one. That tick
+//! is waited for before an index notes the state that it is of ([`settled`]).
+//!
+//! Invariant: equal states hold equal rows; the reverse need not be so (a checkpoint changes the
+//! state and no row).
+
+use std::{
+    fmt, fs,
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    str::FromStr,
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    Error,
+    header::{self, Lease, Stamp},
+    open::beside,
+};
+
+/// Writes closer together than this may leave the same time on a file.
+const CLOCK_TICK: Duration = Duration::from_millis(20);
+
+/// The same on file systems that keep whole seconds, FAT even every second one.
+const COARSE_TICK: Duration = Duration::from_secs(2);
+
+/// The first bytes of a rollback journal that is in use.
+const JOURNAL_MAGIC: [u8; 8] = [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7];
+
+/// The name of a state: equal names, equal rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State(Vec<u8>);
+
+/// A database whose state is asked for again and again, at some five system calls each.
+#[derive(Debug)]
+pub struct Probe {
+    path: PathBuf,
+    file: Lease,
+    real: PathBuf,
+    wal: PathBuf,
+    shm: PathBuf,
+    journal: PathBuf,
+}
+
+impl Probe {
+    /// Finds the database and what may lie beside it.
+    pub fn of(path: &Path) -> Result<Probe, Error> {
+        let find = || {
+            let real = fs::canonicalize(path)?;
+            Ok(Probe {
+                path: path.to_owned(),
+                file: header::lease(&real)?,
+                wal: beside(&real, "-wal"),
+                shm: beside(&real, "-shm"),
+                journal: beside(&real, "-journal"),
+                real,
+            })
+        };
+        find().map_err(|source| explain(path, source))
+    }
+
+    /// The path it was made with.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The database's own path, without symbolic links.
+    pub fn real(&self) -> &Path {
+        &self.real
+    }
+
+    /// Returns the state that the database is in now; `None` if another file has taken its place,
+    /// which needs another probe.
+    pub fn state(&self) -> Result<Option<State>, Error> {
+        let read = || {
+            let stamp = Stamp::of(&fs::metadata(&self.path)?);
+            if stamp.identity != self.file.identity() {
+                return Ok(None);
+            }
+            self.name(&stamp).map(|(state, _)| Some(state))
+        };
+        read().map_err(|source| explain(&self.path, source))
+    }
+
+    /// Returns the state's name, and when the files were last written to.
+    fn name(&self, stamp: &Stamp) -> io::Result<(State, Option<SystemTime>)> {
+        let mut head = [0; 100];
+        self.file.read_at(&mut head, 0)?;
+        let mut newest = stamp.modified;
+        let mut state = State(Vec::with_capacity(256));
+        state.add_stamp(stamp);
+        let (seconds, nanos) = stamp.changed();
+        state.add(&seconds.to_le_bytes());
+        state.add(&nanos.to_le_bytes());
+        state.add(&head[18..40]);
+        state.add(&head[92..100]);
+        if let Some(stamp) = header::stamp_at(&self.wal)?.filter(|stamp| stamp.size > 0) {
+            newest = newest.max(stamp.modified);
+            let mut head = [0; 32];
+            read_start(&self.wal, &mut head)?;
+            state.add(b"wal");
+            // Without when its notes changed: SQLite, run by root, sets the owner at each opening.
+            state.add_stamp(&stamp);
+            state.add(&head);
+            // SQLite locks bytes of the -shm: it is read through a descriptor that stays open.
+            match header::lease(&self.shm) {
+                Ok(shared) => {
+                    let mut copies = [0; 96];
+                    shared.read_at(&mut copies, 0)?;
+                    state.add(b"shm");
+                    state.add(&copies);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(stamp) = header::stamp_at(&self.journal)?.filter(|stamp| stamp.size > 0) {
+            let mut head = [0; 8];
+            read_start(&self.journal, &mut head)?;
+            if head == JOURNAL_MAGIC {
+                newest = newest.max(stamp.modified);
+                state.add(b"journal");
+                state.add_stamp(&stamp);
+            }
+        }
+        Ok((state, newest))
+    }
+}
+
+/// Returns the state that a database is in now.
+pub fn state(path: &Path) -> Result<State, Error> {
+    // Another file may take its place between the probe and the question.
+    loop {
+        if let Some(state) = Probe::of(path)?.state()? {
+            return Ok(state);
+        }
+    }
+}
+
+/// Returns the state once every file is old enough that any later write shows in its times.
+pub(crate) fn settled(path: &Path) -> Result<State, Error> {
+    let probe = Probe::of(path)?;
+    let named = probe.file.stamp().and_then(|stamp| probe.name(&stamp));
+    let (_, newest) = named.map_err(|source| explain(path, source))?;
+    if let Some(newest) = newest {
+        let is_coarse = newest
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .is_ok_and(|since| since.subsec_nanos() == 0);
+        let tick = if is_coarse { COARSE_TICK } else { CLOCK_TICK };
+        // A time in the future, after a clock was set back, is as good as an old one.
+        if let Ok(age) = SystemTime::now().duration_since(newest)
+            && age < tick
+        {
+            thread::sleep(tick - age);
+        }
+    }
+    state(path)
+}
+
+impl State {
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn add_stamp(&mut self, stamp: &Stamp) {
+        let since = stamp.modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        for number in stamp.identity.numbers() {
+            self.add(&number.to_le_bytes());
+        }
+        self.add(&stamp.size.to_le_bytes());
+        self.add(&since.map_or(0, |since| since.as_nanos()).to_le_bytes());
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for State {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<State, Self::Err> {
+        let byte = |at| u8::from_str_radix(text.get(at..at + 2).unwrap_or_default(), 16);
+        (0..text.len()).step_by(2).map(byte).collect::<Result<_, _>>().map(State)
+    }
+}
+
+fn explain(path: &Path, source: io::Error) -> Error {
+    match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            Error::NotFound { path: path.to_owned() }
+        }
+        _ => Error::Io { path: path.to_owned(), source },
+    }
+}
+
+/// Reads the first bytes of a file that SQLite does not lock; fewer where it is shorter or gone.
+fn read_start(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..])? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(())
+}

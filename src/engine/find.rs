@@ -1,0 +1,80 @@
+//! Which database is meant.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use super::{Engine, Error};
+use crate::db;
+
+/// Databases that may go away under one question.
+const REPLACEMENTS: u32 = 4;
+
+/// Where things are, as flags and environment say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// The database, where one was named; it must be there.
+    pub db: Option<PathBuf>,
+    /// The folder that holds `db/` and `index/`.
+    pub home: PathBuf,
+    /// The folder of what is derived, where one was named.
+    pub index: Option<PathBuf>,
+}
+
+impl Config {
+    /// Returns the folder in which databases are looked for and imports are written.
+    pub fn db_folder(&self) -> PathBuf {
+        self.home.join("db")
+    }
+
+    /// Returns the folder of what is derived and can be rebuilt.
+    pub fn index_folder(&self) -> PathBuf {
+        self.index.clone().unwrap_or_else(|| self.home.join("index"))
+    }
+}
+
+impl Engine {
+    /// Returns the database to read: the one configured, else the newest `*.db` in the home's `db/`.
+    ///
+    /// Looked up anew each time, so that a file that has come since is seen.
+    pub fn database(&self) -> Result<PathBuf, Error> {
+        if let Some(path) = &self.config.db {
+            return if path.is_file() {
+                Ok(path.clone())
+            } else {
+                Err(db::Error::NotFound { path: path.clone() }.into())
+            };
+        }
+        let folder = self.config.db_folder();
+        newest(&folder).ok_or(Error::NoDatabase { folder })
+    }
+
+    /// Runs `work` on the database, and on the one that took its place if it went away.
+    pub(super) fn on_database<T>(
+        &self,
+        mut work: impl FnMut(&Path) -> Result<T, db::Error>,
+    ) -> Result<T, Error> {
+        let mut path = self.database()?;
+        for _ in 0..REPLACEMENTS {
+            match work(&path) {
+                Err(db::Error::NotFound { .. }) => path = self.database()?,
+                answer => return Ok(answer?),
+            }
+        }
+        Err(db::Error::NotFound { path }.into())
+    }
+}
+
+/// Returns the last changed `*.db` file of a folder; among equals the one whose name comes last.
+fn newest(folder: &Path) -> Option<PathBuf> {
+    let dated = |entry: fs::DirEntry| {
+        let path = entry.path();
+        let metadata = fs::metadata(&path).ok()?;
+        let wanted = metadata.is_file() && path.extension().is_some_and(|name| name == "db");
+        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        wanted.then_some((modified, path))
+    };
+    fs::read_dir(folder).ok()?.flatten().filter_map(dated).max().map(|(_, path)| path)
+}

@@ -1,0 +1,607 @@
+//! Inverts documents into postings by sorting, in bounded memory and on every core.
+//!
+//! Documents come in doc-id order and are handed to workers in jobs of consecutive documents. A
+//! worker cuts its job into (gram, document) pairs, drops them into buckets by ranges of the gram
+//! space, sorts each bucket in the cache, and appends the result, a run, to a spill file. In the
+//! end the runs are merged bucket by bucket, on every core again, into blocks of postings in gram
+//! order. This is the sort-based inversion of Witten, Moffat and Bell, "Managing Gigabytes"
+//! (chapter 5), with buckets so that neither the sort nor the merge leaves the cache for long.
+//!
+//! Memory: a job of B bytes of text takes up to 50 B while it is sorted, and there is one job a
+//! worker; merging takes some 8 times a bucket a worker. Both are chosen from the bound given.
+
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    fs::File,
+    io::{self, Write},
+    path::Path,
+    sync::{Arc, Condvar, Mutex, mpsc},
+    thread,
+};
+
+use crate::text::grams::{CommonGrams, Cutter, Gram};
+
+/// The texts of consecutive documents, to be cut into grams.
+#[derive(Debug, Default)]
+struct Job {
+    first_doc: u32,
+    /// The texts of all documents, one after the other.
+    text: String,
+    /// For each document the ends of its texts in `text`: the first, and the second if it has two.
+    ends: Vec<(usize, usize)>,
+}
+
+/// A job's postings in the spill file.
+#[derive(Debug)]
+struct Run {
+    first_doc: u32,
+    /// Where each bucket begins in the spill file, and where the last one ends.
+    bounds: Vec<u64>,
+}
+
+/// Postings of consecutive grams.
+#[derive(Debug, Default)]
+pub(super) struct Block {
+    /// Each gram with the number of its documents.
+    pub(super) grams: Vec<(Gram, u32)>,
+    /// The documents of all grams, one after the other, ascending within a gram.
+    pub(super) docs: Vec<u32>,
+}
+
+/// What all workers share.
+#[derive(Debug)]
+struct Shared {
+    common: Arc<CommonGrams>,
+    /// The bucket of each value of a gram's upper 16 bits, ascending.
+    bucket_of: Vec<u16>,
+    buckets: usize,
+    spill: Mutex<Spill>,
+}
+
+#[derive(Debug)]
+struct Spill {
+    file: File,
+    length: u64,
+    runs: Vec<Run>,
+}
+
+impl Spill {
+    /// Reads one bucket of all runs, each with its first document.
+    ///
+    /// Read and not mapped: mapped pages count as the process's own.
+    fn read(&self, bucket: usize) -> io::Result<Vec<(u32, Vec<u8>)>> {
+        let read = |run: &Run| {
+            let (start, end) = (run.bounds[bucket], run.bounds[bucket + 1]);
+            let mut bytes = vec![0; (end - start) as usize];
+            read_exact_at(&self.file, &mut bytes, start)?;
+            Ok((run.first_doc, bytes))
+        };
+        self.runs.iter().map(read).collect()
+    }
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, bytes, offset)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                bytes = &mut bytes[read..];
+                offset += read as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes documents in doc-id order and gives their postings in gram order.
+#[derive(Debug)]
+pub(super) struct Inverter {
+    shared: Arc<Shared>,
+    jobs: Option<mpsc::SyncSender<Job>>,
+    workers: Vec<thread::JoinHandle<io::Result<()>>>,
+    job: Job,
+    job_bytes: usize,
+    threads: usize,
+}
+
+/// How much an [`Inverter`] may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Resources {
+    /// Bytes of memory to stay within.
+    pub memory: usize,
+    /// Threads that cut, sort and merge.
+    pub threads: usize,
+}
+
+impl Inverter {
+    /// Starts the workers; `folder` takes the spill file, which has no name and goes with the
+    /// process. `sample` is a part of the texts to come, of `total_bytes` in all.
+    pub(super) fn start<'a>(
+        folder: &Path,
+        common: Arc<CommonGrams>,
+        sample: impl Iterator<Item = &'a str>,
+        total_bytes: u64,
+        resources: Resources,
+    ) -> io::Result<Inverter> {
+        // Buckets of about 3 MB of text: small enough to merge many at once within the bound.
+        let buckets = (total_bytes / 3_000_000).clamp(64, 4096) as usize;
+        let shared = Arc::new(Shared {
+            bucket_of: balance(sample, &common, buckets),
+            common,
+            buckets,
+            spill: Mutex::new(Spill {
+                file: tempfile::tempfile_in(folder)?,
+                length: 0,
+                runs: Vec::new(),
+            }),
+        });
+        let threads = resources.threads.max(1);
+        let (sender, receiver) = mpsc::sync_channel::<Job>(1);
+        let receiver = Arc::new(Mutex::new(receiver));
+        let workers = (0..threads)
+            .map(|_| {
+                let (shared, receiver) = (Arc::clone(&shared), Arc::clone(&receiver));
+                thread::spawn(move || work(&shared, &receiver))
+            })
+            .collect();
+        let job_bytes = (resources.memory / (128 * threads)).clamp(64 << 10, 32 << 20);
+        Ok(Inverter {
+            shared,
+            jobs: Some(sender),
+            workers,
+            job: Job::default(),
+            job_bytes,
+            threads,
+        })
+    }
+
+    /// Adds the next document, whose grams are those of one or two texts.
+    pub(super) fn add(&mut self, doc: u32, text: &str, second: Option<&str>) -> io::Result<()> {
+        if self.job.ends.is_empty() {
+            self.job.first_doc = doc;
+        }
+        // Documents that were passed over have no text.
+        while self.job.first_doc as usize + self.job.ends.len() < doc as usize {
+            self.job.ends.push((self.job.text.len(), self.job.text.len()));
+        }
+        self.job.text.push_str(text);
+        let first = self.job.text.len();
+        self.job.text.push_str(second.unwrap_or_default());
+        self.job.ends.push((first, self.job.text.len()));
+        if self.job.text.len() >= self.job_bytes {
+            self.send()?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let job = std::mem::take(&mut self.job);
+        let sender = self.jobs.as_ref().expect("jobs are sent before `finish` only");
+        if sender.send(job).is_ok() {
+            return Ok(());
+        }
+        // No worker listens any more: one of them has the reason.
+        self.join()?;
+        Err(io::Error::other("the indexing threads ended early"))
+    }
+
+    fn join(&mut self) -> io::Result<()> {
+        self.jobs = None;
+        for worker in self.workers.drain(..) {
+            worker.join().map_err(|_| io::Error::other("an indexing thread panicked"))??;
+        }
+        Ok(())
+    }
+
+    /// Gives the blocks of postings in gram order to `write`; `write` runs on this thread.
+    pub(super) fn finish(
+        mut self,
+        mut write: impl FnMut(Block) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if !self.job.ends.is_empty() {
+            self.send()?;
+        }
+        self.join()?;
+        let mut spill = self.shared.spill.lock().expect("workers that panicked were reported");
+        spill.runs.sort_by_key(|run| run.first_doc);
+        let spill = &*spill;
+        let queue = Queue::new(self.shared.buckets, 2 * self.threads);
+        thread::scope(|scope| {
+            for _ in 0..self.threads {
+                scope.spawn(|| {
+                    // A thread that panics would leave the others waiting for its bucket.
+                    let closing = CloseOnUnwind(&queue);
+                    while let Some(bucket) = queue.claim() {
+                        queue.put(bucket, spill.read(bucket).map(|parts| merge(&parts)));
+                    }
+                    std::mem::forget(closing);
+                });
+            }
+            for bucket in 0..self.shared.buckets {
+                let written = match queue.take(bucket) {
+                    Some(block) => block.and_then(&mut write),
+                    None => Err(io::Error::other("a merging thread panicked")),
+                };
+                if written.is_err() {
+                    queue.close();
+                    return written;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Inverter {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for worker in self.workers.drain(..) {
+            // Dropped unfinished: whoever dropped it has an error of their own to report.
+            drop(worker.join());
+        }
+    }
+}
+
+/// Returns the bucket of each value of a gram's upper 16 bits, so that each gets about as many
+/// grams of the sample, in order.
+fn balance<'a>(
+    sample: impl Iterator<Item = &'a str>,
+    common: &CommonGrams,
+    buckets: usize,
+) -> Vec<u16> {
+    let mut weights = vec![0u64; 1 << 16];
+    let mut cutter = Cutter::default();
+    for text in sample {
+        cutter.cut(&[text], common, |gram| weights[(gram.0 >> 48) as usize] += 1);
+    }
+    let total: u64 = weights.iter().sum::<u64>().max(1);
+    let mut before = 0;
+    weights
+        .iter()
+        .map(|weight| {
+            let bucket = (before * buckets as u64 / total).min(buckets as u64 - 1);
+            before += weight;
+            bucket as u16
+        })
+        .collect()
+}
+
+/// The pairs of a job that fall into one bucket.
+#[derive(Debug, Default)]
+struct Bucket {
+    grams: Vec<u64>,
+    docs: Vec<u32>,
+}
+
+impl Bucket {
+    fn push(&mut self, gram: Gram, doc: u32) {
+        self.grams.push(gram.0);
+        self.docs.push(doc);
+    }
+
+    fn clear(&mut self) {
+        self.grams.clear();
+        self.docs.clear();
+    }
+
+    /// Sorts by gram, keeping the order of documents: radix sort from the lowest byte that
+    /// differs anywhere.
+    fn sort(&mut self, spare: &mut Bucket) {
+        let Some(&first) = self.grams.first() else { return };
+        let differing = self.grams.iter().fold(0, |sum, gram| sum | (gram ^ first));
+        spare.grams.resize(self.grams.len(), 0);
+        spare.docs.resize(self.docs.len(), 0);
+        for shift in (0..64).step_by(8).filter(|shift| differing >> shift & 0xFF != 0) {
+            let mut places = [0u32; 256];
+            for gram in &self.grams {
+                places[(gram >> shift & 0xFF) as usize] += 1;
+            }
+            let mut before = 0;
+            for place in &mut places {
+                before += std::mem::replace(place, before);
+            }
+            for (gram, doc) in self.grams.iter().zip(&self.docs) {
+                let place = &mut places[(gram >> shift & 0xFF) as usize];
+                spare.grams[*place as usize] = *gram;
+                spare.docs[*place as usize] = *doc;
+                *place += 1;
+            }
+            std::mem::swap(self, spare);
+        }
+    }
+
+    /// Returns where the documents of the gram at `at` end.
+    fn end_of(&self, at: usize) -> usize {
+        let gram = self.grams[at];
+        at + self.grams[at..].iter().take_while(|next| **next == gram).count()
+    }
+}
+
+/// Cuts, sorts and spills jobs until there are no more.
+fn work(shared: &Shared, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
+    let mut cutter = Cutter::default();
+    // Grams of up to three characters differ in few bytes and sort in fewer passes alone.
+    let mut short: Vec<Bucket> = (0..shared.buckets).map(|_| Bucket::default()).collect();
+    let mut long: Vec<Bucket> = (0..shared.buckets).map(|_| Bucket::default()).collect();
+    let mut spare = Bucket::default();
+    loop {
+        let job = match jobs.lock().expect("a thread that panicked was reported").recv() {
+            Ok(job) => job,
+            Err(mpsc::RecvError) => return Ok(()),
+        };
+        let mut from = 0;
+        for (place, (first, second)) in job.ends.iter().enumerate() {
+            let texts = [&job.text[from..*first], &job.text[*first..*second]];
+            cutter.cut(&texts[..1 + usize::from(second > first)], &shared.common, |gram| {
+                let bucket = usize::from(shared.bucket_of[(gram.0 >> 48) as usize]);
+                let length = if gram.0 & 0xFF_FFFF_FFFF == 0 { &mut short } else { &mut long };
+                length[bucket].push(gram, place as u32);
+            });
+            from = *second;
+        }
+        let mut encoded = Vec::with_capacity(job.text.len() * 2);
+        let mut bounds = Vec::with_capacity(shared.buckets + 1);
+        for (short, long) in short.iter_mut().zip(&mut long) {
+            bounds.push(encoded.len() as u64);
+            short.sort(&mut spare);
+            long.sort(&mut spare);
+            encode(short, long, &mut encoded);
+            short.clear();
+            long.clear();
+        }
+        bounds.push(encoded.len() as u64);
+        let mut spill = shared.spill.lock().expect("a thread that panicked was reported");
+        spill.file.write_all(&encoded)?;
+        let base = spill.length;
+        bounds.iter_mut().for_each(|bound| *bound += base);
+        spill.length += encoded.len() as u64;
+        spill.runs.push(Run { first_doc: job.first_doc, bounds });
+    }
+}
+
+/// Writes two sorted buckets as one: for each gram its bytes beyond those it shares with the one
+/// before, the number of its documents, and their distances.
+fn encode(short: &Bucket, long: &Bucket, out: &mut Vec<u8>) {
+    let (mut at_short, mut at_long, mut previous) = (0, 0, 0u64);
+    loop {
+        let next = |bucket: &Bucket, at: usize| bucket.grams.get(at).copied();
+        let (bucket, at) = match (next(short, at_short), next(long, at_long)) {
+            (None, None) => return,
+            (Some(a), Some(b)) if b < a => (long, &mut at_long),
+            (None, Some(_)) => (long, &mut at_long),
+            _ => (short, &mut at_short),
+        };
+        let (start, end) = (*at, bucket.end_of(*at));
+        *at = end;
+        let gram = bucket.grams[start];
+        let shared = ((gram ^ previous).leading_zeros() / 8).min(7) as usize;
+        let length = (8 - gram.trailing_zeros() as usize / 8).max(shared + 1);
+        out.push((shared << 4 | length) as u8);
+        out.extend_from_slice(&gram.to_be_bytes()[shared..length]);
+        previous = gram;
+        push_number(out, (end - start) as u32);
+        let mut last = 0;
+        for doc in &bucket.docs[start..end] {
+            push_number(out, doc - last);
+            last = *doc;
+        }
+    }
+}
+
+/// Reads what [`encode`] wrote.
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    gram: u64,
+    first_doc: u32,
+}
+
+impl Cursor<'_> {
+    /// Moves to the next gram, if there is one.
+    fn advance(&mut self) -> bool {
+        let Some((&head, rest)) = self.bytes.split_first() else { return false };
+        let (shared, length) = (usize::from(head >> 4), usize::from(head & 15));
+        let mut gram = [0; 8];
+        gram[..shared].copy_from_slice(&self.gram.to_be_bytes()[..shared]);
+        gram[shared..length].copy_from_slice(&rest[..length - shared]);
+        self.gram = u64::from_be_bytes(gram);
+        self.bytes = &rest[length - shared..];
+        true
+    }
+
+    /// Reads the documents of the gram that [`Cursor::advance`] moved to.
+    fn read_docs(&mut self, docs: &mut Vec<u32>) {
+        let count = take_number(&mut self.bytes);
+        let mut doc = self.first_doc;
+        docs.extend((0..count).map(|_| {
+            doc += take_number(&mut self.bytes);
+            doc
+        }));
+    }
+}
+
+/// Merges one bucket of all runs; runs stand in the order of their documents.
+fn merge(runs: &[(u32, Vec<u8>)]) -> Block {
+    let mut block = Block::default();
+    debug_assert!(runs.is_sorted_by_key(|(first_doc, _)| first_doc));
+    let mut cursors: Vec<Cursor<'_>> = runs
+        .iter()
+        .map(|(first_doc, bytes)| Cursor { bytes, gram: 0, first_doc: *first_doc })
+        .collect();
+    let mut heap = BinaryHeap::with_capacity(cursors.len());
+    for (place, cursor) in cursors.iter_mut().enumerate() {
+        if cursor.advance() {
+            heap.push(Reverse((cursor.gram, place)));
+        }
+    }
+    while let Some(mut top) = heap.peek_mut() {
+        let Reverse((gram, place)) = *top;
+        let before = block.docs.len();
+        cursors[place].read_docs(&mut block.docs);
+        let count = (block.docs.len() - before) as u32;
+        match block.grams.last_mut() {
+            Some((last, total)) if last.0 == gram => *total += count,
+            _ => block.grams.push((Gram(gram), count)),
+        }
+        if cursors[place].advance() {
+            *top = Reverse((cursors[place].gram, place));
+        } else {
+            std::collections::binary_heap::PeekMut::pop(top);
+        }
+    }
+    block
+}
+
+fn push_number(out: &mut Vec<u8>, mut number: u32) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+#[inline]
+fn take_number(bytes: &mut &[u8]) -> u32 {
+    let (mut number, mut shift) = (0, 0);
+    loop {
+        let (byte, rest) = bytes.split_first().expect("a run ends after a whole number");
+        *bytes = rest;
+        number |= u32::from(byte & 0x7F) << shift;
+        if byte & 0x80 == 0 {
+            return number;
+        }
+        shift += 7;
+    }
+}
+
+/// Hands out buckets to merge and gives their blocks back in order, few of them at a time.
+struct Queue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+    buckets: usize,
+    ahead: usize,
+}
+
+struct QueueState {
+    claimed: usize,
+    taken: usize,
+    blocks: Vec<(usize, io::Result<Block>)>,
+    closed: bool,
+}
+
+impl Queue {
+    fn new(buckets: usize, ahead: usize) -> Queue {
+        let state = QueueState { claimed: 0, taken: 0, blocks: Vec::new(), closed: false };
+        Queue { state: Mutex::new(state), changed: Condvar::new(), buckets, ahead }
+    }
+
+    /// Waits until there is room ahead of the writer; returns the next bucket to merge.
+    fn claim(&self) -> Option<usize> {
+        let state = self.state.lock().expect("a merging thread panicked");
+        let mut state = self
+            .changed
+            .wait_while(state, |state| {
+                !state.closed
+                    && state.claimed < self.buckets
+                    && state.claimed >= state.taken + self.ahead
+            })
+            .expect("a merging thread panicked");
+        if state.closed || state.claimed == self.buckets {
+            return None;
+        }
+        state.claimed += 1;
+        Some(state.claimed - 1)
+    }
+
+    fn put(&self, bucket: usize, block: io::Result<Block>) {
+        self.state.lock().expect("a merging thread panicked").blocks.push((bucket, block));
+        self.changed.notify_all();
+    }
+
+    /// Waits for a bucket's block; `None` if the queue was closed before it came.
+    fn take(&self, bucket: usize) -> Option<io::Result<Block>> {
+        let state = self.state.lock().expect("a merging thread panicked");
+        let mut state = self
+            .changed
+            .wait_while(state, |state| {
+                !state.closed && !state.blocks.iter().any(|(at, _)| *at == bucket)
+            })
+            .expect("a merging thread panicked");
+        let place = state.blocks.iter().position(|(at, _)| *at == bucket)?;
+        let (_, block) = state.blocks.swap_remove(place);
+        state.taken = bucket + 1;
+        self.changed.notify_all();
+        Some(block)
+    }
+
+    fn close(&self) {
+        self.state.lock().expect("a merging thread panicked").closed = true;
+        self.changed.notify_all();
+    }
+}
+
+struct CloseOnUnwind<'a>(&'a Queue);
+
+impl Drop for CloseOnUnwind<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn postings_equal_a_plain_inversion() {
+        let texts: Vec<String> = (0u32..3000)
+            .map(|n| {
+                format!("{:x} the {} 日本{} é{n}", n.wrapping_mul(2_654_435_761), n % 7, n % 11)
+            })
+            .collect();
+        let common = Arc::new(CommonGrams::of_sample(texts.iter().map(String::as_str)));
+        let mut expected: BTreeMap<Gram, Vec<u32>> = BTreeMap::new();
+        let mut cutter = Cutter::default();
+        for (doc, text) in texts.iter().enumerate().filter(|(doc, _)| doc % 5 != 0) {
+            let second = format!("second {doc}");
+            cutter.cut(&[text, &second], &common, |gram| {
+                expected.entry(gram).or_default().push(doc as u32);
+            });
+        }
+        for threads in [1, 3] {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let mut inverter = Inverter::start(
+                folder.path(),
+                Arc::clone(&common),
+                texts.iter().step_by(10).map(String::as_str),
+                100_000,
+                Resources { memory: 0, threads },
+            )
+            .expect("start");
+            inverter.job_bytes = 5000;
+            for (doc, text) in texts.iter().enumerate().filter(|(doc, _)| doc % 5 != 0) {
+                inverter.add(doc as u32, text, Some(&format!("second {doc}"))).expect("add");
+            }
+            let mut found = Vec::new();
+            inverter
+                .finish(|block| {
+                    let mut docs = block.docs.into_iter();
+                    for (gram, count) in block.grams {
+                        found.push((gram, docs.by_ref().take(count as usize).collect::<Vec<_>>()));
+                    }
+                    Ok(())
+                })
+                .expect("finish");
+            assert!(found.is_sorted());
+            assert_eq!(found, expected.clone().into_iter().collect::<Vec<_>>());
+        }
+    }
+}

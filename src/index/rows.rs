@@ -1,0 +1,592 @@
+//! The sidecar: every message in doc-id order, to verify candidates on and to make rows of.
+//!
+//! Two files of little-endian numbers and bytes. `rows`: one record a message,
+//!
+//! ```text
+//! length of the head (varint) | head | shown text | stored text, if it differs
+//! head: flags (u8) | length of the shown text (varint), if the stored one differs
+//!       position (zigzag varint), if there is one | message id
+//! ```
+//!
+//! `columns`: arrays of fixed width, each as long as there are messages, so that dates and roles
+//! are settled before any text is read; after them the list of irregular messages, the roles and
+//! the conversations. The manifest says where each begins.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::Path,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::map::Mapped;
+use crate::model::{Hit, Instant};
+
+/// The stored text differs from the one shown, as in databases of JSON parts.
+const HAS_STORED: u8 = 1;
+/// There is a position.
+const HAS_POSITION: u8 = 2;
+/// The message id is sixteen bytes, to be written as a UUID.
+const IS_UUID: u8 = 4;
+/// A text is not regular: it is verified byte by byte and not found by grams.
+const IS_IRREGULAR: u8 = 8;
+
+/// Neither the message nor its conversation has a text: both are NULL, which nothing is like.
+const IS_NOTHING: u8 = 16;
+
+/// The nanoseconds of a message without a time.
+const NO_TIME: u32 = u32::MAX;
+
+/// A message as it goes into the index.
+#[derive(Clone, Copy, Debug)]
+pub struct Document<'a> {
+    /// `messages.id`, as text.
+    pub id: &'a str,
+    /// Which of the conversations it belongs to, by their order in [`super::Build::start`].
+    pub conversation: u32,
+    /// `messages.role`; empty for NULL.
+    pub role: &'a str,
+    /// The instant its time denotes.
+    pub time: Option<Instant>,
+    /// `messages.position`.
+    pub position: Option<i64>,
+    /// The text that is matched and shown; `None` for NULL.
+    pub shown: Option<&'a [u8]>,
+    /// The stored text where it differs from the shown one; it is matched too.
+    pub stored: Option<&'a [u8]>,
+}
+
+/// A conversation as it goes into the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// `conversations.id`, as text.
+    pub id: String,
+    /// `conversations.title`, as bytes; `None` for NULL.
+    pub title: Option<Vec<u8>>,
+}
+
+impl Conversation {
+    pub(super) fn title_bytes(&self) -> &[u8] {
+        self.title.as_deref().unwrap_or_default()
+    }
+}
+
+/// Where the parts of the two files are, and how many messages they hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Layout {
+    messages: u32,
+    /// How many messages, the first ones, have a time.
+    dated: u32,
+    roles: Vec<String>,
+    irregular: u32,
+    conversations: u32,
+    offsets_at: u64,
+    seconds_at: u64,
+    nanos_at: u64,
+    conversations_at: u64,
+    roles_at: u64,
+    irregular_at: u64,
+    titles_at: u64,
+    title_bytes_at: u64,
+}
+
+impl Layout {
+    pub(super) fn messages(&self) -> u32 {
+        self.messages
+    }
+}
+
+/// Writes the sidecar, message by message.
+#[derive(Debug)]
+pub(super) struct Writer {
+    rows: BufWriter<File>,
+    offsets: Vec<u64>,
+    times: Vec<Option<Instant>>,
+    conversation_of: Vec<u32>,
+    role_of: Vec<u8>,
+    roles: Vec<String>,
+    irregular: Vec<u32>,
+    head: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn create(rows: &Path, messages: usize) -> io::Result<Writer> {
+        let mut offsets = Vec::with_capacity(messages + 1);
+        offsets.push(0);
+        Ok(Writer {
+            rows: BufWriter::with_capacity(1 << 20, File::create_new(rows)?),
+            offsets,
+            times: Vec::with_capacity(messages),
+            conversation_of: Vec::with_capacity(messages),
+            role_of: Vec::with_capacity(messages),
+            roles: Vec::new(),
+            irregular: Vec::new(),
+            head: Vec::new(),
+        })
+    }
+
+    /// Appends the next message; `regular` says whether all its texts are, `titled` whether its
+    /// conversation has a title.
+    pub(super) fn add(
+        &mut self,
+        document: &Document<'_>,
+        regular: bool,
+        titled: bool,
+    ) -> io::Result<()> {
+        let doc = self.role_of.len() as u32;
+        let role = match self.roles.iter().position(|role| role == document.role) {
+            Some(role) => role,
+            None => {
+                self.roles.push(document.role.to_owned());
+                self.roles.len() - 1
+            }
+        };
+        let Ok(role) = u8::try_from(role) else {
+            return Err(io::Error::other("more than 256 different roles"));
+        };
+        let uuid = parse_uuid(document.id);
+        let mut flags = 0;
+        flags |= if document.stored.is_some() { HAS_STORED } else { 0 };
+        flags |= if document.position.is_some() { HAS_POSITION } else { 0 };
+        flags |= if uuid.is_some() { IS_UUID } else { 0 };
+        flags |= if regular { 0 } else { IS_IRREGULAR };
+        flags |= if document.shown.is_none() && !titled { IS_NOTHING } else { 0 };
+        let shown = document.shown.unwrap_or_default();
+        self.head.clear();
+        self.head.push(flags);
+        if document.stored.is_some() {
+            push_varint(&mut self.head, shown.len() as u64);
+        }
+        if let Some(position) = document.position {
+            push_varint(&mut self.head, (position << 1 ^ position >> 63) as u64);
+        }
+        match &uuid {
+            Some(uuid) => self.head.extend_from_slice(uuid),
+            None => self.head.extend_from_slice(document.id.as_bytes()),
+        }
+        let mut length = Vec::with_capacity(5);
+        push_varint(&mut length, self.head.len() as u64);
+        let stored = document.stored.unwrap_or_default();
+        for part in [&length[..], &self.head, shown, stored] {
+            self.rows.write_all(part)?;
+        }
+        let size = length.len() + self.head.len() + shown.len() + stored.len();
+        self.offsets.push(self.offsets[doc as usize] + size as u64);
+        self.times.push(document.time);
+        self.conversation_of.push(document.conversation);
+        self.role_of.push(role);
+        if !regular {
+            self.irregular.push(doc);
+        }
+        Ok(())
+    }
+
+    /// The documents of each role, for their posting lists.
+    pub(super) fn docs_by_role(&self) -> Vec<(&str, Vec<u32>)> {
+        let mut docs = vec![Vec::new(); self.roles.len()];
+        for (doc, role) in self.role_of.iter().enumerate() {
+            docs[usize::from(*role)].push(doc as u32);
+        }
+        let mut by_role: Vec<_> = self.roles.iter().map(String::as_str).zip(docs).collect();
+        by_role.sort_unstable();
+        by_role
+    }
+
+    /// The documents of each conversation.
+    pub(super) fn docs_by_conversation(&self, conversations: usize) -> DocsByConversation {
+        let mut ends = vec![0u32; conversations + 1];
+        for conversation in &self.conversation_of {
+            ends[*conversation as usize] += 1;
+        }
+        let mut before = 0;
+        for end in &mut ends {
+            before += std::mem::replace(end, before);
+        }
+        let mut docs = vec![0; self.conversation_of.len()];
+        for (doc, conversation) in self.conversation_of.iter().enumerate() {
+            let place = &mut ends[*conversation as usize];
+            docs[*place as usize] = doc as u32;
+            *place += 1;
+        }
+        DocsByConversation { ends, docs }
+    }
+
+    /// Writes the columns; returns the layout for the manifest.
+    pub(super) fn finish(
+        mut self,
+        columns: &Path,
+        conversations: &[Conversation],
+    ) -> io::Result<Layout> {
+        self.rows.flush()?;
+        let mut out = Columns { file: BufWriter::new(File::create_new(columns)?), at: 0 };
+        let time = |time: &Option<Instant>| time.unwrap_or(Instant { seconds: 0, nanos: NO_TIME });
+        let layout = Layout {
+            messages: self.role_of.len() as u32,
+            dated: self.times.iter().filter(|time| time.is_some()).count() as u32,
+            irregular: self.irregular.len() as u32,
+            conversations: conversations.len() as u32,
+            offsets_at: out.put(self.offsets.iter().map(|offset| offset.to_le_bytes()))?,
+            seconds_at: out.put(self.times.iter().map(|t| time(t).seconds.to_le_bytes()))?,
+            nanos_at: out.put(self.times.iter().map(|t| time(t).nanos.to_le_bytes()))?,
+            conversations_at: out.put(self.conversation_of.iter().map(|c| c.to_le_bytes()))?,
+            roles_at: out.put(self.role_of.iter().map(|role| [*role]))?,
+            irregular_at: out.put(self.irregular.iter().map(|doc| doc.to_le_bytes()))?,
+            titles_at: {
+                let mut at = 0u64;
+                let ends = conversations.iter().flat_map(|conversation| {
+                    let id_end = at + conversation.id.len() as u64;
+                    at = id_end + conversation.title_bytes().len() as u64;
+                    [id_end.to_le_bytes(), at.to_le_bytes()]
+                });
+                out.put(std::iter::once([0; 8]).chain(ends))?
+            },
+            title_bytes_at: out.at,
+            roles: self.roles,
+        };
+        for conversation in conversations {
+            out.file.write_all(conversation.id.as_bytes())?;
+            out.file.write_all(conversation.title_bytes())?;
+        }
+        out.file.flush()?;
+        Ok(layout)
+    }
+}
+
+/// Which documents belong to a conversation.
+#[derive(Debug)]
+pub(super) struct DocsByConversation {
+    /// Where each conversation's documents end in `docs`.
+    ends: Vec<u32>,
+    docs: Vec<u32>,
+}
+
+impl DocsByConversation {
+    /// The documents of a conversation, ascending.
+    pub(super) fn of(&self, conversation: u32) -> &[u32] {
+        let conversation = conversation as usize;
+        let start = if conversation == 0 { 0 } else { self.ends[conversation - 1] };
+        &self.docs[start as usize..self.ends[conversation] as usize]
+    }
+}
+
+struct Columns {
+    file: BufWriter<File>,
+    at: u64,
+}
+
+impl Columns {
+    /// Writes an array; returns where it begins.
+    fn put<const N: usize>(&mut self, values: impl Iterator<Item = [u8; N]>) -> io::Result<u64> {
+        let start = self.at;
+        for value in values {
+            self.file.write_all(&value)?;
+            self.at += N as u64;
+        }
+        Ok(start)
+    }
+}
+
+/// The sidecar, open for reading.
+#[derive(Debug)]
+pub(super) struct Rows {
+    layout: Layout,
+    rows: Mapped,
+    columns: Mapped,
+}
+
+/// The texts of a message, and what its head says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Texts<'a> {
+    pub(super) shown: &'a [u8],
+    /// The same as `shown` where the database holds plain text.
+    pub(super) stored: &'a [u8],
+    pub(super) regular: bool,
+    pub(super) differ: bool,
+    /// Both the text and the title are NULL.
+    pub(super) nothing: bool,
+}
+
+struct Head<'a> {
+    flags: u8,
+    shown_length: Option<usize>,
+    position: Option<i64>,
+    id: &'a [u8],
+}
+
+impl Rows {
+    /// Opens the two files; `None` where they are not as long as the layout says.
+    pub(super) fn open(rows: &Path, columns: &Path, layout: Layout) -> io::Result<Option<Rows>> {
+        let (rows, columns) = (Mapped::open(rows)?, Mapped::open(columns)?);
+        let rows = Rows { layout, rows, columns };
+        let whole = rows.titles_end().is_some_and(|end| end == rows.columns.len() as u64)
+            && rows.number(rows.layout.offsets_at, rows.layout.messages) == rows.rows.len() as u64;
+        Ok(whole.then_some(rows))
+    }
+
+    fn titles_end(&self) -> Option<u64> {
+        let last = self.layout.titles_at + 16 * u64::from(self.layout.conversations);
+        let bytes = self.columns.get(last as usize..last as usize + 8)?;
+        Some(self.layout.title_bytes_at + u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+
+    pub(super) fn messages(&self) -> u32 {
+        self.layout.messages
+    }
+
+    pub(super) fn conversations(&self) -> u32 {
+        self.layout.conversations
+    }
+
+    fn number(&self, column: u64, place: u32) -> u64 {
+        let at = (column + 8 * u64::from(place)) as usize;
+        u64::from_le_bytes(self.columns[at..at + 8].try_into().expect("eight bytes"))
+    }
+
+    fn short_number(&self, column: u64, place: u32) -> u32 {
+        let at = (column + 4 * u64::from(place)) as usize;
+        u32::from_le_bytes(self.columns[at..at + 4].try_into().expect("four bytes"))
+    }
+
+    fn time(&self, doc: u32) -> Option<Instant> {
+        let nanos = self.short_number(self.layout.nanos_at, doc);
+        let seconds = self.number(self.layout.seconds_at, doc) as i64;
+        (nanos != NO_TIME).then_some(Instant { seconds, nanos })
+    }
+
+    /// The messages whose time lies within the bounds, as an interval of doc ids.
+    pub(super) fn interval(
+        &self,
+        since: Option<Instant>,
+        until: Option<Instant>,
+    ) -> std::ops::Range<u32> {
+        if since.is_none() && until.is_none() {
+            return 0..self.layout.messages;
+        }
+        let start = until.map_or(0, |until| self.first(|time| time <= until));
+        let end = since.map_or(self.layout.dated, |since| self.first(|time| time < since));
+        start..end.max(start)
+    }
+
+    /// The first message with a time for which `is_past` holds; it holds for all after it too.
+    fn first(&self, is_past: impl Fn(Instant) -> bool) -> u32 {
+        let (mut low, mut high) = (0, self.layout.dated);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.time(middle).is_some_and(&is_past) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
+    }
+
+    /// The numbers of these roles, as [`Rows::role`] gives them.
+    pub(super) fn role_numbers(&self, roles: &[String]) -> Vec<u8> {
+        let known = self.layout.roles.iter().enumerate();
+        known.filter(|(_, role)| roles.contains(role)).map(|(number, _)| number as u8).collect()
+    }
+
+    pub(super) fn role(&self, doc: u32) -> u8 {
+        self.columns[self.layout.roles_at as usize + doc as usize]
+    }
+
+    pub(super) fn conversation(&self, doc: u32) -> u32 {
+        self.short_number(self.layout.conversations_at, doc)
+    }
+
+    /// The title of a conversation.
+    pub(super) fn title(&self, conversation: u32) -> &[u8] {
+        self.title_part(2 * conversation + 1)
+    }
+
+    fn title_part(&self, part: u32) -> &[u8] {
+        let base = self.layout.title_bytes_at;
+        let start = base + self.number(self.layout.titles_at, part);
+        let end = base + self.number(self.layout.titles_at, part + 1);
+        &self.columns[start as usize..end as usize]
+    }
+
+    /// The irregular messages with doc ids from `from` on, ascending.
+    pub(super) fn irregular(&self, from: u32) -> impl Iterator<Item = u32> + '_ {
+        let doc = move |place| self.short_number(self.layout.irregular_at, place);
+        let (mut low, mut high) = (0, self.layout.irregular);
+        while low < high {
+            let middle = low.midpoint(high);
+            if doc(middle) < from {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        (low..self.layout.irregular).map(doc)
+    }
+
+    /// The bytes of a message's record.
+    fn record(&self, doc: u32) -> (Head<'_>, &[u8]) {
+        let start = self.number(self.layout.offsets_at, doc) as usize;
+        let end = self.number(self.layout.offsets_at, doc + 1) as usize;
+        let mut record = &self.rows[start..end];
+        let head_length = take_varint(&mut record) as usize;
+        let (mut head, texts) = record.split_at(head_length);
+        let flags = head[0];
+        head = &head[1..];
+        let shown_length = (flags & HAS_STORED != 0).then(|| take_varint(&mut head) as usize);
+        let position = (flags & HAS_POSITION != 0).then(|| {
+            let zigzag = take_varint(&mut head);
+            (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
+        });
+        (Head { flags, shown_length, position, id: head }, texts)
+    }
+
+    /// The texts of a message.
+    #[inline]
+    pub(super) fn texts(&self, doc: u32) -> Texts<'_> {
+        let (head, texts) = self.record(doc);
+        let (shown, stored) = match head.shown_length {
+            Some(length) => texts.split_at(length),
+            None => (texts, texts),
+        };
+        Texts {
+            shown,
+            stored,
+            regular: head.flags & IS_IRREGULAR == 0,
+            differ: head.shown_length.is_some(),
+            nothing: head.flags & IS_NOTHING != 0,
+        }
+    }
+
+    /// A message as a row of an answer.
+    pub(super) fn hit(&self, doc: u32, raw_content: bool) -> Hit {
+        let (head, texts) = self.record(doc);
+        let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));
+        let content = if raw_content && head.shown_length.is_some() { stored } else { shown };
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let conversation = self.conversation(doc);
+        Hit {
+            message_id: match <&[u8; 16]>::try_from(head.id) {
+                Ok(uuid) if head.flags & IS_UUID != 0 => format_uuid(uuid),
+                _ => lossy(head.id),
+            },
+            conversation_id: lossy(self.title_part(2 * conversation)),
+            title: lossy(self.title(conversation)),
+            role: self.layout.roles[usize::from(self.role(doc))].clone(),
+            time: self.time(doc),
+            content: lossy(content),
+            position: head.position,
+        }
+    }
+}
+
+/// Returns the bytes of a UUID written in lower case with hyphens, the form [`format_uuid`] writes.
+fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+    let text = text.as_bytes();
+    if text.len() != 36 {
+        return None;
+    }
+    let mut uuid = [0; 16];
+    let mut nibbles = 0;
+    for (place, byte) in text.iter().enumerate() {
+        if matches!(place, 8 | 13 | 18 | 23) {
+            if *byte != b'-' {
+                return None;
+            }
+            continue;
+        }
+        let nibble = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => return None,
+        };
+        uuid[nibbles / 2] = uuid[nibbles / 2] << 4 | nibble;
+        nibbles += 1;
+    }
+    Some(uuid)
+}
+
+fn format_uuid(uuid: &[u8; 16]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(36);
+    for (place, byte) in uuid.iter().enumerate() {
+        if matches!(place, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    text
+}
+
+fn push_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+#[inline]
+fn take_varint(bytes: &mut &[u8]) -> u64 {
+    let (mut number, mut shift) = (0, 0);
+    while let Some((byte, rest)) = bytes.split_first() {
+        *bytes = rest;
+        number |= u64::from(byte & 0x7F) << (shift & 63);
+        if byte & 0x80 == 0 {
+            break;
+        }
+        shift += 7;
+    }
+    number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (rows, columns) = (folder.path().join("rows"), folder.path().join("columns"));
+        let conversations = [
+            Conversation { id: "one".into(), title: Some("Títle".into()) },
+            Conversation { id: "two".into(), title: None },
+        ];
+        let id = "0123abcd-0000-4000-8000-00000000ffff";
+        let at = |seconds| Some(Instant { seconds, nanos: 5 });
+        let documents = [
+            (id, 1, "user", at(9), Some(3), "shown", Some("stored")),
+            ("client-created-root", 0, "", at(7), Some(-1), "日本", None),
+            ("0123ABCD-0000-4000-8000-00000000FFFF", 0, "tool", None, None, "", None),
+        ];
+        let mut writer = Writer::create(&rows, 3).expect("create");
+        for (id, conversation, role, time, position, shown, stored) in documents {
+            let stored = stored.map(str::as_bytes);
+            let bytes = Some(shown.as_bytes());
+            let document =
+                Document { id, conversation, role, time, position, shown: bytes, stored };
+            writer.add(&document, shown != "shown", true).expect("add");
+        }
+        assert_eq!(writer.docs_by_conversation(2).of(0), [1, 2]);
+        assert_eq!(writer.docs_by_conversation(2).of(1), [0]);
+        let layout = writer.finish(&columns, &conversations).expect("finish");
+        let rows = Rows::open(&rows, &columns, layout).expect("open").expect("whole");
+        for (doc, (id, conversation, role, time, position, shown, stored)) in (0..).zip(documents) {
+            let hit = rows.hit(doc, false);
+            assert_eq!((hit.message_id.as_str(), hit.role.as_str()), (id, role));
+            assert_eq!(hit.conversation_id, conversations[conversation as usize].id);
+            assert_eq!(hit.title.as_bytes(), conversations[conversation as usize].title_bytes());
+            assert_eq!((hit.time, hit.position, hit.content.as_str()), (time, position, shown));
+            assert_eq!(rows.hit(doc, true).content, stored.unwrap_or(shown));
+            assert_eq!(rows.texts(doc).differ, stored.is_some());
+        }
+        assert_eq!(rows.irregular(0).collect::<Vec<_>>(), [0]);
+        assert_eq!(rows.irregular(1).count(), 0);
+        let instant = |seconds, nanos| Some(Instant { seconds, nanos });
+        assert_eq!(rows.interval(None, None), 0..3);
+        assert_eq!(rows.interval(instant(7, 5), None), 0..2);
+        assert_eq!(rows.interval(instant(7, 6), None), 0..1);
+        assert_eq!(rows.interval(None, instant(9, 4)), 1..2);
+        assert!(rows.interval(instant(8, 0), instant(8, 0)).is_empty());
+    }
+}

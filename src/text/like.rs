@@ -1,0 +1,431 @@
+//! SQLite's `LIKE '%…%'`, outside SQLite.
+//!
+//! The semantics are those of SQLite with default settings
+//! (<https://www.sqlite.org/lang_expr.html#like>, `patternCompare` in its `func.c`): `%` stands for
+//! any characters, `_` for exactly one, ASCII letters match in either case, every other character
+//! only itself, and a text ends at its first NUL.
+//!
+//! Invariant: for every text, [`LikePattern::matches`] is what SQLite's `LIKE` says; the tests hold
+//! the two against each other.
+
+use memchr::{memchr, memchr2, memmem};
+
+/// A text sought anywhere in another, as `LIKE '%' || text || '%'` seeks it.
+#[derive(Debug)]
+pub struct LikePattern {
+    /// The parts between `%`, none of them empty; each covers a fixed number of characters, so
+    /// taking the leftmost match of each in turn finds a match whenever there is one.
+    segments: Vec<Segment>,
+    /// The pattern's characters for texts that are not [`is_regular`].
+    characters: Vec<u32>,
+    case_sensitive: bool,
+}
+
+/// A part of a pattern between two `%`: characters and `_`.
+#[derive(Debug)]
+struct Segment {
+    before: Vec<Slot>,
+    /// The run that should be rarest; `None` where the segment is only `_`.
+    anchor: Option<Literal>,
+    after: Vec<Slot>,
+}
+
+/// A piece of a segment around its anchor.
+#[derive(Debug)]
+enum Slot {
+    /// `_`: any one character.
+    Any,
+    /// These bytes, folded unless the pattern is case-sensitive.
+    Bytes(Vec<u8>),
+}
+
+impl LikePattern {
+    /// Parses the text of a query; `%` and `_` in it are wildcards.
+    pub fn parse(text: &str, case_sensitive: bool) -> LikePattern {
+        let segments = text
+            .split('%')
+            .filter(|part| !part.is_empty())
+            .map(|part| Segment::parse(part, case_sensitive))
+            .collect();
+        let characters = text.chars().map(|c| fold_character(c as u32, case_sensitive)).collect();
+        LikePattern { segments, characters, case_sensitive }
+    }
+
+    /// Returns whether the pattern matches every text, as an empty one and `%` do.
+    pub fn matches_all(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Returns whether the pattern matches somewhere in a text that [`is_regular`].
+    pub fn matches(&self, text: &[u8]) -> bool {
+        let mut from = 0;
+        for segment in &self.segments {
+            match segment.find(text, from, self.case_sensitive) {
+                Some((_, end)) => from = end,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Returns whether the pattern matches somewhere in any bytes at all, read as SQLite reads them.
+    pub fn matches_irregular(&self, text: &[u8]) -> bool {
+        let text: Vec<u32> =
+            Characters(text).map(|c| fold_character(c, self.case_sensitive)).collect();
+        // The pattern stands between two `%`: match greedily, go back to the last `%` on failure.
+        let (mut at, mut next) = (0, 0);
+        let (mut retry_at, mut retry_next) = (0, 0);
+        while next < self.characters.len() {
+            let wanted = self.characters[next];
+            if wanted == u32::from('%') {
+                next += 1;
+                (retry_at, retry_next) = (at, next);
+            } else if at == text.len() {
+                return false;
+            } else if wanted == u32::from('_') || wanted == text[at] {
+                at += 1;
+                next += 1;
+            } else {
+                retry_at += 1;
+                (at, next) = (retry_at, retry_next);
+            }
+        }
+        true
+    }
+
+    /// Returns the byte spans of the pattern's successive matches in a text, none overlapping.
+    ///
+    /// A match of a pattern with `%` in it gives one span for each part between the `%`.
+    pub fn spans(&self, text: &str) -> Vec<(usize, usize)> {
+        let text = match memchr(0, text.as_bytes()) {
+            Some(nul) => &text.as_bytes()[..nul],
+            None => text.as_bytes(),
+        };
+        let mut spans = Vec::new();
+        let mut from = 0;
+        'matches: while !self.segments.is_empty() {
+            let whole_matches = spans.len();
+            for segment in &self.segments {
+                let Some((start, end)) = segment.find(text, from, self.case_sensitive) else {
+                    spans.truncate(whole_matches);
+                    break 'matches;
+                };
+                spans.push((start, end));
+                from = end;
+            }
+        }
+        spans
+    }
+}
+
+impl Segment {
+    fn parse(part: &str, case_sensitive: bool) -> Segment {
+        let rarity =
+            |run: &&str| run.bytes().map(|byte| 255 - u32::from(frequency(byte))).sum::<u32>();
+        let anchor = part.split('_').max_by_key(rarity).unwrap_or_default();
+        let at = anchor.as_ptr() as usize - part.as_ptr() as usize;
+        let slots = |text: &str| {
+            let mut slots = Vec::new();
+            for (index, run) in text.split('_').enumerate() {
+                if index > 0 {
+                    slots.push(Slot::Any);
+                }
+                if !run.is_empty() {
+                    slots.push(Slot::Bytes(fold(run, case_sensitive)));
+                }
+            }
+            slots
+        };
+        if anchor.is_empty() {
+            return Segment { before: Vec::new(), anchor: None, after: slots(part) };
+        }
+        Segment {
+            before: slots(&part[..at]),
+            anchor: Some(Literal::new(anchor, case_sensitive)),
+            after: slots(&part[at + anchor.len()..]),
+        }
+    }
+
+    /// Returns the leftmost match that starts at `from` or later.
+    fn find(&self, text: &[u8], from: usize, case_sensitive: bool) -> Option<(usize, usize)> {
+        let Some(anchor) = &self.anchor else {
+            return Some((from, forward(text, from, &self.after, case_sensitive)?));
+        };
+        let mut search = from;
+        loop {
+            let at = search + anchor.find(&text[search..])?;
+            if let Some(start) = backward(text, from, at, &self.before, case_sensitive)
+                && let Some(end) = forward(text, at + anchor.len(), &self.after, case_sensitive)
+            {
+                return Some((start, end));
+            }
+            search = at + 1;
+        }
+    }
+}
+
+/// Matches slots from `at` on; returns where they end.
+fn forward(text: &[u8], mut at: usize, slots: &[Slot], case_sensitive: bool) -> Option<usize> {
+    for slot in slots {
+        match slot {
+            Slot::Any => at += character_len(*text.get(at)?),
+            Slot::Bytes(bytes) => {
+                let end = at + bytes.len();
+                if !equal(text.get(at..end)?, bytes, case_sensitive) {
+                    return None;
+                }
+                at = end;
+            }
+        }
+    }
+    Some(at)
+}
+
+/// Matches slots backwards so that they end at `at`; returns where they start, `floor` or later.
+fn backward(
+    text: &[u8],
+    floor: usize,
+    mut at: usize,
+    slots: &[Slot],
+    case_sensitive: bool,
+) -> Option<usize> {
+    for slot in slots.iter().rev() {
+        match slot {
+            Slot::Any => {
+                if at == floor {
+                    return None;
+                }
+                at -= 1;
+                while text[at] & 0xC0 == 0x80 {
+                    at -= 1;
+                }
+            }
+            Slot::Bytes(bytes) => {
+                let start = at.checked_sub(bytes.len()).filter(|start| *start >= floor)?;
+                if !equal(&text[start..at], bytes, case_sensitive) {
+                    return None;
+                }
+                at = start;
+            }
+        }
+    }
+    Some(at)
+}
+
+/// Returns how many bytes the character takes that this byte begins.
+fn character_len(lead: u8) -> usize {
+    match lead {
+        0..0xC0 => 1,
+        0xC0..0xE0 => 2,
+        0xE0..0xF0 => 3,
+        _ => 4,
+    }
+}
+
+fn equal(text: &[u8], folded: &[u8], case_sensitive: bool) -> bool {
+    if case_sensitive { text == folded } else { text.eq_ignore_ascii_case(folded) }
+}
+
+/// A run of characters without wildcards, and how to find it quickly.
+#[derive(Debug)]
+enum Literal {
+    /// Bytes that have no second case, or whose case counts.
+    Exact(Box<memmem::Finder<'static>>),
+    /// A single letter in both cases.
+    Letter(u8),
+    /// Bytes to compare without ASCII case, found by the two that should be rarest.
+    Folded { bytes: Vec<u8>, first: Probe, second: Probe },
+}
+
+/// A byte at a place of a literal; `bit` is what tells its two cases apart, if it is a letter.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    place: usize,
+    byte: u8,
+    bit: u8,
+}
+
+impl Probe {
+    fn of(bytes: &[u8], place: usize) -> Probe {
+        let byte = bytes[place];
+        Probe { place, byte, bit: if byte.is_ascii_alphabetic() { 0x20 } else { 0 } }
+    }
+}
+
+/// Bytes compared at once in [`Literal::find`]: a few registers of the least SIMD there is.
+const STRIDE: usize = 64;
+
+impl Literal {
+    fn new(run: &str, case_sensitive: bool) -> Literal {
+        if case_sensitive || !run.bytes().any(|byte| byte.is_ascii_alphabetic()) {
+            return Literal::Exact(Box::new(memmem::Finder::new(run).into_owned()));
+        }
+        let bytes = fold(run, false);
+        if let [letter] = bytes[..] {
+            return Literal::Letter(letter);
+        }
+        let mut places: Vec<usize> = (0..bytes.len()).collect();
+        places.sort_by_key(|place| frequency(bytes[*place]));
+        let (first, second) = (places[0].min(places[1]), places[0].max(places[1]));
+        Literal::Folded {
+            first: Probe::of(&bytes, first),
+            second: Probe::of(&bytes, second),
+            bytes,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Literal::Exact(finder) => finder.needle().len(),
+            Literal::Letter(_) => 1,
+            Literal::Folded { bytes, .. } => bytes.len(),
+        }
+    }
+
+    fn find(&self, text: &[u8]) -> Option<usize> {
+        let (bytes, first, second) = match self {
+            Literal::Exact(finder) => return finder.find(text),
+            Literal::Letter(letter) => {
+                return memchr2(*letter, letter.to_ascii_uppercase(), text);
+            }
+            Literal::Folded { bytes, first, second } => (bytes, *first, *second),
+        };
+        // A match may begin at any of these places; beside each lie the two bytes looked at.
+        let starts = (text.len() + 1).checked_sub(bytes.len())?;
+        let firsts = &text[first.place..first.place + starts];
+        let seconds = &text[second.place..second.place + starts];
+        let agree = |a: u8, b: u8| (a | first.bit == first.byte) & (b | second.bit == second.byte);
+        let mut at = 0;
+        for (a, b) in firsts.chunks(STRIDE).zip(seconds.chunks(STRIDE)) {
+            // Without a branch a byte, so that the compiler makes vectors of it.
+            let any = a.iter().zip(b).fold(false, |any, (a, b)| any | agree(*a, *b));
+            if any {
+                for (place, (a, b)) in a.iter().zip(b).enumerate() {
+                    let start = at + place;
+                    if agree(*a, *b) && text[start..start + bytes.len()].eq_ignore_ascii_case(bytes)
+                    {
+                        return Some(start);
+                    }
+                }
+            }
+            at += STRIDE;
+        }
+        None
+    }
+}
+
+/// Ranks bytes by how often they occur in prose, code and ids: the higher, the more often.
+///
+/// Only the speed of [`Literal::find`] depends on it.
+fn frequency(byte: u8) -> u8 {
+    const BY_FREQUENCY: &[u8] = b" etaoinsrlhdcumpfgybw.v,k\n0-1/_2:\"3x=4()5'86970j;qz*`{}<>";
+    match BY_FREQUENCY.iter().position(|known| *known == byte) {
+        Some(place) => 250 - 2 * place as u8,
+        // In scripts of three-byte characters the first byte tells nearly nothing.
+        None if byte >= 0xC0 => 240,
+        None if byte >= 0x80 => 120,
+        None => 40,
+    }
+}
+
+fn fold(run: &str, case_sensitive: bool) -> Vec<u8> {
+    if case_sensitive { run.as_bytes().to_vec() } else { run.to_ascii_lowercase().into_bytes() }
+}
+
+fn fold_character(character: u32, case_sensitive: bool) -> u32 {
+    match u8::try_from(character) {
+        Ok(byte) if !case_sensitive => u32::from(byte.to_ascii_lowercase()),
+        _ => character,
+    }
+}
+
+/// Returns whether SQLite reads the text as it stands: it is UTF-8 and has no NUL.
+pub fn is_regular(text: &[u8]) -> bool {
+    memchr(0, text).is_none() && std::str::from_utf8(text).is_ok()
+}
+
+/// The characters of a text up to its first NUL, decoded as SQLite's `sqlite3Utf8Read` does.
+struct Characters<'a>(&'a [u8]);
+
+impl Iterator for Characters<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let (&lead, mut rest) = self.0.split_first()?;
+        let mut character = match lead {
+            0 => return None,
+            1..0xC0 => {
+                self.0 = rest;
+                return Some(u32::from(lead));
+            }
+            0xC0..0xE0 => u32::from(lead & 0x1F),
+            0xE0..0xF0 => u32::from(lead & 0x0F),
+            0xF0..0xF8 => u32::from(lead & 0x07),
+            0xF8..0xFC => u32::from(lead & 0x03),
+            0xFC..0xFE => u32::from(lead & 0x01),
+            0xFE.. => 0,
+        };
+        while let Some((&byte, after)) = rest.split_first()
+            && byte & 0xC0 == 0x80
+        {
+            character = (character << 6).wrapping_add(u32::from(byte & 0x3F));
+            rest = after;
+        }
+        self.0 = rest;
+        let is_replaced = character < 0x80 || character & 0xFFFF_F800 == 0xD800;
+        Some(if is_replaced { 0xFFFD } else { character })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn like(pattern: &str, text: &str) -> bool {
+        let pattern = LikePattern::parse(pattern, false);
+        let fast = pattern.matches(text.as_bytes());
+        assert_eq!(fast, pattern.matches_irregular(text.as_bytes()));
+        fast
+    }
+
+    #[test]
+    fn wildcards_and_case() {
+        for (pattern, text, expected) in [
+            ("", "", true),
+            ("%", "", true),
+            ("_", "", false),
+            ("_", "é", true),
+            ("__", "é", false),
+            ("ABC", "xabcx", true),
+            ("É", "é", false),
+            ("\u{17F}", "s", false),
+            ("\u{212A}", "k", false),
+            ("a%c", "abc", true),
+            ("a%c", "ca", false),
+            ("a%%c", "ac", true),
+            ("a_c", "aéc", true),
+            ("a_c", "ac", false),
+            ("_a_", "bab", true),
+            ("_a_", "ab", false),
+            ("_aab", "aaab", true),
+            ("%_a", "aa", true),
+            ("日_語", "日本語", true),
+            ("aab", "aaab", true),
+            ("ing_the%_x", "doing the x", true),
+            ("ing_the%_x", "doing thex", false),
+            ("ing_the%_x", "doing the", false),
+        ] {
+            assert_eq!(like(pattern, text), expected, "{pattern:?} in {text:?}");
+        }
+    }
+
+    #[test]
+    fn spans_of_matches() {
+        let spans = |pattern, text| LikePattern::parse(pattern, false).spans(text);
+        assert_eq!(spans("ab", "xABxab"), [(1, 3), (4, 6)]);
+        assert_eq!(spans("a%c", "abcac"), [(0, 1), (2, 3), (3, 4), (4, 5)]);
+        assert_eq!(spans("a_", "aéa"), [(0, 3)]);
+        assert_eq!(spans("%", "abc"), []);
+        assert_eq!(spans("b", "a\0b"), []);
+    }
+}

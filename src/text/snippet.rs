@@ -1,0 +1,34 @@
+//! Cutting text down to what is shown.
+
+/// Returns the text without white space at its ends, as Python's `str.strip` sees it.
+pub fn trim(text: &str) -> &str {
+    text.trim_matches(is_space)
+}
+
+/// Returns whether Python calls the character white space: Unicode's, and four separators of ASCII's.
+fn is_space(character: char) -> bool {
+    character.is_whitespace() || matches!(character, '\u{1c}'..='\u{1f}')
+}
+
+/// Returns the first `count` characters; `None` where there are no more than that.
+pub fn cut(text: &str, count: usize) -> Option<&str> {
+    let (end, _) = text.char_indices().nth(count)?;
+    Some(&text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trims_as_python_does() {
+        assert_eq!(trim("\u{1f} \u{85}\u{3000}a b\u{200b}\n"), "a b\u{200b}");
+    }
+
+    #[test]
+    fn cuts_characters_not_bytes() {
+        assert_eq!(cut("äöü", 2), Some("äö"));
+        assert_eq!(cut("äöü", 3), None);
+        assert_eq!(cut("", 0), None);
+    }
+}

@@ -1,0 +1,453 @@
+//! The index against SQLite's own `LIKE`: the same messages, in the same order, with the same text.
+
+use std::{ops::ControlFlow, path::Path};
+
+use proptest::{collection::vec, option, prelude::*, sample::select};
+use rusqlite::{Connection, params, types::Value};
+use tempfile::TempDir;
+use verbatim_search::{
+    engine::{Answered, Config, Engine, Reindex, Reindexed, Why},
+    index::Resources,
+    model::{Hit, Instant, Request, Stop},
+};
+
+use crate::{
+    corpus::{SCHEMA, folder},
+    like::{PIECES, bytes, text},
+};
+
+/// A message as a test puts it into a database.
+#[derive(Clone, Debug)]
+struct Message {
+    conversation: usize,
+    role: Value,
+    content: Value,
+    time: Value,
+    position: i64,
+}
+
+const ROLES: &[&str] = &["user", "assistant", "tool", "system", ""];
+
+fn words(words: &[&str]) -> Vec<Value> {
+    words.iter().map(|word| Value::Text((*word).to_owned())).collect()
+}
+
+/// Contents that are text, and some that are not.
+fn content(is_parts: bool) -> BoxedStrategy<Value> {
+    let plain = prop_oneof![
+        12 => text().prop_map(Value::Text),
+        3 => (text(), text()).prop_map(|(a, b)| Value::Text(format!("{a}\0{b}"))),
+        2 => bytes().prop_map(Value::Blob),
+        1 => Just(Value::Null),
+        1 => any::<i16>().prop_map(|n| Value::Integer(n.into())),
+        1 => Just(Value::Real(1.5e9)),
+        // Longer than a block of postings is wide, and than a window of the search.
+        1 => text().prop_map(|text| Value::Text(text.repeat(200))),
+    ];
+    if !is_parts {
+        return plain.boxed();
+    }
+    let parts = vec(text(), 0..3)
+        .prop_map(|parts| Value::Text(serde_json::to_string(&parts).expect("strings are JSON")));
+    prop_oneof![4 => parts, 1 => plain].boxed()
+}
+
+fn message(is_parts: bool) -> impl Strategy<Value = Message> {
+    let times = prop_oneof![
+        4 => select(words(&["1700000000", "1700000000.5", "1700000001.000001", "1e9", "", "soon",
+            "2023-11-14T22:13:20Z", "2023-11-14 22:13:20.5", "2023-11-15T00:13:20+02:00", "-5"])),
+        1 => Just(Value::Real(1_700_000_000.5)),
+        1 => Just(Value::Integer(1_700_000_000)),
+        1 => Just(Value::Null),
+    ];
+    let roles = prop_oneof![
+        8 => select(words(ROLES)),
+        1 => Just(Value::Null),
+    ];
+    (0..4usize, roles, content(is_parts), times, -1..3i64).prop_map(
+        |(conversation, role, content, time, position)| Message {
+            conversation,
+            role,
+            content,
+            time,
+            position,
+        },
+    )
+}
+
+fn titles() -> impl Strategy<Value = Vec<Value>> {
+    let title = prop_oneof![
+        5 => vec(select(PIECES), 0..8).prop_map(|pieces| Value::Text(pieces.concat())),
+        1 => bytes().prop_map(Value::Blob),
+        1 => Just(Value::Null),
+    ];
+    // The fourth conversation is missing: its messages are in no answer.
+    vec(title, 3)
+}
+
+/// How a query is made of the messages.
+#[derive(Clone, Debug)]
+struct Query {
+    from: prop::sample::Index,
+    start: prop::sample::Index,
+    length: usize,
+    changes: Vec<(prop::sample::Index, usize)>,
+    other: Option<String>,
+    roles: Vec<&'static str>,
+    since: Option<i64>,
+    until: Option<i64>,
+    limit: Option<usize>,
+    case_sensitive: bool,
+    raw_content: bool,
+}
+
+fn query() -> impl Strategy<Value = Query> {
+    let other = vec(select(PIECES), 0..6).prop_map(|pieces| pieces.concat());
+    let instant = || option::weighted(0.2, prop_oneof![-3..4i64, 699_999_998..700_000_003i64]);
+    (
+        (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..14usize),
+        vec((any::<prop::sample::Index>(), 0..5usize), 0..4),
+        option::weighted(0.3, other),
+        prop_oneof![4 => Just(vec![]), 1 => vec(select(ROLES), 1..3)],
+        (instant(), instant()),
+        select(vec![None, Some(50), Some(50), Some(3), Some(1)]),
+        (prop::bool::weighted(0.1), prop::bool::weighted(0.2)),
+    )
+        .prop_map(|((from, start, length), changes, other, roles, dates, limit, flags)| {
+            Query {
+                from,
+                start,
+                length,
+                changes,
+                other,
+                roles,
+                since: dates.0,
+                until: dates.1,
+                limit,
+                case_sensitive: flags.0,
+                raw_content: flags.1,
+            }
+        })
+}
+
+impl Query {
+    /// A slice of some text with wildcards put in and letters' case changed, or pieces at random.
+    fn request(&self, texts: &[String]) -> Request {
+        let mut pattern: Vec<char> = match &self.other {
+            Some(other) => other.chars().collect(),
+            None if texts.is_empty() => Vec::new(),
+            None => {
+                let text: Vec<char> = self.from.get(texts).chars().collect();
+                let start = if text.is_empty() { 0 } else { self.start.index(text.len()) };
+                text.into_iter().skip(start).take(self.length).filter(|c| *c != '\0').collect()
+            }
+        };
+        for (at, change) in &self.changes {
+            if pattern.is_empty() {
+                break;
+            }
+            let at = at.index(pattern.len());
+            match change {
+                0 | 1 => pattern[at] = '_',
+                2 => pattern[at] = '%',
+                3 => pattern.insert(at, '%'),
+                _ if pattern[at].is_ascii_lowercase() => pattern[at].make_ascii_uppercase(),
+                _ => pattern[at].make_ascii_lowercase(),
+            }
+        }
+        let instant = |seconds: i64| Instant { seconds: 1_000_000_000 + seconds, nanos: 0 };
+        Request {
+            text: pattern.into_iter().collect(),
+            roles: self.roles.iter().map(|role| (*role).to_owned()).collect(),
+            since: self.since.map(instant),
+            until: self.until.map(instant),
+            limit: self.limit,
+            case_sensitive: self.case_sensitive,
+            raw_content: self.raw_content,
+        }
+    }
+}
+
+/// A database with an engine that has an index of it, and one that has none.
+struct Pair {
+    folder: TempDir,
+    with: Engine,
+    without: Engine,
+}
+
+impl Pair {
+    fn of(titles: &[Value], messages: &[Message]) -> Pair {
+        let folder = folder();
+        let path = folder.path().join("chats.db");
+        let mut connection = Connection::open(&path).expect("a database can be made");
+        connection.execute_batch(SCHEMA).expect("the schema is sound");
+        let transaction = connection.transaction().expect("a transaction");
+        for (number, title) in titles.iter().enumerate() {
+            transaction
+                .execute(
+                    "INSERT INTO conversations VALUES (?1, NULL, NULL, ?2)",
+                    params![format!("c{number}"), title],
+                )
+                .expect("a conversation");
+        }
+        for (number, message) in messages.iter().enumerate() {
+            let id = if number % 2 == 0 {
+                format!("message-{number}")
+            } else {
+                format!("0123abcd-0000-4000-8000-{number:012x}")
+            };
+            transaction
+                .execute(
+                    "INSERT INTO messages VALUES (?1, ?2, ?3, ?4, ?5, NULL, ?6)",
+                    params![
+                        id,
+                        format!("c{}", message.conversation),
+                        message.role,
+                        message.content,
+                        message.time,
+                        message.position
+                    ],
+                )
+                .expect("a message");
+        }
+        transaction.commit().expect("a commit");
+        drop(connection);
+        let engine = |index: &str| {
+            Engine::new(Config {
+                db: Some(path.clone()),
+                home: folder.path().to_owned(),
+                index: Some(folder.path().join(index)),
+            })
+        };
+        let pair = Pair { with: engine("index"), without: engine("none"), folder };
+        pair.reindex();
+        pair
+    }
+
+    fn reindex(&self) -> Reindexed {
+        reindex(&self.with, false)
+    }
+
+    /// Asks both engines; panics where they differ. Returns how the first one answered.
+    fn compare(&self, request: &Request) -> Answered {
+        let (found, answered) = ask(&self.with, request);
+        let (expected, by_like) = ask(&self.without, request);
+        assert!(matches!(by_like, Answered::ByLike { why: Why::NoIndex | Why::NotForIndex, .. }));
+        assert_eq!(found, expected, "{request:?}");
+        answered
+    }
+}
+
+fn reindex(engine: &Engine, full: bool) -> Reindexed {
+    let resources = Resources { memory: 64 << 20, threads: 2 };
+    engine
+        .reindex(Reindex { resources, full }, &Stop::never(), &mut |_| {})
+        .expect("the database can be indexed")
+}
+
+fn ask(engine: &Engine, request: &Request) -> (Vec<Hit>, Answered) {
+    let mut hits = Vec::new();
+    let answered = engine
+        .exact(request, &Stop::never(), &mut |hit| {
+            hits.push(hit);
+            ControlFlow::Continue(())
+        })
+        .expect("an answer");
+    (hits, answered)
+}
+
+/// The texts of the messages, to take queries from.
+fn texts(messages: &[Message]) -> Vec<String> {
+    let text = |message: &Message| match &message.content {
+        Value::Text(text) => Some(text.clone()),
+        Value::Blob(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    };
+    messages.iter().filter_map(text).collect()
+}
+
+fn check(titles: &[Value], messages: &[Message], queries: &[Query]) {
+    let pair = Pair::of(titles, messages);
+    let texts = texts(messages);
+    for query in queries {
+        let request = query.request(&texts);
+        let answered = pair.compare(&request);
+        let is_for_index = !request.roles.iter().any(String::is_empty);
+        assert_eq!(matches!(answered, Answered::ByIndex { .. }), is_for_index, "{answered:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(crate::config(60))]
+
+    #[test]
+    fn the_index_answers_as_like_does(
+        titles in titles(),
+        messages in vec(message(false), 0..80),
+        queries in vec(query(), 40),
+    ) {
+        check(&titles, &messages, &queries);
+    }
+
+    #[test]
+    fn the_index_answers_as_like_does_over_json_parts(
+        titles in titles(),
+        messages in vec(message(true), 1..60),
+        queries in vec(query(), 30),
+    ) {
+        check(&titles, &messages, &queries);
+    }
+}
+
+proptest! {
+    #![proptest_config(crate::config(250))]
+
+    /// 100,000 queries, over databases of up to a thousand messages: `cargo test -- --ignored`.
+    #[test]
+    #[ignore = "takes minutes"]
+    fn a_hundred_thousand_queries(
+        is_parts in prop::bool::weighted(0.2),
+        titles in titles(),
+        messages in (0..1000usize).prop_flat_map(|size| vec(message(false), size..=size)),
+        queries in vec(query(), 400),
+    ) {
+        let _ = is_parts;
+        check(&titles, &messages, &queries);
+    }
+}
+
+/// Messages whose common words make long chains of grams, and rare matches of common runs.
+fn wordy(count: usize) -> Vec<Message> {
+    let words =
+        ["the", "thing", "nothing", "ethic", "other", "then", "wether", "a", "和平", "的", "是的"];
+    let mut seed = 1u64;
+    let mut next = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    (0..count)
+        .map(|number| {
+            let mut text = String::new();
+            for _ in 0..next(40) {
+                text.push_str(words[next(words.len())]);
+                text.push_str(if next(9) == 0 { "\n" } else { " " });
+            }
+            if number % 701 == 0 {
+                text.push_str(&format!("q{}x{}z 的{}平", next(10), next(10), next(10)));
+            }
+            Message {
+                conversation: next(3),
+                role: Value::Text(ROLES[next(4)].to_owned()),
+                content: Value::Text(text),
+                time: Value::Integer(1_700_000_000 + next(count) as i64),
+                position: number as i64,
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn patterns_of_common_runs_are_narrowed_by_their_gaps() {
+    let titles: Vec<Value> = words(&["the other thing", "q7x7z in a title", "和平"]);
+    let pair = Pair::of(&titles, &wordy(9_000));
+    let mut narrowed = 0;
+    for text in [
+        "q_x_z",
+        "的_平",
+        "th_q",
+        "r_th_ng_的",
+        "e_q",
+        "q_x%x_z",
+        "t_e_q",
+        "_q_x_z_",
+        "z_的",
+        "q__x",
+        "n_th%q_x",
+        "in_a_ti",
+        "the_%_q",
+        "平_t",
+    ] {
+        let request = Request { text: text.to_owned(), limit: Some(50), ..Request::default() };
+        if let Answered::ByIndex { trace, .. } = pair.compare(&request) {
+            narrowed += trace.gaps;
+        }
+        pair.compare(&Request { roles: vec!["tool".to_owned()], ..request });
+    }
+    assert!(narrowed > 5, "only {narrowed} gaps were used");
+}
+
+#[test]
+fn a_changed_database_is_answered_by_like_until_it_is_indexed_again() {
+    let pair = Pair::of(&words(&["a", "b", "c"]), &wordy(300));
+    let request = Request { text: "thing".to_owned(), ..Request::default() };
+    assert!(matches!(pair.compare(&request), Answered::ByIndex { .. }));
+    assert!(matches!(pair.reindex(), Reindexed::Current { messages: 300 }));
+    let writer = Connection::open(pair.folder.path().join("chats.db")).expect("the database");
+    writer
+        .execute("UPDATE messages SET content = 'a new thing' WHERE rowid = 7", [])
+        .expect("a write");
+    assert!(matches!(pair.compare(&request), Answered::ByLike { why: Why::Stale, .. }));
+    assert!(matches!(pair.reindex(), Reindexed::Built { .. }));
+    assert!(matches!(pair.compare(&request), Answered::ByIndex { .. }));
+    // In a log, where the database's own file stays as it is.
+    writer.pragma_update(None, "journal_mode", "wal").expect("a log");
+    pair.reindex();
+    assert!(matches!(pair.compare(&request), Answered::ByIndex { .. }));
+    for rowid in 8..20 {
+        writer
+            .execute("UPDATE messages SET content = 'thing' WHERE rowid = ?1", [rowid])
+            .expect("a write");
+        assert!(matches!(pair.compare(&request), Answered::ByLike { why: Why::Stale, .. }));
+        if rowid % 4 == 0 {
+            pair.reindex();
+            assert!(matches!(pair.compare(&request), Answered::ByIndex { .. }));
+        }
+    }
+}
+
+#[test]
+fn a_damaged_index_is_not_used() {
+    let pair = Pair::of(&words(&["a", "b", "c"]), &wordy(500));
+    let request = Request { text: "q".to_owned(), ..Request::default() };
+    assert!(matches!(pair.compare(&request), Answered::ByIndex { .. }));
+    let mut files = Vec::new();
+    collect(&pair.folder.path().join("index"), &mut files);
+    let files: Vec<_> = files
+        .into_iter()
+        .filter(|path| path.file_name().is_some_and(|name| name != "lock"))
+        .collect();
+    assert!(files.len() > 8);
+    for path in files {
+        let good = std::fs::read(&path).expect("a file of the index");
+        let mut flipped = good.clone();
+        for place in [0, good.len() / 3, good.len().saturating_sub(1)] {
+            if let Some(byte) = flipped.get_mut(place) {
+                *byte ^= 0x41;
+            }
+        }
+        for bad in [&flipped[..], &good[..good.len() / 2], b"", b"no index at all"] {
+            if bad == good {
+                continue;
+            }
+            std::fs::write(&path, bad).expect("a damaged file");
+            let fresh = Pair {
+                with: Engine::new(pair.with.config().clone()),
+                without: Engine::new(pair.without.config().clone()),
+                folder: folder(),
+            };
+            let answered = fresh.compare(&request);
+            assert!(matches!(answered, Answered::ByLike { .. }), "{} {answered:?}", path.display());
+        }
+        std::fs::write(&path, &good).expect("the file as it was");
+        let mended = Engine::new(pair.with.config().clone());
+        assert!(matches!(ask(&mended, &request).1, Answered::ByIndex { .. }), "{}", path.display());
+    }
+    assert!(matches!(reindex(&pair.with, true), Reindexed::Built { .. }));
+}
+
+fn collect(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of the index") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() { collect(&path, files) } else { files.push(path) }
+    }
+}
