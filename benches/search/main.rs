@@ -27,14 +27,14 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 
 use crate::{
-    classes::Literal,
+    classes::{Class, Literal},
     haystack::Source,
     measure::{anonymous, cost},
     ours::Ours,
     race::{Heat, Racer, heat},
-    report::{Corpus, Growth, Machine, Results},
+    report::{Corpus, Growth, LIKE, Machine, OURS, Results, SIDES},
     sqlite::{Baseline, Sqlite},
-    stage::{Built, Stage},
+    stage::Stage,
 };
 
 /// How many times as many messages the growth is measured over.
@@ -156,11 +156,11 @@ fn run_child(child: &Child) -> Result<()> {
         }
         Child::First { database, index, text } => {
             let literal = Literal { text: text.clone(), ..Literal::default() };
-            Ours::open(database, index)?.ask(&literal.request())?.len().to_string()
+            Ours::open(database, index).ask(&literal.request())?.len().to_string()
         }
         Child::Serve { database, index, literals } => {
             let literals: Vec<Literal> = serde_json::from_str(&fs::read_to_string(literals)?)?;
-            let ours = Ours::open(database, index)?;
+            let ours = Ours::open(database, index);
             for literal in literals {
                 ours.ask(&literal.request())?;
             }
@@ -182,64 +182,61 @@ fn run(args: &Args, work: &Path) -> Result<Results> {
     let like = stage.baseline(Baseline::Like, args.rebuild)?;
     let time_index = stage.baseline(Baseline::TimeIndex, args.rebuild)?;
     let fts5 = stage.baseline(Baseline::Fts5, args.rebuild)?;
-    let ours = if ours::READY { stage.ours()? } else { Vec::new() };
+    let ours = stage.ours()?;
 
-    let open = |baseline, built: &Built| -> Result<Option<Box<dyn Racer>>> {
-        Ok(Some(Box::new(Sqlite::open(baseline, &built.database)?)))
-    };
-    let sides = [
-        open(Baseline::Like, &like)?,
-        open(Baseline::TimeIndex, &time_index)?,
-        open(Baseline::Fts5, &fts5)?,
-        stage.open_ours()?,
+    let sides: [Box<dyn Racer>; SIDES.len()] = [
+        Box::new(Sqlite::open(Baseline::Like, &like.database)?),
+        Box::new(Sqlite::open(Baseline::TimeIndex, &time_index.database)?),
+        Box::new(Sqlite::open(Baseline::Fts5, &fts5.database)?),
+        stage.open_ours(),
     ];
     let heats = run_classes(&classes, &sides, args.seconds)?;
 
-    let mut results = Results {
+    say(format_args!("trying {} patterns", args.patterns));
+    let bare_scan = hunt::bare_scan(&source);
+    let hunt = hunt::hunt(&source, args.patterns, &*sides[OURS], &*sides[LIKE])?;
+    let literals: Vec<&Literal> = classes.iter().flat_map(|class| &class.literals).collect();
+    let serving = stage.serving(&literals)?;
+    let first_answer = stage.first_answer(&literals)?;
+    let corpus = Corpus {
+        generated: args.db.is_none(),
+        messages: source.messages.len(),
+        conversations: source.titles.len(),
+        bytes: source.messages.bytes(),
+    };
+    drop(source);
+    let growth = if args.bench && args.db.is_none() {
+        Some(growth(work, args, &stage, &classes)?)
+    } else {
+        None
+    };
+    Ok(Results {
         machine: Machine::this(),
-        corpus: Corpus {
-            generated: args.db.is_none(),
-            messages: source.messages.len(),
-            conversations: source.titles.len(),
-            bytes: source.messages.bytes(),
-        },
+        corpus,
         baselines: vec![like, time_index, fts5],
         ours,
         heats,
-        growth: None,
-        bare_scan: hunt::bare_scan(&source),
-        hunt: None,
-        first_answer: None,
-        serving: None,
-    };
-    if let [Some(like), _, _, Some(ours)] = &sides {
-        say(format_args!("trying {} patterns", args.patterns));
-        results.hunt = Some(hunt::hunt(&source, args.patterns, &**ours, &**like)?);
-        results.first_answer = Some(stage.first_answer(&classes[0].literals)?);
-        let literals: Vec<&Literal> = classes.iter().flat_map(|class| &class.literals).collect();
-        results.serving = stage.serving(&literals)?;
-        if args.bench && args.db.is_none() {
-            results.growth = Some(growth(work, args)?);
-        }
-    }
-    Ok(results)
+        growth,
+        bare_scan,
+        hunt,
+        first_answer,
+        serving,
+    })
 }
 
-/// Measures ours alone over a tenth of the messages.
-fn growth(work: &Path, args: &Args) -> Result<Growth> {
+/// Measures ours alone, with nobody else between its queries, over these messages and a tenth as many.
+fn growth(work: &Path, args: &Args, stage: &Stage, classes: &[Class]) -> Result<Growth> {
+    say(format_args!("ours alone"));
+    let many = run_classes(classes, &[stage.open_ours()], args.seconds)?;
     let messages = args.messages / GROWTH;
     let stage = Stage::generate(work, messages)?;
     let classes = classes::sample(&Source::read(stage.database())?);
     stage.ours()?;
-    let heats = run_classes(&classes, &[stage.open_ours()?], args.seconds)?;
-    Ok(Growth { messages, heats })
+    let few = run_classes(&classes, &[stage.open_ours()], args.seconds)?;
+    Ok(Growth { messages, few, many })
 }
 
-fn run_classes(
-    classes: &[classes::Class],
-    sides: &[Option<Box<dyn Racer>>],
-    seconds: f64,
-) -> Result<Vec<Heat>> {
+fn run_classes(classes: &[Class], sides: &[Box<dyn Racer>], seconds: f64) -> Result<Vec<Heat>> {
     let mut heats = Vec::new();
     for class in classes {
         let start = Instant::now();

@@ -9,8 +9,14 @@ use crate::{
     measure::{cpu_micros, median, percentile_99},
 };
 
-/// The most often that one literal is put to one side.
-const RUNS: usize = 9;
+/// How often each side has its turn with a literal.
+const TURNS: usize = 3;
+
+/// The most runs of a turn; the first of them pays for what the others' turns left in the caches.
+const RUNS: usize = 5;
+
+/// A turn ends that has taken this long, in microseconds.
+const TURN: f64 = 2_000.0;
 
 /// A literal is not put to a side again that has spent this much on it, in microseconds.
 const LITERAL_BUDGET: f64 = 200_000.0;
@@ -42,7 +48,7 @@ pub(crate) struct Figures {
 pub(crate) struct Heat {
     pub(crate) class: String,
     pub(crate) literals: usize,
-    /// In the order of the sides; `None` for those absent.
+    /// In the order of the sides; `None` where there was no literal.
     pub(crate) figures: Vec<Option<Figures>>,
     /// How many answers of each side were compared with the first side's.
     pub(crate) compared: Vec<usize>,
@@ -51,22 +57,28 @@ pub(crate) struct Heat {
 }
 
 /// Runs the literals of `class` on all sides; each spends about `budget` seconds on it.
-pub(crate) fn heat(class: &Class, sides: &[Option<Box<dyn Racer>>], budget: f64) -> Result<Heat> {
+pub(crate) fn heat(class: &Class, sides: &[Box<dyn Racer>], budget: f64) -> Result<Heat> {
     let mut lanes: Vec<Lane> = sides.iter().map(|_| Lane::default()).collect();
     for literal in &class.literals {
         let request = literal.request();
         let mut answers: Vec<Option<Vec<Hit>>> = sides.iter().map(|_| None).collect();
         let mut runs: Vec<Vec<f64>> = sides.iter().map(|_| Vec::new()).collect();
-        for _ in 0..RUNS {
+        for _ in 0..TURNS {
             for (at, side) in sides.iter().enumerate() {
-                let Some(side) = side else { continue };
                 let spent = runs[at].iter().sum::<f64>();
                 if spent > LITERAL_BUDGET || runs[at].is_empty() && lanes[at].is_spent(budget) {
                     continue;
                 }
-                let (answer, micros) = cpu_micros(|| side.ask(&request));
-                runs[at].push(micros);
-                answers[at] = Some(answer?);
+                let mut turn = 0.0;
+                for _ in 0..RUNS {
+                    let (answer, micros) = cpu_micros(|| side.ask(&request));
+                    runs[at].push(micros);
+                    answers[at] = Some(answer?);
+                    turn += micros;
+                    if turn > TURN {
+                        break;
+                    }
+                }
             }
         }
         let first = answers[0].take();

@@ -16,7 +16,7 @@ use crate::{
     classes::Literal,
     corpus,
     measure::{Cost, median},
-    ours::{self, Ours},
+    ours::Ours,
     race::Racer,
     say,
     sqlite::Baseline,
@@ -140,17 +140,14 @@ impl Stage {
         Ok(built)
     }
 
-    pub(crate) fn open_ours(&self) -> Result<Option<Box<dyn Racer>>> {
-        if !ours::READY {
-            return Ok(None);
-        }
-        Ok(Some(Box::new(Ours::open(&self.database, &self.index())?)))
+    pub(crate) fn open_ours(&self) -> Box<dyn Racer> {
+        Box::new(Ours::open(&self.database, &self.index()))
     }
 
-    /// Returns the median seconds from starting a process to its first answer, over different literals.
-    pub(crate) fn first_answer(&self, literals: &[Literal]) -> Result<f64> {
+    /// Returns the median seconds from starting a process that gives one answer to its end, over different literals.
+    pub(crate) fn first_answer(&self, literals: &[&Literal]) -> Result<f64> {
         let mut seconds = Vec::new();
-        for literal in literals.iter().take(STARTS) {
+        for literal in literals.iter().step_by(literals.len().div_ceil(STARTS).max(1)) {
             let mut command = Command::new(env::current_exe()?);
             command.arg("first").args([&self.database, &self.index()]);
             command.arg("--").arg(&literal.text);
