@@ -1,11 +1,13 @@
 //! Every integration test in one binary: linking tantivy once is enough.
 
+mod cli;
 mod corpus;
 mod index;
 mod like;
 mod mcp;
 mod open;
 mod search;
+mod tidy;
 
 /// Tries a property on `usual` cases, times `VERBATIM_CASES`, the same ones each time.
 fn config(usual: u32) -> proptest::test_runner::Config {
