@@ -32,6 +32,7 @@ fn run() -> anyhow::Result<u8> {
         data_folder: dirs::data_dir(),
         colours: AutoStream::choice(&stdout) != ColorChoice::Never,
         terminal: stdout.is_terminal(),
+        progress: io::stderr().is_terminal(),
     };
     // Colours are decided on above; on old Windows consoles the stream still has to draw them.
     let mut out = BufWriter::new(AutoStream::always(stdout));

@@ -1,5 +1,8 @@
 //! The command line: one file per command.
 
+mod explain;
+mod import;
+mod reindex;
 mod search;
 mod serve;
 mod show;
@@ -41,6 +44,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Import(import::ImportArgs),
+    Reindex(reindex::Args),
     Search(search::Args),
     Show(show::Args),
     Serve(serve::Args),
@@ -85,6 +90,8 @@ pub struct Environment {
     pub colours: bool,
     /// Whether output goes to a terminal.
     pub terminal: bool,
+    /// Whether errors go to a terminal, where progress is shown.
+    pub progress: bool,
 }
 
 /// What can go wrong with a command.
@@ -102,6 +109,9 @@ pub enum Error {
     /// A tool was named that there is not.
     #[error("--tools: {0}")]
     Tools(#[from] tools::UnknownTool),
+    /// The import went wrong.
+    #[error(transparent)]
+    Import(#[from] import::Error),
     /// The output could not be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
@@ -137,6 +147,11 @@ pub fn run(
     };
     let engine = Engine::new(config(cli.places, environment));
     match cli.command {
+        Command::Import(args) => {
+            import::run(&args, &engine.config().home, out)?;
+            Ok(FOUND)
+        }
+        Command::Reindex(args) => reindex::run(&args, &engine, environment, out),
         Command::Search(args) => search::run(&args, &engine, environment, out),
         Command::Show(args) => show::run(&args, &engine, environment, out),
         Command::Serve(args) => serve::run(&args, engine, environment),

@@ -9,7 +9,7 @@ use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::{Environment, Error, FOUND, NOTHING, harmless};
+use super::{Environment, Error, FOUND, NOTHING, explain::explain, harmless};
 use crate::{
     engine::{self, Engine},
     model::{Hit, Instant, Request, Stop},
@@ -60,6 +60,9 @@ pub(super) struct Args {
     /// position
     #[arg(long, conflicts_with = "context")]
     json: bool,
+    /// Print how the answer is found and what that costs, instead of the answer
+    #[arg(long, conflicts_with_all = ["json", "context"])]
+    explain: bool,
     /// Match ASCII letters only in their own case
     #[arg(long)]
     case_sensitive: bool,
@@ -114,8 +117,10 @@ pub(super) fn run(
     let stop = Stop::never();
     let mut count = 0_usize;
     let mut outcome = Ok(());
-    engine.exact(&request, &stop, &mut |hit| {
-        outcome = if args.json {
+    let answered = engine.exact(&request, &stop, &mut |hit| {
+        outcome = if args.explain {
+            Ok(())
+        } else if args.json {
             json(out, &hit).map_err(Error::Write)
         } else {
             page.print(out, &hit, count == 0)
@@ -124,6 +129,9 @@ pub(super) fn run(
         if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     outcome?;
+    if args.explain {
+        explain(out, &answered, count)?;
+    }
     Ok(if count > 0 { FOUND } else { NOTHING })
 }
 

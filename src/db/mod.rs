@@ -9,9 +9,11 @@ pub(crate) mod header;
 mod layout;
 mod open;
 mod rows;
+mod schema;
 mod search;
 mod spool;
 mod state;
+pub mod writer;
 
 use std::{io, path::PathBuf};
 

@@ -4,6 +4,7 @@
 
 mod exact;
 mod find;
+pub mod import;
 mod query;
 mod refresh;
 mod show;

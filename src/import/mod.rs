@@ -1,1 +1,443 @@
-//! (room import)
+//! Exports of chat services, read into [`crate::model`].
+//!
+//! A zip is read as it is, never unpacked. What a file is shows in its content: its name says
+//! only in which order files are read.
+//!
+//! Invariant: never holds more of an export than its longest conversation.
+//! Invariant: an export, however broken, makes an error or a line in the [`Tally`], never a panic.
+
+mod chatgpt;
+mod claude;
+mod json;
+mod marks;
+mod package;
+mod scan;
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use memchr::memmem;
+
+use self::{
+    json::{Damage, Fields, Raw},
+    package::Package,
+    scan::{Item, Items},
+};
+use crate::{
+    model::{Conversation, Instant, Message},
+    text::date,
+};
+
+/// What can go wrong with an export as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The path does not exist or cannot be opened.
+    #[error("{path}: cannot read the export: {source}")]
+    Open {
+        /// What was opened.
+        path: PathBuf,
+        /// Why it could not be.
+        source: io::Error,
+    },
+    /// A zip that cannot be read as one.
+    #[error(
+        "{path}: cannot read the zip: {reason}; a download that was cut off looks like this, so try it again"
+    )]
+    Zip {
+        /// The zip.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A zip whose entries unpack to far more than any export does.
+    #[error(
+        "{path}: refused: unpacks to {unpacked} bytes, more than {ratio} times its size, as no export does"
+    )]
+    Bomb {
+        /// The zip.
+        path: PathBuf,
+        /// What its entries claim to hold.
+        unpacked: u64,
+        /// The most that is taken for honest.
+        ratio: u64,
+    },
+    /// Nothing in it is a conversation.
+    #[error(
+        "{path}: not an export we know: {found}; looked for conversations with `mapping` (ChatGPT) or `chat_messages` (Claude.ai) in conversations.json or any other .json file"
+    )]
+    NotAnExport {
+        /// What was looked into.
+        path: PathBuf,
+        /// What was there instead.
+        found: String,
+    },
+    /// It is an export, and not one conversation could be read.
+    #[error("{path}: no conversation could be read: {reason}")]
+    NothingReadable {
+        /// The export.
+        path: PathBuf,
+        /// What is wrong with the first.
+        reason: String,
+    },
+}
+
+/// Which messages of a conversation with several branches are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Branches {
+    /// Those that the service shows.
+    #[default]
+    Shown,
+    /// Every branch, the shown one first.
+    All,
+}
+
+/// The service that an export comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// ChatGPT.
+    ChatGpt,
+    /// Claude.ai.
+    Claude,
+}
+
+impl Kind {
+    /// Returns the name that databases know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::ChatGpt => "chatgpt",
+            Kind::Claude => "claude",
+        }
+    }
+
+    /// Tells the kind of a conversation from the names of its fields.
+    fn of(fields: &Fields<'_>) -> Option<Kind> {
+        // Settings of many programs hold a `mapping`, too.
+        let heading = ["title", "create_time", "current_node", "id", "conversation_id"];
+        if fields.get("mapping").is_some() && heading.iter().any(|name| fields.get(name).is_some())
+        {
+            Some(Kind::ChatGpt)
+        } else if fields.get("chat_messages").is_some() {
+            Some(Kind::Claude)
+        } else {
+            None
+        }
+    }
+}
+
+/// What reading exports came upon beside the conversations.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Conversations read.
+    pub conversations: u64,
+    /// Messages in them.
+    pub messages: u64,
+    /// Messages left out because they hold neither text nor files.
+    pub empty: u64,
+    /// Content types that we do not know, and how often each came.
+    pub unknown: BTreeMap<String, u64>,
+    /// Conversations that could not be read; the first [`Tally::NAMED`] of them.
+    pub skipped: Vec<Skipped>,
+    /// How many could not be read.
+    pub skipped_count: u64,
+    /// Files that are damaged or were refused, a sentence each.
+    pub damaged: Vec<String>,
+    /// Bytes of JSON read.
+    pub bytes: u64,
+}
+
+impl Tally {
+    /// How many of the conversations that could not be read are kept by name.
+    pub const NAMED: usize = 100;
+
+    fn unknown(&mut self, kind: &str) {
+        let kind: String = kind.chars().take(60).collect();
+        *self.unknown.entry(kind).or_default() += 1;
+    }
+
+    fn skip(&mut self, skipped: Skipped) {
+        self.skipped_count += 1;
+        if self.skipped.len() < Tally::NAMED {
+            self.skipped.push(skipped);
+        }
+    }
+}
+
+/// A conversation that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The file it is in.
+    pub file: String,
+    /// Its place in the file, from 1.
+    pub ordinal: u64,
+    /// Its title, or else its id, where either could be read.
+    pub name: Option<String>,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Why one conversation could not be read.
+#[derive(Debug, thiserror::Error)]
+enum Reason {
+    #[error("{0}")]
+    Damaged(#[from] Damage),
+    #[error("its `{0}` holds no messages")]
+    NoMessages(&'static str),
+    #[error("neither `mapping` nor `chat_messages` is in it")]
+    Unknown,
+    #[error("a bracket is missing")]
+    Unbalanced,
+    #[error("the file ends in the middle of it")]
+    CutOff,
+    #[error("it is longer than any conversation")]
+    TooLong,
+}
+
+/// An export that has been found and can be read.
+#[derive(Debug)]
+pub struct Export {
+    path: PathBuf,
+    package: Package,
+}
+
+/// A file that has held this many values and no conversation among them is something else.
+const FOREIGN_AFTER: u64 = 200;
+
+impl Export {
+    /// Finds the files of the export at `path`: a zip, a folder or a JSON file.
+    pub fn open(path: &Path) -> Result<Export, Error> {
+        Ok(Export { path: path.to_owned(), package: Package::open(path)? })
+    }
+
+    /// Returns the bytes of JSON there are to read.
+    pub fn size(&self) -> u64 {
+        self.package.parts().iter().map(|part| part.size).sum()
+    }
+
+    /// Hands each conversation to `sink`, in the order of the export.
+    ///
+    /// `progress` is told of bytes as they are read. An error of the sink ends the reading.
+    pub fn read<E: From<Error>>(
+        mut self,
+        branches: Branches,
+        tally: &mut Tally,
+        progress: &dyn Fn(u64),
+        sink: &mut dyn FnMut(Kind, Conversation) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let before = tally.conversations;
+        let mut recognised = false;
+        let mut first_failure = None;
+        tally.damaged.extend(self.package.refused().iter().cloned());
+        for at in 0..self.package.parts().len() {
+            let name = self.package.parts()[at].name.clone();
+            let reader = match self.package.reader(at) {
+                Ok(reader) => Watched { inner: reader, progress, read: 0 },
+                Err(reason) => {
+                    tally.damaged.push(format!("{name}: {reason}"));
+                    first_failure.get_or_insert(reason);
+                    continue;
+                }
+            };
+            let mut part = Part {
+                name: &name,
+                branches,
+                tally: &mut *tally,
+                recognised: false,
+                pending: Vec::new(),
+            };
+            part.read(reader, sink)?;
+            recognised |= part.recognised;
+        }
+        if tally.conversations > before {
+            return Ok(());
+        }
+        let error = if recognised {
+            let skipped = tally
+                .skipped
+                .last()
+                .map(|it| format!("conversation {}: {}", it.ordinal, it.reason));
+            let reason = skipped.or_else(|| tally.damaged.last().cloned()).unwrap_or_default();
+            Error::NothingReadable { path: self.path, reason }
+        } else if let Some(reason) = first_failure {
+            Error::NothingReadable { path: self.path, reason }
+        } else {
+            let found = self.package.describe();
+            Error::NotAnExport { path: self.path, found }
+        };
+        Err(error.into())
+    }
+}
+
+/// One file of an export while it is read.
+struct Part<'a> {
+    name: &'a str,
+    branches: Branches,
+    tally: &'a mut Tally,
+    /// Whether anything in it was a conversation, readable or not.
+    recognised: bool,
+    /// Values that are no conversations, while it is open whether any is.
+    pending: Vec<Skipped>,
+}
+
+impl Part<'_> {
+    fn read<E>(
+        &mut self,
+        reader: Watched<'_, impl Read>,
+        sink: &mut dyn FnMut(Kind, Conversation) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut items = Items::new(reader);
+        let mut ordinal = 0;
+        while let Some(item) = items.next() {
+            ordinal += 1;
+            let (bytes, broken) = match item {
+                Item::Value(bytes) => (bytes, None),
+                Item::Broken(bytes) => (bytes, Some(Reason::Unbalanced)),
+                Item::Cut(bytes) => (bytes, Some(Reason::CutOff)),
+                Item::TooLong => (&b""[..], Some(Reason::TooLong)),
+                Item::Garbage => {
+                    if self.recognised {
+                        self.tally.damaged.push(format!(
+                            "{}: something that is no JSON follows the conversations",
+                            self.name
+                        ));
+                    }
+                    break;
+                }
+            };
+            let (fields, damage) = Raw::new(bytes).fields_until_damage();
+            let damaged = broken.is_some() || damage.is_some();
+            let kind = Kind::of(&fields).or_else(|| if damaged { named(bytes) } else { None });
+            let result = match (broken, damage, kind) {
+                (Some(reason), _, _) => Err(reason),
+                (None, Some(damage), _) => Err(Reason::Damaged(damage)),
+                (None, None, Some(Kind::ChatGpt)) => {
+                    chatgpt::conversation(&fields, self.branches, self.tally)
+                }
+                (None, None, Some(Kind::Claude)) => {
+                    claude::conversation(&fields, self.branches, self.tally)
+                }
+                (None, None, None) => Err(Reason::Unknown),
+            };
+            match (result, kind) {
+                (Ok(conversation), Some(kind)) => {
+                    self.recognise();
+                    self.tally.conversations += 1;
+                    self.tally.messages += conversation.messages.len() as u64;
+                    sink(kind, conversation)?;
+                }
+                (Ok(_), None) => {}
+                (Err(reason), kind) => {
+                    if kind.is_some() {
+                        self.recognise();
+                    }
+                    let name = ["title", "name", "id", "uuid", "conversation_id"]
+                        .into_iter()
+                        .find_map(|name| {
+                            fields
+                                .text(name)
+                                .filter(|text| !text.trim().is_empty())
+                                .map(Cow::into_owned)
+                        });
+                    let skipped = Skipped {
+                        file: self.name.to_owned(),
+                        ordinal,
+                        name,
+                        reason: reason.to_string(),
+                    };
+                    if self.recognised {
+                        self.tally.skip(skipped);
+                    } else {
+                        self.pending.push(skipped);
+                        if ordinal >= FOREIGN_AFTER {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(error) = items.failure() {
+            self.tally.damaged.push(format!("{}: cannot be read to its end: {error}", self.name));
+        }
+        self.tally.bytes += items.into_inner().read;
+        Ok(())
+    }
+
+    /// Notes that this is an export after all, and so are the values that looked foreign.
+    fn recognise(&mut self) {
+        self.recognised = true;
+        for skipped in self.pending.drain(..) {
+            self.tally.skip(skipped);
+        }
+    }
+}
+
+/// Tells the kind of a conversation that is too broken to have fields.
+fn named(bytes: &[u8]) -> Option<Kind> {
+    if memmem::find(bytes, b"\"mapping\"").is_some() {
+        Some(Kind::ChatGpt)
+    } else if memmem::find(bytes, b"\"chat_messages\"").is_some() {
+        Some(Kind::Claude)
+    } else {
+        None
+    }
+}
+
+/// Tells of what is read from a reader.
+struct Watched<'a, R> {
+    inner: R,
+    progress: &'a dyn Fn(u64),
+    read: u64,
+}
+
+impl<R: Read> Read for Watched<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.read += read as u64;
+        (self.progress)(read as u64);
+        Ok(read)
+    }
+}
+
+/// Returns the instant that a number or a text of an export denotes.
+fn time(raw: Raw<'_>) -> Option<Instant> {
+    date::from_stored(&raw.text()?)
+}
+
+/// Returns the names of a list of files; a file without one is called `file`.
+fn names(list: Raw<'_>, fields: &[&str]) -> Result<Vec<String>, Damage> {
+    let mut names = Vec::new();
+    for item in list.items()? {
+        let file = item.fields()?;
+        let name = fields.iter().find_map(|field| file.text(field)).or_else(|| item.string());
+        names.push(name.filter(|name| !name.is_empty()).map_or("file".to_owned(), Cow::into_owned));
+    }
+    Ok(names)
+}
+
+/// Returns the text of a message that holds files and nothing else.
+fn only_files(names: &[String]) -> String {
+    let marks: Vec<String> = names.iter().map(|name| format!("[file: {name}]")).collect();
+    marks.join("\n")
+}
+
+/// Returns an id for a conversation that has none: the same whenever it is imported again.
+fn derived_id(time: Option<Instant>, title: Option<&str>, messages: &[Message]) -> String {
+    let first = messages.first();
+    let time = time.map(Instant::to_decimal).unwrap_or_default();
+    let title = if time.is_empty() { title.unwrap_or_default() } else { "" };
+    let texts = [
+        time.as_str(),
+        title,
+        first.map_or("", |message| message.id.as_str()),
+        first.map_or("", |message| message.content.as_str()),
+    ];
+    // FNV-1a: ids must not change with the version of a library.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in texts.iter().flat_map(|text| text.bytes().chain([0])) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    format!("conversation-{hash:016x}")
+}

@@ -250,9 +250,13 @@ impl Probe {
         let byte = bytes[place];
         Probe { place, byte, bit: if byte.is_ascii_alphabetic() { 0x20 } else { 0 } }
     }
+
+    fn is(self, byte: u8) -> bool {
+        byte | self.bit == self.byte
+    }
 }
 
-/// Bytes compared at once in [`Literal::find`]: a few registers of the least SIMD there is.
+/// Bytes compared at once in [`Literal::find`]: as many as a word has bits.
 const STRIDE: usize = 64;
 
 impl Literal {
@@ -294,24 +298,50 @@ impl Literal {
         let starts = (text.len() + 1).checked_sub(bytes.len())?;
         let firsts = &text[first.place..first.place + starts];
         let seconds = &text[second.place..second.place + starts];
-        let agree = |a: u8, b: u8| (a | first.bit == first.byte) & (b | second.bit == second.byte);
-        let mut at = 0;
-        for (a, b) in firsts.chunks(STRIDE).zip(seconds.chunks(STRIDE)) {
-            // Without a branch a byte, so that the compiler makes vectors of it.
-            let any = a.iter().zip(b).fold(false, |any, (a, b)| any | agree(*a, *b));
-            if any {
-                for (place, (a, b)) in a.iter().zip(b).enumerate() {
-                    let start = at + place;
-                    if agree(*a, *b) && text[start..start + bytes.len()].eq_ignore_ascii_case(bytes)
-                    {
-                        return Some(start);
-                    }
+        let is_match = |start: usize| text[start..start + bytes.len()].eq_ignore_ascii_case(bytes);
+        let (chunks, rest) = firsts.as_chunks::<STRIDE>();
+        let (beside, rest_beside) = seconds.as_chunks::<STRIDE>();
+        for (number, (a, b)) in chunks.iter().zip(beside).enumerate() {
+            let mut places = agreeing(a, first, b, second);
+            while places != 0 {
+                let start = number * STRIDE + places.trailing_zeros() as usize;
+                if is_match(start) {
+                    return Some(start);
                 }
+                places &= places - 1;
             }
-            at += STRIDE;
+        }
+        let agree = |(a, b): (&u8, &u8)| first.is(*a) && second.is(*b);
+        let from = chunks.len() * STRIDE;
+        let mut pairs = rest.iter().zip(rest_beside);
+        let mut start = from;
+        while let Some(skipped) = pairs.position(agree) {
+            start += skipped;
+            if is_match(start) {
+                return Some(start);
+            }
+            start += 1;
         }
         None
     }
+}
+
+/// Returns the places, a bit each, where both bytes are.
+///
+/// Written without branches so that the compiler makes vectors of it, on any machine.
+fn agreeing(a: &[u8; STRIDE], first: Probe, b: &[u8; STRIDE], second: Probe) -> u64 {
+    let mut both = [0u8; STRIDE];
+    for ((both, a), b) in both.iter_mut().zip(a).zip(b) {
+        *both = u8::from(first.is(*a) & second.is(*b));
+    }
+    let (words, _) = both.as_chunks::<8>();
+    let mut places = 0;
+    for (place, word) in words.iter().enumerate() {
+        // Gathers the lowest bits of eight bytes into the highest byte of the product.
+        let bits = u64::from_le_bytes(*word).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        places |= bits << (8 * place);
+    }
+    places
 }
 
 /// Ranks bytes by how often they occur in prose, code and ids: the higher, the more often.

@@ -1,0 +1,71 @@
+//! `verbatim search --explain`: how an answer was found.
+
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
+
+use super::harmless;
+use crate::{
+    engine::{Answered, Why},
+    index::Trace,
+};
+
+/// Writes the way that a search took and what it cost.
+pub(super) fn explain(out: &mut dyn Write, answered: &Answered, hits: usize) -> io::Result<()> {
+    match answered {
+        Answered::ByIndex { generation, trace } => {
+            writeln!(out, "answered by: the index ({generation})")?;
+            explain_index(out, trace)?;
+        }
+        Answered::ByLike { why, took } => {
+            let reason = match why {
+                Why::NoIndex => "there is no index of this database; `verbatim reindex` builds it",
+                Why::Stale => {
+                    "the database has changed since it was indexed; `verbatim reindex` follows it"
+                }
+                Why::Unreadable(reason) => reason,
+                Why::NotForIndex => "the index does not tell empty roles apart",
+            };
+            writeln!(out, "answered by: LIKE, by SQLite over every message")?;
+            writeln!(out, "because: {reason}")?;
+            writeln!(out, "time: {}", micros(*took))?;
+        }
+    }
+    writeln!(out, "hits: {hits}")
+}
+
+fn explain_index(out: &mut dyn Write, trace: &Trace) -> io::Result<()> {
+    let Trace { grams, gaps, candidates, verified, bytes_read, .. } = trace;
+    if grams.is_empty() {
+        writeln!(out, "grams: none that is indexed; every message is a candidate")?;
+    }
+    for (in_titles, place) in [(false, "texts"), (true, "titles")] {
+        if grams.iter().any(|gram| gram.in_titles == in_titles) {
+            writeln!(out, "grams in {place}:")?;
+        }
+        for gram in grams.iter().filter(|gram| gram.in_titles == in_titles) {
+            let name = harmless(&format!("{:?}", gram.gram));
+            writeln!(out, "  {name} in {} messages", gram.messages)?;
+        }
+    }
+    if *gaps > 0 {
+        writeln!(out, "narrowed by: what can stand for {gaps} of the _")?;
+    }
+    writeln!(out, "candidates: {candidates}")?;
+    writeln!(out, "verified: {verified}")?;
+    writeln!(out, "bytes read: {bytes_read}")?;
+    for (step, took) in [
+        ("finding the lists", trace.lookup),
+        ("intersecting and verifying", trace.search),
+        ("making rows", trace.rows),
+        ("all", trace.lookup + trace.search + trace.rows),
+    ] {
+        writeln!(out, "time, {step}: {}", micros(took))?;
+    }
+    Ok(())
+}
+
+fn micros(duration: Duration) -> String {
+    format!("{:.1} µs", duration.as_secs_f64() * 1e6)
+}

@@ -1,0 +1,163 @@
+//! `verbatim import`: exports into a canonical database.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::{
+    engine::import::{self, Report},
+    import::Branches,
+};
+
+/// Bring exported chats into the database that is searched
+///
+/// Takes what ChatGPT and Claude.ai send you: the zip as it is, the folder it unpacks to, or
+/// conversations.json alone. What it is shows in its content. Import the same or a newer export
+/// again whenever you like: what is new is added, what changed is updated, nothing is deleted.
+///
+///     verbatim import ~/Downloads/chatgpt-export.zip
+#[derive(Args, Clone, Debug)]
+pub(super) struct ImportArgs {
+    /// Exports: a zip, a folder or a JSON file each
+    #[arg(required = true, value_name = "SOURCE")]
+    sources: Vec<PathBuf>,
+
+    /// The database to merge into
+    ///
+    /// Made if it is not there. By default verbatim.db in db/ of the home folder.
+    #[arg(long, value_name = "DB")]
+    out: Option<PathBuf>,
+
+    /// Which answers to keep of those that were asked for again
+    #[arg(long, value_enum, default_value_t = BranchesArg::Shown)]
+    branches: BranchesArg,
+}
+
+/// The values of `--branches`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum BranchesArg {
+    /// Those that the service shows
+    Shown,
+    /// Every one, after those shown
+    All,
+}
+
+/// What went wrong with an import, for the last line and the exit code.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing was imported.
+    #[error(transparent)]
+    Import(#[from] import::Error),
+    /// Some exports were imported and others could not be read.
+    #[error("{0} of the exports could not be read; the others are in")]
+    Some(usize),
+    /// The report could not be written.
+    #[error("cannot write the report: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// Imports the exports and reports to `out`; `home` is where `db/` is.
+pub(super) fn run(args: &ImportArgs, home: &Path, out: &mut dyn Write) -> Result<(), Error> {
+    let target = args.out.clone().unwrap_or_else(|| home.join("db").join("verbatim.db"));
+    let branches = match args.branches {
+        BranchesArg::Shown => Branches::Shown,
+        BranchesArg::All => Branches::All,
+    };
+    let bar = bar();
+    let result = import::import(&args.sources, &target, branches, &|progress| {
+        bar.set_length(progress.total);
+        bar.set_position(progress.done);
+    });
+    bar.finish_and_clear();
+    let report = result?;
+    write_report(&report, &target, out)?;
+    match report.failures.len() {
+        0 => Ok(()),
+        failures => Err(Error::Some(failures)),
+    }
+}
+
+/// Returns a progress bar on standard error; an invisible one where that is no terminal.
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::new(0);
+    if !io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let style = ProgressStyle::with_template(
+        "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
+    );
+    bar.set_style(style.expect("the template is a constant that indicatif takes"));
+    bar
+}
+
+/// Writes what an import did, a line for each kind of thing.
+pub(super) fn write_report(report: &Report, target: &Path, out: &mut dyn Write) -> io::Result<()> {
+    let (tally, changes) = (&report.tally, &report.changes);
+    let seconds = report.took.as_secs_f64();
+    let megabytes = tally.bytes as f64 / 1e6;
+    writeln!(
+        out,
+        "Read {} with {} in {seconds:.1} s ({megabytes:.1} MB, {:.0} MB/s).",
+        count(tally.conversations, "conversation"),
+        count(tally.messages, "message"),
+        megabytes / seconds.max(1e-3),
+    )?;
+    writeln!(
+        out,
+        "  conversations: {} new, {} updated, {} unchanged",
+        changes.new_conversations, changes.updated_conversations, changes.unchanged_conversations
+    )?;
+    writeln!(
+        out,
+        "  messages: {} new, {} updated, {} unchanged",
+        changes.new_messages, changes.updated_messages, changes.unchanged_messages
+    )?;
+    if tally.empty > 0 {
+        writeln!(out, "  left out: {} without text or files", count(tally.empty, "empty message"))?;
+    }
+    if !tally.unknown.is_empty() {
+        let kinds: Vec<String> =
+            tally.unknown.iter().map(|(kind, number)| format!("{kind} ({number})")).collect();
+        writeln!(out, "  content of unknown types, its text kept: {}", kinds.join(", "))?;
+    }
+    if tally.skipped_count > 0 {
+        writeln!(out, "  skipped: {}", count(tally.skipped_count, "conversation"))?;
+        for skipped in &tally.skipped {
+            let name = skipped.name.as_deref().map(|name| format!(" ({})", one_line(name)));
+            writeln!(
+                out,
+                "    {}: conversation {}{}: {}",
+                skipped.file,
+                skipped.ordinal,
+                name.unwrap_or_default(),
+                skipped.reason
+            )?;
+        }
+        let unnamed = tally.skipped_count - tally.skipped.len() as u64;
+        if unnamed > 0 {
+            writeln!(out, "    and {unnamed} more")?;
+        }
+    }
+    for damaged in &tally.damaged {
+        writeln!(out, "  warning: {damaged}")?;
+    }
+    for failure in &report.failures {
+        writeln!(out, "  not imported: {failure}")?;
+    }
+    writeln!(out, "Database: {}", target.display())
+}
+
+/// Returns `1 message` or `2 messages`.
+fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Returns the beginning of a title on one line.
+fn one_line(title: &str) -> String {
+    let line: String = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() > 60 { line.chars().take(59).chain(['…']).collect() } else { line }
+}

@@ -1,0 +1,118 @@
+//! `verbatim reindex`
+
+use std::{io::Write, time::Duration};
+
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+
+use super::{Environment, Error, FOUND};
+use crate::{
+    engine::{Engine, Progress, Reindex, Reindexed},
+    index::Resources,
+    model::Stop,
+};
+
+/// The bar's length; reading takes the first nine tenths of it, the time of most builds.
+const STEPS: u64 = 10_000;
+
+/// Build the index that makes exact search fast
+///
+/// Searching works without it, by reading every message, and while it is being built. An index
+/// that mirrors the database already is left as it is.
+///
+///     reindex
+///     reindex --db export.db --memory 512M
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Build anew even if the index mirrors the database
+    #[arg(long)]
+    full: bool,
+
+    /// Memory to stay within, such as 512M or 2G
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
+    memory: usize,
+
+    /// Threads to use [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+}
+
+/// Builds the index and writes what it takes to `out`.
+pub(super) fn run(
+    args: &Args,
+    engine: &Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let threads = args
+        .threads
+        .map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let bar = if environment.progress { ProgressBar::new(STEPS) } else { ProgressBar::hidden() };
+    let style = "{msg:8} [{bar:30}] {percent:>3} % {prefix} {eta_precise} left";
+    bar.set_style(ProgressStyle::with_template(style).expect("a template of known parts"));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let options =
+        Reindex { resources: Resources { memory: args.memory, threads }, full: args.full };
+    let result = engine.reindex(options, &Stop::never(), &mut |step| show(&bar, step));
+    bar.finish_and_clear();
+    match result? {
+        Reindexed::Current { messages } => writeln!(
+            out,
+            "the index of {} messages is up to date; --full builds it anew",
+            HumanCount(messages.into())
+        )?,
+        Reindexed::Built { size, conversations, took, folder } => {
+            let ratio = |bytes: u64| bytes as f64 / size.text_bytes.max(1) as f64;
+            writeln!(
+                out,
+                "indexed {} messages of {} conversations, {} of text, in {:.1} s ({:.1} MB/s)\n\
+                 index {} ({:.2} × the text), sidecar {} ({:.2} ×)\n{}",
+                HumanCount(size.messages.into()),
+                HumanCount(conversations as u64),
+                HumanBytes(size.text_bytes),
+                took.as_secs_f64(),
+                size.text_bytes as f64 / 1e6 / took.as_secs_f64().max(1e-3),
+                HumanBytes(size.index_bytes),
+                ratio(size.index_bytes),
+                HumanBytes(size.sidecar_bytes),
+                ratio(size.sidecar_bytes),
+                folder.display()
+            )?;
+        }
+    }
+    Ok(FOUND)
+}
+
+fn show(bar: &ProgressBar, step: Progress) {
+    match step {
+        Progress::Ordering => bar.set_message("ordering"),
+        Progress::Reading { done, total, bytes } => {
+            bar.set_message("reading");
+            bar.set_position(STEPS * 9 / 10 * done / total.max(1));
+            let seconds = bar.elapsed().as_secs_f64().max(1e-3);
+            bar.set_prefix(format!(
+                "{:.0} messages/s, {:.1} MB/s,",
+                done as f64 / seconds,
+                bytes as f64 / 1e6 / seconds
+            ));
+        }
+        Progress::Writing(share) => {
+            bar.set_message("writing");
+            bar.set_position(STEPS * 9 / 10 + (STEPS as f64 / 10.0 * share) as u64);
+        }
+    }
+}
+
+/// Parses a number of bytes with an optional K, M or G.
+fn parse_size(text: &str) -> Result<usize, String> {
+    let (digits, factor) = match text.strip_suffix(['k', 'K', 'm', 'M', 'g', 'G']) {
+        Some(digits) => match text.as_bytes()[digits.len()].to_ascii_uppercase() {
+            b'K' => (digits, 1 << 10),
+            b'M' => (digits, 1 << 20),
+            _ => (digits, 1 << 30),
+        },
+        None => (text, 1),
+    };
+    let size = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(factor));
+    size.filter(|size| *size >= 16 << 20)
+        .ok_or_else(|| "a size of 16M or more, such as 512M or 2G".to_owned())
+}

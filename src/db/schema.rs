@@ -1,0 +1,156 @@
+//! The tables of a canonical database, and our own beside them.
+
+use rusqlite::Connection;
+
+/// The version of our own tables, kept in `verbatim_meta`.
+pub(super) const VERSION: i64 = 1;
+
+/// ChatGPT Browser's canonical tables: what every reader of such a database knows.
+const CANONICAL: &str = "
+CREATE TABLE conversations (
+    id TEXT PRIMARY KEY,
+    create_time TEXT,
+    update_time TEXT,
+    title TEXT
+);
+CREATE TABLE messages (
+    id TEXT PRIMARY KEY,
+    conversation_id TEXT NOT NULL,
+    role TEXT,
+    content TEXT,
+    create_time TEXT,
+    update_time TEXT,
+    position INTEGER NOT NULL,
+    FOREIGN KEY (conversation_id) REFERENCES conversations(id)
+);
+";
+
+const BY_CONVERSATION: &str =
+    "CREATE INDEX idx_messages_conversation_id ON messages(conversation_id);";
+
+/// What the canonical tables have no place for. A conversation or message that has nothing of
+/// the kind has no row here: so it is with those that another program wrote.
+const OURS: &str = "
+CREATE TABLE verbatim_meta (
+    name TEXT PRIMARY KEY,
+    value
+) WITHOUT ROWID;
+CREATE TABLE verbatim_conversations (
+    conversation_id TEXT PRIMARY KEY REFERENCES conversations(id) ON DELETE CASCADE,
+    source TEXT NOT NULL,       -- chatgpt or claude
+    model TEXT,
+    link TEXT,
+    archived INTEGER NOT NULL,
+    starred INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE verbatim_messages (
+    message_id TEXT PRIMARY KEY REFERENCES messages(id) ON DELETE CASCADE,
+    export_id TEXT,             -- the export's own id, where messages.id is another
+    model TEXT
+) WITHOUT ROWID;
+CREATE TABLE verbatim_attachments (
+    message_id TEXT NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,    -- from 1
+    name TEXT NOT NULL,
+    PRIMARY KEY (message_id, number)
+) WITHOUT ROWID;
+CREATE TABLE verbatim_imports (
+    id INTEGER PRIMARY KEY,
+    time TEXT NOT NULL,         -- seconds since 1970
+    path TEXT NOT NULL,
+    conversations INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    new_conversations INTEGER NOT NULL,
+    new_messages INTEGER NOT NULL,
+    updated_conversations INTEGER NOT NULL,
+    updated_messages INTEGER NOT NULL,
+    skipped INTEGER NOT NULL
+);
+";
+
+/// What of the schema a database has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// No table at all.
+    Empty,
+    /// The canonical tables, written by another program.
+    Canonical,
+    /// Ours too, of this version.
+    Ours,
+    /// Ours, of a later version.
+    Later(i64),
+}
+
+/// The columns that an import writes.
+const COLUMNS: [(&str, &[&str]); 2] = [
+    ("conversations", &["id", "create_time", "update_time", "title"]),
+    (
+        "messages",
+        &["id", "conversation_id", "role", "content", "create_time", "update_time", "position"],
+    ),
+];
+
+/// Looks at what a database has; the error says what it lacks to be a canonical one.
+pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<Found, String>> {
+    let tables: i64 =
+        connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables == 0 {
+        return Ok(Ok(Found::Empty));
+    }
+    for (table, required) in COLUMNS {
+        let mut statement = connection.prepare(
+            "SELECT lower(name), pk FROM pragma_table_info(?1)
+             WHERE EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND lower(name) = ?1)",
+        )?;
+        let columns: Vec<(String, i64)> = statement
+            .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        if columns.is_empty() {
+            return Ok(Err(format!("it has no table \"{table}\"")));
+        }
+        for name in required {
+            if !columns.iter().any(|(column, _)| column == name) {
+                return Ok(Err(format!("its table \"{table}\" has no column \"{name}\"")));
+            }
+        }
+        if columns.iter().filter(|(_, key)| *key > 0).ne([&("id".to_owned(), 1)]) {
+            return Ok(Err(format!("\"id\" is not the primary key of its table \"{table}\"")));
+        }
+    }
+    let ours: i64 = connection.query_one(
+        "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'verbatim_meta'",
+        [],
+        |row| row.get(0),
+    )?;
+    if ours == 0 {
+        return Ok(Ok(Found::Canonical));
+    }
+    let version: i64 = connection.query_one(
+        "SELECT coalesce(max(value), 0) FROM verbatim_meta WHERE name = 'schema'",
+        [],
+        |row| row.get(0),
+    )?;
+    Ok(Ok(if version > VERSION { Found::Later(version) } else { Found::Ours }))
+}
+
+/// Creates the tables that are missing. To be called inside a transaction.
+pub(super) fn create(connection: &Connection, found: Found) -> rusqlite::Result<()> {
+    if found == Found::Empty {
+        connection.execute_batch(CANONICAL)?;
+    }
+    let indexed: i64 = connection.query_one(
+        "SELECT count(*) FROM pragma_index_list('messages') AS list, pragma_index_info(list.name) AS info
+         WHERE info.seqno = 0 AND info.name = 'conversation_id'",
+        [],
+        |row| row.get(0),
+    )?;
+    if indexed == 0 {
+        connection.execute_batch(BY_CONVERSATION)?;
+    }
+    if found != Found::Ours {
+        connection.execute_batch(OURS)?;
+        connection
+            .execute("INSERT INTO verbatim_meta (name, value) VALUES ('schema', ?1)", [VERSION])?;
+    }
+    Ok(())
+}

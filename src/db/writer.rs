@@ -1,0 +1,819 @@
+//! Merges conversations into a canonical database.
+//!
+//! Invariant: nothing is ever deleted, and no message moves to another conversation.
+//! Invariant: what a reader sees, and what a crash leaves, is whole conversations.
+//! Invariant: where nothing is new, not a byte is written.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params, types::ValueRef};
+
+use crate::{
+    db::schema::{self, Found},
+    model::{Conversation, Instant, Message},
+    text::date,
+};
+
+/// Text written before a commit: large enough that commits cost little, small enough that a
+/// reader or a second import never waits long.
+const BATCH: usize = 16 << 20;
+
+/// Memory for pages of the database. Ids come in no order, so their index is all over it.
+const CACHE_KIB: i64 = 48 << 10;
+
+/// Pages in the write-ahead log before they are copied to the database: 64 MB.
+const CHECKPOINT_PAGES: i64 = 16 << 10;
+
+/// How long another writer is waited for, looking again every millisecond: an import leaves the
+/// lock for a moment only, between two batches.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What can go wrong with writing a database.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The target exists and is something else.
+    #[error("{}: not written to: {reason}; name another file with --out", path.display())]
+    Foreign {
+        /// The target.
+        path: PathBuf,
+        /// What it lacks.
+        reason: String,
+    },
+    /// A later version of this program made it.
+    #[error("{}: written by a later version of verbatim (schema {version}, this one knows {}); update verbatim", path.display(), schema::VERSION)]
+    Later {
+        /// The target.
+        path: PathBuf,
+        /// Its version.
+        version: i64,
+    },
+    /// The target or its folder cannot be made or read.
+    #[error("{}: cannot write the database: {source}; name another place with --out", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// SQLite could not do what it was told.
+    #[error("{}: cannot write the database: {source}{}", path.display(), hint(source))]
+    Sqlite {
+        /// The target.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+}
+
+/// Returns what would help against an error of SQLite.
+fn hint(error: &rusqlite::Error) -> &'static str {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => {
+            "; free some space and run the import again: what is in already stays"
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            "; its file and folder must be writable, or name another with --out"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "; another program, perhaps another import, is writing to it; try again when it is done"
+        }
+        Some(ErrorCode::SystemIoFailure) => "; the disk may be full or failing",
+        _ => "",
+    }
+}
+
+/// What has been written, and what was there already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Conversations that were not there.
+    pub new_conversations: u64,
+    /// Conversations that were there, and of which something is new.
+    pub updated_conversations: u64,
+    /// Conversations as they were.
+    pub unchanged_conversations: u64,
+    /// Messages that were not there.
+    pub new_messages: u64,
+    /// Messages whose text or data changed.
+    pub updated_messages: u64,
+    /// Messages as they were.
+    pub unchanged_messages: u64,
+}
+
+impl Changes {
+    /// Returns whether anything was written.
+    pub fn any(&self) -> bool {
+        self.new_conversations + self.updated_conversations > 0
+    }
+
+    fn add(&mut self, other: Changes) {
+        self.new_conversations += other.new_conversations;
+        self.updated_conversations += other.updated_conversations;
+        self.unchanged_conversations += other.unchanged_conversations;
+        self.new_messages += other.new_messages;
+        self.updated_messages += other.updated_messages;
+        self.unchanged_messages += other.unchanged_messages;
+    }
+
+    fn since(&self, earlier: Changes) -> Changes {
+        Changes {
+            new_conversations: self.new_conversations - earlier.new_conversations,
+            updated_conversations: self.updated_conversations - earlier.updated_conversations,
+            unchanged_conversations: self.unchanged_conversations - earlier.unchanged_conversations,
+            new_messages: self.new_messages - earlier.new_messages,
+            updated_messages: self.updated_messages - earlier.updated_messages,
+            unchanged_messages: self.unchanged_messages - earlier.unchanged_messages,
+        }
+    }
+}
+
+/// A canonical database that conversations are merged into.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    /// None until the first conversation comes, where the database is yet to be made.
+    connection: Option<Connection>,
+    found: Found,
+    /// Whether `content` is the JSON of ChatGPT's `parts` here, and must stay so.
+    parts: bool,
+    state: State,
+    /// Text written since the last commit.
+    pending: usize,
+    /// Conversations met in this run.
+    met: HashSet<String>,
+    changes: Changes,
+    /// The changes up to the last [`Writer::note`].
+    noted: Changes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing differed so far.
+    Comparing,
+    /// Something was written; each batch is one transaction.
+    Writing,
+}
+
+/// Whether a merge may write, or only say whether it would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Compare,
+    Write,
+}
+
+impl Writer {
+    /// Opens the database at `path` to merge into; one that is not there is made when the first
+    /// conversation comes.
+    pub fn open(path: &Path) -> Result<Writer, Error> {
+        let mut writer = Writer {
+            path: path.to_owned(),
+            connection: None,
+            found: Found::Empty,
+            parts: false,
+            state: State::Comparing,
+            pending: 0,
+            met: HashSet::new(),
+            changes: Changes::default(),
+            noted: Changes::default(),
+        };
+        match fs::metadata(path) {
+            Ok(_) => writer.connect()?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(Error::Io { path: path.to_owned(), source }),
+        }
+        Ok(writer)
+    }
+
+    /// Returns what has been written so far.
+    pub fn changes(&self) -> Changes {
+        self.changes
+    }
+
+    /// Adds what is new of a conversation and updates what changed.
+    pub fn put(&mut self, source: &str, conversation: &Conversation) -> Result<(), Error> {
+        if self.connection.is_none() {
+            self.create(source, conversation)?;
+            return Ok(());
+        }
+        self.merge(source, conversation)
+            .map_err(|source| Error::Sqlite { path: self.path.clone(), source })
+    }
+
+    /// Adds a line to the history of imports, where something changed since the last.
+    pub fn note(
+        &mut self,
+        path: &str,
+        conversations: u64,
+        messages: u64,
+        skipped: u64,
+    ) -> Result<(), Error> {
+        let changes = self.changes.since(self.noted);
+        self.noted = self.changes;
+        if changes.any() {
+            let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let time = Instant { seconds: time.as_secs() as i64, nanos: time.subsec_nanos() };
+            self.begin().and_then(|connection| {
+                connection.execute(
+                    "INSERT INTO verbatim_imports (time, path, conversations, messages, new_conversations,
+                         new_messages, updated_conversations, updated_messages, skipped)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                    params![
+                        time.to_decimal(),
+                        path,
+                        conversations as i64,
+                        messages as i64,
+                        changes.new_conversations as i64,
+                        changes.new_messages as i64,
+                        changes.updated_conversations as i64,
+                        changes.updated_messages as i64,
+                        skipped as i64
+                    ],
+                )
+            })
+            .map_err(|source| Error::Sqlite { path: self.path.clone(), source })?;
+        }
+        Ok(())
+    }
+
+    /// Commits what is open and leaves one file, unless another program holds the database.
+    pub fn finish(mut self) -> Result<Changes, Error> {
+        let failed = |source| Error::Sqlite { path: self.path.clone(), source };
+        let Some(connection) = self.connection.take() else { return Ok(self.changes) };
+        if self.state == State::Writing {
+            if !connection.is_autocommit() {
+                connection.execute_batch("COMMIT").map_err(failed)?;
+            }
+            // A reader that is in the way keeps the log for itself, and the next import tidies up.
+            let _ = connection.busy_timeout(Duration::from_millis(50));
+            let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            let _ = connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
+        }
+        connection.close().map_err(|(_, source)| failed(source))?;
+        Ok(self.changes)
+    }
+
+    /// Opens the file that is there.
+    fn connect(&mut self) -> Result<(), Error> {
+        let path = &self.path;
+        let foreign =
+            |reason: &str| Error::Foreign { path: path.clone(), reason: reason.to_owned() };
+        let failed = |source| Error::Sqlite { path: path.clone(), source };
+        let mut magic = Vec::new();
+        let file = File::open(path).map_err(|source| Error::Io { path: path.clone(), source })?;
+        file.take(16)
+            .read_to_end(&mut magic)
+            .map_err(|source| Error::Io { path: path.clone(), source })?;
+        if !magic.is_empty() && magic != b"SQLite format 3\0" {
+            return Err(foreign("it is not an SQLite database"));
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        self.found = configure(&mut connection)
+            .and_then(|()| schema::find(&connection))
+            .map_err(failed)?
+            .map_err(|reason| foreign(&format!("{reason}, as canonical databases have")))?;
+        if let Found::Later(version) = self.found {
+            return Err(Error::Later { path: path.clone(), version });
+        }
+        self.parts = self.found != Found::Empty && holds_parts(&connection).map_err(failed)?;
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    /// Makes the database with its first conversation in it, and only then gives it its name.
+    ///
+    /// Like any temporary file it can be read by its owner alone, as befits chats.
+    fn create(&mut self, source: &str, conversation: &Conversation) -> Result<(), Error> {
+        let folder = match self.path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let failed = |source| Error::Io { path: folder.to_owned(), source };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let file = tempfile::Builder::new()
+            .prefix(".verbatim-")
+            .suffix(".tmp")
+            .tempfile_in(folder)
+            .map_err(failed)?
+            .into_temp_path();
+        let made = (|| {
+            let mut connection = Connection::open(&file)?;
+            configure(&mut connection)?;
+            connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
+            connection.execute_batch("BEGIN")?;
+            schema::create(&connection, Found::Empty)?;
+            let merge = Merge { connection: &connection, parts: false, mode: Mode::Write };
+            let (changes, id) = merge.conversation(source, conversation, &self.met)?;
+            connection.execute_batch("COMMIT")?;
+            connection.close().map_err(|(_, error)| error)?;
+            Ok((changes, id))
+        })();
+        let (changes, id) =
+            made.map_err(|source| Error::Sqlite { path: self.path.clone(), source })?;
+        match file.persist_noclobber(&self.path) {
+            Ok(()) => {
+                self.changes.add(changes);
+                self.met.insert(id);
+                self.connect()?;
+                self.state = State::Writing;
+                Ok(())
+            }
+            // Another import was quicker: merge into its database.
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+                self.connect()?;
+                self.put(source, conversation)
+            }
+            Err(error) => Err(Error::Io { path: self.path.clone(), source: error.error }),
+        }
+    }
+
+    /// Merges a conversation, beginning to write only where it differs.
+    fn merge(&mut self, source: &str, conversation: &Conversation) -> rusqlite::Result<()> {
+        if self.state == State::Comparing
+            && self.found == Found::Ours
+            && let Some(connection) = &self.connection
+        {
+            let merge = Merge { connection, parts: self.parts, mode: Mode::Compare };
+            let (changes, id) = merge.conversation(source, conversation, &self.met)?;
+            if !changes.any() {
+                self.changes.add(changes);
+                self.met.insert(id);
+                return Ok(());
+            }
+        }
+        let parts = self.parts;
+        let met = std::mem::take(&mut self.met);
+        let connection = self.begin()?;
+        let merge = Merge { connection, parts, mode: Mode::Write };
+        let (changes, id) = merge.conversation(source, conversation, &met)?;
+        self.met = met;
+        self.met.insert(id);
+        self.changes.add(changes);
+        self.pending += conversation.messages.iter().map(|m| m.content.len() + 200).sum::<usize>();
+        if self.pending > BATCH {
+            self.pending = 0;
+            self.begin()?.execute_batch("COMMIT")?;
+            // The moment in which a second import may take its turn.
+            thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    /// Returns the connection with a transaction open that may write.
+    fn begin(&mut self) -> rusqlite::Result<&Connection> {
+        let connection =
+            self.connection.as_ref().expect("there is a database once a conversation came");
+        if connection.is_autocommit() {
+            if journal_mode(connection)? != "wal" {
+                // Readers go on reading meanwhile. Where it cannot be had, we do without.
+                let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
+                if journal_mode(connection)? == "wal" {
+                    connection.execute_batch("PRAGMA synchronous = NORMAL")?;
+                }
+            }
+            connection.execute_batch("BEGIN IMMEDIATE")?;
+        }
+        self.state = State::Writing;
+        if self.found != Found::Ours {
+            // Another program may have made the tables since we looked.
+            if let Ok(found) = schema::find(connection)?
+                && found != Found::Ours
+            {
+                schema::create(connection, found)?;
+            }
+            self.found = Found::Ours;
+        }
+        Ok(connection)
+    }
+}
+
+fn journal_mode(connection: &Connection) -> rusqlite::Result<String> {
+    connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))
+}
+
+fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(|attempts| {
+        thread::sleep(Duration::from_millis(1));
+        u128::try_from(attempts).unwrap_or(0) < PATIENCE.as_millis()
+    }))?;
+    connection.set_prepared_statement_cache_capacity(32);
+    connection.execute_batch(&format!(
+        "PRAGMA cache_size = -{CACHE_KIB}; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
+    ))
+}
+
+/// Returns whether most of the contents are JSON lists, as ChatGPT Browser writes them.
+fn holds_parts(connection: &Connection) -> rusqlite::Result<bool> {
+    let (parts, all): (i64, i64) = connection.query_one(
+        "SELECT coalesce(sum(json_valid(content) AND substr(content, 1, 1) = '['), 0), count(*)
+         FROM (SELECT content FROM messages WHERE length(content) > 0 LIMIT 200)",
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    Ok(parts * 2 > all)
+}
+
+/// One merge of one conversation.
+struct Merge<'a> {
+    connection: &'a Connection,
+    parts: bool,
+    mode: Mode,
+}
+
+/// A conversation as it is stored.
+struct StoredConversation {
+    create_time: Option<String>,
+    update_time: Option<String>,
+    title: Option<String>,
+    source: Option<String>,
+    model: Option<String>,
+    link: Option<String>,
+    archived: bool,
+    starred: bool,
+}
+
+/// A message as it is stored.
+struct StoredMessage {
+    id: String,
+    role: Option<String>,
+    content: Option<String>,
+    create_time: Option<String>,
+    update_time: Option<String>,
+    position: Option<i64>,
+    /// What the export calls it: its id, with a number where the conversation repeats it.
+    key: String,
+    model: Option<String>,
+}
+
+impl Merge<'_> {
+    /// Merges a conversation; returns what changed, or would change, and the id of its row.
+    fn conversation(
+        &self,
+        source: &str,
+        new: &Conversation,
+        met: &HashSet<String>,
+    ) -> rusqlite::Result<(Changes, String)> {
+        let mut id = new.id.clone();
+        let mut stored = self.stored(&id)?;
+        // Two services may use the same id.
+        while stored.as_ref().is_some_and(|it| it.source.as_deref().is_some_and(|it| it != source))
+        {
+            id = format!("{source}/{id}");
+            stored = self.stored(&id)?;
+        }
+        let changes = match stored {
+            None => self.insert(source, &id, new)?,
+            Some(stored) => {
+                let again = met.contains(&id);
+                self.update(source, &id, new, &stored, again)?
+            }
+        };
+        Ok((changes, id))
+    }
+
+    fn stored(&self, id: &str) -> rusqlite::Result<Option<StoredConversation>> {
+        // Our own tables come with the first write.
+        let mut statement = self.prepare(
+            "SELECT c.create_time, c.update_time, c.title, v.source, v.model, v.link, v.archived, v.starred
+             FROM conversations c LEFT JOIN verbatim_conversations v ON v.conversation_id = c.id
+             WHERE c.id = ?1",
+        )?;
+        statement
+            .query_row([id], |row| {
+                Ok(StoredConversation {
+                    create_time: text(row, 0)?,
+                    update_time: text(row, 1)?,
+                    title: text(row, 2)?,
+                    source: text(row, 3)?,
+                    model: text(row, 4)?,
+                    link: text(row, 5)?,
+                    archived: row.get::<_, Option<bool>>(6)?.unwrap_or_default(),
+                    starred: row.get::<_, Option<bool>>(7)?.unwrap_or_default(),
+                })
+            })
+            .optional()
+    }
+
+    /// Adds a conversation that is not there.
+    fn insert(&self, source: &str, id: &str, new: &Conversation) -> rusqlite::Result<Changes> {
+        let changes = Changes {
+            new_conversations: 1,
+            new_messages: new.messages.len() as u64,
+            ..Changes::default()
+        };
+        if self.mode == Mode::Compare {
+            return Ok(changes);
+        }
+        self.prepare(
+            "INSERT INTO conversations (id, create_time, update_time, title) VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![id, decimal(new.create_time), decimal(new.update_time), new.title])?;
+        self.own_row(source, id, new)?;
+        for (at, (key, message)) in keyed(&new.messages).into_iter().enumerate() {
+            self.insert_message(id, &key, message, at as i64 + 1)?;
+        }
+        Ok(changes)
+    }
+
+    /// Brings a conversation that is there up to date.
+    ///
+    /// One that is older than what is stored only adds what is missing, and so does the same
+    /// conversation a second time in one run: else the two would take turns at every import.
+    fn update(
+        &self,
+        source: &str,
+        id: &str,
+        new: &Conversation,
+        stored: &StoredConversation,
+        again: bool,
+    ) -> rusqlite::Result<Changes> {
+        let stored_time = stored.update_time.as_deref().and_then(date::from_stored);
+        let older = new.update_time < stored_time || again && new.update_time == stored_time;
+        let rows = self.stored_messages(id)?;
+        let attachments = self.stored_attachments(id)?;
+        let by_key: HashMap<&str, usize> =
+            rows.iter().enumerate().map(|(at, row)| (row.key.as_str(), at)).collect();
+        let mut changes = Changes::default();
+        let mut moved = false;
+        let mut kept = vec![true; rows.len()];
+        let mut position = match older {
+            true => rows.iter().filter_map(|row| row.position).max().unwrap_or(0),
+            false => 0,
+        };
+        for (key, message) in keyed(&new.messages) {
+            let Some(&at) = by_key.get(key.as_str()) else {
+                position += 1;
+                changes.new_messages += 1;
+                if self.mode == Mode::Write {
+                    self.insert_message(id, &key, message, position)?;
+                }
+                continue;
+            };
+            let row = &rows[at];
+            kept[at] = false;
+            if older {
+                changes.unchanged_messages += 1;
+                continue;
+            }
+            position += 1;
+            let names = attachments.get(&row.id).map(Vec::as_slice).unwrap_or_default();
+            if self.same(row, message) && names == message.attachments {
+                changes.unchanged_messages += 1;
+                moved |= self.place(row, position)?;
+            } else {
+                changes.updated_messages += 1;
+                self.update_message(row, message, position)?;
+            }
+        }
+        if !older {
+            // What an earlier export had and this one has not: it comes after.
+            for (row, _) in rows.iter().zip(&kept).filter(|(_, kept)| **kept) {
+                position += 1;
+                moved |= self.place(row, position)?;
+            }
+        }
+        let data = !older && self.update_data(source, id, new, stored)?;
+        if changes.new_messages + changes.updated_messages > 0 || moved || data {
+            changes.updated_conversations = 1;
+        } else {
+            changes.unchanged_conversations = 1;
+        }
+        Ok(changes)
+    }
+
+    /// Updates what is stored of a conversation itself; returns whether anything differed.
+    fn update_data(
+        &self,
+        source: &str,
+        id: &str,
+        new: &Conversation,
+        stored: &StoredConversation,
+    ) -> rusqlite::Result<bool> {
+        let canonical = new.title.is_some() && new.title != stored.title
+            || differs(new.create_time, &stored.create_time)
+            || differs(new.update_time, &stored.update_time);
+        let own = stored.source.is_none()
+            || new.model.is_some() && new.model != stored.model
+            || new.link.is_some() && new.link != stored.link
+            || new.archived != stored.archived
+            || new.starred != stored.starred;
+        if self.mode == Mode::Write && canonical {
+            self.prepare(
+                "UPDATE conversations SET create_time = coalesce(?2, create_time),
+                     update_time = coalesce(?3, update_time), title = coalesce(?4, title) WHERE id = ?1",
+            )?
+            .execute(params![id, decimal(new.create_time), decimal(new.update_time), new.title])?;
+        }
+        if self.mode == Mode::Write && own {
+            self.own_row(source, id, new)?;
+        }
+        Ok(canonical || own)
+    }
+
+    fn own_row(&self, source: &str, id: &str, new: &Conversation) -> rusqlite::Result<()> {
+        self.prepare(
+            "INSERT INTO verbatim_conversations (conversation_id, source, model, link, archived, starred)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (conversation_id) DO UPDATE SET model = coalesce(excluded.model, model),
+                 link = coalesce(excluded.link, link), archived = excluded.archived, starred = excluded.starred",
+        )?
+        .execute(params![id, source, new.model, new.link, new.archived, new.starred])?;
+        Ok(())
+    }
+
+    /// Returns the messages of a conversation in the order they are shown in.
+    fn stored_messages(&self, id: &str) -> rusqlite::Result<Vec<StoredMessage>> {
+        let mut statement = self.prepare(
+            "SELECT m.id, m.role, m.content, m.create_time, m.update_time, m.position, v.export_id, v.model
+             FROM messages m LEFT JOIN verbatim_messages v ON v.message_id = m.id
+             WHERE m.conversation_id = ?1 ORDER BY m.position, m.rowid",
+        )?;
+        let rows = statement.query_map([id], |row| {
+            let id = text(row, 0)?.unwrap_or_default();
+            Ok(StoredMessage {
+                role: text(row, 1)?,
+                content: text(row, 2)?,
+                create_time: text(row, 3)?,
+                update_time: text(row, 4)?,
+                position: row.get::<_, Option<i64>>(5).unwrap_or(None),
+                key: text(row, 6)?.unwrap_or_else(|| id.clone()),
+                model: text(row, 7)?,
+                id,
+            })
+        })?;
+        rows.collect()
+    }
+
+    fn stored_attachments(&self, id: &str) -> rusqlite::Result<HashMap<String, Vec<String>>> {
+        let mut statement = self.prepare(
+            "SELECT a.message_id, a.name FROM verbatim_attachments a JOIN messages m ON m.id = a.message_id
+             WHERE m.conversation_id = ?1 ORDER BY a.message_id, a.number",
+        )?;
+        let mut names: HashMap<String, Vec<String>> = HashMap::new();
+        let mut rows = statement.query([id])?;
+        while let Some(row) = rows.next()? {
+            names.entry(row.get(0)?).or_default().push(row.get(1)?);
+        }
+        Ok(names)
+    }
+
+    /// Returns whether a stored message says what the new one does, its place aside.
+    fn same(&self, row: &StoredMessage, new: &Message) -> bool {
+        row.role.as_deref().unwrap_or_default() == new.role
+            && row.content.as_deref() == Some(self.encoded(&new.content).as_ref())
+            && !differs(new.create_time, &row.create_time)
+            && !differs(new.update_time, &row.update_time)
+            && (new.model.is_none() || new.model == row.model)
+    }
+
+    /// Puts a message where it belongs; returns whether it was elsewhere.
+    fn place(&self, row: &StoredMessage, position: i64) -> rusqlite::Result<bool> {
+        if row.position == Some(position) {
+            return Ok(false);
+        }
+        if self.mode == Mode::Write {
+            self.prepare("UPDATE messages SET position = ?2 WHERE id = ?1")?
+                .execute(params![row.id, position])?;
+        }
+        Ok(true)
+    }
+
+    fn update_message(
+        &self,
+        row: &StoredMessage,
+        new: &Message,
+        position: i64,
+    ) -> rusqlite::Result<()> {
+        if self.mode == Mode::Compare {
+            return Ok(());
+        }
+        self.prepare(
+            "UPDATE messages SET role = ?2, content = ?3, create_time = coalesce(?4, create_time),
+                 update_time = coalesce(?5, update_time), position = ?6 WHERE id = ?1",
+        )?
+        .execute(params![
+            row.id,
+            role(new),
+            self.encoded(&new.content),
+            decimal(new.create_time),
+            decimal(new.update_time),
+            position
+        ])?;
+        self.prepare("DELETE FROM verbatim_attachments WHERE message_id = ?1")?
+            .execute([&row.id])?;
+        self.details(&row.id, &row.key, new)
+    }
+
+    /// Adds a message under its own id, or under one with its conversation's id before it where
+    /// another conversation has the id already.
+    fn insert_message(
+        &self,
+        conversation: &str,
+        key: &str,
+        new: &Message,
+        position: i64,
+    ) -> rusqlite::Result<()> {
+        let mut id = key.to_owned();
+        let mut attempt = 1;
+        let mut statement = self.prepare(
+            "INSERT INTO messages (id, conversation_id, role, content, create_time, update_time, position)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING",
+        )?;
+        while statement.execute(params![
+            id,
+            conversation,
+            role(new),
+            self.encoded(&new.content),
+            decimal(new.create_time),
+            decimal(new.update_time),
+            position
+        ])? == 0
+        {
+            id = match attempt {
+                1 => format!("{conversation}/{key}"),
+                _ => format!("{conversation}/{key}#{attempt}"),
+            };
+            attempt += 1;
+        }
+        self.details(&id, key, new)
+    }
+
+    /// Stores what the canonical table has no place for.
+    fn details(&self, id: &str, key: &str, new: &Message) -> rusqlite::Result<()> {
+        if id != key || new.model.is_some() {
+            self.prepare(
+                "INSERT INTO verbatim_messages (message_id, export_id, model) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (message_id) DO UPDATE SET model = coalesce(excluded.model, model)",
+            )?
+            .execute(params![
+                id,
+                if id == key { None } else { Some(key) },
+                new.model
+            ])?;
+        }
+        for (at, name) in new.attachments.iter().enumerate() {
+            self.prepare(
+                "INSERT INTO verbatim_attachments (message_id, number, name) VALUES (?1, ?2, ?3)",
+            )?
+            .execute(params![id, at as i64 + 1, name])?;
+        }
+        Ok(())
+    }
+
+    /// Returns a text as this database keeps it.
+    fn encoded<'t>(&self, content: &'t str) -> std::borrow::Cow<'t, str> {
+        if self.parts { serde_json::json!([content]).to_string().into() } else { content.into() }
+    }
+
+    fn prepare(&self, sql: &str) -> rusqlite::Result<rusqlite::CachedStatement<'_>> {
+        self.connection.prepare_cached(sql)
+    }
+}
+
+/// Pairs each message with what it is known by within its conversation: its id, and from the
+/// second of the same id on a number.
+fn keyed(messages: &[Message]) -> Vec<(String, &Message)> {
+    let mut used = HashSet::with_capacity(messages.len());
+    let mut keyed = Vec::with_capacity(messages.len());
+    for message in messages {
+        let mut key = message.id.clone();
+        let mut number = 2;
+        while !used.insert(key.clone()) {
+            key = format!("{}#{number}", message.id);
+            number += 1;
+        }
+        keyed.push((key, message));
+    }
+    keyed
+}
+
+fn role(message: &Message) -> Option<&str> {
+    Some(message.role.as_str()).filter(|role| !role.is_empty())
+}
+
+fn decimal(time: Option<Instant>) -> Option<String> {
+    time.map(Instant::to_decimal)
+}
+
+/// Returns whether a new time says something else than the stored one.
+fn differs(new: Option<Instant>, stored: &Option<String>) -> bool {
+    new.is_some() && new != stored.as_deref().and_then(date::from_stored)
+}
+
+/// Returns a column as text, whatever type another program stored it as.
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(number.to_string()),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            Some(String::from_utf8_lossy(bytes).into_owned())
+        }
+    })
+}

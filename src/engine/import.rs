@@ -1,0 +1,97 @@
+//! Brings exports into a canonical database.
+
+use std::{
+    cell::Cell,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    db::writer::{self, Changes, Writer},
+    import::{self, Branches, Export, Tally},
+};
+
+/// What can go wrong with an import.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An export cannot be read.
+    #[error(transparent)]
+    Export(#[from] import::Error),
+    /// The database cannot be written.
+    #[error(transparent)]
+    Database(#[from] writer::Error),
+}
+
+/// What an import did.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What the exports held.
+    pub tally: Tally,
+    /// What became of it in the database.
+    pub changes: Changes,
+    /// The exports that could not be read.
+    pub failures: Vec<import::Error>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// How far an import is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Bytes read.
+    pub done: u64,
+    /// Bytes to read in all.
+    pub total: u64,
+}
+
+/// Merges the exports at `sources` into the database at `target`, in the order they are named.
+///
+/// An export that cannot be read is kept in the report while the others go in; only where none
+/// can be read is that an error. A database that does not exist is made with the first conversation.
+pub fn import(
+    sources: &[PathBuf],
+    target: &Path,
+    branches: Branches,
+    progress: &dyn Fn(Progress),
+) -> Result<Report, Error> {
+    let begun = Instant::now();
+    let mut report = Report::default();
+    let mut writer = Writer::open(target)?;
+    let mut exports = Vec::new();
+    for source in sources {
+        match Export::open(source) {
+            Ok(export) => exports.push((source, export)),
+            Err(error) => report.failures.push(error),
+        }
+    }
+    let total = exports.iter().map(|(_, export)| export.size()).sum();
+    let done = Cell::new(0);
+    let advance = |bytes: u64| {
+        done.set(done.get() + bytes);
+        progress(Progress { done: done.get(), total });
+    };
+    for (source, export) in exports {
+        let tally = &mut report.tally;
+        let before = (tally.conversations, tally.messages, tally.skipped_count);
+        let read = export.read(branches, tally, &advance, &mut |kind, conversation| {
+            writer.put(kind.name(), &conversation).map_err(Error::from)
+        });
+        match read {
+            Ok(()) => {}
+            Err(Error::Export(error)) => report.failures.push(error),
+            Err(error) => return Err(error),
+        }
+        writer.note(
+            &source.to_string_lossy(),
+            tally.conversations - before.0,
+            tally.messages - before.1,
+            tally.skipped_count - before.2,
+        )?;
+    }
+    report.changes = writer.finish()?;
+    report.took = begun.elapsed();
+    if report.tally.conversations == 0 && !report.failures.is_empty() {
+        return Err(report.failures.swap_remove(0).into());
+    }
+    Ok(report)
+}

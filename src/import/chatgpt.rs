@@ -1,0 +1,236 @@
+//! Conversations as ChatGPT exports them: a tree of messages in `mapping`.
+
+mod content;
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
+
+use crate::{
+    import::{
+        Branches, Reason, Tally, derived_id,
+        json::{Damage, Fields, Raw},
+        marks::{self, Writer},
+        names, only_files, time,
+    },
+    model::{Conversation, Instant, Message},
+};
+
+/// Reads one conversation from the fields of its object.
+pub(super) fn conversation(
+    fields: &Fields<'_>,
+    branches: Branches,
+    tally: &mut Tally,
+) -> Result<Conversation, Reason> {
+    let mapping = fields.get("mapping").filter(|mapping| mapping.is_object() || mapping.is_array());
+    let tree = Tree::read(mapping.ok_or(Reason::NoMessages("mapping"))?)?;
+    let shown = tree.shown(fields.text("current_node").as_deref())?;
+    let mut order = shown.clone();
+    if branches == Branches::All {
+        order.extend(tree.others(&shown));
+    }
+    let mut messages = Vec::with_capacity(order.len());
+    for at in order {
+        let node = &tree.nodes[at];
+        if let Some(raw) = node.message {
+            match message(raw, &node.id, tally)? {
+                Some(message) => messages.push(message),
+                None => tally.empty += 1,
+            }
+        }
+    }
+    let own_id = ["id", "conversation_id", "uuid"]
+        .into_iter()
+        .find_map(|name| fields.text(name).filter(|id| !id.trim().is_empty()).map(Cow::into_owned));
+    let create_time = fields.get("create_time").and_then(time);
+    let title = fields.text("title").map(Cow::into_owned);
+    Ok(Conversation {
+        link: own_id.as_ref().map(|id| format!("https://chatgpt.com/c/{id}")),
+        id: own_id.unwrap_or_else(|| derived_id(create_time, title.as_deref(), &messages)),
+        title,
+        create_time,
+        update_time: fields.get("update_time").and_then(time),
+        model: fields.text("default_model_slug").map(Cow::into_owned),
+        archived: fields.get("is_archived").is_some_and(Raw::is_true),
+        starred: fields.get("is_starred").is_some_and(Raw::is_true),
+        messages,
+    })
+}
+
+/// Reads one message; `None` where it shows nothing at all.
+fn message(raw: Raw<'_>, node: &str, tally: &mut Tally) -> Result<Option<Message>, Damage> {
+    let fields = raw.fields()?;
+    let role = match fields.get("author") {
+        Some(author) if author.is_object() => author.fields()?.text("role").map(Cow::into_owned),
+        Some(author) => author.text().map(Cow::into_owned),
+        None => fields.text("role").map(Cow::into_owned),
+    }
+    .unwrap_or_default();
+    let metadata = fields.object("metadata")?;
+    let attachments = match metadata.get("attachments") {
+        Some(list) => names(list, &["name", "file_name"])?,
+        None => Vec::new(),
+    };
+    let recipient = fields.text("recipient").unwrap_or_default();
+    let content = match fields.get("content") {
+        Some(content) => content::text(&content.value()?, &recipient, tally),
+        None => String::new(),
+    };
+    let writer = match role.as_str() {
+        "user" => Writer::Person,
+        "tool" => Writer::Tool,
+        _ => Writer::Model,
+    };
+    let mut content = match marks::strip(&content, writer) {
+        Cow::Borrowed(_) => content,
+        Cow::Owned(stripped) => stripped,
+    };
+    if content.trim().is_empty() {
+        if attachments.is_empty() {
+            return Ok(None);
+        }
+        content = only_files(&attachments);
+    }
+    let id = fields.text("id").filter(|id| !id.is_empty()).unwrap_or(Cow::Borrowed(node));
+    Ok(Some(Message {
+        id: id.into_owned(),
+        role,
+        content,
+        create_time: fields.get("create_time").and_then(time),
+        update_time: fields.get("update_time").and_then(time),
+        model: metadata.text("model_slug").map(Cow::into_owned),
+        attachments,
+    }))
+}
+
+/// The nodes of a conversation, whatever order they are written in.
+struct Tree<'a> {
+    nodes: Vec<Node<'a>>,
+    by_id: HashMap<Cow<'a, str>, usize>,
+}
+
+struct Node<'a> {
+    id: Cow<'a, str>,
+    parent: Option<usize>,
+    children: Vec<usize>,
+    message: Option<Raw<'a>>,
+}
+
+impl<'a> Tree<'a> {
+    fn read(mapping: Raw<'a>) -> Result<Tree<'a>, Damage> {
+        let mut entries: Vec<(Cow<'a, str>, Fields<'a>)> = Vec::new();
+        if mapping.is_array() {
+            for item in mapping.items()? {
+                let node = item.fields()?;
+                let id = node.text("id").unwrap_or_else(|| Cow::Owned(entries.len().to_string()));
+                entries.push((id, node));
+            }
+        } else {
+            for (id, node) in mapping.fields()?.into_iter() {
+                entries.push((id, node.fields()?));
+            }
+        }
+        let mut tree = Tree { nodes: Vec::with_capacity(entries.len()), by_id: HashMap::new() };
+        for (at, (id, fields)) in entries.iter().enumerate() {
+            tree.by_id.insert(id.clone(), at);
+            tree.nodes.push(Node {
+                id: id.clone(),
+                parent: None,
+                children: Vec::new(),
+                message: fields.get("message").filter(|message| message.is_object()),
+            });
+        }
+        for (at, (_, fields)) in entries.iter().enumerate() {
+            let parent = fields.get("parent").and_then(Raw::string);
+            tree.nodes[at].parent = parent.and_then(|id| tree.by_id.get(&id).copied());
+        }
+        let mut listed = HashSet::new();
+        for (at, (_, fields)) in entries.iter().enumerate() {
+            let Some(list) = fields.get("children") else { continue };
+            for child in list.items()?.into_iter().filter_map(Raw::string) {
+                let Some(&child) = tree.by_id.get(&child) else { continue };
+                // Where a node does not say whose child it is, its parent does.
+                let parent = *tree.nodes[child].parent.get_or_insert(at);
+                if parent == at && listed.insert(child) {
+                    tree.nodes[at].children.push(child);
+                }
+            }
+        }
+        // Children that no list names come after those that one does, in the order of their ids.
+        let mut unlisted: Vec<usize> = (0..tree.nodes.len()).collect();
+        unlisted.sort_by(|a, b| tree.nodes[*a].id.cmp(&tree.nodes[*b].id));
+        for at in unlisted.into_iter().filter(|at| !listed.contains(at)) {
+            if let Some(parent) = tree.nodes[at].parent {
+                tree.nodes[parent].children.push(at);
+            }
+        }
+        Ok(tree)
+    }
+
+    /// Returns the nodes that the page shows, first to last.
+    fn shown(&self, current: Option<&str>) -> Result<Vec<usize>, Damage> {
+        if let Some(&at) = current.and_then(|id| self.by_id.get(id)) {
+            let path = self.path_to(at);
+            if path.iter().any(|at| self.nodes[*at].message.is_some()) {
+                return Ok(path);
+            }
+        }
+        Ok(self.newest()?.map(|at| self.path_to(at)).unwrap_or_default())
+    }
+
+    /// Returns the way from the root to a node.
+    fn path_to(&self, node: usize) -> Vec<usize> {
+        let mut seen = HashSet::new();
+        let up = std::iter::successors(Some(node), |at| self.nodes[*at].parent);
+        let mut path: Vec<usize> = up.take_while(|at| seen.insert(*at)).collect();
+        path.reverse();
+        path
+    }
+
+    /// Returns the leaf that was written last; where parents go round in a circle, the newest node.
+    fn newest(&self) -> Result<Option<usize>, Damage> {
+        let mut times = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let fields = node.message.map(Raw::fields).transpose()?;
+            times.push(fields.and_then(|fields| fields.get("create_time").and_then(time)));
+        }
+        // A leaf without a time is as old as what it answers.
+        let mut ages: Vec<(Option<Instant>, usize)> = times.into_iter().map(|t| (t, 0)).collect();
+        for at in self.all() {
+            if let Some(parent) = self.nodes[at].parent {
+                let (time, depth) = ages[parent];
+                ages[at] = (ages[at].0.or(time), depth + 1);
+            }
+        }
+        let leaves: Vec<usize> =
+            (0..self.nodes.len()).filter(|at| self.nodes[*at].children.is_empty()).collect();
+        let candidates = if leaves.is_empty() { (0..self.nodes.len()).collect() } else { leaves };
+        Ok(candidates.into_iter().max_by_key(|at| (ages[*at], &self.nodes[*at].id)))
+    }
+
+    /// Returns the nodes that are not on the path, each branch in one piece.
+    fn others(&self, path: &[usize]) -> Vec<usize> {
+        let shown: HashSet<usize> = path.iter().copied().collect();
+        self.all().into_iter().filter(|at| !shown.contains(at)).collect()
+    }
+
+    /// Returns every node, parents before children and each branch in one piece.
+    fn all(&self) -> Vec<usize> {
+        let mut starts: Vec<usize> = (0..self.nodes.len()).collect();
+        // Roots before the nodes that only a circle leads to.
+        starts.sort_by_key(|at| (self.nodes[*at].parent.is_some(), &self.nodes[*at].id));
+        let mut all = Vec::with_capacity(self.nodes.len());
+        let mut seen = HashSet::new();
+        for start in starts {
+            let mut waiting = vec![start];
+            while let Some(at) = waiting.pop() {
+                if seen.insert(at) {
+                    all.push(at);
+                    waiting.extend(self.nodes[at].children.iter().rev());
+                }
+            }
+        }
+        all
+    }
+}

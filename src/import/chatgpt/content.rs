@@ -1,0 +1,276 @@
+//! The text of a ChatGPT message, as a person reads it.
+
+use crate::import::{
+    Tally,
+    json::{Raw, Value},
+};
+
+/// Content types that hold nothing but the fields that [`plain`] reads.
+const PLAIN: [&str; 10] = [
+    "execution_output",
+    "reasoning_recap",
+    "model_editable_context",
+    "user_editable_context",
+    "citable_code_output",
+    "computer_output",
+    "app_pairing_content",
+    "super_widget",
+    "search_result",
+    "system_message",
+];
+
+/// Returns the text of a message's `content`; `recipient` is the tool it was addressed to.
+pub(super) fn text(content: &Value, recipient: &str, tally: &mut Tally) -> String {
+    let kind = match content {
+        Value::Object(_) => content.str("content_type"),
+        other => return parts(other),
+    };
+    match kind {
+        "text" | "code" if recipient.starts_with("canmore.") => {
+            let text = if kind == "code" {
+                content.str("text").to_owned()
+            } else {
+                parts_or_text(content)
+            };
+            canvas(&text).unwrap_or(text)
+        }
+        "text" | "multimodal_text" | "" => parts_or_text(content),
+        "code" => content.str("text").to_owned(),
+        "tether_quote" | "sonic_webpage" => {
+            lines(["title", "url", "snippet", "text"].map(|name| content.str(name).to_owned()))
+        }
+        "tether_browsing_display" => {
+            let assets = content.get("assets").map(Value::items).unwrap_or_default();
+            let marks =
+                assets.iter().map(|asset| part(asset).unwrap_or_else(|| "[file]".to_owned()));
+            let told = [content.str("result"), content.str("summary")].map(str::to_owned);
+            lines(told.into_iter().chain(marks))
+        }
+        "system_error" => {
+            let (name, text) = (content.str("name"), content.str("text"));
+            if name.is_empty() || text.is_empty() {
+                format!("{name}{text}")
+            } else {
+                format!("{name}: {text}")
+            }
+        }
+        "thoughts" => {
+            let thoughts = content.get("thoughts").map(Value::items).unwrap_or_default();
+            lines(thoughts.iter().map(thought))
+        }
+        _ => {
+            if !PLAIN.contains(&kind) {
+                tally.unknown(kind);
+            }
+            plain(content)
+        }
+    }
+}
+
+/// Returns the text of `parts`, or of `text` where there are none.
+fn parts_or_text(content: &Value) -> String {
+    match content.get("parts") {
+        Some(list) if *list != Value::Null => parts(list),
+        _ => plain(content),
+    }
+}
+
+/// Joins the parts of a message, as its page does.
+fn parts(list: &Value) -> String {
+    let parts: Vec<String> = list.items().iter().filter_map(part).collect();
+    parts.join("\n")
+}
+
+/// Returns the text of one part, or a mark for what is no text; `None` where it shows nothing.
+fn part(part: &Value) -> Option<String> {
+    match part {
+        Value::String(text) | Value::Scalar(text) => return Some(text.clone()),
+        Value::Array(items) => return Some(lines(items.iter().filter_map(self::part))),
+        Value::Null => return None,
+        Value::Object(_) => {}
+    }
+    let kind = part.str("content_type");
+    let mark = if kind.contains("video") {
+        // A call shares one pointer for sound and picture; the picture may be missing.
+        let sound_only =
+            kind.starts_with("real_time") && !is_some(part, "video_container_asset_pointer");
+        if sound_only { "[audio]" } else { "[video]" }
+    } else if kind.contains("image") {
+        "[image]"
+    } else if kind.contains("audio") && kind != "audio_transcription" {
+        "[audio]"
+    } else if part.get("asset_pointer").is_some() {
+        "[file]"
+    } else {
+        return Some(plain(part)).filter(|text| !text.is_empty());
+    };
+    Some(mark.to_owned())
+}
+
+fn is_some(part: &Value, name: &str) -> bool {
+    part.get(name).is_some_and(|value| *value != Value::Null)
+}
+
+/// Returns one step of reasoning: its summary, and what it says.
+fn thought(thought: &Value) -> String {
+    if let Some(text) = thought.as_str() {
+        return text.to_owned();
+    }
+    let chunks = thought.get("chunks").map(Value::items).unwrap_or_default();
+    let content = match thought.str("content") {
+        "" => chunks.iter().filter_map(Value::as_str).collect::<Vec<_>>().concat(),
+        content => content.to_owned(),
+    };
+    lines([thought.str("summary").to_owned(), content])
+}
+
+/// Returns the document, the replacements or the comments that a call to the canvas holds.
+fn canvas(call: &str) -> Option<String> {
+    let raw = Raw::new(call.as_bytes());
+    let call = raw.is_object().then(|| raw.value().ok()).flatten()?;
+    let list = |name: &str, field: &str| -> Vec<String> {
+        let items = call.get(name).map(Value::items).unwrap_or_default();
+        items.iter().map(|item| item.str(field).to_owned()).collect()
+    };
+    let mut found = vec![call.str("name").to_owned(), call.str("content").to_owned()];
+    found.extend(list("updates", "replacement"));
+    found.extend(list("comments", "comment"));
+    Some(lines(found)).filter(|text| !text.is_empty())
+}
+
+/// Fields that hold text for the reader, in whatever kind of content.
+const TEXT_FIELDS: [&str; 22] = [
+    "name",
+    "title",
+    "url",
+    "summary",
+    "result",
+    "text",
+    "snippet",
+    "content",
+    "output",
+    "output_str",
+    "user_profile",
+    "user_instructions",
+    "model_set_context",
+    "description",
+    "body",
+    "message",
+    "caption",
+    "prompt",
+    "transcript",
+    "parts",
+    "context_parts",
+    "screenshot",
+];
+
+/// Returns the text that any kind of content holds: the fields known to, and all running text.
+fn plain(content: &Value) -> String {
+    let Value::Object(fields) = content else { return part(content).unwrap_or_default() };
+    let known = fields.iter().map(|(name, value)| {
+        let listed = TEXT_FIELDS.contains(&name.as_str());
+        match value {
+            Value::String(text) if listed || text.contains(char::is_whitespace) => text.clone(),
+            Value::Array(items) if name != "assets" => lines(items.iter().map(|item| match item {
+                Value::String(text) if !listed && !text.contains(char::is_whitespace) => {
+                    String::new()
+                }
+                item => part(item).unwrap_or_default(),
+            })),
+            Value::Object(_) if name != "metadata" => part(value).unwrap_or_default(),
+            _ => String::new(),
+        }
+    });
+    lines(known)
+}
+
+/// Joins what is not empty, one below the other.
+fn lines(texts: impl IntoIterator<Item = String>) -> String {
+    let mut joined = String::new();
+    for text in texts {
+        if !text.is_empty() {
+            if !joined.is_empty() {
+                joined.push('\n');
+            }
+            joined.push_str(&text);
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str, recipient: &str) -> (String, u64) {
+        let mut tally = Tally::default();
+        let content = Raw::new(json.as_bytes()).value().unwrap();
+        (text(&content, recipient, &mut tally), tally.unknown.values().sum())
+    }
+
+    #[test]
+    fn every_content_type() {
+        for (json, expected) in [
+            (r#"{"content_type":"text","parts":["a","","b"]}"#, "a\n\nb"),
+            (r#"{"content_type":"text","parts":"alone"}"#, "alone"),
+            (r#"{"content_type":"text","parts":null,"text":"t"}"#, "t"),
+            (
+                r#"{"content_type":"text","parts":[{"text":"in an object"},null,7]}"#,
+                "in an object\n7",
+            ),
+            (r#""bare""#, "bare"),
+            (r#"["a","b"]"#, "a\nb"),
+            ("null", ""),
+            (
+                r#"{"content_type":"multimodal_text","parts":[{"content_type":"image_asset_pointer","asset_pointer":"file-service://x","size_bytes":1},
+                "what is it?",{"content_type":"audio_transcription","text":"hello","direction":"in"},
+                {"content_type":"audio_asset_pointer","asset_pointer":"s"},
+                {"content_type":"real_time_user_audio_video_asset_pointer","video_container_asset_pointer":null},
+                {"content_type":"video_container_asset_pointer","asset_pointer":"v"},
+                {"content_type":"new_asset_pointer","asset_pointer":"v"}]}"#,
+                "[image]\nwhat is it?\nhello\n[audio]\n[audio]\n[video]\n[file]",
+            ),
+            (r#"{"content_type":"code","language":"python","text":"x = 1\n"}"#, "x = 1\n"),
+            (r#"{"content_type":"execution_output","text":"42"}"#, "42"),
+            (
+                r#"{"content_type":"tether_quote","url":"https://e.org","domain":"e.org","text":"words","title":"E"}"#,
+                "E\nhttps://e.org\nwords",
+            ),
+            (
+                r#"{"content_type":"tether_browsing_display","result":"r","summary":"s","assets":[{"content_type":"image_asset_pointer"}],"tether_id":1}"#,
+                "r\ns\n[image]",
+            ),
+            (
+                r#"{"content_type":"system_error","name":"Timeout","text":"too slow"}"#,
+                "Timeout: too slow",
+            ),
+            (
+                r#"{"content_type":"thoughts","thoughts":[{"summary":"S","content":"C","chunks":["C"]},{"summary":"","content":"","chunks":["a","b"]}]}"#,
+                "S\nC\nab",
+            ),
+            (r#"{"content_type":"reasoning_recap","content":"Thought for 3s"}"#, "Thought for 3s"),
+            (
+                r#"{"content_type":"user_editable_context","user_profile":"p","user_instructions":"i"}"#,
+                "p\ni",
+            ),
+        ] {
+            assert_eq!(read(json, "all"), (expected.to_owned(), 0), "{json}");
+        }
+    }
+
+    #[test]
+    fn canvas_shows_its_document() {
+        let document = r##"{"name":"plan","type":"document","content":"# Plan\n\"first\""}"##;
+        let json = format!(r#"{{"content_type":"code","text":{}}}"#, serde_json::json!(document));
+        assert_eq!(read(&json, "canmore.create_textdoc").0, "plan\n# Plan\n\"first\"");
+        assert_eq!(read(&json, "python").0, document);
+        let update = r#"{"content_type":"text","parts":["{\"updates\":[{\"pattern\":\".*\",\"replacement\":\"new\"}]}"]}"#;
+        assert_eq!(read(update, "canmore.update_textdoc").0, "new");
+    }
+
+    #[test]
+    fn unknown_types_give_their_text() {
+        let json = r#"{"content_type":"hologram","id":"h1","caption":"C","frames":[{"text":"one"},{"content_type":"image_asset_pointer"}],"note":"some words","lang":"en"}"#;
+        assert_eq!(read(json, "all"), ("C\none\n[image]\nsome words".to_owned(), 1));
+    }
+}

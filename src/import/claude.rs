@@ -1,0 +1,222 @@
+//! Conversations as Claude.ai exports them: a list of messages in `chat_messages`.
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
+
+use crate::{
+    import::{
+        Branches, Reason, Tally, derived_id,
+        json::{Damage, Fields, Raw, Value},
+        names, only_files, time,
+    },
+    model::{Conversation, Message},
+};
+
+/// Reads one conversation from the fields of its object.
+pub(super) fn conversation(
+    fields: &Fields<'_>,
+    branches: Branches,
+    tally: &mut Tally,
+) -> Result<Conversation, Reason> {
+    let list = fields.get("chat_messages").filter(|list| list.is_array());
+    let mut turns = Vec::new();
+    for raw in list.ok_or(Reason::NoMessages("chat_messages"))?.items()? {
+        if raw.is_object() {
+            turns.push(raw.fields()?);
+        }
+    }
+    let mut messages = Vec::with_capacity(turns.len());
+    for at in order(&turns, fields.text("current_leaf_message_uuid").as_deref(), branches) {
+        match message(&turns[at], at, tally)? {
+            Some(message) => messages.push(message),
+            None => tally.empty += 1,
+        }
+    }
+    let own_id = ["uuid", "id", "conversation_id"]
+        .into_iter()
+        .find_map(|name| fields.text(name).filter(|id| !id.trim().is_empty()).map(Cow::into_owned));
+    let create_time = fields.get("created_at").and_then(time);
+    let title = fields.text("name").or_else(|| fields.text("title")).map(Cow::into_owned);
+    let link = own_id.as_ref().map(|id| format!("https://claude.ai/chat/{id}"));
+    let id = own_id.unwrap_or_else(|| derived_id(create_time, title.as_deref(), &messages));
+    for message in &mut messages {
+        if message.id.starts_with('/') {
+            message.id.insert_str(0, &id);
+        }
+    }
+    Ok(Conversation {
+        id,
+        link,
+        title,
+        create_time,
+        update_time: fields.get("updated_at").and_then(time),
+        model: fields.text("model").map(Cow::into_owned),
+        archived: fields.get("is_archived").is_some_and(Raw::is_true),
+        starred: fields.get("is_starred").is_some_and(Raw::is_true),
+        messages,
+    })
+}
+
+/// Returns the messages to keep: as listed, or the way to the current one where parents tell it.
+fn order(turns: &[Fields<'_>], current: Option<&str>, branches: Branches) -> Vec<usize> {
+    let by_id: HashMap<Cow<'_, str>, usize> =
+        turns.iter().enumerate().filter_map(|(at, turn)| Some((turn.text("uuid")?, at))).collect();
+    let parent = |at: &usize| by_id.get(&turns[*at].text("parent_message_uuid")?).copied();
+    let mut seen = HashSet::new();
+    let mut path: Vec<usize> = match current.and_then(|id| by_id.get(id)) {
+        Some(&leaf) => {
+            std::iter::successors(Some(leaf), parent).take_while(|at| seen.insert(*at)).collect()
+        }
+        None => Vec::new(),
+    };
+    path.reverse();
+    // One message is a path only where its siblings say whose children they are.
+    let linked = turns.iter().enumerate().any(|(at, _)| parent(&at).is_some());
+    if path.is_empty() || !linked {
+        return (0..turns.len()).collect();
+    }
+    if branches == Branches::All {
+        path.extend((0..turns.len()).filter(|at| !seen.contains(at)));
+    }
+    path
+}
+
+/// Reads one message, the `at`th of its list; `None` where it shows nothing at all.
+fn message(fields: &Fields<'_>, at: usize, tally: &mut Tally) -> Result<Option<Message>, Damage> {
+    let mut texts = Vec::new();
+    if let Some(content) = fields.get("content") {
+        for block in content.value()?.items() {
+            texts.push(text_of(block, tally));
+        }
+    }
+    texts.retain(|text| !text.trim().is_empty());
+    if texts.is_empty() {
+        texts.extend(
+            fields.text("text").map(Cow::into_owned).filter(|text| !text.trim().is_empty()),
+        );
+    }
+    let mut attachments = Vec::new();
+    if let Some(list) = fields.get("attachments") {
+        attachments.extend(names(list, &["file_name", "name"])?);
+        for file in list.value()?.items() {
+            let extracted = file.str("extracted_content");
+            if !extracted.trim().is_empty() {
+                texts.push(joined("\n", &[file.str("file_name"), extracted]));
+            }
+        }
+    }
+    for list in ["files", "files_v2"] {
+        if let Some(list) = fields.get(list) {
+            for name in names(list, &["file_name", "name"])? {
+                if !attachments.contains(&name) {
+                    attachments.push(name);
+                }
+            }
+        }
+    }
+    if texts.is_empty() {
+        if attachments.is_empty() {
+            return Ok(None);
+        }
+        texts.push(only_files(&attachments));
+    }
+    let id = fields.text("uuid").or_else(|| fields.text("id")).filter(|id| !id.is_empty());
+    Ok(Some(Message {
+        // The conversation's id goes before the slash.
+        id: id.map_or_else(|| format!("/{}", at + 1), Cow::into_owned),
+        role: match fields.text("sender").or_else(|| fields.text("role")).unwrap_or_default() {
+            sender if sender == "human" => "user".to_owned(),
+            sender => sender.into_owned(),
+        },
+        content: texts.join("\n\n"),
+        create_time: fields.get("created_at").and_then(time),
+        update_time: fields.get("updated_at").and_then(time),
+        model: fields.text("model").map(Cow::into_owned),
+        attachments,
+    }))
+}
+
+/// Returns the text of one block of a message.
+fn text_of(block: &Value, tally: &mut Tally) -> String {
+    if let Some(text) = block.as_str() {
+        return text.to_owned();
+    }
+    match block.str("type") {
+        "text" => block.str("text").to_owned(),
+        "thinking" => match block.str("thinking") {
+            "" => block.str("text").to_owned(),
+            thinking => thinking.to_owned(),
+        },
+        "tool_use" | "server_tool_use" => {
+            let mut lines = vec![block.str("name").to_owned()];
+            if let Some(input) = block.get("input") {
+                arguments(input, "", &mut lines);
+            }
+            lines.retain(|line| !line.is_empty());
+            lines.join("\n")
+        }
+        "tool_result" => {
+            let content = block.get("content").map(Value::items).unwrap_or_default();
+            let texts: Vec<String> = content.iter().map(|item| text_of(item, tally)).collect();
+            joined("\n", &texts)
+        }
+        "image" => mark("image", block),
+        "document" | "file" | "local_resource" => mark("file", block),
+        "voice_note" => joined("\n", &[block.str("title"), block.str("text")]),
+        "knowledge" | "web_search_result" | "search_result" => {
+            joined("\n", &[block.str("title"), block.str("url"), block.str("text")])
+        }
+        // They say how the answer came about, and nothing to the reader.
+        "token_budget" | "flag" | "redacted_thinking" => String::new(),
+        kind => {
+            tally.unknown(if kind.is_empty() { "(no type)" } else { kind });
+            joined("\n", &["title", "name", "text", "content", "data"].map(|name| block.str(name)))
+        }
+    }
+}
+
+/// Returns `[kind: name]`, or `[kind]` where it has no name, above the text it may hold.
+fn mark(kind: &str, block: &Value) -> String {
+    let name = ["file_name", "title", "name"].map(|name| block.str(name));
+    let name = name.into_iter().find(|name| !name.is_empty());
+    let mark = name.map_or(format!("[{kind}]"), |name| format!("[{kind}: {name}]"));
+    let source = block.get("source").filter(|source| source.str("type") == "text");
+    joined(
+        "\n",
+        &[mark.as_str(), block.str("extracted_content"), source.map_or("", |it| it.str("data"))],
+    )
+}
+
+/// Adds a tool's arguments to `lines`, each with its name.
+///
+/// The depth of a [`Value`] is bounded, so this may recurse.
+fn arguments(input: &Value, name: &str, lines: &mut Vec<String>) {
+    match input {
+        Value::Null => {}
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if name != "version_uuid" {
+                    arguments(value, name, lines);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                arguments(item, name, lines);
+            }
+        }
+        Value::Scalar(text) | Value::String(text) => {
+            let gap = if text.contains('\n') { ":\n" } else { ": " };
+            lines.push(if name.is_empty() { text.clone() } else { format!("{name}{gap}{text}") });
+        }
+    }
+}
+
+/// Joins what is not empty.
+fn joined(separator: &str, texts: &[impl AsRef<str>]) -> String {
+    let texts: Vec<&str> =
+        texts.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
+    texts.join(separator)
+}

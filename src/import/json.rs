@@ -1,0 +1,469 @@
+//! A JSON reader that forgives what exports get wrong.
+//!
+//! Values are slices of the input, looked into only when somebody asks, so that the heavy
+//! metadata of an export costs one pass and no memory. Text that is not UTF-8, half surrogate
+//! pairs, control characters in strings, `NaN` and trailing commas are read as best they can be.
+//!
+//! Invariant: never recurses on input, so no nesting is too deep.
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr2};
+
+/// Where and how an input stops being JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not JSON: {what} at `{near}`")]
+pub(super) struct Damage {
+    what: &'static str,
+    near: String,
+}
+
+/// One JSON value, not looked into yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Raw<'a>(&'a [u8]);
+
+impl<'a> Raw<'a> {
+    /// Takes the one value that `bytes` hold.
+    pub(super) fn new(bytes: &'a [u8]) -> Raw<'a> {
+        Raw(bytes.trim_ascii())
+    }
+
+    /// Returns whether this is an object.
+    pub(super) fn is_object(self) -> bool {
+        self.0.first() == Some(&b'{')
+    }
+
+    /// Returns whether this is an array.
+    pub(super) fn is_array(self) -> bool {
+        self.0.first() == Some(&b'[')
+    }
+
+    /// Returns whether this is `null` or a number that is none.
+    pub(super) fn is_null(self) -> bool {
+        matches!(self.0.first(), Some(b'n' | b'N' | b'I') | None) || self.0.starts_with(b"-I")
+    }
+
+    /// Returns the fields of an object in order; none for any other value.
+    pub(super) fn fields(self) -> Result<Fields<'a>, Damage> {
+        match self.fields_until_damage() {
+            (fields, None) => Ok(fields),
+            (_, Some(damage)) => Err(damage),
+        }
+    }
+
+    /// Returns the fields before the first damage, and the damage if there is any.
+    pub(super) fn fields_until_damage(self) -> (Fields<'a>, Option<Damage>) {
+        let mut fields = Vec::new();
+        if !self.is_object() {
+            return (Fields(fields), None);
+        }
+        let mut cursor = Cursor { bytes: self.0, at: 1 };
+        let damage = loop {
+            match cursor.next_token() {
+                Some(b'}') => break None,
+                Some(b',') => cursor.at += 1,
+                Some(b'"') => match cursor.field() {
+                    Ok(field) => fields.push(field),
+                    Err(damage) => break Some(damage),
+                },
+                Some(_) => break Some(cursor.damage("no name where one should be")),
+                None => break Some(cursor.damage("an object without an end")),
+            }
+        };
+        (Fields(fields), damage)
+    }
+
+    /// Returns the items of an array in order; none for any other value.
+    pub(super) fn items(self) -> Result<Vec<Raw<'a>>, Damage> {
+        let mut items = Vec::new();
+        if self.is_array() {
+            let mut cursor = Cursor { bytes: self.0, at: 1 };
+            while let Some(byte) = cursor.next_token() {
+                match byte {
+                    b']' => return Ok(items),
+                    b',' => cursor.at += 1,
+                    _ => items.push(cursor.value()?),
+                }
+            }
+            return Err(cursor.damage("an array without an end"));
+        }
+        Ok(items)
+    }
+
+    /// Returns the text of a string, or a number or boolean as it is written.
+    pub(super) fn text(self) -> Option<Cow<'a, str>> {
+        match self.0.first()? {
+            b'"' => Some(decode(&self.0[1..self.0.len().max(2) - 1])),
+            b'{' | b'[' => None,
+            _ if self.is_null() => None,
+            _ => Some(String::from_utf8_lossy(self.0)),
+        }
+    }
+
+    /// Returns the text of a string and nothing else.
+    pub(super) fn string(self) -> Option<Cow<'a, str>> {
+        if self.0.first() == Some(&b'"') { self.text() } else { None }
+    }
+
+    /// Returns whether this is `true`.
+    pub(super) fn is_true(self) -> bool {
+        self.0 == b"true"
+    }
+
+    /// Reads the value with all that is in it, down to a depth where no export keeps text.
+    pub(super) fn value(self) -> Result<Value, Damage> {
+        self.value_to(DEPTH)
+    }
+
+    fn value_to(self, depth: usize) -> Result<Value, Damage> {
+        if self.is_object() || self.is_array() {
+            if depth == 0 {
+                return Ok(Value::Null);
+            }
+            if self.is_array() {
+                let items = self.items()?.into_iter().map(|item| item.value_to(depth - 1));
+                return Ok(Value::Array(items.collect::<Result<_, _>>()?));
+            }
+            let fields = self.fields()?.0.into_iter();
+            let fields =
+                fields.map(|(name, raw)| Ok((name.into_owned(), raw.value_to(depth - 1)?)));
+            return Ok(Value::Object(fields.collect::<Result<_, _>>()?));
+        }
+        Ok(match (self.string(), self.text()) {
+            (Some(text), _) => Value::String(text.into_owned()),
+            (None, Some(text)) => Value::Scalar(text.into_owned()),
+            (None, None) => Value::Null,
+        })
+    }
+}
+
+/// The depth below which [`Raw::value`] reads nothing: far more than any export nests.
+const DEPTH: usize = 48;
+
+/// The fields of one object in the order they are written.
+#[derive(Debug)]
+pub(super) struct Fields<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
+
+impl<'a> Fields<'a> {
+    /// Returns the last field of that name.
+    pub(super) fn get(&self, name: &str) -> Option<Raw<'a>> {
+        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| *raw)
+    }
+
+    /// Returns the text of the field of that name; see [`Raw::text`].
+    pub(super) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name)?.text()
+    }
+
+    /// Returns the fields of the object that is the field of that name; none if it is no object.
+    pub(super) fn object(&self, name: &str) -> Result<Fields<'a>, Damage> {
+        self.get(name).map_or(Ok(Fields(Vec::new())), Raw::fields)
+    }
+}
+
+impl<'a> IntoIterator for Fields<'a> {
+    type Item = (Cow<'a, str>, Raw<'a>);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// A JSON value that has been read.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    /// `null`, and what stands for no number.
+    Null,
+    /// A number or boolean, as it is written.
+    Scalar(String),
+    /// A string.
+    String(String),
+    /// An array.
+    Array(Vec<Value>),
+    /// An object, its fields in the order they are written.
+    Object(Vec<(String, Value)>),
+}
+
+impl Value {
+    /// Returns the last field of that name, where this is an object that has one.
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        let Value::Object(fields) = self else { return None };
+        fields.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// Returns the text of the field of that name; empty where there is none.
+    pub(super) fn str(&self, name: &str) -> &str {
+        self.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Returns the text of a string or scalar.
+    pub(super) fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::String(text) | Value::Scalar(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the items of an array; any other value but `null` counts as an array of itself.
+    pub(super) fn items(&self) -> &[Value] {
+        match self {
+            Value::Array(items) => items,
+            Value::Null => &[],
+            other => std::slice::from_ref(other),
+        }
+    }
+}
+
+/// A place in some JSON text.
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// Moves to the next byte that is no white space and returns it.
+    fn next_token(&mut self) -> Option<u8> {
+        while let Some(byte) = self.bytes.get(self.at) {
+            if !byte.is_ascii_whitespace() {
+                return Some(*byte);
+            }
+            self.at += 1;
+        }
+        None
+    }
+
+    /// Passes the name that begins here and its value, and returns both.
+    fn field(&mut self) -> Result<(Cow<'a, str>, Raw<'a>), Damage> {
+        let name = decode(self.string()?);
+        if self.next_token() != Some(b':') {
+            return Err(self.damage("a name without a value"));
+        }
+        self.at += 1;
+        Ok((name, self.value()?))
+    }
+
+    /// Passes the string that begins here and returns what is between its quotes.
+    fn string(&mut self) -> Result<&'a [u8], Damage> {
+        let start = self.at + 1;
+        match string_end(self.bytes, start) {
+            Some(end) => {
+                self.at = end;
+                Ok(&self.bytes[start..end - 1])
+            }
+            None => Err(self.damage("a string without an end")),
+        }
+    }
+
+    /// Passes the value that begins here and returns it.
+    fn value(&mut self) -> Result<Raw<'a>, Damage> {
+        let first = self.next_token();
+        let start = self.at;
+        match first {
+            Some(b'"') => {
+                self.string()?;
+            }
+            Some(b'{' | b'[') => match nested_end(self.bytes, start) {
+                Some(end) => self.at = end,
+                None => return Err(self.damage("brackets that do not close")),
+            },
+            _ => {
+                let rest = &self.bytes[start..];
+                let end = rest.iter().position(|byte| {
+                    matches!(byte, b',' | b'}' | b']' | b':' | b'"' | b'{' | b'[')
+                        || byte.is_ascii_whitespace()
+                });
+                let word = &rest[..end.unwrap_or(rest.len())];
+                if !is_scalar(word) {
+                    return Err(self.damage("no value where one should be"));
+                }
+                self.at += word.len();
+            }
+        }
+        Ok(Raw(&self.bytes[start..self.at]))
+    }
+
+    fn damage(&self, what: &'static str) -> Damage {
+        let rest = &self.bytes[self.at.min(self.bytes.len())..];
+        let near = String::from_utf8_lossy(&rest[..rest.len().min(24)]);
+        let near = near.split_whitespace().collect::<Vec<_>>().join(" ");
+        Damage { what, near }
+    }
+}
+
+/// Returns whether a bare word stands for a value: JSON's own, and Python's and JavaScript's.
+fn is_scalar(word: &[u8]) -> bool {
+    match word {
+        b"true" | b"false" | b"null" | b"NaN" | b"nan" | b"Infinity" | b"-Infinity" => true,
+        [b'-' | b'0'..=b'9', rest @ ..] => rest
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-')),
+        _ => false,
+    }
+}
+
+/// Returns the place after the closing quote of the string whose first byte is at `start`.
+fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut at = start;
+    loop {
+        let found = at + memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        if bytes[found] == b'"' {
+            return Some(found + 1);
+        }
+        at = found + 2;
+    }
+}
+
+/// Returns the place after the bracket that closes the one at `start`.
+fn nested_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut at = start;
+    loop {
+        match bytes.get(at)? {
+            b'"' => {
+                at = string_end(bytes, at + 1)?;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// Returns the text that a string's bytes stand for, with U+FFFD for what stands for nothing.
+fn decode(bytes: &[u8]) -> Cow<'_, str> {
+    let Some(first) = memchr(b'\\', bytes) else {
+        return String::from_utf8_lossy(bytes);
+    };
+    let mut text = String::with_capacity(bytes.len());
+    text.push_str(&String::from_utf8_lossy(&bytes[..first]));
+    let mut at = first;
+    while at < bytes.len() {
+        // At a backslash.
+        at += 2;
+        match bytes.get(at - 1) {
+            Some(b'n') => text.push('\n'),
+            Some(b't') => text.push('\t'),
+            Some(b'r') => text.push('\r'),
+            Some(b'b') => text.push('\u{8}'),
+            Some(b'f') => text.push('\u{c}'),
+            Some(b'u') => {
+                let unit = hex(bytes, at);
+                at += if unit.is_some() { 4 } else { 0 };
+                let low = if bytes[at.min(bytes.len())..].starts_with(b"\\u") {
+                    hex(bytes, at + 2)
+                } else {
+                    None
+                };
+                match (unit, low) {
+                    (Some(high @ 0xD800..=0xDBFF), Some(low @ 0xDC00..=0xDFFF)) => {
+                        at += 6;
+                        let code = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+                        text.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+                    }
+                    (Some(code), _) => {
+                        text.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+                    }
+                    (None, _) => text.push_str("\\u"),
+                }
+            }
+            Some(b'"' | b'\\' | b'/') => text.push(char::from(bytes[at - 1])),
+            // No escape that JSON knows: both characters stand for themselves.
+            Some(_) => {
+                text.push('\\');
+                at -= 1;
+            }
+            None => text.push('\\'),
+        }
+        let rest = &bytes[at.min(bytes.len())..];
+        let plain = memchr(b'\\', rest).unwrap_or(rest.len());
+        text.push_str(&String::from_utf8_lossy(&rest[..plain]));
+        at += plain;
+    }
+    Cow::Owned(text)
+}
+
+/// Returns the four hexadecimal digits at `at` as a number.
+fn hex(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = std::str::from_utf8(bytes.get(at..at + 4)?).ok()?;
+    if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        u32::from_str_radix(digits, 16).ok()
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(json: &str) -> String {
+        Raw::new(json.as_bytes()).text().expect(json).into_owned()
+    }
+
+    #[test]
+    fn strings_as_they_come() {
+        for (json, expected) in [
+            (r#""plain""#, "plain"),
+            (r#""""#, ""),
+            (r#""a\"b\\c\/d\n\t""#, "a\"b\\c/d\n\t"),
+            (r#""\u00e9\u4e2d""#, "é中"),
+            (r#""\ud83d\ude00!""#, "😀!"),
+            (r#""\ud83d""#, "\u{fffd}"),
+            (r#""\ud83dx\ude00""#, "\u{fffd}x\u{fffd}"),
+            (r#""\ud83d\u0041""#, "\u{fffd}A"),
+            (r#""\ud83d\ud83d\ude00""#, "\u{fffd}😀"),
+            (r#""\u12""#, "\\u12"),
+            (r#""\x\d""#, "\\x\\d"),
+            ("\"line\nbreak\"", "line\nbreak"),
+            ("12.50", "12.50"),
+            ("true", "true"),
+        ] {
+            assert_eq!(text(json), expected, "{json}");
+        }
+        assert_eq!(Raw::new(b"\"caf\xe9\"").text().as_deref(), Some("caf\u{fffd}"));
+        for none in ["null", "NaN", "Infinity", "-Infinity", "{}", "[]"] {
+            assert_eq!(Raw::new(none.as_bytes()).text(), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn fields_and_items() {
+        let raw = Raw::new(br#" {"a": 1, "b" : [1,"]",{"c":"}"}], "a":2, "n": NaN, } "#);
+        let fields = raw.fields().unwrap();
+        assert_eq!(fields.text("a").as_deref(), Some("2"));
+        assert_eq!(fields.get("b").unwrap().items().unwrap().len(), 3);
+        assert!(fields.get("n").unwrap().is_null());
+        assert!(fields.get("c").is_none());
+        assert_eq!(Raw::new(b"7").fields().unwrap().into_iter().count(), 0);
+    }
+
+    #[test]
+    fn damage_is_told() {
+        for json in [
+            r#"{"a" 1}"#,
+            r#"{"a": oops}"#,
+            r#"{"a": }"#,
+            r#"{"a": "b}"#,
+            r#"{"a": [1}"#,
+            r#"{a: 1}"#,
+            r#"{"a": 1"#,
+        ] {
+            assert!(Raw::new(json.as_bytes()).fields().is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn any_depth() {
+        let deep = format!("{{\"a\": {}{}}}", "[".repeat(200_000), "]".repeat(200_000));
+        let fields = Raw::new(deep.as_bytes()).fields().unwrap();
+        assert!(fields.get("a").unwrap().value().is_ok());
+    }
+}

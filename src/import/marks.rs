@@ -1,0 +1,155 @@
+//! Takes out of a text the marks that stand for citations where it is shown.
+
+use std::borrow::Cow;
+
+use crate::import::json::{Raw, Value};
+
+/// Opens a marked span: a kind, then arguments behind [`SEPARATOR`]s, then [`CLOSE`].
+const OPEN: char = '\u{e200}';
+const CLOSE: char = '\u{e201}';
+const SEPARATOR: char = '\u{e202}';
+
+/// Spans are short; where no end is near, the opening mark stands alone.
+const LONGEST_SPAN: usize = 16 << 10;
+const LONGEST_BRACKET: usize = 300;
+
+/// Who wrote a text, as far as its marks go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writer {
+    /// A person, whose own private-use characters stay.
+    Person,
+    /// The model: a mark in brackets is a citation.
+    Model,
+    /// A tool that shows a page: a mark in brackets is a link and has a text.
+    Tool,
+}
+
+/// Returns the text without its citation marks; what a mark shows to the reader stays.
+pub(super) fn strip(text: &str, writer: Writer) -> Cow<'_, str> {
+    // U+E200 to U+E2FF begin with these two bytes; `【` and `†` are in every bracket mark.
+    let private = memchr::memmem::find(text.as_bytes(), b"\xEE\x88").is_some()
+        || memchr::memmem::find(text.as_bytes(), b"\xEE\x89").is_some()
+        || memchr::memmem::find(text.as_bytes(), b"\xEE\x8A").is_some()
+        || memchr::memmem::find(text.as_bytes(), b"\xEE\x8B").is_some();
+    let brackets = text.contains('【') && text.contains('†');
+    if !private && !brackets {
+        return Cow::Borrowed(text);
+    }
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c == '【' || ('\u{e200}'..='\u{e2ff}').contains(&c)) {
+        let (before, marked) = rest.split_at(at);
+        kept.push_str(before);
+        let first = marked.chars().next().unwrap_or_default();
+        let after = &marked[first.len_utf8()..];
+        rest = after;
+        if first == '【' {
+            match bracket(after, writer) {
+                Some((shown, length)) => {
+                    kept.push_str(shown);
+                    rest = &after[length..];
+                }
+                None => kept.push(first),
+            }
+        } else if first == OPEN
+            && let Some(end) = head(after, LONGEST_SPAN).find([CLOSE, OPEN])
+            && after[end..].starts_with(CLOSE)
+        {
+            kept.push_str(&shown(&after[..end]));
+            rest = &after[end + CLOSE.len_utf8()..];
+        } else if writer == Writer::Person {
+            kept.push(first);
+        }
+    }
+    kept.push_str(rest);
+    Cow::Owned(kept)
+}
+
+/// Returns what the reader sees of a marked span: the name of a thing or the text of a link.
+fn shown(span: &str) -> String {
+    let mut parts = span.split(SEPARATOR);
+    let kind = parts.next().unwrap_or_default();
+    let Some(first) = parts.next() else { return String::new() };
+    match kind {
+        "url" | "link" | "link_title" if !is_reference(first) => first.to_owned(),
+        // A list: a category or reference first, then the name.
+        "entity" | "product" => match Raw::new(first.as_bytes()).value() {
+            Ok(Value::Array(items)) => {
+                items.get(1).and_then(Value::as_str).unwrap_or_default().to_owned()
+            }
+            _ => String::new(),
+        },
+        _ => String::new(),
+    }
+}
+
+/// Returns whether this names something elsewhere and is not meant to be read.
+fn is_reference(text: &str) -> bool {
+    text.starts_with("http")
+        || text.starts_with("turn") && text.contains(|c: char| c.is_ascii_digit())
+}
+
+/// Reads a mark after its opening bracket: `12†source】`, `12:3†file.pdf】`, `12†the link's text】`.
+///
+/// Returns what is shown in its place and the mark's length.
+fn bracket(text: &str, writer: Writer) -> Option<(&str, usize)> {
+    let end = head(text, LONGEST_BRACKET).find(['】', '\n'])?;
+    if !text[end..].starts_with('】') {
+        return None;
+    }
+    let length = end + '】'.len_utf8();
+    let mut parts = text[..end].split('†');
+    let number = parts.next()?;
+    let label = parts.next()?;
+    let numeric = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
+    if !numeric || number.is_empty() && writer != Writer::Tool {
+        return None;
+    }
+    let lines =
+        label.strip_prefix('L').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let cited = writer != Writer::Tool || label == "source" || lines;
+    Some((if cited { "" } else { label }, length))
+}
+
+/// Returns at most the first `length` bytes of a text.
+fn head(text: &str, length: usize) -> &str {
+    let mut end = length.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_go_and_words_stay() {
+        for (text, expected) in [
+            ("no marks", "no marks"),
+            ("Rain.\u{e200}cite\u{e202}turn0search0\u{e201} Sun.", "Rain. Sun."),
+            ("a\u{e200}cite\u{e202}turn0search0\u{e202}turn1view2\u{e201}", "a"),
+            (
+                "\u{e200}entity\u{e202}[\"person\",\"Ada Lovelace\",\"mathematician\"]\u{e201} wrote",
+                "Ada Lovelace wrote",
+            ),
+            ("see \u{e200}url\u{e202}the page\u{e202}https://example.org\u{e201}", "see the page"),
+            ("see \u{e200}url\u{e202}turn0search3\u{e201}.", "see ."),
+            ("\u{e203}quoted\u{e204} by", "quoted by"),
+            ("open \u{e200}cite never closed", "open cite never closed"),
+            ("Fact【12†source】.", "Fact."),
+            ("Fact【4:3†report.pdf】【7†L3-L9】.", "Fact."),
+            ("日本語の【注】と【1†source】", "日本語の【注】と"),
+            ("【message_idx†source】", "【message_idx†source】"),
+            ("【3†no end", "【3†no end"),
+        ] {
+            assert_eq!(strip(text, Writer::Model), expected, "{text:?}");
+        }
+        assert_eq!(strip("【12†May】【†Home†example.org】【3†source】", Writer::Tool), "MayHome");
+        assert_eq!(
+            strip("icon \u{e21f} \u{e200}cite\u{e202}x\u{e201}", Writer::Person),
+            "icon \u{e21f} "
+        );
+    }
+}

@@ -1,0 +1,284 @@
+//! The JSON files that an export consists of, in a zip, in a folder, or alone.
+//!
+//! Invariant: nothing is written, and nothing outside the path that was named is read.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use zip::ZipArchive;
+
+use crate::import::Error;
+
+/// Unpacked size over zip size that no export reaches: text packs 3 to 20 times, nothing but
+/// zeros 1030 times.
+const RATIO: u64 = 400;
+
+/// Below this unpacked size a zip is harmless whatever its ratio.
+const HARMLESS: u64 = 16 << 20;
+
+/// How deep a folder is looked through.
+const DEPTH: usize = 12;
+
+/// The files of one export.
+#[derive(Debug)]
+pub(super) struct Package {
+    zip: Option<ZipArchive<File>>,
+    parts: Vec<Part>,
+    refused: Vec<String>,
+    /// What the export is, for an error that says so.
+    kind: &'static str,
+}
+
+/// One JSON file.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// Its name as it is reported.
+    pub(super) name: String,
+    /// Its size in bytes, unpacked.
+    pub(super) size: u64,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Path(PathBuf),
+    Entry(usize),
+}
+
+impl Package {
+    /// Lists the JSON files of the zip, the folder or the file at `path`.
+    pub(super) fn open(path: &Path) -> Result<Package, Error> {
+        let failed = |source| Error::Open { path: path.to_owned(), source };
+        let metadata = fs::metadata(path).map_err(failed)?;
+        if metadata.is_dir() {
+            let mut package =
+                Package { zip: None, parts: Vec::new(), refused: Vec::new(), kind: "the folder" };
+            let root = path.canonicalize().map_err(failed)?;
+            package.walk(&root, &root, DEPTH).map_err(failed)?;
+            package.sort();
+            return Ok(package);
+        }
+        let mut file = File::open(path).map_err(failed)?;
+        let mut magic = [0; 4];
+        let read = read_up_to(&mut file, &mut magic).map_err(failed)?;
+        if matches!(&magic[..read], b"PK\x03\x04" | b"PK\x05\x06") {
+            return Package::open_zip(path, file, metadata.len());
+        }
+        let kind = match &magic[..read] {
+            b"SQLi" => "it is a database; search it with --db",
+            [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "its text is UTF-16; save it as UTF-8",
+            [] => "it is empty",
+            _ => "it holds no conversation",
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let place = Place::Path(path.to_owned());
+        let parts = vec![Part { name, size: metadata.len(), place }];
+        Ok(Package { zip: None, parts, refused: Vec::new(), kind })
+    }
+
+    fn open_zip(path: &Path, file: File, length: u64) -> Result<Package, Error> {
+        let damaged = |error: zip::result::ZipError| Error::Zip {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        };
+        let mut zip = ZipArchive::new(file).map_err(damaged)?;
+        let mut parts = Vec::new();
+        let mut refused = Vec::new();
+        for at in 0..zip.len() {
+            let entry = zip.by_index_raw(at).map_err(damaged)?;
+            let name = entry.name().to_owned();
+            if leads_out(&name) {
+                refused.push(format!("{name}: refused: its name leads out of the zip"));
+            } else if !is_json(&name) || entry.is_dir() {
+            } else if entry.is_symlink() {
+                refused.push(format!("{name}: refused: it is a symbolic link"));
+            } else if entry.encrypted() {
+                refused.push(format!("{name}: refused: it is encrypted; unpack the zip first"));
+            } else {
+                parts.push(Part { name, size: entry.size(), place: Place::Entry(at) });
+            }
+        }
+        let unpacked = parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.size));
+        if unpacked > HARMLESS && unpacked > length.saturating_mul(RATIO) {
+            return Err(Error::Bomb { path: path.to_owned(), unpacked, ratio: RATIO });
+        }
+        let mut package = Package { zip: Some(zip), parts, refused, kind: "the zip" };
+        package.sort();
+        Ok(package)
+    }
+
+    /// Adds the JSON files below `folder`.
+    fn walk(&mut self, root: &Path, folder: &Path, depth: usize) -> io::Result<()> {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let path = entry.path();
+            let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+            let mut kind = entry.file_type()?;
+            if kind.is_symlink() {
+                // Only to a file of the same folder.
+                match path.canonicalize() {
+                    Ok(target) if target.starts_with(root) && target.is_file() => {
+                        kind = target.metadata()?.file_type();
+                    }
+                    _ => {
+                        if is_json(&name) {
+                            self.refused.push(format!("{name}: refused: it is a symbolic link that leads out of the folder"));
+                        }
+                        continue;
+                    }
+                }
+            }
+            if kind.is_dir() && depth > 0 {
+                self.walk(root, &path, depth - 1)?;
+            } else if kind.is_file() && is_json(&name) {
+                let size = fs::metadata(&path)?.len();
+                self.parts.push(Part { name, size, place: Place::Path(path) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts numbered files in the order of their numbers.
+    fn sort(&mut self) {
+        self.parts.sort_by_cached_key(|part| number_aware(&part.name));
+    }
+
+    /// Returns the JSON files in the order they are to be read in.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Returns what was refused, a sentence each.
+    pub(super) fn refused(&self) -> &[String] {
+        &self.refused
+    }
+
+    /// Says what is here, where it is no export.
+    pub(super) fn describe(&self) -> String {
+        let names: Vec<&str> = self.parts.iter().take(5).map(|part| part.name.as_str()).collect();
+        let mut found = match (self.kind, names.len()) {
+            ("the zip" | "the folder", 0) => format!("{} holds no .json file", self.kind),
+            ("the zip" | "the folder", _) => {
+                format!("no conversation in {}", names.join(", "))
+            }
+            (kind, _) => kind.to_owned(),
+        };
+        for refused in self.refused.iter().take(3) {
+            found = format!("{found}; {refused}");
+        }
+        found
+    }
+
+    /// Opens one of the files; the error is a sentence about it.
+    pub(super) fn reader(&mut self, at: usize) -> Result<Box<dyn Read + '_>, String> {
+        let part = &self.parts[at];
+        match (&part.place, &mut self.zip) {
+            (Place::Entry(entry), Some(zip)) => {
+                let entry = zip.by_index(*entry).map_err(|error| error.to_string())?;
+                Ok(Box::new(Honest { inner: entry, left: part.size }))
+            }
+            (Place::Path(path), _) => match File::open(path) {
+                Ok(file) => Ok(Box::new(file)),
+                Err(error) => Err(error.to_string()),
+            },
+            (Place::Entry(_), None) => Err("its zip is gone".to_owned()),
+        }
+    }
+}
+
+/// A reader that must not give more than was announced.
+struct Honest<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Honest<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        match self.left.checked_sub(read as u64) {
+            Some(left) => self.left = left,
+            None => return Err(io::Error::other("it unpacks to more than the zip says; refused")),
+        }
+        Ok(read)
+    }
+}
+
+/// Returns whether a zip's entry would land outside the folder it is unpacked to.
+fn leads_out(name: &str) -> bool {
+    let drive = name.as_bytes().get(1) == Some(&b':');
+    drive || name.starts_with(['/', '\\']) || name.split(['/', '\\']).any(|part| part == "..")
+}
+
+fn is_json(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+        // What macOS keeps beside a file, under the file's own name.
+        && !name.split('/').any(|part| part.starts_with("._") || part == "__MACOSX")
+}
+
+/// Returns a key under which `part-2` comes before `part-10`.
+fn number_aware(name: &str) -> Vec<(String, u64)> {
+    let mut key = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let text = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (before, after) = rest.split_at(text);
+        let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        key.push((before.to_owned(), after[..digits].parse().unwrap_or(0)));
+        rest = &after[digits..];
+    }
+    key
+}
+
+/// Reads until the buffer is full or the input ends.
+fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match input.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbered_files_in_order() {
+        let mut names = [
+            "c/conversations-10.json",
+            "c/conversations-2.json",
+            "a.json",
+            "c/conversations-000.json",
+        ];
+        names.sort_by_cached_key(|name| number_aware(name));
+        assert_eq!(
+            names,
+            [
+                "a.json",
+                "c/conversations-000.json",
+                "c/conversations-2.json",
+                "c/conversations-10.json"
+            ]
+        );
+    }
+
+    #[test]
+    fn names_that_lead_out() {
+        for name in
+            ["../a.json", "a/../../b.json", "/etc/a.json", "C:\\a.json", "..\\a.json", "\\a.json"]
+        {
+            assert!(leads_out(name), "{name}");
+        }
+        for name in ["a.json", "folder/a..b.json", "..a/b.json"] {
+            assert!(!leads_out(name), "{name}");
+        }
+    }
+}

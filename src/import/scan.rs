@@ -1,0 +1,453 @@
+//! Finds the conversations in a stream of JSON, one after the other.
+//!
+//! Only brackets and strings are looked at, so that a gigabyte on a single line needs the
+//! memory of its longest conversation.
+
+use std::io::{self, Read};
+
+use memchr::{memchr2, memmem};
+
+/// How much is read at once.
+const CHUNK: usize = 1 << 20;
+
+/// The longest conversation that is read. Real ones stay below 100 MB, pictures left out.
+const LONGEST: usize = 512 << 20;
+
+/// From this length on, and at each doubling, a conversation is searched for others that it has
+/// swallowed for want of a bracket.
+const SUSPICIOUS: usize = 32 << 20;
+
+/// How often a stream that does not end as it should is searched for conversations that a
+/// missing bracket hides.
+const RESCUES: usize = 100;
+
+/// What a stream holds next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Item<'a> {
+    /// One complete value: an element of the outermost array, or the outermost object itself.
+    Value(&'a [u8]),
+    /// The beginning of a value whose brackets do not close; what follows it can be read.
+    Broken(&'a [u8]),
+    /// The beginning of a value that the end of the stream cuts off.
+    Cut(&'a [u8]),
+    /// A value longer than any conversation; nothing of it is kept.
+    TooLong,
+    /// Something after the last value that is no JSON.
+    Garbage,
+}
+
+/// The values of a stream of JSON.
+pub(super) struct Items<R> {
+    input: R,
+    buffer: Vec<u8>,
+    /// Where the next value is looked for.
+    at: usize,
+    /// Whether the input has been read to its end.
+    ended: bool,
+    longest: usize,
+    level: Level,
+    rescues: usize,
+    /// Why reading stopped before the end of the stream.
+    failure: Option<io::Error>,
+}
+
+/// Where in the outermost structure we are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    /// Before, between or after outermost values.
+    Outside,
+    /// In the array whose elements are wanted.
+    Array,
+    /// In the object that holds the array, after it.
+    Wrapper,
+}
+
+/// The end of a value, relative to the start of the buffer.
+enum End {
+    At(usize),
+    /// The bracket before this place closes another kind of bracket than the first.
+    Mismatched(usize),
+    Missing,
+    TooFar,
+}
+
+impl<R: Read> Items<R> {
+    /// Begins to read `input`.
+    pub(super) fn new(input: R) -> Items<R> {
+        Items {
+            input,
+            buffer: Vec::new(),
+            at: 0,
+            ended: false,
+            longest: LONGEST,
+            level: Level::Outside,
+            rescues: RESCUES,
+            failure: None,
+        }
+    }
+
+    /// Returns the input.
+    pub(super) fn into_inner(self) -> R {
+        self.input
+    }
+
+    /// Returns why the stream could not be read to its end, if it could not.
+    pub(super) fn failure(&mut self) -> Option<io::Error> {
+        self.failure.take()
+    }
+
+    /// Returns what comes next; `None` at the end.
+    ///
+    /// A stream that fails counts as ended there: what came whole has been returned.
+    pub(super) fn next(&mut self) -> Option<Item<'_>> {
+        if self.at > self.buffer.len() / 2 {
+            self.buffer.drain(..self.at);
+            self.at = 0;
+        }
+        loop {
+            let byte = self.token()?;
+            let start = self.at;
+            match (self.level, byte) {
+                (_, b',') => self.at += 1,
+                (Level::Outside, b'[') => {
+                    self.at += 1;
+                    self.level = Level::Array;
+                }
+                (Level::Outside, b'{') => {
+                    if self.enter_wrapper() {
+                        self.level = Level::Array;
+                    } else {
+                        return Some(self.value(start));
+                    }
+                }
+                // The bytes of a byte order mark.
+                (Level::Outside, 0xEF | 0xBB | 0xBF) => self.at += 1,
+                // Stray ends are passed over: what follows may be conversations.
+                (Level::Outside, b']' | b'}') => self.at += 1,
+                (Level::Outside, _) => {
+                    self.at = self.buffer.len();
+                    self.ended = true;
+                    return Some(Item::Garbage);
+                }
+                (Level::Array, b']') => {
+                    self.at += 1;
+                    self.level = Level::Wrapper;
+                }
+                (Level::Array, b'}' | b':') => self.at += 1,
+                (Level::Array, _) => return Some(self.value(start)),
+                // What else the object holds, if there is one around the array.
+                (Level::Wrapper, b'"') => match self.value_end(start) {
+                    End::At(end) => self.at = end,
+                    _ => return None,
+                },
+                (Level::Wrapper, b':') => {
+                    self.at += 1;
+                    self.token()?;
+                    match self.value_end(self.at) {
+                        End::At(end) => self.at = end,
+                        _ => return None,
+                    }
+                }
+                (Level::Wrapper, b'}') => {
+                    self.at += 1;
+                    self.level = Level::Outside;
+                }
+                (Level::Wrapper, _) => self.level = Level::Outside,
+            }
+        }
+    }
+
+    /// Returns the value that begins at `start`, whole or not, and moves past it.
+    fn value(&mut self, start: usize) -> Item<'_> {
+        match self.value_end(start) {
+            End::At(end) => {
+                self.at = end;
+                Item::Value(&self.buffer[start..end])
+            }
+            End::TooFar => Item::TooLong,
+            End::Mismatched(end) => match self.rescue(start, end) {
+                Some(next) => Item::Broken(&self.buffer[start..next]),
+                None => {
+                    self.at = end - 1;
+                    Item::Broken(&self.buffer[start..end - 1])
+                }
+            },
+            End::Missing => match self.rescue(start, self.buffer.len()) {
+                Some(next) => Item::Broken(&self.buffer[start..next]),
+                None => {
+                    self.at = self.buffer.len();
+                    Item::Cut(&self.buffer[start..])
+                }
+            },
+        }
+    }
+
+    /// Moves to the conversation that the one at `start` has swallowed before `end`, if any.
+    fn rescue(&mut self, start: usize, end: usize) -> Option<usize> {
+        self.rescues = self.rescues.checked_sub(1)?;
+        let next = start + similar_start(&self.buffer[start..end])?;
+        self.at = next;
+        self.level = Level::Array;
+        Some(next)
+    }
+
+    /// Moves into the array of `{"conversations": […]}`; stays where it is for any other object.
+    fn enter_wrapper(&mut self) -> bool {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            let name = match self.token() {
+                Some(b',') => {
+                    self.at += 1;
+                    continue;
+                }
+                Some(b'"') => self.at,
+                _ => break,
+            };
+            let End::At(end) = self.value_end(name) else { break };
+            self.at = end;
+            if self.token() != Some(b':') {
+                break;
+            }
+            self.at += 1;
+            let first = self.token();
+            if first == Some(b'[') && &self.buffer[name..end] == b"\"conversations\"" {
+                self.at += 1;
+                return true;
+            }
+            // An object of this kind may be long: look no further where it is a conversation.
+            if matches!(&self.buffer[name..end], b"\"mapping\"" | b"\"chat_messages\"") {
+                break;
+            }
+            match self.value_end(self.at) {
+                End::At(end) => self.at = end,
+                _ => break,
+            }
+        }
+        self.at = start;
+        false
+    }
+
+    /// Moves to the next byte that is no white space and returns it.
+    fn token(&mut self) -> Option<u8> {
+        loop {
+            while let Some(byte) = self.buffer.get(self.at) {
+                if !byte.is_ascii_whitespace() {
+                    return Some(*byte);
+                }
+                self.at += 1;
+            }
+            if !self.fill() {
+                return None;
+            }
+        }
+    }
+
+    /// Finds the end of the value whose first byte is at `start`, reading on as needed.
+    fn value_end(&mut self, start: usize) -> End {
+        let mut at = start;
+        let mut depth = 0usize;
+        let mut in_string = false;
+        let mut too_far = false;
+        let mut suspicious = SUSPICIOUS;
+        loop {
+            let bytes = &self.buffer[..];
+            while at < bytes.len() {
+                if in_string {
+                    match memchr2(b'"', b'\\', &bytes[at..]) {
+                        None => at = bytes.len(),
+                        Some(found) if bytes[at + found] == b'"' => {
+                            at += found + 1;
+                            in_string = false;
+                            if depth == 0 {
+                                return self.end(at, too_far);
+                            }
+                        }
+                        // Beyond the buffer's end if the escaped byte is still to come.
+                        Some(found) => at += found + 2,
+                    }
+                    continue;
+                }
+                match bytes[at] {
+                    b'"' if depth > 0 || at == start => in_string = true,
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' if depth > 0 => {
+                        depth -= 1;
+                        if depth == 0 {
+                            // A bracket is two places before its partner in ASCII.
+                            let partner = too_far || bytes[start] + 2 == bytes[at];
+                            return match self.end(at + 1, too_far) {
+                                End::At(end) if !partner => End::Mismatched(end),
+                                end => end,
+                            };
+                        }
+                    }
+                    b'"' | b'}' | b']' | b',' if depth == 0 => return self.end(at, too_far),
+                    byte if depth == 0 && byte.is_ascii_whitespace() => {
+                        return self.end(at, too_far);
+                    }
+                    _ => {}
+                }
+                at += 1;
+            }
+            let length = self.buffer.len() - start;
+            if length >= suspicious {
+                suspicious *= 2;
+                if self.rescues > 0 && similar_start(&self.buffer[start..]).is_some() {
+                    return End::Missing;
+                }
+            }
+            if length > self.longest {
+                too_far = true;
+                at -= length;
+                self.buffer.truncate(start);
+            }
+            if !self.fill() {
+                return if too_far {
+                    self.at = self.buffer.len();
+                    End::TooFar
+                } else {
+                    End::Missing
+                };
+            }
+        }
+    }
+
+    fn end(&mut self, at: usize, too_far: bool) -> End {
+        if too_far {
+            self.at = at;
+            return End::TooFar;
+        }
+        End::At(at)
+    }
+
+    /// Reads on; returns whether anything came.
+    fn fill(&mut self) -> bool {
+        let filled = self.buffer.len();
+        while !self.ended && self.buffer.len() == filled {
+            self.buffer.resize(filled + CHUNK, 0);
+            let read = self.input.read(&mut self.buffer[filled..]);
+            self.buffer.truncate(filled + *read.as_ref().unwrap_or(&0));
+            match read {
+                Ok(0) => self.ended = true,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.failure = Some(error);
+                    self.ended = true;
+                }
+            }
+        }
+        self.buffer.len() > filled
+    }
+}
+
+/// Returns where, after its own start, an object begins with the same two names as `bytes` do.
+///
+/// A bracket too few makes one conversation swallow all that follow; this is where the next begins.
+fn similar_start(bytes: &[u8]) -> Option<usize> {
+    let (first, second) = first_names(bytes)?;
+    memmem::find_iter(&bytes[1..], first).map(|at| at + 1).find_map(|name| {
+        let open = bytes[..name].iter().rposition(|byte| !byte.is_ascii_whitespace())?;
+        let before = bytes[..open].iter().rposition(|byte| !byte.is_ascii_whitespace())?;
+        let found = bytes[open] == b'{'
+            && bytes[before] == b','
+            && first_names(&bytes[open..]) == Some((first, second));
+        found.then_some(open)
+    })
+}
+
+/// Returns the first two names of an object, quotes included.
+fn first_names(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut items = Items::new(bytes.get(1..)?.take(4096));
+    items.token().filter(|byte| *byte == b'"')?;
+    let first = items.at;
+    let End::At(first_end) = items.value_end(first) else { return None };
+    items.at = first_end;
+    items.token().filter(|byte| *byte == b':')?;
+    items.at += 1;
+    items.token()?;
+    let End::At(end) = items.value_end(items.at) else { return None };
+    items.at = end;
+    items.token().filter(|byte| *byte == b',')?;
+    items.at += 1;
+    items.token().filter(|byte| *byte == b'"')?;
+    let second = items.at;
+    let End::At(second_end) = items.value_end(second) else { return None };
+    Some((&bytes[1 + first..1 + first_end], &bytes[1 + second..1 + second_end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hands out one byte at a time, so that every place is once the end of the buffer.
+    struct Drip<'a>(&'a [u8]);
+
+    impl Read for Drip<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let Some((first, rest)) = self.0.split_first() else { return Ok(0) };
+            buffer[0] = *first;
+            self.0 = rest;
+            Ok(1)
+        }
+    }
+
+    fn all(mut items: Items<impl Read>) -> Vec<String> {
+        let mut found = Vec::new();
+        while let Some(item) = items.next() {
+            found.push(match item {
+                Item::Value(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                Item::Broken(bytes) => format!("broken {}", String::from_utf8_lossy(bytes)),
+                Item::Cut(bytes) => format!("cut {}", String::from_utf8_lossy(bytes)),
+                Item::TooLong => "too long".to_owned(),
+                Item::Garbage => "garbage".to_owned(),
+            });
+        }
+        found
+    }
+
+    #[test]
+    fn values_of_every_shape() {
+        for (json, expected) in [
+            ("", vec![]),
+            ("[]", vec![]),
+            ("[1, \"a,]\" ,{}]", vec!["1", "\"a,]\"", "{}"]),
+            (
+                r#"[{"a":"}\"]"},{"b":[1,{"c":2}]}]"#,
+                vec![r#"{"a":"}\"]"}"#, r#"{"b":[1,{"c":2}]}"#],
+            ),
+            ("\u{feff}[{\"a\":1}]", vec!["{\"a\":1}"]),
+            (r#"{"a":1}"#, vec![r#"{"a":1}"#]),
+            ("{\"a\":1}\n{\"b\":2}\n", vec![r#"{"a":1}"#, r#"{"b":2}"#]),
+            (
+                r#"{"v":{"x":[]},"conversations":[{"a":1}, 2],"u":[{"n":3}]}"#,
+                vec![r#"{"a":1}"#, "2"],
+            ),
+            (
+                r#"{"mapping":{"conversations":[]},"a":1}"#,
+                vec![r#"{"mapping":{"conversations":[]},"a":1}"#],
+            ),
+            ("[{\"a\":1}] trailing", vec!["{\"a\":1}", "garbage"]),
+            ("<html>", vec!["garbage"]),
+            ("[{\"a\":1},{\"b\":", vec!["{\"a\":1}", "cut {\"b\":"]),
+            ("[{\"a\":1}},{\"b\":2}]", vec!["{\"a\":1}", "{\"b\":2}"]),
+            ("[{\"a\":1}],{\"b\":2}]", vec!["{\"a\":1}", "{\"b\":2}"]),
+            (
+                r#"[{"t":1,"m":{"x":{}},{"t":2,"m":{}},{"t":3,"m":{}}]"#,
+                vec![r#"broken {"t":1,"m":{"x":{}},"#, r#"{"t":2,"m":{}}"#, r#"{"t":3,"m":{}}"#],
+            ),
+        ] {
+            assert_eq!(all(Items::new(json.as_bytes())), expected, "{json}");
+            assert_eq!(all(Items::new(Drip(json.as_bytes()))), expected, "{json}, byte by byte");
+        }
+    }
+
+    #[test]
+    fn a_value_too_long_is_passed_over() {
+        let json = format!("[{{\"a\":\"{}\\\"\"}},{{\"b\":1}}]", "x".repeat(100));
+        let mut items = Items::new(Drip(json.as_bytes()));
+        items.longest = 50;
+        assert_eq!(all(items), ["too long", "{\"b\":1}"]);
+    }
+}
