@@ -12,7 +12,8 @@ use crate::{
 
 fn run(arguments: &[&str]) -> (Result<u8, String>, String) {
     let mut out = Vec::new();
-    let arguments = std::iter::once("verbatim").chain(arguments.iter().copied()).map(OsString::from);
+    let arguments =
+        std::iter::once("verbatim").chain(arguments.iter().copied()).map(OsString::from);
     let code = cli::run(arguments, &Environment::default(), &mut out).map_err(|e| e.to_string());
     (code, String::from_utf8(out).unwrap())
 }
@@ -35,18 +36,26 @@ fn sample(path: &Path) -> Connection {
             "6650a1b2-0001",
             "Rust lifetimes",
             &[
-                ("user", "Why does the borrow checker\nrefuse this?\n\n    let x = &y;", 1_700_000_000.5),
+                (
+                    "user",
+                    "Why does the borrow checker\nrefuse this?\n\n    let x = &y;",
+                    1_700_000_000.5,
+                ),
                 ("assistant", "Because `y` is gone.", 1_700_000_060.0),
                 ("user", &long, 1_700_000_120.0),
                 ("tool", &lines, 1_700_000_180.0),
             ][..],
         ),
         ("6650a1b2-0002", "日本語の質問", &[("user", "カフェはどこ？", 1_705_276_800.0)]),
-        ("7000ffff", "Borrow checker, part two", &[("assistant", "\u{1b}[31mNot red.", 1_705_276_801.0)]),
+        (
+            "7000ffff",
+            "Borrow checker, part two",
+            &[("assistant", "\u{1b}[31mNot red.", 1_705_276_801.0)],
+        ),
         ("71110000", "", &[("", "", 1e12)]),
     ] {
         connection.execute("INSERT INTO conversations VALUES (?1, 1, 1, ?2)", [id, title]).unwrap();
-        for (position, (role, content, time)) in messages.iter().enumerate() {
+        for (position, (role, content, time)) in (0_i64..).zip(messages) {
             let sql = "INSERT INTO messages VALUES (?1, ?2, ?3, ?4, ?5, NULL, ?6)";
             let message = format!("{id}-{position}");
             connection.execute(sql, params![message, id, role, content, time, position]).unwrap();
@@ -78,13 +87,14 @@ fn searching() {
     for (file, arguments) in [
         ("plain", &["borrow checker"][..]),
         ("coloured", &["borrow checker", "--color", "always"]),
-        ("wildcards", &["t_e%gone", "--color", "always"]),
+        ("wildcards", &["r_FUSE%let", "--color", "always"]),
         ("unicode", &["フェ", "--color", "always"]),
         ("context", &["because", "-C", "1"]),
         ("json", &["borrow checker", "--json", "--limit", "2"]),
         ("filtered", &["", "--role", "user", "--role", "tool", "--until", "2023-11"]),
     ] {
-        let arguments: Vec<&str> = ["search"].iter().chain(&places).chain(arguments).copied().collect();
+        let arguments: Vec<&str> =
+            ["search"].iter().chain(&places).chain(arguments).copied().collect();
         golden(&format!("cli/search/{file}.txt"), &output(&arguments));
     }
     let count = |arguments: &[&str]| {
@@ -114,7 +124,10 @@ fn showing() {
     assert_eq!(by_prefix, output(&["show", "--db", db, "日本語の質問"]));
     assert_eq!(output(&["show", "--db", db, "7000"]), output(&["show", "--db", db, "7000ffff"]));
     let several = run(&["show", "--db", db, "6650"]).0.unwrap_err();
-    assert!(several.contains("6650a1b2-0001  Rust lifetimes\n  6650a1b2-0002  日本語の質問"), "{several}");
+    assert!(
+        several.contains("6650a1b2-0001  Rust lifetimes\n  6650a1b2-0002  日本語の質問"),
+        "{several}"
+    );
     let nothing = run(&["show", "--db", db, "50a1b2"]).0.unwrap_err();
     assert!(nothing.starts_with("no conversation has"), "{nothing}");
 }

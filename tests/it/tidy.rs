@@ -98,7 +98,10 @@ fn rooms_use_lower_rooms_only() {
             );
         }
     });
-    assert_eq!(used("use crate::{db::{self, x}, model::Hit};\nlet a = crate::text::b;"), ["db", "model", "text"]);
+    assert_eq!(
+        used("use crate::{db::{self, x}, model::Hit};\nlet a = crate::text::b;"),
+        ["db", "model", "text"]
+    );
 }
 
 #[test]
