@@ -211,7 +211,7 @@ impl Page<'_> {
     /// Prints the lines that match, or the first ones where the title did.
     fn matches(&self, out: &mut dyn Write, hit: &Hit, named: bool) -> io::Result<()> {
         if named {
-            self.styled(out, HEADING, &format!("  {}  {}", clock(hit), role(hit)))?;
+            self.styled(out, HEADING, &format!("> {}  {}", clock(hit), role(hit)))?;
             writeln!(out)?;
         }
         let content = hit.content.trim_end();
