@@ -13,8 +13,8 @@ use crate::{
     model::Stop,
 };
 
-/// Messages sampled to see which grams are common, and the most bytes of them kept.
-const SAMPLE: (usize, usize) = (20_000, 64 << 20);
+/// Messages sampled to see which grams are common, and the bytes kept of each.
+const SAMPLE: (usize, usize) = (20_000, 4 << 10);
 
 /// How long the database is read in one transaction: a writer waits no longer than that.
 const SLICE: Duration = Duration::from_millis(200);
@@ -197,13 +197,12 @@ fn build(
     let mut sample = Vec::new();
     let mut sample_bytes = 0;
     for [message, _] in order.iter().step_by(order.len().div_ceil(SAMPLE.0).max(1)) {
-        let text = feed.message(*message, |row| String::from_utf8_lossy(shown(&row)).into_owned());
-        let text = text?.unwrap_or_default();
-        sample_bytes += text.len();
-        sample.push(text);
-        if sample_bytes > SAMPLE.1 {
-            break;
-        }
+        let text = feed.message(*message, |row| {
+            let text = shown(&row);
+            sample_bytes += text.len();
+            String::from_utf8_lossy(&text[..text.len().min(SAMPLE.1)]).into_owned()
+        });
+        sample.push(text?.unwrap_or_default());
     }
     drop(feed);
     drop(database);

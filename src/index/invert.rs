@@ -53,7 +53,7 @@ pub(super) struct Block {
 #[derive(Debug)]
 struct Shared {
     common: Arc<CommonGrams>,
-    /// The bucket of each value of a gram's upper 16 bits, ascending.
+    /// The bucket of each [`region`] of the gram space, ascending.
     bucket_of: Vec<u16>,
     buckets: usize,
     spill: Mutex<Spill>,
@@ -249,17 +249,26 @@ impl Drop for Inverter {
     }
 }
 
-/// Returns the bucket of each value of a gram's upper 16 bits, so that each gets about as many
-/// grams of the sample, in order.
+/// Returns the region of the gram space that a gram lies in: its first two characters in ASCII, else
+/// the upper bits of its first character. Regions stand in the order of their grams.
+#[inline]
+fn region(gram: Gram) -> usize {
+    let upper = (gram.0 >> 48) as usize;
+    if upper < 0x8000 { (upper >> 8) << 7 | upper & 0x7F } else { upper - 0x4000 }
+}
+
+const REGIONS: usize = 0xC000;
+
+/// Returns the bucket of each region, so that each gets about as many grams of the sample.
 fn balance<'a>(
     sample: impl Iterator<Item = &'a str>,
     common: &CommonGrams,
     buckets: usize,
 ) -> Vec<u16> {
-    let mut weights = vec![0u64; 1 << 16];
+    let mut weights = vec![0u64; REGIONS];
     let mut cutter = Cutter::default();
     for text in sample {
-        cutter.cut(&[text], common, |gram| weights[(gram.0 >> 48) as usize] += 1);
+        cutter.cut(text, common, |gram| weights[region(gram)] += 1);
     }
     let total: u64 = weights.iter().sum::<u64>().max(1);
     let mut before = 0;
@@ -273,88 +282,123 @@ fn balance<'a>(
         .collect()
 }
 
-/// The pairs of a job that fall into one bucket.
+/// The pairs of a job that fall into one bucket, in the order of their documents.
+///
+/// Grams of up to three ASCII characters are most of them; they share a word with their document
+/// and differ in few bytes, so they sort in fewer passes alone.
 #[derive(Debug, Default)]
 struct Bucket {
-    grams: Vec<u64>,
-    docs: Vec<u32>,
+    short: Vec<u64>,
+    long: Vec<(u64, u32)>,
 }
 
 impl Bucket {
+    #[inline]
     fn push(&mut self, gram: Gram, doc: u32) {
-        self.grams.push(gram.0);
-        self.docs.push(doc);
-    }
-
-    fn clear(&mut self) {
-        self.grams.clear();
-        self.docs.clear();
-    }
-
-    /// Sorts by gram, keeping the order of documents: radix sort from the lowest byte that
-    /// differs anywhere.
-    fn sort(&mut self, spare: &mut Bucket) {
-        let Some(&first) = self.grams.first() else { return };
-        let differing = self.grams.iter().fold(0, |sum, gram| sum | (gram ^ first));
-        spare.grams.resize(self.grams.len(), 0);
-        spare.docs.resize(self.docs.len(), 0);
-        for shift in (0..64).step_by(8).filter(|shift| differing >> shift & 0xFF != 0) {
-            let mut places = [0u32; 256];
-            for gram in &self.grams {
-                places[(gram >> shift & 0xFF) as usize] += 1;
-            }
-            let mut before = 0;
-            for place in &mut places {
-                before += std::mem::replace(place, before);
-            }
-            for (gram, doc) in self.grams.iter().zip(&self.docs) {
-                let place = &mut places[(gram >> shift & 0xFF) as usize];
-                spare.grams[*place as usize] = *gram;
-                spare.docs[*place as usize] = *doc;
-                *place += 1;
-            }
-            std::mem::swap(self, spare);
+        if gram.0 & 0x8000_00FF_FFFF_FFFF == 0 {
+            self.short.push(gram.0 >> 40 << 32 | u64::from(doc));
+        } else {
+            self.long.push((gram.0, doc));
         }
     }
 
-    /// Returns where the documents of the gram at `at` end.
-    fn end_of(&self, at: usize) -> usize {
-        let gram = self.grams[at];
-        at + self.grams[at..].iter().take_while(|next| **next == gram).count()
+    /// Writes the pairs by gram and empties the bucket: for each gram its bytes beyond those that
+    /// it shares with the one before, the number of its documents, and their distances.
+    fn encode(&mut self, spare: &mut Bucket, docs: &mut Vec<u32>, out: &mut Vec<u8>) {
+        sort(&mut self.short, &mut spare.short, |pair| pair >> 32);
+        sort(&mut self.long, &mut spare.long, |pair| pair.0);
+        let mut short = self.short.iter().map(|pair| (pair >> 32 << 40, *pair as u32)).peekable();
+        let mut long = self.long.iter().copied().peekable();
+        let mut previous = 0u64;
+        loop {
+            let of_short = short.peek().map_or(u64::MAX, |pair| pair.0);
+            let gram = of_short.min(long.peek().map_or(u64::MAX, |pair| pair.0));
+            if gram == u64::MAX {
+                break;
+            }
+            docs.clear();
+            if gram == of_short {
+                take_docs(&mut short, gram, docs);
+            } else {
+                take_docs(&mut long, gram, docs);
+            }
+            let shared = ((gram ^ previous).leading_zeros() / 8).min(7) as usize;
+            let length = (8 - gram.trailing_zeros() as usize / 8).max(shared + 1);
+            out.push((shared << 4 | length) as u8);
+            out.extend_from_slice(&gram.to_be_bytes()[shared..length]);
+            previous = gram;
+            push_number(out, docs.len() as u32);
+            let mut last = 0;
+            for doc in &*docs {
+                push_number(out, doc - last);
+                last = *doc;
+            }
+        }
+        self.short.clear();
+        self.long.clear();
+    }
+}
+
+/// Moves the documents of a gram from the front of sorted pairs to `docs`, each once.
+fn take_docs(
+    pairs: &mut std::iter::Peekable<impl Iterator<Item = (u64, u32)>>,
+    gram: u64,
+    docs: &mut Vec<u32>,
+) {
+    while let Some((_, doc)) = pairs.next_if(|pair| pair.0 == gram) {
+        if docs.last() != Some(&doc) {
+            docs.push(doc);
+        }
+    }
+}
+
+/// Sorts by key, keeping the order of equal ones: radix sort over the bytes that differ anywhere.
+fn sort<T: Copy + Default>(pairs: &mut Vec<T>, spare: &mut Vec<T>, key: impl Fn(&T) -> u64) {
+    let Some(first) = pairs.first().map(&key) else { return };
+    let differing = pairs.iter().fold(0, |sum, pair| sum | (key(pair) ^ first));
+    spare.resize(pairs.len(), T::default());
+    for shift in (0..64).step_by(8).filter(|shift| differing >> shift & 0xFF != 0) {
+        let mut places = [0u32; 256];
+        for pair in &*pairs {
+            places[(key(pair) >> shift & 0xFF) as usize] += 1;
+        }
+        let mut before = 0;
+        for place in &mut places {
+            before += std::mem::replace(place, before);
+        }
+        for pair in &*pairs {
+            let place = &mut places[(key(pair) >> shift & 0xFF) as usize];
+            spare[*place as usize] = *pair;
+            *place += 1;
+        }
+        std::mem::swap(pairs, spare);
     }
 }
 
 /// Cuts, sorts and spills jobs until there are no more.
 fn work(shared: &Shared, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
     let mut cutter = Cutter::default();
-    // Grams of up to three characters differ in few bytes and sort in fewer passes alone.
-    let mut short: Vec<Bucket> = (0..shared.buckets).map(|_| Bucket::default()).collect();
-    let mut long: Vec<Bucket> = (0..shared.buckets).map(|_| Bucket::default()).collect();
-    let mut spare = Bucket::default();
+    let mut buckets: Vec<Bucket> = (0..shared.buckets).map(|_| Bucket::default()).collect();
+    let (mut spare, mut docs) = (Bucket::default(), Vec::new());
     loop {
         let job = match jobs.lock().expect("a thread that panicked was reported").recv() {
             Ok(job) => job,
             Err(mpsc::RecvError) => return Ok(()),
         };
         let mut from = 0;
-        for (place, (first, second)) in job.ends.iter().enumerate() {
-            let texts = [&job.text[from..*first], &job.text[*first..*second]];
-            cutter.cut(&texts[..1 + usize::from(second > first)], &shared.common, |gram| {
-                let bucket = usize::from(shared.bucket_of[(gram.0 >> 48) as usize]);
-                let length = if gram.0 & 0xFF_FFFF_FFFF == 0 { &mut short } else { &mut long };
-                length[bucket].push(gram, place as u32);
-            });
+        for (doc, (first, second)) in (0..).zip(&job.ends) {
+            for text in [&job.text[from..*first], &job.text[*first..*second]] {
+                cutter.cut(text, &shared.common, |gram| {
+                    buckets[usize::from(shared.bucket_of[region(gram)])].push(gram, doc);
+                });
+            }
             from = *second;
         }
         let mut encoded = Vec::with_capacity(job.text.len() * 2);
         let mut bounds = Vec::with_capacity(shared.buckets + 1);
-        for (short, long) in short.iter_mut().zip(&mut long) {
+        for bucket in &mut buckets {
             bounds.push(encoded.len() as u64);
-            short.sort(&mut spare);
-            long.sort(&mut spare);
-            encode(short, long, &mut encoded);
-            short.clear();
-            long.clear();
+            bucket.encode(&mut spare, &mut docs, &mut encoded);
         }
         bounds.push(encoded.len() as u64);
         let mut spill = shared.spill.lock().expect("a thread that panicked was reported");
@@ -366,36 +410,7 @@ fn work(shared: &Shared, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
     }
 }
 
-/// Writes two sorted buckets as one: for each gram its bytes beyond those it shares with the one
-/// before, the number of its documents, and their distances.
-fn encode(short: &Bucket, long: &Bucket, out: &mut Vec<u8>) {
-    let (mut at_short, mut at_long, mut previous) = (0, 0, 0u64);
-    loop {
-        let next = |bucket: &Bucket, at: usize| bucket.grams.get(at).copied();
-        let (bucket, at) = match (next(short, at_short), next(long, at_long)) {
-            (None, None) => return,
-            (Some(a), Some(b)) if b < a => (long, &mut at_long),
-            (None, Some(_)) => (long, &mut at_long),
-            _ => (short, &mut at_short),
-        };
-        let (start, end) = (*at, bucket.end_of(*at));
-        *at = end;
-        let gram = bucket.grams[start];
-        let shared = ((gram ^ previous).leading_zeros() / 8).min(7) as usize;
-        let length = (8 - gram.trailing_zeros() as usize / 8).max(shared + 1);
-        out.push((shared << 4 | length) as u8);
-        out.extend_from_slice(&gram.to_be_bytes()[shared..length]);
-        previous = gram;
-        push_number(out, (end - start) as u32);
-        let mut last = 0;
-        for doc in &bucket.docs[start..end] {
-            push_number(out, doc - last);
-            last = *doc;
-        }
-    }
-}
-
-/// Reads what [`encode`] wrote.
+/// Reads what [`Bucket::encode`] wrote.
 struct Cursor<'a> {
     bytes: &'a [u8],
     gram: u64,
@@ -556,7 +571,7 @@ impl Drop for CloseOnUnwind<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
 
@@ -568,13 +583,15 @@ mod tests {
             })
             .collect();
         let common = Arc::new(CommonGrams::of_sample(texts.iter().map(String::as_str)));
-        let mut expected: BTreeMap<Gram, Vec<u32>> = BTreeMap::new();
+        let mut expected: BTreeMap<Gram, BTreeSet<u32>> = BTreeMap::new();
         let mut cutter = Cutter::default();
         for (doc, text) in texts.iter().enumerate().filter(|(doc, _)| doc % 5 != 0) {
             let second = format!("second {doc}");
-            cutter.cut(&[text, &second], &common, |gram| {
-                expected.entry(gram).or_default().push(doc as u32);
-            });
+            for text in [text, &second] {
+                cutter.cut(text, &common, |gram| {
+                    expected.entry(gram).or_default().insert(doc as u32);
+                });
+            }
         }
         for threads in [1, 3] {
             let folder = tempfile::tempdir().expect("a temporary folder");
@@ -595,7 +612,10 @@ mod tests {
                 .finish(|block| {
                     let mut docs = block.docs.into_iter();
                     for (gram, count) in block.grams {
-                        found.push((gram, docs.by_ref().take(count as usize).collect::<Vec<_>>()));
+                        found.push((
+                            gram,
+                            docs.by_ref().take(count as usize).collect::<BTreeSet<_>>(),
+                        ));
                     }
                     Ok(())
                 })

@@ -88,36 +88,53 @@ impl CommonGrams {
     pub const SHARE: f64 = 0.02;
 
     /// Counts the grams of sampled texts; those in [`CommonGrams::SHARE`] of them or more are common.
-    pub fn of_sample<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> CommonGrams {
-        let total = texts.clone().count();
-        let least = ((total as f64 * CommonGrams::SHARE).ceil() as u32).max(2);
+    ///
+    /// Level by level as in Agrawal and Srikant's Apriori: a gram can only be common if its
+    /// beginning and its end, shorter by a character, both are. So the set is closed under taking
+    /// either, which [`Cutter`] relies on.
+    pub fn of_sample<'a>(texts: impl Iterator<Item = &'a str>) -> CommonGrams {
+        let mut characters: Vec<char> = Vec::new();
+        let mut ends = Vec::new();
+        for text in texts {
+            characters.extend(text.chars().map(|c| c.to_ascii_lowercase()));
+            // No gram goes beyond a NUL, so it parts the texts as well.
+            characters.push('\0');
+            ends.push(characters.len());
+        }
+        let least = ((ends.len() as f64 * CommonGrams::SHARE).ceil() as u32).max(2);
         let mut common = CommonGrams::from_packed(&[]);
+        // How many characters from each place on make a gram that is common, as far as is known.
+        let mut level: Vec<u8> = characters.iter().map(|_| 0).collect();
         for length in 1..LONGEST {
-            let mut counts: HashMap<u64, u32, BuildHasherDefault<Mix>> = HashMap::default();
-            let mut seen: HashSet<u64, BuildHasherDefault<Mix>> = HashSet::default();
-            let mut characters = Vec::new();
-            for text in texts.clone() {
-                characters.clear();
-                characters.extend(text.chars().map(|c| c.to_ascii_lowercase()));
-                seen.clear();
-                for window in characters.windows(length) {
-                    let counts_here = if length <= 3 {
-                        !window.contains(&'\0')
-                    } else {
-                        window.iter().all(|c| c.is_ascii() && *c != '\0')
-                            && common.contains(Gram::pack(&window[..length - 1]))
-                    };
-                    if counts_here {
-                        seen.insert(Gram::pack(window).0);
-                    }
+            let shorter = (length - 1) as u8;
+            let candidate = |level: &[u8], at: usize| {
+                let gram = characters.get(at..at + length)?;
+                let may_be = level[at] == shorter
+                    && (length == 1 || level[at + 1] >= shorter)
+                    && gram[length - 1] != '\0'
+                    && (length <= 3 || gram.iter().all(char::is_ascii));
+                may_be.then(|| Gram::pack(gram))
+            };
+            // Each gram with the number of texts that hold it, and the last of them.
+            let mut counts: HashMap<u64, (u32, u32), BuildHasherDefault<Mix>> = HashMap::default();
+            let mut start = 0;
+            for (text, end) in (1..).zip(&ends) {
+                for gram in (start..*end).filter_map(|at| candidate(&level, at)) {
+                    let (count, last) = counts.entry(gram.0).or_default();
+                    *count += u32::from(*last != text);
+                    *last = text;
                 }
-                for gram in &seen {
-                    *counts.entry(*gram).or_default() += 1;
-                }
+                start = *end;
             }
-            for (gram, count) in counts {
+            for (gram, (count, _)) in counts {
                 if count >= least {
                     common.insert(Gram(gram));
+                }
+            }
+            for at in (0..characters.len()).rev() {
+                if candidate(&level, at).is_some_and(|gram| common.contains(gram)) {
+                    // The next place has its new level already, which is no less than it was.
+                    level[at] = length as u8;
                 }
             }
         }
@@ -126,8 +143,7 @@ impl CommonGrams {
 
     /// Builds the set from [`CommonGrams::packed`].
     pub fn from_packed(packed: &[u64]) -> CommonGrams {
-        let mut common =
-            CommonGrams { all: HashSet::default(), short: vec![0; 3 * (1 << 21) / 64] };
+        let mut common = CommonGrams { all: HashSet::default(), short: vec![0; (1 << 21) / 64] };
         for gram in packed {
             common.insert(Gram(*gram));
         }
@@ -143,164 +159,110 @@ impl CommonGrams {
 
     fn insert(&mut self, gram: Gram) {
         self.all.insert(gram.0);
-        let bytes = gram.0.to_be_bytes();
-        if gram.0 & WIDE == 0 && bytes[3] == 0 {
-            let length = 3 - gram.0.trailing_zeros().saturating_sub(40) as usize / 8;
-            let place = short_place(bytes[0], bytes[1], bytes[2], length);
+        if gram.0 & (WIDE | 0xFF_FFFF_FFFF) == 0 {
+            let place = short_place(gram);
             self.short[place / 64] |= 1 << (place % 64);
         }
     }
 
+    #[inline]
     fn contains(&self, gram: Gram) -> bool {
-        self.all.contains(&gram.0)
-    }
-
-    fn contains_short(&self, a: u8, b: u8, c: u8, length: usize) -> bool {
-        let place = short_place(a, b, c, length);
+        if gram.0 & (WIDE | 0xFF_FFFF_FFFF) != 0 {
+            return self.all.contains(&gram.0);
+        }
+        let place = short_place(gram);
         self.short[place / 64] >> (place % 64) & 1 == 1
     }
 }
 
-/// The bit of an ASCII gram of one to three characters.
-fn short_place(a: u8, b: u8, c: u8, length: usize) -> usize {
-    (length - 1) << 21 | usize::from(a) << 14 | usize::from(b) << 7 | usize::from(c)
+/// The bit of an ASCII gram of one to three characters: seven bits of each.
+#[inline]
+fn short_place(gram: Gram) -> usize {
+    let [a, b, c, ..] = gram.0.to_be_bytes().map(usize::from);
+    a << 14 | b << 7 | c
 }
 
-/// Cuts texts into the grams that are indexed, each once a text.
+/// Cuts texts into the grams that are indexed.
 #[derive(Debug, Default)]
 pub struct Cutter {
     folded: Vec<u8>,
     characters: Vec<char>,
-    /// Open addressing over the grams already given, cleared for each text.
-    seen: Vec<u64>,
-    given: usize,
 }
 
 impl Cutter {
-    /// Calls `emit` with every gram of the text that is indexed, in no particular order.
-    ///
-    /// The texts given in one call count as one: a gram that is in several is given once.
-    pub fn cut(&mut self, texts: &[&str], common: &CommonGrams, mut emit: impl FnMut(Gram)) {
-        let bytes: usize = texts.iter().map(|text| text.len()).sum();
-        self.seen.clear();
-        self.seen.resize((bytes * 2).next_power_of_two().clamp(256, 1 << 14), 0);
-        self.given = 0;
-        for text in texts {
+    /// Calls `emit` with every gram of the text that is indexed, in no particular order, and with
+    /// some of them more than once.
+    pub fn cut(&mut self, text: &str, common: &CommonGrams, mut emit: impl FnMut(Gram)) {
+        if text.is_ascii() {
             self.folded.clear();
             self.folded.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
-            if text.is_ascii() {
-                self.cut_ascii(common, &mut emit);
-            } else {
-                self.characters.clear();
-                self.characters.extend(text.chars().map(|c| c.to_ascii_lowercase()));
-                self.cut_wide(common, &mut emit);
+            cut_ascii(&self.folded, common, &mut emit);
+            return;
+        }
+        self.characters.clear();
+        self.characters.extend(text.chars().map(|c| c.to_ascii_lowercase()));
+        let mut rest = &self.characters[..];
+        while let Some(first) = rest.first() {
+            if !first.is_ascii() {
+                cut_wide(rest, common, 0, &mut emit);
+                rest = &rest[1..];
+                continue;
             }
+            let length = rest.iter().take_while(|c| c.is_ascii()).count();
+            self.folded.clear();
+            self.folded.extend(rest[..length].iter().map(|c| *c as u8));
+            cut_ascii(&self.folded, common, &mut emit);
+            // The last two begin grams that go on beyond the run.
+            for ahead in 1..=length.min(2) {
+                cut_wide(&rest[length - ahead..], common, ahead, &mut emit);
+            }
+            rest = &rest[length..];
         }
     }
+}
 
-    fn cut_ascii(&mut self, common: &CommonGrams, emit: &mut impl FnMut(Gram)) {
-        let folded = std::mem::take(&mut self.folded);
-        // Eight bytes from each position, zeros beyond the end.
-        let mut ahead = [0; 8];
-        for at in 0..folded.len() {
-            let eight = match folded.get(at..at + 8) {
-                Some(eight) => u64::from_be_bytes(eight.try_into().expect("eight bytes")),
-                None => {
-                    ahead.fill(0);
-                    ahead[..folded.len() - at].copy_from_slice(&folded[at..]);
-                    u64::from_be_bytes(ahead)
-                }
-            };
-            self.cut_ascii_at(eight, (folded.len() - at).min(LONGEST), common, emit);
-        }
-        self.folded = folded;
-    }
-
-    /// Gives the grams that begin at a position, of whose characters the next `length` are ASCII.
-    #[inline]
-    fn cut_ascii_at(
-        &mut self,
-        eight: u64,
-        length: usize,
-        common: &CommonGrams,
-        emit: &mut impl FnMut(Gram),
-    ) {
-        let [a, b, c, ..] = eight.to_be_bytes();
+/// Gives the grams of folded ASCII.
+#[inline]
+fn cut_ascii(folded: &[u8], common: &CommonGrams, emit: &mut impl FnMut(Gram)) {
+    // How many characters from the last place on were common. One place on it is no less but for
+    // the character left behind, because the end of a common gram is common.
+    let mut known = 0usize;
+    for at in 0..folded.len() {
+        let (eight, length) = match folded.get(at..at + 8) {
+            Some(eight) => (u64::from_be_bytes(eight.try_into().expect("eight bytes")), LONGEST),
+            None => {
+                let mut eight = [0; 8];
+                eight[..folded.len() - at].copy_from_slice(&folded[at..]);
+                (u64::from_be_bytes(eight), folded.len() - at)
+            }
+        };
         let first = |characters: usize| Gram(eight & !(u64::MAX >> (8 * characters - 1) >> 1));
-        if !common.contains_short(a, 0, 0, 1) {
-            self.give(first(1), emit);
+        let mut characters = known.saturating_sub(1);
+        while characters < length.min(LONGEST - 1) && common.contains(first(characters + 1)) {
+            characters += 1;
         }
-        if length < 2 {
-            return;
+        known = characters;
+        if characters < 1 {
+            emit(first(1));
         }
-        if !common.contains_short(a, b, 0, 2) {
-            self.give(first(2), emit);
+        if characters < 2 && length >= 2 {
+            emit(first(2));
         }
-        if length < 3 {
-            return;
-        }
-        self.give(first(3), emit);
-        if !common.contains_short(a, b, c, 3) {
-            return;
-        }
-        for characters in 4..=length {
-            if characters == LONGEST || !common.contains(first(characters)) {
-                self.give(first(characters), emit);
-                return;
-            }
-        }
-    }
-
-    fn cut_wide(&mut self, common: &CommonGrams, emit: &mut impl FnMut(Gram)) {
-        let characters = std::mem::take(&mut self.characters);
-        let mut ascii_ahead = 0;
-        // Backwards, so that the length of the ASCII run ahead is at hand.
-        for at in (0..characters.len()).rev() {
-            ascii_ahead = if characters[at].is_ascii() { ascii_ahead + 1 } else { 0 };
-            let length = LONGEST.min(ascii_ahead);
-            if length > 0 {
-                let eight = Gram::pack(&characters[at..at + length]).0;
-                self.cut_ascii_at(eight, length, common, emit);
-            }
-            for length in length + 1..=3.min(characters.len() - at) {
-                let gram = Gram::pack(&characters[at..at + length]);
-                if length == 3 || !common.contains(gram) {
-                    self.give(gram, emit);
-                }
-            }
-        }
-        self.characters = characters;
-    }
-
-    #[inline]
-    fn give(&mut self, gram: Gram, emit: &mut impl FnMut(Gram)) {
-        if note(&mut self.seen, gram.0) {
-            emit(gram);
-            self.given += 1;
-            if self.given * 2 > self.seen.len() {
-                let mut wider = vec![0; self.seen.len() * 4];
-                for known in self.seen.iter().filter(|known| **known != 0) {
-                    note(&mut wider, *known);
-                }
-                self.seen = wider;
+        if length >= 3 {
+            emit(first(3));
+            if characters >= 3 && characters < length {
+                emit(first(characters + 1));
             }
         }
     }
 }
 
-/// Puts a gram into a table of open addressing; returns whether it is new there.
-#[inline]
-fn note(table: &mut [u64], gram: u64) -> bool {
-    let mask = table.len() - 1;
-    let mut slot = mix(gram) as usize & mask;
-    loop {
-        match table[slot] {
-            0 => {
-                table[slot] = gram;
-                return true;
-            }
-            known if known == gram => return false,
-            _ => slot = (slot + 1) & mask,
+/// Gives the grams of up to three characters that begin here and go beyond the first `ascii` ones.
+fn cut_wide(characters: &[char], common: &CommonGrams, ascii: usize, emit: &mut impl FnMut(Gram)) {
+    for length in ascii + 1..=characters.len().min(3) {
+        let gram = Gram::pack(&characters[..length]);
+        if length == 3 || !common.contains(gram) {
+            emit(gram);
         }
     }
 }
@@ -440,8 +402,9 @@ mod tests {
 
     fn cut(text: &str, common: &CommonGrams) -> Vec<Gram> {
         let mut grams = Vec::new();
-        Cutter::default().cut(&[text], common, |gram| grams.push(gram));
+        Cutter::default().cut(text, common, |gram| grams.push(gram));
         grams.sort_unstable();
+        grams.dedup();
         grams
     }
 
@@ -462,12 +425,12 @@ mod tests {
 
     #[test]
     fn common_grams_give_way_to_longer_ones() {
-        let set = common(&["t", "h", "th", "the", "the "]);
-        let expected = ["the", "the x", "he", "he ", "e", "e ", "e x", " ", " x", "x"];
+        let set = common(&["t", "h", "e", " ", "th", "he", "e ", "the", "he ", "the "]);
+        let expected = ["the", "the x", "he ", "he x", "e x", " x", "x"];
         let mut expected: Vec<Gram> = expected.iter().map(|text| gram(text)).collect();
         expected.sort_unstable();
         assert_eq!(cut("The x", &set), expected);
-        assert_eq!(query_grams("THE X", &set), [gram("e x"), gram("he "), gram("the x")]);
+        assert_eq!(query_grams("THE X", &set), [gram("e x"), gram("he x"), gram("the x")]);
         assert_eq!(query_grams("the", &set), [gram("the")]);
         assert_eq!(query_grams("t%h", &set), []);
         assert_eq!(query_grams("th_x", &set), [gram("x")]);

@@ -203,11 +203,7 @@ proptest! {
         let sample = others.iter().map(String::as_str).filter(|text| is_regular(text.as_bytes()));
         for common in [CommonGrams::of_sample(sample), CommonGrams::from_packed(&[])] {
             let mut held = Vec::new();
-            Cutter::default().cut(&[&text], &common, |gram| held.push(gram));
-            let count = held.len();
-            held.sort_unstable();
-            held.dedup();
-            prop_assert_eq!(held.len(), count);
+            Cutter::default().cut(&text, &common, |gram| held.push(gram));
             for gram in query_grams(&pattern, &common) {
                 prop_assert!(held.contains(&gram), "{} of {:?} in {:?}", gram, pattern, text);
             }
