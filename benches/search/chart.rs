@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{
     race::Heat,
-    report::{OURS, Results, SIDES, time},
+    report::{OURS, Results, SIDES, thousands, time},
 };
 
 const WIDTH: f64 = 860.0;
@@ -70,8 +70,8 @@ fn write_svg(results: &Results, svg: &mut String) -> std::fmt::Result {
 fn legend(results: &Results, svg: &mut String) -> std::fmt::Result {
     writeln!(
         svg,
-        r#"<text x="12" y="22" font-weight="600">Time to the newest 50 matching messages, {} messages, {:.0} MB of text; shorter is better, each line is ten times the last</text>"#,
-        results.corpus.messages,
+        r#"<text x="12" y="22" font-weight="600">Time to the newest 50 matching messages, {} messages, {:.0} MB of text; each line is ten times the one before</text>"#,
+        thousands(results.corpus.messages),
         results.corpus.bytes as f64 / 1e6
     )?;
     for (at, side) in SIDES.iter().enumerate() {

@@ -107,17 +107,18 @@ fn main() -> Result<()> {
     if let Some(child) = &args.child {
         return run_child(child);
     }
-    let work = args
+    let mut work = args
         .work
         .clone()
         .unwrap_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("bench"));
-    fs::create_dir_all(&work)?;
     if !args.bench {
+        work.push("smoke");
         args.messages = 500;
         args.seconds = 0.1;
         args.patterns = 50;
         args.out.clone_from(&work);
     }
+    fs::create_dir_all(&work)?;
     let last = work.join("last-run.json");
     let results: Results = if args.report_only {
         let json = fs::read_to_string(&last)

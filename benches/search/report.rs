@@ -147,6 +147,15 @@ fn write_page(results: &Results, page: &mut String) -> std::fmt::Result {
         machine.memory_kib.map_or(String::new(), |kib| format!(", {} GiB", kib.div_ceil(1 << 20))),
         machine.sqlite,
     )?;
+    writeln!(
+        page,
+        "- LIKE: `content LIKE '%…%' OR title LIKE '%…%'`, newest first, without any index.\n\
+         - LIKE, time index: the same with an index on `messages(create_time)`.\n\
+         - FTS5 trigram: two external-content tables, contents and titles, optimized; `MATCH` for \
+         ASCII without wildcards, FTS5’s own `LIKE` for the rest, plain LIKE below three characters.\n\
+         - Verbatim: the engine as its commands and tools ask it, index checked against the database \
+         each time.\n"
+    )?;
     writeln!(page, "![Medians of each class](search.svg)\n")?;
     let option = if corpus.generated {
         format!("--messages {}", corpus.messages)
@@ -434,7 +443,7 @@ fn thousands_or_decimal(number: f64) -> String {
     if number.fract() == 0.0 { thousands(number as usize) } else { number.to_string() }
 }
 
-fn thousands(number: usize) -> String {
+pub(crate) fn thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -37,7 +37,6 @@ impl Baseline {
                          content, content = 'messages', tokenize = 'trigram');
                      CREATE VIRTUAL TABLE title_grams USING fts5(
                          title, content = 'conversations', tokenize = 'trigram');
-                     INSERT INTO content_grams(content_grams, rank) VALUES ('hashsize', 16000000);
                      INSERT INTO content_grams(content_grams) VALUES ('rebuild');
                      INSERT INTO title_grams(title_grams) VALUES ('rebuild');
                      COMMIT;"
