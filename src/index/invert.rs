@@ -111,7 +111,7 @@ pub(super) struct Inverter {
     threads: usize,
 }
 
-/// How much an [`Inverter`] may use.
+/// How much an `Inverter` may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources {
     /// Bytes of memory to stay within.

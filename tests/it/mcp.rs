@@ -189,8 +189,8 @@ fn a_cancelled_call_ends_its_query() {
     let begun = Instant::now();
     let answer = server.ask(&call(9, &json!({"query": "no such", "roles": ["tool"]})));
     assert_eq!((answer["id"].as_i64(), text(&answer)), (Some(9), "No matching messages."));
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
-    assert!(server.end() < Duration::from_secs(2));
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(server.end() < Duration::from_secs(4));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn the_end_of_input_ends_the_server() {
     server.send(call(1, &slow()).to_string().as_bytes());
     std::thread::sleep(Duration::from_millis(100));
     let took = server.end();
-    assert!(took < Duration::from_millis(2500), "{took:?} with a search at work");
+    assert!(took < Duration::from_millis(4500), "{took:?} with a search at work");
 }
 
 #[test]

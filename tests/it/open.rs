@@ -343,3 +343,49 @@ fn replaced_between_questions() {
     drop(database(&path, &["blue"]));
     assert_eq!(contents(&engine), Ok(vec!["blue".to_owned()]));
 }
+
+/// Reads a database while `meddle` works on it during the first attempt; returns what was read.
+fn reads_while(path: &Path, meddle: impl Fn()) -> Vec<String> {
+    let mut attempts = 0;
+    let hits = db::read(path, &Stop::never(), |database| {
+        attempts += 1;
+        if attempts == 1 {
+            meddle();
+        }
+        db::search(database, &Request::default())
+    });
+    assert_eq!(attempts, 2, "what was read in between counts for nothing");
+    let mut contents = Vec::new();
+    hits.unwrap()
+        .hand_over(&mut |hit| {
+            contents.push(hit.content);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    contents
+}
+
+#[test]
+fn what_was_read_during_a_write_is_read_again() {
+    let home = folder();
+    let path = home.path().join("a.db");
+    drop(logged(&path));
+    let write = || add(&Connection::open(&path).unwrap(), "blue");
+    assert_eq!(reads_while(&path, write), ["blue", "green", "red"], "in WAL mode, at rest");
+    assert_eq!(files(home.path()).len(), 1);
+
+    let copy = home.path().join("copy.db");
+    let writer = logged(&home.path().join("other.db"));
+    fs::copy(home.path().join("other.db"), &copy).unwrap();
+    fs::copy(home.path().join("other.db-wal"), beside(&copy, "-wal")).unwrap();
+    drop(writer);
+    let write = || add(&Connection::open(&copy).unwrap(), "blue");
+    assert_eq!(reads_while(&copy, write), ["blue", "green", "red"], "with a log alone");
+
+    let overwritten = home.path().join("overwritten.db");
+    drop(database(&overwritten, &["red"]));
+    let other = home.path().join("white.db");
+    drop(database(&other, &["white", "black"]));
+    let write = || assert!(fs::copy(&other, &overwritten).unwrap() > 0);
+    assert_eq!(reads_while(&overwritten, write), ["black", "white"], "overwritten in place");
+}
