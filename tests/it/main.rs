@@ -1,6 +1,7 @@
 //! Every integration test in one binary: linking tantivy once is enough.
 
 mod corpus;
+mod import;
 mod index;
 mod like;
 mod open;
