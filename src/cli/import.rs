@@ -55,6 +55,14 @@ pub enum Error {
     /// Some exports were imported and others could not be read.
     #[error("{0} of the exports could not be read; the others are in")]
     Some(usize),
+    /// The sample of the demo could not be written.
+    #[error("{}: cannot write the sample: {source}; name another folder with --home", path.display())]
+    Sample {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The report could not be written.
     #[error("cannot write the report: {0}")]
     Output(#[from] io::Error),
