@@ -15,6 +15,7 @@ use crate::{
     model::{Hit, Instant, Request, Stop},
     text::{
         date::{self, Edge},
+        like::LikePattern,
         snippet,
     },
 };
@@ -113,7 +114,8 @@ pub(super) fn run(
         Color::Always => true,
         Color::Never => false,
     };
-    let page = Page { query: engine::trimmed(&args.query), args, engine, colours };
+    let pattern = LikePattern::parse(engine::trimmed(&args.query), args.case_sensitive);
+    let page = Page { pattern, args, engine, colours };
     let stop = Stop::never();
     let mut count = 0_usize;
     let mut outcome = Ok(());
@@ -163,7 +165,7 @@ struct Line<'a> {
 
 /// How hits are laid out for a person.
 struct Page<'a> {
-    query: &'a str,
+    pattern: LikePattern,
     args: &'a Args,
     engine: &'a Engine,
     colours: bool,
@@ -209,11 +211,11 @@ impl Page<'_> {
     /// Prints the lines that match, or the first ones where the title did.
     fn matches(&self, out: &mut dyn Write, hit: &Hit, named: bool) -> io::Result<()> {
         if named {
-            self.styled(out, HEADING, &format!("  {}  {}", clock(hit), role(hit)))?;
+            self.styled(out, HEADING, &format!("> {}  {}", clock(hit), role(hit)))?;
             writeln!(out)?;
         }
         let content = hit.content.trim_end();
-        let spans = snippet::spans(content, self.query, self.args.case_sensitive);
+        let spans = self.pattern.spans(content);
         let mut shown = 0;
         let mut more = 0;
         let mut start = 0;
@@ -297,7 +299,7 @@ impl Page<'_> {
     }
 
     fn marked(&self, out: &mut dyn Write, text: &str) -> io::Result<()> {
-        let spans = snippet::spans(text, self.query, self.args.case_sensitive);
+        let spans = self.pattern.spans(text);
         self.line(out, text, 0, &spans)
     }
 

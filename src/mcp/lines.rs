@@ -1,11 +1,9 @@
 //! Messages as lines of standard input and output.
 //!
-//! rmcp's own transport drops a line that is no JSON, which leaves its sender waiting, drops lines
-//! above 16 MB and the last one without a line break, and ends the session at the end of input
-//! however many answers are due. This one answers, takes them, and waits a little.
+//! rmcp's own transport drops a line that is no JSON, which leaves its sender waiting, and drops
+//! lines above 16 MB and the last one without a line break. This one answers, and takes them.
 
 use std::{
-    collections::HashSet,
     convert::Infallible,
     future::{self, Future},
     io::{self, BufRead, Write},
@@ -17,20 +15,21 @@ use std::{
 use rmcp::{
     RoleServer,
     model::{
-        ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta, JsonRpcMessage,
-        ProtocolVersion, RequestId, ServerJsonRpcMessage,
+        ClientJsonRpcMessage, ClientRequest, GetMeta, JsonRpcMessage, ProtocolVersion,
+        ServerJsonRpcMessage,
     },
     transport::Transport,
 };
 use serde_json::{Value, json};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::text::content::mend_surrogates;
 
 /// Lines read ahead of the session.
 const AHEAD: usize = 16;
 
-/// How long after the end of input answers are still waited for.
+/// How long calls may still work after the end of input.
 const GRACE: Duration = Duration::from_secs(1);
 
 const PARSE_ERROR: i64 = -32700;
@@ -47,11 +46,10 @@ enum Line {
 pub(super) struct Lines {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     outgoing: blocking::Sender<Vec<u8>>,
-    /// Requests that have no answer yet.
-    due: HashSet<RequestId>,
     /// Whether a request came that can begin a session; rmcp gives up on notifications before it.
     begun: bool,
-    ended: Option<Instant>,
+    /// Cancelled when calls at work have had their time after the end of input.
+    over: CancellationToken,
 }
 
 /// The thread that writes.
@@ -61,7 +59,7 @@ pub(super) struct Writer(blocking::Receiver<Infallible>);
 ///
 /// Threads of their own do the reading and writing: a read that blocks must not keep the program
 /// from ending.
-pub(super) fn standard() -> (Lines, Writer) {
+pub(super) fn standard(over: CancellationToken) -> (Lines, Writer) {
     let (to_session, incoming) = mpsc::channel(AHEAD);
     let (outgoing, to_write) = blocking::channel::<Vec<u8>>();
     let (_alive, done) = blocking::channel();
@@ -76,7 +74,7 @@ pub(super) fn standard() -> (Lines, Writer) {
             }
         }
     });
-    (Lines { incoming, outgoing, due: HashSet::new(), begun: false, ended: None }, Writer(done))
+    (Lines { incoming, outgoing, begun: false, over }, Writer(done))
 }
 
 impl Writer {
@@ -147,24 +145,13 @@ fn id(json: &Value) -> Value {
 }
 
 impl Lines {
-    /// Returns whether the session should see the message, and keeps count of what is due.
-    fn admit(&mut self, message: &ClientJsonRpcMessage) -> bool {
-        match message {
-            JsonRpcMessage::Request(request) => {
-                self.due.insert(request.id.clone());
-                self.begun |= begins(&request.request);
-            }
-            JsonRpcMessage::Notification(notification) => {
-                if let ClientNotification::CancelledNotification(cancelled) =
-                    &notification.notification
-                    && let Some(id) = &cancelled.params.request_id
-                {
-                    self.due.remove(id);
-                }
-            }
-            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+    /// Returns whether the session should see the message.
+    fn admits(&mut self, message: &ClientJsonRpcMessage) -> bool {
+        if let JsonRpcMessage::Request(request) = message {
+            self.begun |= begins(&request.request);
+            return true;
         }
-        self.begun || matches!(message, JsonRpcMessage::Request(_))
+        self.begun
     }
 }
 
@@ -191,11 +178,6 @@ impl Transport<RoleServer> for Lines {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        match &message {
-            JsonRpcMessage::Response(response) => self.due.remove(&response.id),
-            JsonRpcMessage::Error(error) => error.id.as_ref().is_some_and(|id| self.due.remove(id)),
-            _ => false,
-        };
         let sent = serde_json::to_vec(&message).map_err(io::Error::from).and_then(|mut line| {
             line.push(b'\n');
             self.outgoing.send(line).map_err(|_| io::ErrorKind::BrokenPipe.into())
@@ -204,19 +186,17 @@ impl Transport<RoleServer> for Lines {
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        while self.ended.is_none() {
-            match self.incoming.recv().await {
-                Some(message) if self.admit(&message) => return Some(message),
-                Some(_) => {}
-                None => self.ended = Some(Instant::now()),
+        while let Some(message) = self.incoming.recv().await {
+            if self.admits(&message) {
+                return Some(message);
             }
         }
-        // Each answer that is sent brings the session back here.
-        if let Some(ended) = self.ended
-            && !self.due.is_empty()
-        {
-            tokio::time::sleep_until(ended + GRACE).await;
-        }
+        // rmcp goes on sending answers for five seconds; a search may take longer than anyone waits.
+        let over = self.over.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(GRACE).await;
+            over.cancel();
+        });
         None
     }
 

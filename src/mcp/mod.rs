@@ -21,6 +21,7 @@ use rmcp::{
     service::{RequestContext, ServerInitializeError, serve_server},
 };
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     engine::Engine,
@@ -58,8 +59,9 @@ pub fn serve(
         .build()
         .map_err(Error::Start)?;
     let permits = Arc::new(Semaphore::new(CALLS));
-    let server = Server { engine, options, tools, permits };
-    let (transport, writer) = lines::standard();
+    let over = CancellationToken::new();
+    let (transport, writer) = lines::standard(over.clone());
+    let server = Server { engine, options, tools, permits, over };
     let outcome = runtime.block_on(async {
         match serve_server(server, transport).await {
             Ok(running) => {
@@ -82,6 +84,8 @@ struct Server {
     options: Options,
     tools: Vec<&'static tools::Tool>,
     permits: Arc<Semaphore>,
+    /// Cancelled when the client is gone and calls have had their time.
+    over: CancellationToken,
 }
 
 impl Server {
@@ -121,9 +125,12 @@ impl ServerHandler for Server {
         };
         let stop = Stop::never();
         // The token is cancelled with the call, with the session, and when the answer is sent.
-        let (asked, cancelled) = (stop.clone(), context.ct.clone());
+        let (asked, cancelled, over) = (stop.clone(), context.ct.clone(), self.over.clone());
         tokio::spawn(async move {
-            cancelled.cancelled().await;
+            tokio::select! {
+                () = cancelled.cancelled() => {}
+                () = over.cancelled() => {}
+            }
             asked.request();
         });
         let permit = self.permits.clone().acquire_owned().await;

@@ -8,6 +8,8 @@
 //! Invariant: for every text, [`LikePattern::matches`] is what SQLite's `LIKE` says; the tests hold
 //! the two against each other.
 
+use std::ops::Range;
+
 use memchr::{memchr, memchr2, memmem};
 
 /// A text sought anywhere in another, as `LIKE '%' || text || '%'` seeks it.
@@ -95,22 +97,23 @@ impl LikePattern {
 
     /// Returns the byte spans of the pattern's successive matches in a text, none overlapping.
     ///
-    /// A match of a pattern with `%` in it gives one span for each part between the `%`.
-    pub fn spans(&self, text: &str) -> Vec<(usize, usize)> {
+    /// A match of a pattern with `%` in it gives one span for each part between the `%`. A pattern
+    /// of nothing but wildcards stands nowhere in particular.
+    pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
         let text = match memchr(0, text.as_bytes()) {
             Some(nul) => &text.as_bytes()[..nul],
             None => text.as_bytes(),
         };
         let mut spans = Vec::new();
         let mut from = 0;
-        'matches: while !self.segments.is_empty() {
+        'matches: while self.segments.iter().any(|segment| segment.anchor.is_some()) {
             let whole_matches = spans.len();
             for segment in &self.segments {
                 let Some((start, end)) = segment.find(text, from, self.case_sensitive) else {
                     spans.truncate(whole_matches);
                     break 'matches;
                 };
-                spans.push((start, end));
+                spans.push(start..end);
                 from = end;
             }
         }
@@ -451,11 +454,29 @@ mod tests {
 
     #[test]
     fn spans_of_matches() {
-        let spans = |pattern, text| LikePattern::parse(pattern, false).spans(text);
-        assert_eq!(spans("ab", "xABxab"), [(1, 3), (4, 6)]);
-        assert_eq!(spans("a%c", "abcac"), [(0, 1), (2, 3), (3, 4), (4, 5)]);
-        assert_eq!(spans("a_", "aéa"), [(0, 3)]);
-        assert_eq!(spans("%", "abc"), []);
-        assert_eq!(spans("b", "a\0b"), []);
+        for (text, query, expected) in [
+            ("abcABC", "b", "a[b]cA[B]C"),
+            ("caf\u{e9} caf\u{c9}", "f\u{e9}", "ca[f\u{e9}] caf\u{c9}"),
+            ("one two one", "o_e", "[one] two [one]"),
+            ("one two one two", "n%w", "o[n]e t[w]o o[n]e t[w]o"),
+            ("one two", "w%n", "one two"),
+            ("aaa", "aa", "[aa]a"),
+            ("a\0a", "a", "[a]\0a"),
+            ("abc", "%_%", "abc"),
+            ("abc", "", "abc"),
+            ("日本語", "本_", "日[本語]"),
+        ] {
+            assert_eq!(marked(text, query, false), expected, "{query:?}");
+        }
+        assert_eq!(marked("abcABC", "B", true), "abcA[B]C");
+    }
+
+    fn marked(text: &str, query: &str, case_sensitive: bool) -> String {
+        let mut marked = text.to_owned();
+        for span in LikePattern::parse(query, case_sensitive).spans(text).into_iter().rev() {
+            marked.insert(span.end, ']');
+            marked.insert(span.start, '[');
+        }
+        marked
     }
 }

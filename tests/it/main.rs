@@ -1,10 +1,14 @@
 //! Every integration test in one binary: linking tantivy once is enough.
 
+mod cli;
 mod corpus;
 mod import;
 mod index;
 mod like;
+mod mcp;
 mod open;
+mod search;
+mod tidy;
 
 /// Tries a property on `usual` cases, times `VERBATIM_CASES`, the same ones each time.
 fn config(usual: u32) -> proptest::test_runner::Config {
@@ -14,4 +18,16 @@ fn config(usual: u32) -> proptest::test_runner::Config {
         failure_persistence: None,
         ..Default::default()
     }
+}
+
+/// Holds text against a file of `tests/golden/`; with `UPDATE=1` writes it.
+#[track_caller]
+fn golden(name: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::create_dir_all(path.parent().expect("in a folder")).expect("folders can be made");
+        std::fs::write(&path, text).expect("golden files can be written");
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
+    assert!(text == expected, "{} differs; UPDATE=1 rewrites it:\n{text}", path.display());
 }

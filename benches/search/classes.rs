@@ -1,0 +1,429 @@
+//! The kinds of query, and literals of each, sampled from the texts by the kind's definition.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+use verbatim_search::{model::Request, text::date};
+
+use crate::{
+    corpus::random::Random,
+    haystack::{Haystack, Source},
+};
+
+/// How many literals a class has, where there are so many.
+const LITERALS: usize = 24;
+
+/// How often sampling tries before it is content with fewer.
+const TRIES: usize = 100_000;
+
+/// The most hits to a query: the contract's default.
+const LIMIT: usize = 50;
+
+/// The whole texts that shares are estimated from before all are counted.
+const SAMPLE: usize = 8_000;
+
+/// A trigram in this share of the texts is common.
+const COMMON_TRIGRAM: f64 = 0.06;
+
+pub(crate) struct Class {
+    pub(crate) name: &'static str,
+    pub(crate) literals: Vec<Literal>,
+}
+
+/// A query of a class.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Literal {
+    pub(crate) text: String,
+    pub(crate) role: Option<String>,
+    pub(crate) since: Option<String>,
+    pub(crate) until: Option<String>,
+}
+
+impl Literal {
+    fn text(text: impl Into<String>) -> Literal {
+        Literal { text: text.into(), ..Literal::default() }
+    }
+
+    pub(crate) fn request(&self) -> Request {
+        Request {
+            text: self.text.clone(),
+            roles: self.role.iter().cloned().collect(),
+            since: self.since.as_deref().and_then(date::from_stored),
+            until: self.until.as_deref().and_then(date::from_stored),
+            limit: Some(LIMIT),
+            case_sensitive: false,
+            raw_content: true,
+        }
+    }
+}
+
+/// Returns the sixteen classes.
+pub(crate) fn sample(source: &Source) -> Vec<Class> {
+    let mut sampler =
+        Sampler { source, sample: source.messages.sample(SAMPLE), random: Random::new(7) };
+    let words = sampler.words();
+    let common = words.common.clone();
+    let literals = |texts: Vec<String>| texts.into_iter().map(Literal::text).collect();
+    vec![
+        Class { name: "rare word", literals: literals(words.rare) },
+        Class { name: "word in 0.05 %", literals: literals(words.scarce) },
+        Class { name: "word in 5 %", literals: literals(words.common) },
+        Class { name: "“the” and its like", literals: literals(words.commonest) },
+        Class { name: "long phrase, once", literals: literals(sampler.phrases()) },
+        Class { name: "absent, of common trigrams", literals: literals(sampler.absent()) },
+        Class { name: "two characters, rare", literals: literals(sampler.rare_pairs()) },
+        Class { name: "one character", literals: literals(sampler.characters()) },
+        Class { name: "Chinese, two characters", literals: literals(sampler.chinese()) },
+        Class { name: "role = tool", literals: sampler.by_role(&common) },
+        Class { name: "old narrow date range", literals: sampler.by_date(&common) },
+        Class { name: "no text, role only", literals: roles_only() },
+        Class { name: "title only", literals: literals(sampler.titles()) },
+        Class { name: "a%b, a_b%c", literals: literals(sampler.wildcards()) },
+        Class { name: "emoji", literals: literals(sampler.emoji()) },
+        Class { name: "8 digits of a UUID", literals: literals(sampler.uuids()) },
+    ]
+}
+
+struct Sampler<'a> {
+    source: &'a Source,
+    sample: Haystack,
+    random: Random,
+}
+
+/// Words by the share of messages they are in.
+#[derive(Default)]
+struct Words {
+    rare: Vec<String>,
+    scarce: Vec<String>,
+    common: Vec<String>,
+    commonest: Vec<String>,
+}
+
+impl Sampler<'_> {
+    /// Fills a class from `candidate`, which gives a text of it now and then.
+    fn collect(
+        &mut self,
+        wanted: usize,
+        mut candidate: impl FnMut(&mut Self) -> Option<String>,
+    ) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut seen = HashSet::new();
+        for _ in 0..TRIES {
+            if found.len() == wanted {
+                break;
+            }
+            if let Some(text) = candidate(self)
+                && seen.insert(text.clone())
+            {
+                found.push(text);
+            }
+        }
+        found
+    }
+
+    /// Returns a word of any message, of at least four ASCII characters and without wildcards.
+    fn word(&mut self) -> Option<String> {
+        let words: Vec<&str> =
+            self.source.messages.any(&mut self.random).split_ascii_whitespace().collect();
+        if words.is_empty() {
+            return None;
+        }
+        let word = words[self.random.below(words.len())];
+        (word.len() >= 4 && word.is_ascii() && is_plain(word)).then(|| word.to_owned())
+    }
+
+    fn words(&mut self) -> Words {
+        let messages = self.source.messages.len() as f64;
+        let mut words = Words::default();
+        let mut seen = HashSet::new();
+        for _ in 0..TRIES {
+            if words.rare.len() + words.scarce.len() + words.common.len() == 3 * LITERALS {
+                break;
+            }
+            let Some(word) = self.word() else { continue };
+            if !seen.insert(word.to_ascii_lowercase()) {
+                continue;
+            }
+            let share = self.sample.share(&word);
+            if words.common.len() < LITERALS && (0.03..0.08).contains(&share) {
+                words.common.push(word);
+            } else if share < 0.002
+                && (words.scarce.len() < LITERALS || words.rare.len() < LITERALS)
+            {
+                let (few, many) = (0.0003 * messages, 0.0008 * messages);
+                let count = self.source.messages.count(&word, many as usize + 11) as f64;
+                if words.scarce.len() < LITERALS && (few..=many).contains(&count) && count > 10.0 {
+                    words.scarce.push(word);
+                } else if words.rare.len() < LITERALS
+                    && count <= 10.0
+                    && self.source.titles.count(&word, 1) == 0
+                {
+                    words.rare.push(word);
+                }
+            }
+        }
+        words.commonest = self.commonest();
+        words
+    }
+
+    /// Returns the words of three letters and more that the most messages of the sample hold, inside other words too.
+    fn commonest(&self) -> Vec<String> {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for at in 0..self.sample.len() {
+            for word in self.sample.get(at).split_ascii_whitespace() {
+                if word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+                    *counts.entry(word.to_ascii_lowercase()).or_default() += 1;
+                }
+            }
+        }
+        let mut words: Vec<(usize, String)> =
+            counts.into_iter().map(|(word, count)| (count, word)).collect();
+        words.sort_by(|one, other| other.cmp(one));
+        words.truncate(LITERALS);
+        words.into_iter().map(|(_, word)| word).collect()
+    }
+
+    /// Returns `length` characters of an ASCII message, without line breaks, wildcards or spaces at the ends.
+    fn fragment(&mut self, length: usize) -> Option<String> {
+        let text = self.source.messages.any(&mut self.random);
+        if text.len() <= length || !text.is_ascii() {
+            return None;
+        }
+        let at = self.random.below(text.len() - length);
+        let fragment = text[at..at + length].trim();
+        (fragment.len() == length && is_plain(fragment)).then(|| fragment.to_owned())
+    }
+
+    fn phrases(&mut self) -> Vec<String> {
+        self.collect(LITERALS, |sampler| {
+            let length = sampler.random.between(40, 60);
+            sampler.fragment(length).filter(|phrase| sampler.source.messages.count(phrase, 2) == 1)
+        })
+    }
+
+    /// Returns texts that are nowhere, though each three characters in a row of them are in many messages.
+    fn absent(&mut self) -> Vec<String> {
+        let mut common: HashMap<String, bool> = HashMap::new();
+        self.collect(LITERALS, |sampler| {
+            let mut text = String::new();
+            for _ in 0..sampler.random.between(2, 3) {
+                let length = sampler.random.between(4, 7);
+                text += &sampler.fragment(length)?;
+            }
+            let text = text.to_ascii_lowercase();
+            let all_common = (0..text.len() - 2).all(|at| {
+                *common
+                    .entry(text[at..at + 3].to_owned())
+                    .or_insert_with_key(|gram| sampler.sample.share(gram) > COMMON_TRIGRAM)
+            });
+            let source = sampler.source;
+            (all_common
+                && source.messages.count(&text, 1) == 0
+                && source.titles.count(&text, 1) == 0)
+                .then_some(text)
+        })
+    }
+
+    fn rare_pairs(&mut self) -> Vec<String> {
+        let counts = self.source.messages.count_pairs(26 * 26, |first, second| {
+            let letters = first.is_ascii_lowercase() && second.is_ascii_lowercase();
+            letters.then(|| usize::from(first - b'a') * 26 + usize::from(second - b'a'))
+        });
+        let letter = |number: usize| char::from(b'a' + number as u8);
+        let mut pairs: Vec<(usize, String)> = (counts.into_iter().enumerate())
+            .filter(|&(_, count)| count > 0)
+            .map(|(code, count)| (count, String::from_iter([letter(code / 26), letter(code % 26)])))
+            .collect();
+        pairs.sort();
+        pairs.truncate(LITERALS);
+        pairs.into_iter().map(|(_, pair)| pair).collect()
+    }
+
+    /// Returns ASCII characters from the most to the least frequent.
+    fn characters(&mut self) -> Vec<String> {
+        let counts =
+            self.source.messages.count_pairs(128, |byte, _| byte.is_ascii().then_some(byte.into()));
+        let mut characters: Vec<(usize, String)> = (counts.into_iter().enumerate())
+            .map(|(byte, count)| (count, char::from(byte as u8).to_string()))
+            .filter(|(count, text)| *count > 0 && text.trim().len() == 1 && is_plain(text))
+            .collect();
+        characters.sort_by(|one, other| other.cmp(one));
+        let step = (characters.len() / LITERALS).max(1);
+        characters.into_iter().step_by(step).map(|(_, text)| text).take(LITERALS).collect()
+    }
+
+    /// Returns two neighbouring characters for which `wanted` holds, from any message that has such.
+    fn neighbours(&mut self, wanted: impl Fn(char) -> bool) -> Option<String> {
+        let text = self.source.messages.any(&mut self.random);
+        let letters: Vec<char> = text.chars().collect();
+        let pairs: Vec<&[char]> =
+            letters.windows(2).filter(|pair| wanted(pair[0]) && wanted(pair[1])).collect();
+        (!pairs.is_empty()).then(|| String::from_iter(pairs[self.random.below(pairs.len())]))
+    }
+
+    fn chinese(&mut self) -> Vec<String> {
+        self.collect(LITERALS, |sampler| {
+            sampler.neighbours(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter))
+        })
+    }
+
+    /// Returns common and rarer words, to be found in what tools said.
+    fn by_role(&mut self, common: &[String]) -> Vec<Literal> {
+        let (few, many) = self.counts(0.000_05, 0.003);
+        let rarer = self.collect(LITERALS / 2, |sampler| {
+            let word = sampler.word()?;
+            (few..=many).contains(&sampler.source.messages.count(&word, many + 1)).then_some(word)
+        });
+        let common = common.iter().take(LITERALS / 2).cloned();
+        common
+            .chain(rarer)
+            .map(|word| Literal { role: Some("tool".to_owned()), ..Literal::text(word) })
+            .collect()
+    }
+
+    /// Returns how many messages two shares of them are, at least 2 and 10.
+    fn counts(&self, few: f64, many: f64) -> (usize, usize) {
+        let messages = self.source.messages.len() as f64;
+        (((few * messages) as usize).max(2), ((many * messages) as usize).max(10))
+    }
+
+    /// Returns common words within two days, a long time ago.
+    fn by_date(&self, common: &[String]) -> Vec<Literal> {
+        let times = &self.source.times;
+        (0..LITERALS)
+            .filter_map(|at| {
+                let rank = times.len() as f64 * (0.90 + 0.09 * at as f64 / LITERALS as f64);
+                let until = date::from_stored(&times[rank as usize])?;
+                let mut since = until;
+                since.seconds -= 2 * 86_400;
+                let text = if at % 2 == 0 { "the" } else { common.get(at)? };
+                Some(Literal {
+                    since: Some(since.to_decimal()),
+                    until: Some(until.to_decimal()),
+                    ..Literal::text(text)
+                })
+            })
+            .collect()
+    }
+
+    fn titles(&mut self) -> Vec<String> {
+        self.collect(LITERALS, |sampler| {
+            let length = sampler.random.between(12, 19);
+            let title = sampler.source.titles.any(&mut sampler.random);
+            if title.len() <= length || !title.is_ascii() {
+                return None;
+            }
+            let at = sampler.random.below(title.len() - length);
+            let part = title[at..at + length].trim();
+            (is_plain(part) && sampler.source.messages.count(part, 1) == 0).then(|| part.to_owned())
+        })
+    }
+
+    /// Returns two words of a message with `%` between them; in every fourth, one letter is `_`.
+    fn wildcards(&mut self) -> Vec<String> {
+        let mut made = 0;
+        self.collect(LITERALS, |sampler| {
+            let text = sampler.source.messages.any(&mut sampler.random);
+            let words: Vec<&str> = text.split_ascii_whitespace().collect();
+            if words.len() < 12 {
+                return None;
+            }
+            let at = sampler.random.below(words.len() - 8);
+            let (first, second) = (words[at], words[at + sampler.random.between(1, 5)]);
+            let fit = |word: &str| word.len() >= 4 && word.is_ascii() && is_plain(word);
+            if !fit(first) || !fit(second) {
+                return None;
+            }
+            made += 1;
+            Some(if made % 4 == 0 {
+                format!("{}_{}%{second}", &first[..2], &first[3..])
+            } else {
+                format!("{first}%{second}")
+            })
+        })
+    }
+
+    fn emoji(&mut self) -> Vec<String> {
+        self.collect(LITERALS, |sampler| {
+            let text = sampler.source.messages.any(&mut sampler.random);
+            let found = text.chars().find(|&letter| {
+                ('\u{1f300}'..='\u{1faff}').contains(&letter)
+                    || ('\u{2600}'..='\u{27bf}').contains(&letter)
+            })?;
+            Some(found.to_string())
+        })
+    }
+
+    fn uuids(&mut self) -> Vec<String> {
+        let mut made = 0;
+        self.collect(LITERALS, |sampler| {
+            let text = sampler.source.messages.any(&mut sampler.random).as_bytes();
+            let uuid = text.windows(36).find(|window| {
+                window.iter().enumerate().all(|(at, byte)| match at {
+                    8 | 13 | 18 | 23 => *byte == b'-',
+                    _ => byte.is_ascii_hexdigit(),
+                })
+            })?;
+            made += 1;
+            let at = if made % 2 == 0 { 0 } else { 24 };
+            Some(String::from_utf8_lossy(&uuid[at..at + 8]).into_owned())
+        })
+    }
+
+    /// Returns patterns of every shape: 1 to 40 characters of a message, some of them changed.
+    fn pattern(&mut self) -> Option<String> {
+        let letters: Vec<char> = self.source.messages.any(&mut self.random).chars().collect();
+        let length = self.random.between(1, 40);
+        if letters.len() < length {
+            return None;
+        }
+        let at = self.random.below(letters.len() - length + 1);
+        let mut pattern = letters[at..at + length].to_vec();
+        for (chance, wildcard) in [(0.25, '_'), (0.1, '_'), (0.2, '%'), (0.05, '%')] {
+            if self.random.chance(chance) {
+                let at = self.random.below(length);
+                pattern[at] = wildcard;
+            }
+        }
+        if self.random.chance(0.15) {
+            // Joined to a piece of another message.
+            let other: Vec<char> = self.source.messages.any(&mut self.random).chars().collect();
+            let piece = self.random.between(1, 8).min(other.len());
+            pattern.truncate(40 - piece);
+            pattern.extend(&other[..piece]);
+        }
+        if self.random.chance(0.15) {
+            let at = self.random.below(pattern.len());
+            pattern[at] = pattern[self.random.below(pattern.len())];
+        }
+        if self.random.chance(0.2) {
+            for letter in &mut pattern {
+                *letter = letter.to_ascii_uppercase();
+            }
+        }
+        let pattern = String::from_iter(pattern).trim().to_owned();
+        (!pattern.is_empty()).then_some(pattern)
+    }
+}
+
+/// Returns `count` patterns among which a slow one may hide.
+pub(crate) fn patterns(source: &Source, count: usize) -> Vec<Literal> {
+    let sample = Haystack::default();
+    let mut sampler = Sampler { source, sample, random: Random::new(11) };
+    let mut patterns = Vec::with_capacity(count);
+    while patterns.len() < count {
+        patterns.extend(sampler.pattern().map(Literal::text));
+    }
+    patterns
+}
+
+fn roles_only() -> Vec<Literal> {
+    ["user", "assistant", "tool", "system"]
+        .map(|role| Literal { role: Some(role.to_owned()), ..Literal::default() })
+        .into()
+}
+
+/// Returns whether `text` means itself in a LIKE pattern and stays on one line.
+fn is_plain(text: &str) -> bool {
+    !text.contains(['%', '_', '\n', '\r', '\0'])
+}

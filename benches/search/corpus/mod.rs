@@ -1,0 +1,231 @@
+//! A made-up export in the canonical schema, the same for the same size on every machine.
+//!
+//! What makes a search fast or slow is kept as it is in real chats: words follow Zipf's law and
+//! recur in phrases, lengths and pauses are log-normal, code repeats its keywords and never its
+//! ids, and some conversations are not in Latin letters.
+
+mod code;
+mod prose;
+pub(crate) mod random;
+mod scripts;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use rusqlite::{Connection, params};
+
+use self::{
+    prose::Prose,
+    random::Random,
+    scripts::{Script, Scripts},
+};
+
+/// Counts the changes of the generator: databases of another one are not used again.
+const GENERATOR: u32 = 1;
+
+const SCHEMA: &str = "
+    PRAGMA journal_mode = OFF;
+    PRAGMA synchronous = OFF;
+    PRAGMA cache_size = -200000;
+    CREATE TABLE conversations(
+        id TEXT PRIMARY KEY, create_time TEXT, update_time TEXT, title TEXT);
+    CREATE TABLE messages(
+        id TEXT PRIMARY KEY, conversation_id TEXT NOT NULL, role TEXT, content TEXT,
+        create_time TEXT, update_time TEXT, position INTEGER NOT NULL);";
+
+const START: f64 = 1_672_531_200.0; // 2023-01-01
+const SPAN: f64 = 3.0 * 365.0 * 86_400.0;
+
+/// Returns the database of `messages` messages in `folder`, generating it unless it is there.
+pub(crate) fn database(folder: &Path, messages: usize) -> Result<PathBuf> {
+    let path = folder.join(format!("corpus-{GENERATOR}-{messages}.db"));
+    if !path.exists() {
+        let unfinished = path.with_extension("unfinished");
+        let _ = fs::remove_file(&unfinished);
+        generate(&unfinished, messages).with_context(|| format!("writing {}", path.display()))?;
+        fs::rename(&unfinished, &path)?;
+    }
+    Ok(path)
+}
+
+fn generate(path: &Path, messages: usize) -> Result<()> {
+    let mut random = Random::new(42);
+    let writer = Writer { prose: Prose::new(&mut random), scripts: Scripts::new(&mut random) };
+    let mut connection = Connection::open(path)?;
+    connection.execute_batch(SCHEMA)?;
+    let transaction = connection.transaction()?;
+    {
+        let mut add_conversation =
+            transaction.prepare("INSERT INTO conversations VALUES (?, ?, ?, ?)")?;
+        let mut add_message =
+            transaction.prepare("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)")?;
+        let mut content = String::new();
+        for conversation in plan(messages, &mut random) {
+            let id = uuid(&mut random);
+            let script = script(&mut random);
+            let title = writer.title(script, &mut random);
+            let mut time = conversation.start;
+            for position in 0..conversation.messages {
+                let role = role(position, &mut random);
+                content.clear();
+                writer.message(role, script, &mut random, &mut content);
+                let stamp = format!("{time:.6}");
+                let text = content.trim_end();
+                let message = uuid(&mut random);
+                add_message.execute(params![
+                    message,
+                    id,
+                    role,
+                    text,
+                    stamp,
+                    stamp,
+                    position as i64
+                ])?;
+                time += random.log_normal(25.0, 1.2) + random.unit();
+            }
+            let (first, last) = (format!("{:.6}", conversation.start), format!("{time:.6}"));
+            add_conversation.execute(params![id, first, last, title])?;
+        }
+    }
+    transaction.execute_batch("CREATE INDEX messages_conversation ON messages(conversation_id)")?;
+    transaction.commit()?;
+    Ok(())
+}
+
+struct Planned {
+    start: f64,
+    messages: usize,
+}
+
+/// Returns conversations of `messages` messages in all, the newest first, as exports have them.
+fn plan(messages: usize, random: &mut Random) -> Vec<Planned> {
+    let mut planned = Vec::new();
+    let mut left = messages;
+    while left > 0 {
+        let length = (random.log_normal(18.0, 0.8) as usize).clamp(1, 400).min(left);
+        left -= length;
+        // More was said of late.
+        let start = START + random.unit().powf(0.8) * SPAN;
+        planned.push(Planned { start, messages: length });
+    }
+    planned.sort_by(|one, other| other.start.total_cmp(&one.start));
+    planned
+}
+
+fn script(random: &mut Random) -> Script {
+    match random.below(1_000) {
+        0..30 => Script::Chinese,
+        30..35 => Script::Japanese,
+        35..38 => Script::Korean,
+        38..43 => Script::Cyrillic,
+        _ => Script::Latin,
+    }
+}
+
+fn role(position: usize, random: &mut Random) -> &'static str {
+    if position == 0 && random.chance(0.5) {
+        "system"
+    } else if random.chance(0.1) {
+        "tool"
+    } else if position % 2 == 1 {
+        "assistant"
+    } else {
+        "user"
+    }
+}
+
+fn uuid(random: &mut Random) -> String {
+    let mut text = String::with_capacity(36);
+    code::uuid(random, &mut text);
+    text
+}
+
+struct Writer {
+    prose: Prose,
+    scripts: Scripts,
+}
+
+impl Writer {
+    fn title(&self, script: Script, random: &mut Random) -> String {
+        let mut title = String::new();
+        let words = random.between(3, 6);
+        if script == Script::Latin {
+            self.prose.phrase(words, true, random, &mut title);
+        } else {
+            self.scripts.sentence(script, words, random, &mut title);
+        }
+        title.trim_end_matches(['。', '.', ' ']).to_owned()
+    }
+
+    /// Appends a message as `role` would write it, of log-normal length.
+    fn message(&self, role: &str, script: Script, random: &mut Random, out: &mut String) {
+        let (median, sigma) = match role {
+            "user" => (120.0, 1.1),
+            "assistant" => (900.0, 0.85),
+            "tool" => (500.0, 1.1),
+            _ => (300.0, 0.8),
+        };
+        let length = (random.log_normal(median, sigma) as usize).clamp(2, 20_000);
+        let particulars = if length < 60 { 1 } else { random.between(1, 4) };
+        let every = length / particulars + 1;
+        let mut next_particular = random.below(every);
+        let technical = role == "tool" && random.chance(0.7);
+        while out.len() < length {
+            if out.len() >= next_particular {
+                code::particular(&self.prose, random, out);
+                out.push(' ');
+                next_particular += every;
+            }
+            let left = length.saturating_sub(out.len());
+            if technical {
+                code::output(&self.prose, left.min(random.between(200, 2_000)), random, out);
+            } else if role == "assistant" && random.chance(0.04) {
+                code::block(&self.prose, left.min(random.between(80, 900)), random, out);
+            } else {
+                self.sentence(role, script, left, random, out);
+            }
+        }
+    }
+
+    /// Appends a sentence of at most about `bytes` bytes, and what comes before and after it.
+    fn sentence(
+        &self,
+        role: &str,
+        script: Script,
+        bytes: usize,
+        random: &mut Random,
+        out: &mut String,
+    ) {
+        if role == "assistant" {
+            match random.below(60) {
+                0 => out.push_str("\n\n## "),
+                1..=4 => out.push_str("\n- "),
+                5 | 6 => out.push_str("\n1. "),
+                7 => out.push_str("\n- **"),
+                _ => {}
+            }
+        }
+        let words = (random.log_normal(13.0, 0.5) as usize).clamp(1, 40);
+        let start = out.len();
+        if script == Script::Latin || random.chance(0.04) {
+            self.prose.sentence(words.min(bytes / 6), random, out);
+        } else {
+            self.scripts.sentence(script, words.min(bytes / 8 + 1), random, out);
+        }
+        if out[..start].ends_with("**") {
+            out.push_str("**");
+        }
+        if random.chance(if role == "assistant" { 0.008 } else { 0.004 }) {
+            out.push(' ');
+            out.push_str(self.scripts.emoji(random));
+        }
+        out.push_str(match random.below(25) {
+            0..=2 => "\n\n",
+            3 => "\n",
+            _ => " ",
+        });
+    }
+}

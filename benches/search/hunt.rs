@@ -1,0 +1,95 @@
+//! A search for bad queries: thousands of patterns of every shape, and the slowest of them.
+
+use std::{hint, time::Instant};
+
+use anyhow::Result;
+use memchr::memmem;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    classes,
+    haystack::Source,
+    measure::{cpu_micros, median, percentile_99},
+    race::{Racer, describe},
+};
+
+/// How many of the slowest are run again, so that it was not the machine's fault, and how often.
+const SUSPECTS: usize = 30;
+const RETRIALS: usize = 5;
+
+/// How many of the slowest are reported.
+const REPORTED: usize = 10;
+
+/// What came of the hunt, in microseconds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Hunt {
+    pub(crate) patterns: usize,
+    pub(crate) median: f64,
+    pub(crate) percentile_99: f64,
+    /// The slowest first.
+    pub(crate) slowest: Vec<Suspect>,
+    /// Patterns among the slowest that LIKE answers otherwise.
+    pub(crate) differing: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Suspect {
+    pub(crate) pattern: String,
+    /// CPU of all threads.
+    pub(crate) cpu: f64,
+    pub(crate) wall: f64,
+}
+
+/// Puts `count` random patterns to `ours`, and compares its answers to the slowest with those of `like`.
+pub(crate) fn hunt(
+    source: &Source,
+    count: usize,
+    ours: &dyn Racer,
+    like: &dyn Racer,
+) -> Result<Hunt> {
+    let mut timed = Vec::with_capacity(count);
+    for literal in classes::patterns(source, count) {
+        let request = literal.request();
+        let (hits, micros) = cpu_micros(|| ours.ask(&request));
+        hits?;
+        timed.push((micros, literal));
+    }
+    timed.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let mut slowest = Vec::new();
+    let mut differing = Vec::new();
+    for (at, (_, literal)) in timed.iter().take(SUSPECTS).enumerate() {
+        let request = literal.request();
+        let mut trials = Vec::new();
+        for _ in 0..RETRIALS {
+            let start = Instant::now();
+            let (hits, cpu) = cpu_micros(|| ours.ask(&request));
+            trials.push((cpu, start.elapsed().as_secs_f64() * 1e6));
+            hits?;
+        }
+        if at < REPORTED && ours.ask(&request)? != like.ask(&request)? {
+            differing.push(describe(literal));
+        }
+        slowest.push(Suspect {
+            pattern: describe(literal),
+            cpu: median(trials.iter().map(|trial| trial.0).collect()),
+            wall: median(trials.iter().map(|trial| trial.1).collect()),
+        });
+    }
+    slowest.sort_by(|one, other| other.cpu.total_cmp(&one.cpu));
+    slowest.truncate(REPORTED);
+    let times: Vec<f64> = timed.into_iter().map(|(micros, _)| micros).collect();
+    Ok(Hunt {
+        patterns: times.len(),
+        percentile_99: percentile_99(times.clone()),
+        median: median(times),
+        slowest,
+        differing,
+    })
+}
+
+/// Returns the microseconds that it takes to look for a text that is nowhere in all messages, in memory.
+pub(crate) fn bare_scan(source: &Source) -> f64 {
+    let finder = memmem::Finder::new("the quick absent fox");
+    let scan = || cpu_micros(|| hint::black_box(finder.find(source.messages.lower())));
+    median((0..RETRIALS).map(|_| scan().1).collect())
+}

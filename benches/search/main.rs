@@ -1,0 +1,262 @@
+//! How fast is an exact search, end to end with rows, beside what SQLite does by itself?
+//!
+//! Generates a corpus (or takes a database), puts the same queries of sixteen kinds to plain LIKE,
+//! LIKE with an index on time, FTS5's trigrams and Verbatim by turns, compares their answers, and
+//! writes `benches/results/search.md` and `search.svg`. See `cargo bench -- --help`.
+
+mod chart;
+mod classes;
+mod corpus;
+mod haystack;
+mod hunt;
+mod measure;
+mod ours;
+mod race;
+mod report;
+mod sqlite;
+mod stage;
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, Subcommand};
+
+use crate::{
+    classes::{Class, Literal},
+    haystack::Source,
+    measure::{anonymous, cost},
+    ours::Ours,
+    race::{Heat, Racer, heat},
+    report::{Corpus, Growth, LIKE, Machine, OURS, Results, SIDES},
+    sqlite::{Baseline, Sqlite},
+    stage::Stage,
+};
+
+/// How many times as many messages the growth is measured over.
+const GROWTH: usize = 10;
+
+/// Measures exact search beside plain LIKE, LIKE with an index on time, and FTS5
+#[derive(Parser)]
+#[command(name = "search", disable_help_subcommand = true)]
+struct Args {
+    /// How many messages to generate
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    messages: usize,
+
+    /// Measure a copy of this canonical database instead of generated messages
+    #[arg(long, value_name = "PATH", conflicts_with = "messages")]
+    db: Option<PathBuf>,
+
+    /// Seconds that each side may spend on one kind of query, three literals at least
+    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    seconds: f64,
+
+    /// How many random patterns to try in search of slow ones
+    #[arg(long, value_name = "N", default_value_t = 5_000)]
+    patterns: usize,
+
+    /// Where to write search.md and search.svg
+    #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/results"), hide_default_value = true)]
+    out: PathBuf,
+
+    /// Where to keep databases between runs [default: target/bench]
+    #[arg(long, value_name = "DIR")]
+    work: Option<PathBuf>,
+
+    /// Build the baselines' indexes anew even where an earlier run left them
+    #[arg(long)]
+    rebuild: bool,
+
+    /// Write the report of the last run again, without measuring
+    #[arg(long)]
+    report_only: bool,
+
+    /// Given by cargo bench; without it, all is run once at a tiny size
+    #[arg(long, hide = true)]
+    bench: bool,
+
+    #[command(subcommand)]
+    child: Option<Child>,
+}
+
+/// What this program does in a process of its own, so that memory and time are that work's alone.
+#[derive(Subcommand)]
+#[command(hide = true)]
+enum Child {
+    #[command(hide = true)]
+    BuildBaseline { baseline: Baseline, database: PathBuf },
+    #[command(hide = true)]
+    OptimizeBaseline { baseline: Baseline, database: PathBuf },
+    #[command(hide = true)]
+    BuildOurs { database: PathBuf, index: PathBuf, threads: usize },
+    /// Answers one query
+    #[command(hide = true)]
+    First { database: PathBuf, index: PathBuf, text: String },
+    /// Answers many queries
+    #[command(hide = true)]
+    Serve { database: PathBuf, index: PathBuf, literals: PathBuf },
+}
+
+fn main() -> Result<()> {
+    let mut args = Args::parse();
+    if let Some(child) = &args.child {
+        return run_child(child);
+    }
+    let work = args
+        .work
+        .clone()
+        .unwrap_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("bench"));
+    fs::create_dir_all(&work)?;
+    if !args.bench {
+        args.messages = 500;
+        args.seconds = 0.1;
+        args.patterns = 50;
+        args.out.clone_from(&work);
+    }
+    let last = work.join("last-run.json");
+    let results: Results = if args.report_only {
+        let json = fs::read_to_string(&last)
+            .with_context(|| format!("{}: no run to report", last.display()))?;
+        serde_json::from_str(&json)?
+    } else {
+        let results = run(&args, &work)?;
+        fs::write(&last, serde_json::to_string_pretty(&results)?)?;
+        results
+    };
+    fs::create_dir_all(&args.out)?;
+    for (name, text) in
+        [("search.md", report::markdown(&results)), ("search.svg", chart::svg(&results))]
+    {
+        let path = args.out.join(name);
+        fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+        say(format_args!("wrote {}", path.display()));
+    }
+    let wrong = results.wrong_answers();
+    if !wrong.is_empty() {
+        bail!("answers differ from LIKE's:\n{}", wrong.join("\n"));
+    }
+    Ok(())
+}
+
+fn run_child(child: &Child) -> Result<()> {
+    let figures = match child {
+        Child::BuildBaseline { baseline, database } => {
+            serde_json::to_string(&cost(|| baseline.build(database))?)?
+        }
+        Child::OptimizeBaseline { baseline, database } => {
+            serde_json::to_string(&cost(|| baseline.optimize(database))?)?
+        }
+        Child::BuildOurs { database, index, threads } => {
+            serde_json::to_string(&cost(|| ours::build(database, index, *threads))?)?
+        }
+        Child::First { database, index, text } => {
+            let literal = Literal { text: text.clone(), ..Literal::default() };
+            Ours::open(database, index).ask(&literal.request())?.len().to_string()
+        }
+        Child::Serve { database, index, literals } => {
+            let literals: Vec<Literal> = serde_json::from_str(&fs::read_to_string(literals)?)?;
+            let ours = Ours::open(database, index);
+            for literal in literals {
+                ours.ask(&literal.request())?;
+            }
+            serde_json::to_string(&anonymous())?
+        }
+    };
+    writeln!(io::stdout(), "{figures}")?;
+    Ok(())
+}
+
+fn run(args: &Args, work: &Path) -> Result<Results> {
+    let stage = match &args.db {
+        Some(path) => Stage::copy(work, path)?,
+        None => Stage::generate(work, args.messages)?,
+    };
+    say(format_args!("sampling literals from {}", stage.database().display()));
+    let source = Source::read(stage.database())?;
+    let classes = classes::sample(&source);
+    let like = stage.baseline(Baseline::Like, args.rebuild)?;
+    let time_index = stage.baseline(Baseline::TimeIndex, args.rebuild)?;
+    let fts5 = stage.baseline(Baseline::Fts5, args.rebuild)?;
+    let ours = stage.ours()?;
+
+    let sides: [Box<dyn Racer>; SIDES.len()] = [
+        Box::new(Sqlite::open(Baseline::Like, &like.database)?),
+        Box::new(Sqlite::open(Baseline::TimeIndex, &time_index.database)?),
+        Box::new(Sqlite::open(Baseline::Fts5, &fts5.database)?),
+        stage.open_ours(),
+    ];
+    let heats = run_classes(&classes, &sides, args.seconds)?;
+
+    say(format_args!("trying {} patterns", args.patterns));
+    let bare_scan = hunt::bare_scan(&source);
+    let hunt = hunt::hunt(&source, args.patterns, &*sides[OURS], &*sides[LIKE])?;
+    let literals: Vec<&Literal> = classes.iter().flat_map(|class| &class.literals).collect();
+    let serving = stage.serving(&literals)?;
+    let first_answer = stage.first_answer(&literals)?;
+    let corpus = Corpus {
+        generated: args.db.is_none(),
+        messages: source.messages.len(),
+        conversations: source.titles.len(),
+        bytes: source.messages.bytes(),
+    };
+    drop(source);
+    let growth = if args.bench && args.db.is_none() {
+        Some(growth(work, args, &stage, &classes)?)
+    } else {
+        None
+    };
+    Ok(Results {
+        machine: Machine::this(),
+        corpus,
+        baselines: vec![like, time_index, fts5],
+        ours,
+        heats,
+        growth,
+        bare_scan,
+        hunt,
+        first_answer,
+        serving,
+    })
+}
+
+/// Measures ours alone, with nobody else between its queries, over these messages and a tenth as many.
+fn growth(work: &Path, args: &Args, stage: &Stage, classes: &[Class]) -> Result<Growth> {
+    say(format_args!("ours alone"));
+    let many = run_classes(classes, &[stage.open_ours()], args.seconds)?;
+    let messages = args.messages / GROWTH;
+    let stage = Stage::generate(work, messages)?;
+    let classes = classes::sample(&Source::read(stage.database())?);
+    stage.ours()?;
+    let few = run_classes(&classes, &[stage.open_ours()], args.seconds)?;
+    Ok(Growth { messages, few, many })
+}
+
+fn run_classes(classes: &[Class], sides: &[Box<dyn Racer>], seconds: f64) -> Result<Vec<Heat>> {
+    let mut heats = Vec::new();
+    for class in classes {
+        let start = Instant::now();
+        let heat = heat(class, sides, seconds).with_context(|| class.name)?;
+        let medians: Vec<String> = (heat.figures.iter())
+            .map(|figures| figures.as_ref().map_or("-".to_owned(), |f| report::time(f.median)))
+            .collect();
+        say(format_args!(
+            "{}: {} literals, {} ({:.0} s)",
+            class.name,
+            class.literals.len(),
+            medians.join(", "),
+            start.elapsed().as_secs_f64()
+        ));
+        heats.push(heat);
+    }
+    Ok(heats)
+}
+
+/// Tells whoever waits what is being done.
+fn say(what: std::fmt::Arguments<'_>) {
+    eprintln!("{what}");
+}

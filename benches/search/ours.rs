@@ -1,0 +1,48 @@
+//! Ours: the engine that Verbatim's tools and commands ask, over an index built beforehand.
+
+use std::{ops::ControlFlow, path::Path};
+
+use anyhow::{Result, bail};
+use verbatim_search::{
+    engine::{Answered, Config, Engine, Reindex},
+    index::Resources,
+    model::{Hit, Request, Stop},
+};
+
+use crate::race::Racer;
+
+/// The memory that `verbatim reindex` uses unless told otherwise.
+const MEMORY: usize = 1 << 30;
+
+/// Builds the index of `database` in the folder `index` with `threads` threads.
+pub(crate) fn build(database: &Path, index: &Path, threads: usize) -> Result<()> {
+    let options = Reindex { resources: Resources { memory: MEMORY, threads }, full: true };
+    Ours::open(database, index).engine.reindex(options, &Stop::never(), &mut |_| {})?;
+    Ok(())
+}
+
+pub(crate) struct Ours {
+    engine: Engine,
+}
+
+impl Ours {
+    pub(crate) fn open(database: &Path, index: &Path) -> Ours {
+        let home = index.to_owned();
+        let (db, index) = (Some(database.to_owned()), Some(index.to_owned()));
+        Ours { engine: Engine::new(Config { db, home, index }) }
+    }
+}
+
+impl Racer for Ours {
+    fn ask(&self, request: &Request) -> Result<Vec<Hit>> {
+        let mut hits = Vec::new();
+        let answered = self.engine.exact(request, &Stop::never(), &mut |hit| {
+            hits.push(hit);
+            ControlFlow::Continue(())
+        })?;
+        match answered {
+            Answered::ByIndex { .. } => Ok(hits),
+            Answered::ByLike { why, .. } => bail!("the index did not answer: {why:?}"),
+        }
+    }
+}
