@@ -20,7 +20,7 @@ use crate::{
 
 /// Try it on a small sample of chats that comes with the program
 ///
-/// Imports two sample exports (ChatGPT and Claude.ai, in eight languages), searches them, and prints
+/// Imports two sample exports (ChatGPT and Claude.ai, in seven languages), searches them, and prints
 /// the lines to paste into an AI client's configuration. All of it is kept in demo/ of
 /// the home folder, apart from your own chats; delete it whenever you like.
 #[derive(Debug, clap::Args)]

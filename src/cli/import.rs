@@ -21,6 +21,7 @@ use crate::{
 ///
 ///     verbatim import ~/Downloads/chatgpt-export.zip
 #[derive(Args, Clone, Debug)]
+#[command(verbatim_doc_comment)]
 pub(super) struct ImportArgs {
     /// Exports: a zip, a folder or a JSON file each
     #[arg(required = true, value_name = "SOURCE")]
