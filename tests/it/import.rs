@@ -303,6 +303,7 @@ fn again_writes_nothing() {
         assert!(first.changes.any());
         let before =
             (fs::read(&database).unwrap(), fs::metadata(&database).unwrap().modified().unwrap());
+        assert_eq!(before.0[18..20], [1, 1], "left in WAL mode");
         let second = import(&sources, &database, branches).unwrap();
         assert!(!second.changes.any(), "{:?}", second.changes);
         assert_eq!(second.changes.unchanged_messages, first.tally.messages);
