@@ -21,6 +21,7 @@ use crate::{
 ///
 ///     verbatim import ~/Downloads/chatgpt-export.zip
 #[derive(Args, Clone, Debug)]
+#[command(verbatim_doc_comment)]
 pub(super) struct ImportArgs {
     /// Exports: a zip, a folder or a JSON file each
     #[arg(required = true, value_name = "SOURCE")]
@@ -55,6 +56,14 @@ pub enum Error {
     /// Some exports were imported and others could not be read.
     #[error("{0} of the exports could not be read; the others are in")]
     Some(usize),
+    /// The sample of the demo could not be written.
+    #[error("{}: cannot write the sample: {source}; name another folder with --home", path.display())]
+    Sample {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The report could not be written.
     #[error("cannot write the report: {0}")]
     Output(#[from] io::Error),

@@ -1,5 +1,6 @@
 //! The command line: one file per command.
 
+mod demo;
 mod explain;
 mod import;
 mod reindex;
@@ -44,6 +45,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Args),
     Import(import::ImportArgs),
     Reindex(reindex::Args),
     Search(search::Args),
@@ -82,6 +84,8 @@ pub struct Environment {
     pub verbatim_index: Option<OsString>,
     /// `VERBATIM_TOOLS`.
     pub verbatim_tools: Option<OsString>,
+    /// This program's own file, for the configuration of clients that start it.
+    pub program: PathBuf,
     /// The working folder.
     pub working_folder: PathBuf,
     /// The platform's folder for a user's data.
@@ -147,6 +151,7 @@ pub fn run(
     };
     let engine = Engine::new(config(cli.places, environment));
     match cli.command {
+        Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),
         Command::Import(args) => {
             import::run(&args, &engine.config().home, out)?;
             Ok(FOUND)

@@ -341,6 +341,9 @@ impl Part<'_> {
                                 .filter(|text| !text.trim().is_empty())
                                 .map(Cow::into_owned)
                         });
+                    let damaged = kind.is_some() && matches!(reason, Reason::Damaged(_));
+                    let reason =
+                        if damaged && items.reconsider() { Reason::Unbalanced } else { reason };
                     let skipped = Skipped {
                         file: self.name.to_owned(),
                         ordinal,

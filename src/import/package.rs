@@ -160,7 +160,9 @@ impl Package {
     pub(super) fn describe(&self) -> String {
         let names: Vec<&str> = self.parts.iter().take(5).map(|part| part.name.as_str()).collect();
         let mut found = match (self.kind, names.len()) {
-            ("the zip" | "the folder", 0) => format!("{} holds no .json file", self.kind),
+            ("the zip" | "the folder", 0) => {
+                format!("{} holds no .json file that can be read", self.kind)
+            }
             ("the zip" | "the folder", _) => {
                 format!("no conversation in {}", names.join(", "))
             }

@@ -3,7 +3,10 @@
 //! Only brackets and strings are looked at, so that a gigabyte on a single line needs the
 //! memory of its longest conversation.
 
-use std::io::{self, Read};
+use std::{
+    io::{self, Read},
+    ops::Range,
+};
 
 use memchr::{memchr2, memmem};
 
@@ -47,6 +50,8 @@ pub(super) struct Items<R> {
     longest: usize,
     level: Level,
     rescues: usize,
+    /// Where the value that was returned last is in the buffer.
+    last: Range<usize>,
     /// Why reading stopped before the end of the stream.
     failure: Option<io::Error>,
 }
@@ -82,6 +87,7 @@ impl<R: Read> Items<R> {
             longest: LONGEST,
             level: Level::Outside,
             rescues: RESCUES,
+            last: 0..0,
             failure: None,
         }
     }
@@ -100,6 +106,7 @@ impl<R: Read> Items<R> {
     ///
     /// A stream that fails counts as ended there: what came whole has been returned.
     pub(super) fn next(&mut self) -> Option<Item<'_>> {
+        self.last = 0..0;
         if self.at > self.buffer.len() / 2 {
             self.buffer.drain(..self.at);
             self.at = 0;
@@ -162,6 +169,7 @@ impl<R: Read> Items<R> {
         match self.value_end(start) {
             End::At(end) => {
                 self.at = end;
+                self.last = start..end;
                 Item::Value(&self.buffer[start..end])
             }
             End::TooFar => Item::TooLong,
@@ -180,6 +188,15 @@ impl<R: Read> Items<R> {
                 }
             },
         }
+    }
+
+    /// Looks into the last value, which turned out to be damaged, for another that it has swallowed;
+    /// if there is one, it comes next.
+    ///
+    /// Brackets that are missing in one place and left over in another balance.
+    pub(super) fn reconsider(&mut self) -> bool {
+        let last = std::mem::take(&mut self.last);
+        !last.is_empty() && self.rescue(last.start, last.end).is_some()
     }
 
     /// Moves to the conversation that the one at `start` has swallowed before `end`, if any.

@@ -2,6 +2,7 @@
 
 mod cli;
 mod corpus;
+mod import;
 mod index;
 mod like;
 mod mcp;

@@ -1,0 +1,126 @@
+//! `verbatim demo`: what this program does, shown on a sample that it ships.
+
+use std::{
+    fs,
+    io::{self, Write},
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+};
+
+use super::{Error, harmless, import as import_command};
+use crate::{
+    engine::{
+        Config, Engine,
+        import::{self, Report},
+    },
+    import::Branches,
+    model::{Hit, Request, Stop},
+    text::date,
+};
+
+/// Try it on a small sample of chats that comes with the program
+///
+/// Imports two sample exports (ChatGPT and Claude.ai, in seven languages), searches them, and prints
+/// the lines to paste into an AI client's configuration. All of it is kept in demo/ of
+/// the home folder, apart from your own chats; delete it whenever you like.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {}
+
+/// The sample exports, and the names that they are written to.
+const EXPORTS: [(&str, &str); 2] = [
+    ("chatgpt.json", include_str!("demo/chatgpt.json")),
+    ("claude.json", include_str!("demo/claude.json")),
+];
+
+/// Texts of the sample that a search is shown for.
+const QUERIES: [&str; 5] = ["borrow", "posting list", "京都", "падеж", "🍵"];
+
+/// Shows everything once; `program` is the command that a client should start.
+pub(super) fn run(
+    _args: &Args,
+    home: &Path,
+    program: &Path,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let home = home.join("demo");
+    let config = Config { db: None, home: home.clone(), index: None };
+    let database = config.db_folder().join("verbatim.db");
+    let exports = write_exports(&home.join("exports"))
+        .map_err(|(path, source)| import_command::Error::Sample { path, source })?;
+    let report = import::import(&exports, &database, Branches::Shown, &|_| {})
+        .map_err(import_command::Error::from)?;
+    introduce(&exports, &report, &database, out)?;
+    let engine = Engine::new(config);
+    for query in QUERIES {
+        search(&engine, query, out)?;
+    }
+    explain(program, &database, out)?;
+    Ok(super::FOUND)
+}
+
+/// Writes the sample exports to a folder; the error names the file.
+fn write_exports(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
+    fs::create_dir_all(folder).map_err(|error| (folder.to_owned(), error))?;
+    let write = |(name, content): (&str, &str)| {
+        let path = folder.join(name);
+        match fs::write(&path, content) {
+            Ok(()) => Ok(path),
+            Err(error) => Err((path, error)),
+        }
+    };
+    EXPORTS.into_iter().map(write).collect()
+}
+
+fn introduce(
+    exports: &[PathBuf],
+    report: &Report,
+    database: &Path,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "Two sample exports, as ChatGPT and Claude.ai send them:")?;
+    for export in exports {
+        writeln!(out, "  {}", export.display())?;
+    }
+    writeln!(out, "\nverbatim import:")?;
+    import_command::write_report(report, database, out)
+}
+
+fn search(engine: &Engine, query: &str, out: &mut dyn Write) -> Result<(), Error> {
+    writeln!(out, "\nverbatim search {query:?}")?;
+    let request = Request { text: query.to_owned(), limit: Some(3), ..Request::default() };
+    let mut written = Ok(());
+    engine.exact(&request, &Stop::never(), &mut |hit| {
+        written = write_hit(&hit, query, out);
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(written?)
+}
+
+/// Writes a hit's date, role and title, and the first of its lines that matches.
+fn write_hit(hit: &Hit, query: &str, out: &mut dyn Write) -> io::Result<()> {
+    let time = hit.time.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned());
+    writeln!(out, "  {time}  {}  {}", hit.role, harmless(&hit.title))?;
+    let matches = |line: &&str| line.to_ascii_lowercase().contains(&query.to_ascii_lowercase());
+    match hit.content.lines().find(matches) {
+        Some(line) => writeln!(out, "    {}", harmless(line)),
+        None => writeln!(out, "    (in the title)"),
+    }
+}
+
+/// Says how to go on: with a client, and with one's own chats.
+fn explain(program: &Path, database: &Path, out: &mut dyn Write) -> io::Result<()> {
+    let server = serde_json::json!({ "mcpServers": { "verbatim": {
+        "command": program.to_string_lossy(),
+        "args": ["serve", "--db", database.to_string_lossy()],
+    } } });
+    writeln!(
+        out,
+        "\nTo let an AI client search these chats, paste this into its MCP configuration:\n"
+    )?;
+    writeln!(out, "{}", serde_json::to_string_pretty(&server)?)?;
+    writeln!(
+        out,
+        "\nYour own chats: `verbatim import EXPORT.zip`, and leave out \"--db\" and the path after it."
+    )
+}

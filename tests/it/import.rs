@@ -1,0 +1,722 @@
+//! Imports: exports in, rows out.
+
+use std::{
+    fs::{self, File},
+    io::{Cursor, Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::Instant,
+};
+
+use rusqlite::{Connection, types::Value};
+use serde_json::json;
+use tempfile::TempDir;
+use verbatim_search::{
+    engine::import::{self, Error, Report},
+    import::{Branches, Export, Tally},
+};
+use zip::{ZipWriter, write::SimpleFileOptions};
+
+/// Imports into `target` and keeps going where one of the sources fails.
+fn import(sources: &[&Path], target: &Path, branches: Branches) -> Result<Report, Error> {
+    let sources: Vec<PathBuf> = sources.iter().map(|path| path.to_path_buf()).collect();
+    import::import(&sources, target, branches, &|_| {})
+}
+
+/// Writes `content` as a file of `folder` and imports it into `DB` there.
+fn import_text(folder: &Path, content: &[u8], branches: Branches) -> Result<Report, Error> {
+    let source = folder.join("export.json");
+    fs::write(&source, content).unwrap();
+    import(&[&source], &folder.join("out.db"), branches)
+}
+
+/// Reads an export without a database; returns its conversations' ids and what else it held.
+fn read(content: &[u8]) -> (Vec<String>, Tally) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("export.json");
+    fs::write(&path, content).unwrap();
+    let (mut ids, mut tally) = (Vec::new(), Tally::default());
+    let export = Export::open(&path).unwrap();
+    let _ = export.read::<Error>(Branches::All, &mut tally, &|_| {}, &mut |_, conversation| {
+        ids.push(conversation.id);
+        Ok(())
+    });
+    (ids, tally)
+}
+
+/// Returns all rows of a query, a line each.
+fn rows(database: &Path, sql: &str) -> Vec<String> {
+    let connection = Connection::open(database).unwrap();
+    let mut statement = connection.prepare(sql).unwrap();
+    let columns = statement.column_count();
+    let mut lines = Vec::new();
+    let mut rows = statement.query([]).unwrap();
+    while let Some(row) = rows.next().unwrap() {
+        let cells = (0..columns).map(|column| match row.get::<_, Value>(column).unwrap() {
+            Value::Null => "-".to_owned(),
+            Value::Integer(number) => number.to_string(),
+            Value::Real(number) => number.to_string(),
+            Value::Text(text) => format!("{text:?}"),
+            Value::Blob(_) => "blob".to_owned(),
+        });
+        lines.push(cells.collect::<Vec<_>>().join(" "));
+    }
+    lines
+}
+
+fn dump(database: &Path) -> String {
+    let mut lines = rows(
+        database,
+        "SELECT c.id, c.title, c.create_time, c.update_time, v.source, v.model, v.link, v.archived, v.starred
+         FROM conversations c LEFT JOIN verbatim_conversations v ON v.conversation_id = c.id ORDER BY c.rowid",
+    );
+    lines.push(String::new());
+    lines.extend(rows(
+        database,
+        "SELECT m.conversation_id, m.position, m.id, m.role, m.create_time, v.model,
+             (SELECT group_concat(name, ', ') FROM verbatim_attachments a WHERE a.message_id = m.id), m.content
+         FROM messages m LEFT JOIN verbatim_messages v ON v.message_id = m.id
+         JOIN conversations c ON c.id = m.conversation_id ORDER BY c.rowid, m.position, m.rowid",
+    ));
+    lines.join("\n") + "\n"
+}
+
+fn told(report: &Report) -> String {
+    let tally = &report.tally;
+    let mut lines = vec![
+        String::new(),
+        format!("{} conversations, {} messages", tally.conversations, tally.messages),
+        format!("empty {}, unknown {:?}", tally.empty, tally.unknown),
+    ];
+    for skipped in &tally.skipped {
+        lines.push(format!("skipped {} {:?}: {}", skipped.ordinal, skipped.name, skipped.reason));
+    }
+    lines.extend(tally.damaged.iter().map(|damaged| format!("damaged {damaged}")));
+    lines.join("\n") + "\n"
+}
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/import").join(name)
+}
+
+#[test]
+fn golden_exports() {
+    for name in ["chatgpt", "lenient", "claude"] {
+        for (branches, kind) in [(Branches::Shown, "shown"), (Branches::All, "all")] {
+            let folder = TempDir::new().unwrap();
+            let database = folder.path().join("out.db");
+            let report = import(&[&golden(&format!("{name}.json"))], &database, branches).unwrap();
+            let found = dump(&database) + &told(&report);
+            let expected = golden(&format!("{name}.{kind}.txt"));
+            if std::env::var_os("UPDATE").is_some() {
+                fs::write(&expected, &found).unwrap();
+            }
+            let expected_text = fs::read_to_string(&expected).unwrap_or_default();
+            assert_eq!(found, expected_text, "{}; UPDATE=1 rewrites it", expected.display());
+        }
+    }
+}
+
+#[test]
+fn canonical_schema() {
+    let folder = TempDir::new().unwrap();
+    import_text(folder.path(), chat("c", 1.0, &["hello"]).as_bytes(), Branches::Shown).unwrap();
+    let database = folder.path().join("out.db");
+    let columns = |table: &str| {
+        rows(
+            &database,
+            &format!("SELECT name, type, \"notnull\", pk FROM pragma_table_info('{table}')"),
+        )
+    };
+    assert_eq!(
+        columns("conversations"),
+        [
+            r#""id" "TEXT" 0 1"#,
+            r#""create_time" "TEXT" 0 0"#,
+            r#""update_time" "TEXT" 0 0"#,
+            r#""title" "TEXT" 0 0"#
+        ]
+    );
+    assert_eq!(
+        columns("messages"),
+        [
+            r#""id" "TEXT" 0 1"#,
+            r#""conversation_id" "TEXT" 1 0"#,
+            r#""role" "TEXT" 0 0"#,
+            r#""content" "TEXT" 0 0"#,
+            r#""create_time" "TEXT" 0 0"#,
+            r#""update_time" "TEXT" 0 0"#,
+            r#""position" "INTEGER" 1 0"#
+        ]
+    );
+    assert_eq!(
+        rows(
+            &database,
+            "SELECT \"table\", \"from\", \"to\" FROM pragma_foreign_key_list('messages')"
+        ),
+        [r#""conversations" "conversation_id" "id""#]
+    );
+}
+
+#[test]
+fn cut_off_anywhere() {
+    for name in ["chatgpt.json", "lenient.json", "claude.json"] {
+        let whole = fs::read(golden(name)).unwrap();
+        let (all, _) = read(&whole);
+        let mut most = 0;
+        for length in (0..whole.len()).step_by(37) {
+            let (ids, tally) = read(&whole[..length]);
+            assert!(ids.iter().all(|id| all.contains(id)), "{name} cut at {length}");
+            assert!(ids.len() >= most || !tally.skipped.is_empty(), "{name} cut at {length}");
+            most = most.max(ids.len());
+        }
+        assert!(most + 1 >= all.len(), "{name}: {most} of {}", all.len());
+    }
+}
+
+/// Calls `visit` with copies of a value in which one place holds something else.
+fn replace_each(root: &serde_json::Value, visit: &mut dyn FnMut(&serde_json::Value)) {
+    fn pointers(value: &serde_json::Value, at: String, all: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    let name = name.replace('~', "~0").replace('/', "~1");
+                    pointers(value, format!("{at}/{name}"), all);
+                }
+            }
+            serde_json::Value::Array(items) => {
+                for (number, value) in items.iter().enumerate() {
+                    pointers(value, format!("{at}/{number}"), all);
+                }
+            }
+            _ => {}
+        }
+        all.push(at);
+    }
+    let mut all = Vec::new();
+    pointers(root, String::new(), &mut all);
+    for pointer in all {
+        for other in [
+            json!(null),
+            json!(-1.5e300),
+            json!("text"),
+            json!([]),
+            json!({}),
+            json!([[{"a": "b"}]]),
+        ] {
+            let mut copy = root.clone();
+            *copy.pointer_mut(&pointer).unwrap() = other;
+            visit(&copy);
+        }
+    }
+}
+
+#[test]
+fn any_type_anywhere() {
+    for name in ["chatgpt.json", "claude.json"] {
+        let root: serde_json::Value =
+            serde_json::from_slice(&fs::read(golden(name)).unwrap()).unwrap();
+        let count = root.as_array().unwrap().len();
+        for conversation in 0..count {
+            // All in one file: whatever becomes of one, the others go in.
+            let mut all = vec![json!({"id": "before", "title": "", "mapping": {}})];
+            replace_each(&root[conversation], &mut |changed| all.push(changed.clone()));
+            all.push(json!({"uuid": "after", "chat_messages": []}));
+            let count = all.len() as u64;
+            let (ids, tally) = read(serde_json::Value::Array(all).to_string().as_bytes());
+            assert_eq!(
+                (ids.first().unwrap().as_str(), ids.last().unwrap().as_str()),
+                ("before", "after")
+            );
+            assert_eq!(ids.len() as u64 + tally.skipped_count, count);
+        }
+    }
+}
+
+#[test]
+fn deep_and_huge() {
+    let deep = |open: &str, close: &str| open.repeat(100_000) + &close.repeat(100_000);
+    let huge = "long ".repeat(4_000_000);
+    for content in [
+        deep("[", "]"),
+        deep("{\"a\":", "}").replace(":}", ":1}"),
+        json!({"content_type": "text", "parts": [huge]}).to_string(),
+        format!(r#"{{"content_type":"text","parts":[{}]}}"#, deep("[", "]")),
+        format!(r#"{{"content_type":"new","x":{}}}"#, deep("{\"text\":", "}").replace(":}", ":1}")),
+    ] {
+        let export = format!(
+            r#"[{{"id":"a","title":"t","mapping":{{"n":{{"message":{{"id":"n","content":{content}}}}}}}}},
+                {{"id":"b","title":"t","mapping":{{}},"x":{content}}}]"#
+        );
+        let (ids, _) = read(export.as_bytes());
+        assert_eq!(ids, ["a", "b"]);
+    }
+    let (ids, _) = read(deep("[", "]").as_bytes());
+    assert!(ids.is_empty());
+    // A chain of a hundred thousand messages, with and without a current node.
+    let nodes: Vec<String> = (0..100_000)
+        .map(|n| {
+            format!(r#""{n}":{{"parent":"{}","message":{{"id":"{n}","content":"x"}}}}"#, n + 1)
+        })
+        .collect();
+    for current in ["\"0\"", "null"] {
+        let chain =
+            format!(r#"{{"id":"c","current_node":{current},"mapping":{{{}}}}}"#, nodes.join(","));
+        let (ids, tally) = read(chain.as_bytes());
+        assert_eq!((ids.len(), tally.messages), (1, 100_000));
+    }
+}
+
+/// Returns a ChatGPT export of one conversation whose messages follow each other.
+fn chat(id: &str, update_time: f64, texts: &[&str]) -> String {
+    let mut mapping = serde_json::Map::new();
+    for (at, text) in texts.iter().enumerate() {
+        let parent = if at == 0 { json!(null) } else { json!(format!("{id}-{}", at - 1)) };
+        mapping.insert(
+            format!("{id}-{at}"),
+            json!({"parent": parent, "children": [], "message": {"id": format!("{id}-{at}"),
+                "author": {"role": if at % 2 == 0 { "user" } else { "assistant" }}, "create_time": 1000.0 + at as f64,
+                "content": {"content_type": "text", "parts": [text]}}}),
+        );
+    }
+    json!([{"id": id, "title": id, "create_time": 1.0, "update_time": update_time, "mapping": mapping,
+        "current_node": format!("{id}-{}", texts.len().saturating_sub(1))}])
+    .to_string()
+}
+
+fn contents(folder: &Path) -> Vec<String> {
+    rows(
+        &folder.join("out.db"),
+        "SELECT position, content FROM messages ORDER BY conversation_id, position",
+    )
+}
+
+#[test]
+fn again_writes_nothing() {
+    let folder = TempDir::new().unwrap();
+    let database = folder.path().join("out.db");
+    let sources = [golden("chatgpt.json"), golden("lenient.json"), golden("claude.json")];
+    let sources: Vec<&Path> = sources.iter().map(PathBuf::as_path).collect();
+    for branches in [Branches::Shown, Branches::All] {
+        let first = import(&sources, &database, branches).unwrap();
+        assert!(first.changes.any());
+        let before =
+            (fs::read(&database).unwrap(), fs::metadata(&database).unwrap().modified().unwrap());
+        assert_eq!(before.0[18..20], [1, 1], "left in WAL mode");
+        let second = import(&sources, &database, branches).unwrap();
+        assert!(!second.changes.any(), "{:?}", second.changes);
+        assert_eq!(second.changes.unchanged_messages, first.tally.messages);
+        let after =
+            (fs::read(&database).unwrap(), fs::metadata(&database).unwrap().modified().unwrap());
+        assert!(before == after, "the file was written to");
+    }
+    // The branches that are there stay when they are not asked for.
+    assert!(!import(&sources, &database, Branches::Shown).unwrap().changes.any());
+    let beside: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(beside, ["out.db"]);
+}
+
+#[test]
+fn newer_and_older_exports() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let put = |text: String| import_text(path, text.as_bytes(), Branches::Shown).unwrap().changes;
+    put(chat("c", 10.0, &["one", "two"]));
+    // Newer: one message changed, one is new.
+    let changes = put(chat("c", 20.0, &["one", "two, edited", "three"]));
+    assert_eq!(
+        (changes.new_messages, changes.updated_messages, changes.unchanged_messages),
+        (1, 1, 1)
+    );
+    let newest = ["1 \"one\"", "2 \"two, edited\"", "3 \"three\""];
+    assert_eq!(contents(path), newest);
+    // Older: sets nothing back.
+    assert!(!put(chat("c", 10.0, &["one", "two"])).any());
+    assert_eq!(contents(path), newest);
+    // Older, with a message that we have not: it is added behind.
+    let changes = put(chat("c", 15.0, &["one", "two", "three", "four"]));
+    assert_eq!((changes.new_messages, changes.updated_messages), (1, 0));
+    assert_eq!(contents(path)[1..], ["2 \"two, edited\"", "3 \"three\"", "4 \"four\""]);
+    // Newer, with less: nothing is deleted.
+    put(chat("c", 30.0, &["one"]));
+    assert_eq!(contents(path).len(), 4);
+    let history =
+        rows(&path.join("out.db"), "SELECT new_messages, updated_messages FROM verbatim_imports");
+    assert_eq!(history, ["2 0", "1 1", "1 0", "0 0"]);
+}
+
+#[test]
+fn another_branch_keeps_the_first() {
+    let folder = TempDir::new().unwrap();
+    let export = |current: &str, time: f64| {
+        json!([{"id": "c", "update_time": time, "current_node": current, "mapping": {
+            "q": {"message": {"id": "q", "content": "question"}},
+            "a": {"parent": "q", "message": {"id": "a", "content": "first"}},
+            "b": {"parent": "q", "message": {"id": "b", "content": "second"}}}}])
+        .to_string()
+    };
+    import_text(folder.path(), export("a", 1.0).as_bytes(), Branches::Shown).unwrap();
+    import_text(folder.path(), export("b", 2.0).as_bytes(), Branches::Shown).unwrap();
+    assert_eq!(contents(folder.path()), ["1 \"question\"", "2 \"second\"", "3 \"first\""]);
+}
+
+#[test]
+fn recurring_ids_lose_nothing() {
+    let folder = TempDir::new().unwrap();
+    let one = |conversation: &str, text: &str| {
+        json!({"id": conversation, "title": conversation, "update_time": 1, "mapping":
+            {"shared": {"message": {"id": "shared", "author": {"role": "user"}, "content": text}}}})
+    };
+    let export =
+        json!([one("a", "in a"), one("b", "in b"), one("a", "in a"), one("c", "in c")]).to_string();
+    import_text(folder.path(), export.as_bytes(), Branches::Shown).unwrap();
+    let database = folder.path().join("out.db");
+    let found = rows(
+        &database,
+        "SELECT id, conversation_id, content FROM messages ORDER BY conversation_id",
+    );
+    assert_eq!(
+        found,
+        [r#""shared" "a" "in a""#, r#""b/shared" "b" "in b""#, r#""c/shared" "c" "in c""#]
+    );
+    let reversed = json!([one("c", "in c"), one("b", "in b"), one("a", "in a")]).to_string();
+    assert!(
+        !import_text(folder.path(), reversed.as_bytes(), Branches::Shown).unwrap().changes.any()
+    );
+    // Another service's conversation of the same id is another conversation.
+    let claude = json!([{"uuid": "a", "chat_messages": [{"uuid": "shared", "sender": "human", "text": "claude's"}]}]);
+    import_text(folder.path(), claude.to_string().as_bytes(), Branches::Shown).unwrap();
+    assert_eq!(
+        rows(&database, "SELECT count(*), count(DISTINCT conversation_id) FROM messages"),
+        ["4 4"]
+    );
+    assert!(
+        !import_text(folder.path(), claude.to_string().as_bytes(), Branches::Shown)
+            .unwrap()
+            .changes
+            .any()
+    );
+}
+
+/// Two versions of one conversation in one export must not take turns at every import.
+#[test]
+fn repeated_conversations_settle() {
+    let folder = TempDir::new().unwrap();
+    let twice = |times: [f64; 2]| {
+        let mut all: Vec<serde_json::Value> = Vec::new();
+        for (time, text) in times.into_iter().zip(["early", "late"]) {
+            let one: Vec<serde_json::Value> =
+                serde_json::from_str(&chat("c", time, &[text])).unwrap();
+            all.extend(one);
+        }
+        serde_json::to_vec(&all).unwrap()
+    };
+    for (times, kept) in [([1.0, 1.0], "early"), ([1.0, 2.0], "late"), ([3.0, 2.0], "early")] {
+        import_text(folder.path(), &twice(times), Branches::Shown).unwrap();
+        assert_eq!(contents(folder.path()), [format!("1 {kept:?}")]);
+        assert!(!import_text(folder.path(), &twice(times), Branches::Shown).unwrap().changes.any());
+    }
+}
+
+#[test]
+fn merges_into_another_programs_database() {
+    let folder = TempDir::new().unwrap();
+    let database = folder.path().join("out.db");
+    let connection = Connection::open(&database).unwrap();
+    connection
+        .execute_batch(
+            r#"CREATE TABLE conversations (id TEXT PRIMARY KEY, create_time TEXT, update_time TEXT, title TEXT);
+               CREATE TABLE messages (id TEXT PRIMARY KEY, conversation_id TEXT NOT NULL, role TEXT, content TEXT,
+                   create_time TEXT, update_time TEXT, position INTEGER NOT NULL);
+               INSERT INTO conversations VALUES ('c', '1.0', '10.0', 'c'), ('other', NULL, NULL, 'kept');
+               INSERT INTO messages VALUES ('c-0', 'c', 'user', '["one"]', '1000.0', NULL, 1),
+                   ('o-0', 'other', 'user', '["o"]', NULL, NULL, 1);"#,
+        )
+        .unwrap();
+    drop(connection);
+    let report =
+        import_text(folder.path(), chat("c", 20.0, &["one", "two"]).as_bytes(), Branches::Shown)
+            .unwrap();
+    assert_eq!((report.changes.new_messages, report.changes.unchanged_messages), (1, 1));
+    // Its contents are JSON lists, and stay so.
+    assert_eq!(contents(folder.path()), [r#"1 "[\"one\"]""#, r#"2 "[\"two\"]""#, r#"1 "[\"o\"]""#]);
+}
+
+#[test]
+fn foreign_targets_are_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let export = chat("c", 1.0, &["hello"]);
+    let target = folder.path().join("out.db");
+    let other = |sql: &str| {
+        let _ = fs::remove_file(&target);
+        Connection::open(&target).unwrap().execute_batch(sql).unwrap();
+    };
+    let refused = |what: &str| {
+        let before = fs::read(&target).unwrap();
+        let error =
+            import_text(folder.path(), export.as_bytes(), Branches::Shown).unwrap_err().to_string();
+        assert!(error.starts_with(target.to_str().unwrap()) && error.contains(what), "{error}");
+        assert_eq!(fs::read(&target).unwrap(), before);
+    };
+    fs::write(&target, "my notes, not to be lost").unwrap();
+    refused("not an SQLite database");
+    other("CREATE TABLE notes (text)");
+    refused("no table \"conversations\"");
+    other("CREATE TABLE conversations (id TEXT PRIMARY KEY, create_time, update_time, title);
+           CREATE TABLE messages (id TEXT PRIMARY KEY, conversation_id, role, content, create_time, update_time)");
+    refused("no column \"position\"");
+    fs::remove_file(&target).unwrap();
+    import_text(folder.path(), export.as_bytes(), Branches::Shown).unwrap();
+    Connection::open(&target).unwrap().execute("UPDATE verbatim_meta SET value = 99", []).unwrap();
+    refused("later version");
+}
+
+#[test]
+fn no_export_makes_no_database() {
+    let folder = TempDir::new().unwrap();
+    for (content, what) in [
+        ("", "it is empty"),
+        ("hello", "it holds no conversation"),
+        ("[]", "it holds no conversation"),
+        ("{\"mapping\": {\"a\": \"b\"}}", "it holds no conversation"),
+        ("[{\"uuid\": \"p\", \"name\": \"a project\", \"docs\": []}]", "it holds no conversation"),
+        ("PK\u{3}\u{4}not a zip", "cannot read the zip"),
+        ("[{\"title\": \"t\", \"mapping\": null}]", "holds no messages"),
+        ("[{\"title\": \"t\", \"mapping\": {\"a\": ", "the file ends in the middle"),
+    ] {
+        let error = import_text(folder.path(), content.as_bytes(), Branches::Shown)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(what), "{content:?}: {error}");
+        assert!(error.starts_with(folder.path().to_str().unwrap()), "{error}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the export alone");
+    assert!(
+        import(
+            &[&folder.path().join("missing.zip")],
+            &folder.path().join("out.db"),
+            Branches::Shown
+        )
+        .is_err()
+    );
+}
+
+/// One source that cannot be read does not keep the others out.
+#[test]
+fn one_bad_source_among_good_ones() {
+    let folder = TempDir::new().unwrap();
+    let missing = folder.path().join("missing.zip");
+    let report =
+        import(&[&missing, &golden("claude.json")], &folder.path().join("out.db"), Branches::Shown)
+            .unwrap();
+    assert_eq!((report.failures.len(), report.changes.new_conversations), (1, 3));
+}
+
+fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in entries {
+        zip.start_file(*name, SimpleFileOptions::default()).unwrap();
+        zip.write_all(content).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+#[test]
+fn zips() {
+    let folder = TempDir::new().unwrap();
+    let put = |zip: &[u8]| import_text(folder.path(), zip, Branches::Shown);
+    let (a, b) = (chat("a", 1.0, &["in a"]), chat("b", 1.0, &["in b"]));
+    // In a folder of its own, among other files, in shards.
+    let report = put(&zip_of(&[
+        ("export/user.json", b"{\"id\": \"user\"}"),
+        ("export/chat.html", b"<html>"),
+        ("export/conversations-001.json", b.as_bytes()),
+        ("export/conversations-000.json", a.as_bytes()),
+        ("export/image.png", &[0; 100]),
+    ]))
+    .unwrap();
+    assert_eq!(report.tally.conversations, 2);
+    assert!(report.tally.skipped.is_empty() && report.tally.damaged.is_empty());
+    let order = rows(&folder.path().join("out.db"), "SELECT id FROM conversations ORDER BY rowid");
+    assert_eq!(order, ["\"a\"", "\"b\""]);
+    // Another name, and the other service.
+    let claude = fs::read(golden("claude.json")).unwrap();
+    let report = put(&zip_of(&[("projects.json", b"[]"), ("my chats.json", &claude)])).unwrap();
+    assert_eq!(report.tally.conversations, 3);
+}
+
+#[test]
+fn zips_that_attack() {
+    let folder = TempDir::new().unwrap();
+    let put = |zip: &[u8]| import_text(folder.path(), zip, Branches::Shown);
+    let chat = chat("a", 1.0, &["in a"]);
+    // A name that leads out is refused, and the rest goes in.
+    for name in ["../conversations.json", "/tmp/conversations.json", "a/../../b.json", "..\\c.json"]
+    {
+        let error = put(&zip_of(&[(name, chat.as_bytes())])).unwrap_err().to_string();
+        assert!(error.contains("leads out"), "{error}");
+    }
+    let report =
+        put(&zip_of(&[("../x.txt", b"x"), ("conversations.json", chat.as_bytes())])).unwrap();
+    assert!(report.tally.damaged[0].contains("leads out"));
+    // A symbolic link.
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    zip.add_symlink("conversations.json", "/etc/passwd", SimpleFileOptions::default()).unwrap();
+    let error = put(&zip.finish().unwrap().into_inner()).unwrap_err().to_string();
+    assert!(error.contains("symbolic link"), "{error}");
+    // A bomb, and one that lies about its size.
+    let bomb = zip_of(&[("conversations.json", &vec![b' '; 64 << 20])]);
+    let error = put(&bomb).unwrap_err().to_string();
+    assert!(error.contains("refused: unpacks to"), "{error}");
+    let mut liar = bomb.clone();
+    let size = (64u32 << 20).to_le_bytes();
+    for at in 0..liar.len() - 4 {
+        if liar[at..at + 4] == size {
+            liar[at..at + 4].copy_from_slice(&1000u32.to_le_bytes());
+        }
+    }
+    assert_ne!(liar, bomb);
+    assert!(put(&liar).is_err());
+    // Cut off, and damaged inside.
+    let whole = zip_of(&[("conversations.json", chat.as_bytes())]);
+    for length in (4..whole.len()).step_by(7) {
+        assert!(put(&whole[..length]).is_err());
+    }
+    for at in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x55;
+        let _ = put(&damaged);
+    }
+}
+
+#[test]
+fn folders() {
+    let outside = TempDir::new().unwrap();
+    fs::write(outside.path().join("secret.json"), chat("secret", 1.0, &["not yours"])).unwrap();
+    let folder = TempDir::new().unwrap();
+    let export = folder.path().join("export");
+    fs::create_dir_all(export.join("shards")).unwrap();
+    fs::write(export.join("shards/conversations-2.json"), chat("b", 1.0, &["in b"])).unwrap();
+    fs::write(export.join("shards/conversations-10.json"), chat("c", 1.0, &["in c"])).unwrap();
+    fs::write(export.join("user.json"), "{}").unwrap();
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(outside.path().join("secret.json"), export.join("link.json"))
+            .unwrap();
+        std::os::unix::fs::symlink(outside.path(), export.join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(&export, export.join("circle")).unwrap();
+    }
+    let database = folder.path().join("out.db");
+    let report = import(&[&export], &database, Branches::Shown).unwrap();
+    assert_eq!(rows(&database, "SELECT id FROM conversations ORDER BY rowid"), ["\"b\"", "\"c\""]);
+    assert!(!cfg!(unix) || report.tally.damaged[0].contains("leads out"));
+}
+
+/// Writes an export of many conversations, each with as many messages as its title says.
+fn large(path: &Path, conversations: usize) {
+    let mut file = File::create(path).unwrap();
+    file.write_all(b"[").unwrap();
+    for number in 0..conversations {
+        let texts: Vec<String> =
+            (0..number % 30 + 1).map(|at| format!("{number}/{at} ").repeat(60)).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let one = chat(&format!("c{number}"), 1.0, &texts);
+        file.write_all(if number == 0 { b"" } else { b"," }).unwrap();
+        file.write_all(&one.as_bytes()[1..one.len() - 1]).unwrap();
+    }
+    file.write_all(b"]").unwrap();
+}
+
+fn spawn(source: &Path, target: &Path) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_verbatim"))
+        .args(["import", source.to_str().unwrap(), "--out", target.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn whole(child: Child) {
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn killed_at_any_moment() {
+    let folder = TempDir::new().unwrap();
+    let source = folder.path().join("large.json");
+    large(&source, 2500);
+    let calm = folder.path().join("calm.db");
+    let begun = Instant::now();
+    whole(spawn(&source, &calm));
+    let took = begun.elapsed();
+    for moment in [0.05, 0.3, 0.6, 0.95] {
+        let target = folder.path().join(format!("killed-{moment}.db"));
+        let mut child = spawn(&source, &target);
+        thread::sleep(took.mul_f64(moment));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if target.exists() {
+            assert_eq!(rows(&target, "PRAGMA integrity_check"), ["\"ok\""]);
+            let torn = "SELECT c.id FROM conversations c LEFT JOIN messages m ON m.conversation_id = c.id GROUP BY c.id
+                 HAVING count(m.id) <> CAST(substr(c.id, 2) AS INTEGER) % 30 + 1";
+            assert_eq!(rows(&target, torn), [""; 0], "killed after {moment} of the time");
+            assert_ne!(rows(&target, "SELECT count(*) FROM conversations"), ["0"]);
+        }
+        whole(spawn(&source, &target));
+        assert_eq!(dump(&target), dump(&calm));
+        assert!(!folder.path().join(format!("killed-{moment}.db-wal")).exists());
+    }
+}
+
+#[test]
+fn two_at_once() {
+    let folder = TempDir::new().unwrap();
+    let sources = [folder.path().join("one.json"), folder.path().join("two.json")];
+    large(&sources[0], 2000);
+    large(&sources[1], 2000);
+    let target = folder.path().join("out.db");
+    let children = sources.each_ref().map(|source| spawn(source, &target));
+    for child in children {
+        whole(child);
+    }
+    assert_eq!(rows(&target, "SELECT count(*) FROM conversations"), ["2000"]);
+    let alone = folder.path().join("alone.db");
+    whole(spawn(&sources[0], &alone));
+    let sorted = |database: &Path| {
+        let mut lines: Vec<String> = dump(database).lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&target), sorted(&alone));
+}
+
+#[test]
+fn the_demo_runs_twice() {
+    let folder = TempDir::new().unwrap();
+    for _ in 0..2 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_verbatim"))
+            .args(["demo", "--home", folder.path().to_str().unwrap()])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut text = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        assert!(child.wait().unwrap().success());
+        for part in [
+            "Borrow checker",
+            "posting list",
+            "京都",
+            "Падежи",
+            "龙井",
+            "\"mcpServers\"",
+            "\"serve\"",
+        ] {
+            assert!(text.contains(part), "{part} is not in:\n{text}");
+        }
+        assert!(!text.contains('\u{e200}') && !text.contains('†'), "{text}");
+    }
+    assert!(!folder.path().join("db").exists(), "the demo is kept apart");
+}
