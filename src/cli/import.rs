@@ -9,7 +9,10 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{
-    engine::import::{self, Report},
+    engine::{
+        Engine,
+        import::{self, Report},
+    },
     import::Branches,
 };
 
@@ -69,9 +72,10 @@ pub enum Error {
     Output(#[from] io::Error),
 }
 
-/// Imports the exports and reports to `out`; `home` is where `db/` is.
-pub(super) fn run(args: &ImportArgs, home: &Path, out: &mut dyn Write) -> Result<(), Error> {
-    let target = args.out.clone().unwrap_or_else(|| home.join("db").join("verbatim.db"));
+/// Imports the exports and reports to `out`.
+pub(super) fn run(args: &ImportArgs, engine: &Engine, out: &mut dyn Write) -> Result<(), Error> {
+    let default = || engine.config().db_folder().join("verbatim.db");
+    let target = args.out.clone().unwrap_or_else(default);
     let branches = match args.branches {
         BranchesArg::Shown => Branches::Shown,
         BranchesArg::All => Branches::All,
@@ -84,9 +88,24 @@ pub(super) fn run(args: &ImportArgs, home: &Path, out: &mut dyn Write) -> Result
     bar.finish_and_clear();
     let report = result?;
     write_report(&report, &target, out)?;
+    advise(engine, &target, out)?;
     match report.failures.len() {
         0 => Ok(()),
         failures => Err(Error::Some(failures)),
+    }
+}
+
+/// Says what to do next: searches may read another database, or have no index yet.
+fn advise(engine: &Engine, target: &Path, out: &mut dyn Write) -> io::Result<()> {
+    let same = |read: &Path| read.canonicalize().ok() == target.canonicalize().ok();
+    match engine.database() {
+        Ok(read) if same(&read) => {
+            writeln!(out, "Search it with `verbatim search`; `verbatim reindex` makes that fast.")
+        }
+        Ok(read) => {
+            writeln!(out, "Searches read {} unless --db names another database.", read.display())
+        }
+        Err(_) => writeln!(out, "Search it with `verbatim search --db {}`.", target.display()),
     }
 }
 

@@ -153,7 +153,7 @@ pub fn run(
     match cli.command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),
         Command::Import(args) => {
-            import::run(&args, &engine.config().home, out)?;
+            import::run(&args, &engine, out)?;
             Ok(FOUND)
         }
         Command::Reindex(args) => reindex::run(&args, &engine, environment, out),

@@ -224,7 +224,7 @@ fn a_lock_is_waited_for_until_called_off() {
     let begun = Instant::now();
     let answer = db::open(&path, &stop);
     assert!(matches!(answer, Err(db::Error::Stopped)), "{answer:?}");
-    assert!(begun.elapsed() < Duration::from_millis(400), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     thread::scope(|scope| {
         let reader = scope.spawn(|| contents(&engine(&path)));
         thread::sleep(Duration::from_millis(100));
