@@ -7,8 +7,8 @@
 //! order. This is the sort-based inversion of Witten, Moffat and Bell, "Managing Gigabytes"
 //! (chapter 5), with buckets so that neither the sort nor the merge leaves the cache for long.
 //!
-//! Memory: a job of B bytes of text takes up to 50 B while it is sorted, and there is one job a
-//! worker; merging takes some 8 times a bucket a worker. Both are chosen from the bound given.
+//! Memory: a job of B bytes of text takes up to 60 B while it is sorted, and there is one job a
+//! worker; merging takes some 10 buckets a worker. Both are chosen from the bound given.
 
 use std::{
     cmp::Reverse,
@@ -151,7 +151,7 @@ impl Inverter {
                 thread::spawn(move || work(&shared, &receiver))
             })
             .collect();
-        let job_bytes = (resources.memory / (128 * threads)).clamp(64 << 10, 32 << 20);
+        let job_bytes = (resources.memory / (192 * threads)).clamp(64 << 10, 32 << 20);
         Ok(Inverter {
             shared,
             jobs: Some(sender),
@@ -379,7 +379,7 @@ fn sort<T: Copy + Default>(pairs: &mut Vec<T>, spare: &mut Vec<T>, key: impl Fn(
 fn work(shared: &Shared, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
     let mut cutter = Cutter::default();
     let mut buckets: Vec<Bucket> = (0..shared.buckets).map(|_| Bucket::default()).collect();
-    let (mut spare, mut docs) = (Bucket::default(), Vec::new());
+    let (mut spare, mut docs, mut encoded) = (Bucket::default(), Vec::new(), Vec::new());
     loop {
         let job = match jobs.lock().expect("a thread that panicked was reported").recv() {
             Ok(job) => job,
@@ -394,7 +394,7 @@ fn work(shared: &Shared, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
             }
             from = *second;
         }
-        let mut encoded = Vec::with_capacity(job.text.len() * 2);
+        encoded.clear();
         let mut bounds = Vec::with_capacity(shared.buckets + 1);
         for bucket in &mut buckets {
             bounds.push(encoded.len() as u64);

@@ -254,16 +254,28 @@ impl Conjunction {
         self.sets.push(set);
     }
 
-    /// Returns the first document at or after `target` that is in all lists; [`END`] for none.
+    /// Returns the first document at or after `target` and before `end` that is in all lists and
+    /// accepted; [`END`] for none.
     ///
-    /// `stop` is asked now and then; once it says so, the answer is [`END`].
-    pub(super) fn seek(&mut self, target: u32, stop: &mut impl FnMut() -> bool) -> u32 {
+    /// Acceptance is asked before the longer lists are. `stop` is asked now and then; once it says
+    /// so, the answer is [`END`].
+    pub(super) fn seek(
+        &mut self,
+        target: u32,
+        end: u32,
+        accepts: impl Fn(u32) -> bool,
+        stop: &mut impl FnMut() -> bool,
+    ) -> u32 {
         let mut doc = target;
         let mut turns = 0u32;
         'candidates: loop {
             turns = turns.wrapping_add(1);
-            if turns.is_multiple_of(4096) && stop() {
+            if doc >= end || turns.is_multiple_of(4096) && stop() {
                 return END;
+            }
+            if self.lists.is_empty() && !accepts(doc) {
+                doc += 1;
+                continue;
             }
             for (place, list) in self.lists.iter_mut().enumerate() {
                 let found = if list.doc() >= doc { list.doc() } else { list.seek(doc) };
@@ -275,6 +287,10 @@ impl Conjunction {
                     if place > 0 {
                         continue 'candidates;
                     }
+                }
+                if place == 0 && !accepts(doc) {
+                    doc += 1;
+                    continue 'candidates;
                 }
             }
             for set in &self.sets {

@@ -8,9 +8,16 @@
 //!       position (zigzag varint), if there is one | message id
 //! ```
 //!
-//! `columns`: arrays of fixed width, each as long as there are messages, so that dates and roles
-//! are settled before any text is read; after them the list of irregular messages, the roles and
-//! the conversations. The manifest says where each begins.
+//! `columns`: 25 bytes a message, so that dates and roles are settled before any text is read, and a
+//! line of the cache or two hold all there is to know of a message but its texts,
+//!
+//! ```text
+//! where its record begins (u64) | seconds (i64) | nanoseconds (u32) | conversation (u32) | role (u8)
+//! ```
+//!
+//! and once more after the last message; then the irregular messages (u32 each) and the
+//! conversations: where each id and title ends (u64 each), and their bytes. The manifest says where
+//! each part begins.
 
 use std::{
     fs::File,
@@ -34,6 +41,9 @@ const IS_IRREGULAR: u8 = 8;
 
 /// Neither the message nor its conversation has a text: both are NULL, which nothing is like.
 const IS_NOTHING: u8 = 16;
+
+/// Bytes of a message's fields.
+const FIELDS: usize = 25;
 
 /// The nanoseconds of a message without a time.
 const NO_TIME: u32 = u32::MAX;
@@ -81,11 +91,7 @@ pub(super) struct Layout {
     roles: Vec<String>,
     irregular: u32,
     conversations: u32,
-    offsets_at: u64,
-    seconds_at: u64,
-    nanos_at: u64,
-    conversations_at: u64,
-    roles_at: u64,
+    fields_at: u64,
     irregular_at: u64,
     titles_at: u64,
     title_bytes_at: u64,
@@ -226,11 +232,18 @@ impl Writer {
             dated: self.times.iter().filter(|time| time.is_some()).count() as u32,
             irregular: self.irregular.len() as u32,
             conversations: conversations.len() as u32,
-            offsets_at: out.put(self.offsets.iter().map(|offset| offset.to_le_bytes()))?,
-            seconds_at: out.put(self.times.iter().map(|t| time(t).seconds.to_le_bytes()))?,
-            nanos_at: out.put(self.times.iter().map(|t| time(t).nanos.to_le_bytes()))?,
-            conversations_at: out.put(self.conversation_of.iter().map(|c| c.to_le_bytes()))?,
-            roles_at: out.put(self.role_of.iter().map(|role| [*role]))?,
+            fields_at: out.put((0..=self.role_of.len()).map(|doc| {
+                let mut fields = [0; FIELDS];
+                fields[..8].copy_from_slice(&self.offsets[doc].to_le_bytes());
+                if let Some(instant) = self.times.get(doc) {
+                    let instant = time(instant);
+                    fields[8..16].copy_from_slice(&instant.seconds.to_le_bytes());
+                    fields[16..20].copy_from_slice(&instant.nanos.to_le_bytes());
+                    fields[20..24].copy_from_slice(&self.conversation_of[doc].to_le_bytes());
+                    fields[24] = self.role_of[doc];
+                }
+                fields
+            }))?,
             irregular_at: out.put(self.irregular.iter().map(|doc| doc.to_le_bytes()))?,
             titles_at: {
                 let mut at = 0u64;
@@ -320,7 +333,7 @@ impl Rows {
         let (rows, columns) = (Mapped::open(rows)?, Mapped::open(columns)?);
         let rows = Rows { layout, rows, columns };
         let whole = rows.titles_end().is_some_and(|end| end == rows.columns.len() as u64)
-            && rows.number(rows.layout.offsets_at, rows.layout.messages) == rows.rows.len() as u64;
+            && rows.start(rows.layout.messages) == rows.rows.len() as u64;
         Ok(whole.then_some(rows))
     }
 
@@ -348,9 +361,21 @@ impl Rows {
         u32::from_le_bytes(self.columns[at..at + 4].try_into().expect("four bytes"))
     }
 
+    #[inline]
+    fn fields(&self, doc: u32) -> &[u8; FIELDS] {
+        let at = self.layout.fields_at as usize + FIELDS * doc as usize;
+        self.columns[at..at + FIELDS].try_into().expect("as many bytes as fields have")
+    }
+
+    /// Where a message's record begins, and the one before it ends.
+    fn start(&self, doc: u32) -> u64 {
+        u64::from_le_bytes(self.fields(doc)[..8].try_into().expect("eight bytes"))
+    }
+
     fn time(&self, doc: u32) -> Option<Instant> {
-        let nanos = self.short_number(self.layout.nanos_at, doc);
-        let seconds = self.number(self.layout.seconds_at, doc) as i64;
+        let fields = self.fields(doc);
+        let seconds = i64::from_le_bytes(fields[8..16].try_into().expect("eight bytes"));
+        let nanos = u32::from_le_bytes(fields[16..20].try_into().expect("four bytes"));
         (nanos != NO_TIME).then_some(Instant { seconds, nanos })
     }
 
@@ -389,11 +414,11 @@ impl Rows {
     }
 
     pub(super) fn role(&self, doc: u32) -> u8 {
-        self.columns[self.layout.roles_at as usize + doc as usize]
+        self.fields(doc)[24]
     }
 
     pub(super) fn conversation(&self, doc: u32) -> u32 {
-        self.short_number(self.layout.conversations_at, doc)
+        u32::from_le_bytes(self.fields(doc)[20..24].try_into().expect("four bytes"))
     }
 
     /// The title of a conversation.
@@ -425,8 +450,7 @@ impl Rows {
 
     /// The bytes of a message's record.
     fn record(&self, doc: u32) -> (Head<'_>, &[u8]) {
-        let start = self.number(self.layout.offsets_at, doc) as usize;
-        let end = self.number(self.layout.offsets_at, doc + 1) as usize;
+        let (start, end) = (self.start(doc) as usize, self.start(doc + 1) as usize);
         let mut record = &self.rows[start..end];
         let head_length = take_varint(&mut record) as usize;
         let (mut head, texts) = record.split_at(head_length);

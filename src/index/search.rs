@@ -113,16 +113,21 @@ impl Generation {
             stopped = stopped || stop.requested();
             stopped
         };
+        let accepts = |doc| wanted_roles[usize::from(self.rows.role(doc))];
         let mut next = interval.start;
         let (mut text_at, mut title_at) = (0, 0);
         let mut turns = 0u32;
         let mut gaps = gaps(&request.text);
         loop {
             if text_at < next || next == 0 {
-                text_at = in_text.as_mut().map_or(END, |lists| lists.seek(next, &mut ask));
+                text_at = in_text
+                    .as_mut()
+                    .map_or(END, |lists| lists.seek(next, interval.end, accepts, &mut ask));
             }
             if title_at < next || next == 0 {
-                title_at = in_title.as_mut().map_or(END, |lists| lists.seek(next, &mut ask));
+                title_at = in_title
+                    .as_mut()
+                    .map_or(END, |lists| lists.seek(next, interval.end, accepts, &mut ask));
             }
             let irregular_at = irregular.peek().copied().unwrap_or(END);
             let doc = text_at.min(title_at).min(irregular_at);
@@ -137,7 +142,8 @@ impl Generation {
             if turns.is_multiple_of(64) && ask() {
                 break;
             }
-            if !wanted_roles[usize::from(self.rows.role(doc))] {
+            // Irregular messages come without having been asked about.
+            if !accepts(doc) {
                 continue;
             }
             trace.candidates += 1;
@@ -203,16 +209,18 @@ impl Generation {
         Ok(Lists::All(found.into_iter().map(|(info, _)| (info, list)).collect()))
     }
 
-    /// Opens lists, and that of the role among them by its length; `None` if nothing can match.
+    /// Opens lists, and that of the role where it leads; `None` if nothing can match.
     fn conjunction(
         &self,
         lists: Lists,
         role: Option<&(TermInfo, List)>,
     ) -> Result<Option<Conjunction>, Error> {
         let Lists::All(mut lists) = lists else { return Ok(None) };
-        if let Some(role) = role {
-            let at = lists.partition_point(|(info, _)| info.doc_freq <= role.0.doc_freq);
-            lists.insert(at, role.clone());
+        // A role is known of every message: its list is of use only where it is the shortest.
+        if let Some(role) = role
+            && lists.first().is_none_or(|(rarest, _)| role.0.doc_freq < rarest.doc_freq)
+        {
+            lists.insert(0, role.clone());
         }
         let open = lists.iter().map(|(info, list)| self.postings.read(*list, info));
         Ok(Some(Conjunction::new(open.collect::<Result<_, _>>()?)))

@@ -33,6 +33,9 @@ pub struct Gram(pub u64);
 
 const WIDE: u64 = 1 << 63;
 
+/// Slots of the first count of sampled grams: 4 MiB, some of which stay in the cache.
+const SIEVE: usize = 1 << 20;
+
 impl Gram {
     /// Packs one to three characters, or up to eight if all are ASCII; none may be NUL.
     fn pack(characters: &[char]) -> Gram {
@@ -80,6 +83,9 @@ pub struct CommonGrams {
     all: HashSet<u64, BuildHasherDefault<Mix>>,
     /// The ASCII grams of one to three characters again, a bit each, for the inner loop.
     short: Vec<u64>,
+    /// A bit for each slot that a longer gram falls into: nearly all that are not in the set are
+    /// told by it alone.
+    long: Vec<u64>,
 }
 
 impl CommonGrams {
@@ -115,11 +121,21 @@ impl CommonGrams {
                     && (length <= 3 || gram.iter().all(char::is_ascii));
                 may_be.then(|| Gram::pack(gram))
             };
+            // Most grams are rare, and their table would be large: a first count, of whatever falls
+            // together in a slot, passes over nearly all of them.
+            let mut sieve = vec![0u32; SIEVE];
+            let slot = |gram: Gram| mix(gram.0) as usize % SIEVE;
+            for gram in (0..characters.len()).filter_map(|at| candidate(&level, at)) {
+                sieve[slot(gram)] += 1;
+            }
             // Each gram with the number of texts that hold it, and the last of them.
             let mut counts: HashMap<u64, (u32, u32), BuildHasherDefault<Mix>> = HashMap::default();
             let mut start = 0;
             for (text, end) in (1..).zip(&ends) {
                 for gram in (start..*end).filter_map(|at| candidate(&level, at)) {
+                    if sieve[slot(gram)] < least {
+                        continue;
+                    }
                     let (count, last) = counts.entry(gram.0).or_default();
                     *count += u32::from(*last != text);
                     *last = text;
@@ -143,7 +159,11 @@ impl CommonGrams {
 
     /// Builds the set from [`CommonGrams::packed`].
     pub fn from_packed(packed: &[u64]) -> CommonGrams {
-        let mut common = CommonGrams { all: HashSet::default(), short: vec![0; (1 << 21) / 64] };
+        let mut common = CommonGrams {
+            all: HashSet::default(),
+            short: vec![0; (1 << 21) / 64],
+            long: vec![0; SLOTS / 64],
+        };
         for gram in packed {
             common.insert(Gram(*gram));
         }
@@ -162,17 +182,30 @@ impl CommonGrams {
         if gram.0 & (WIDE | 0xFF_FFFF_FFFF) == 0 {
             let place = short_place(gram);
             self.short[place / 64] |= 1 << (place % 64);
+        } else {
+            let slot = long_slot(gram);
+            self.long[slot / 64] |= 1 << (slot % 64);
         }
     }
 
     #[inline]
     fn contains(&self, gram: Gram) -> bool {
         if gram.0 & (WIDE | 0xFF_FFFF_FFFF) != 0 {
-            return self.all.contains(&gram.0);
+            let slot = long_slot(gram);
+            return self.long[slot / 64] >> (slot % 64) & 1 == 1 && self.all.contains(&gram.0);
         }
         let place = short_place(gram);
         self.short[place / 64] >> (place % 64) & 1 == 1
     }
+}
+
+/// Slots for longer grams: 32 KiB of bits, beside some twenty thousand grams of a large corpus.
+const SLOTS: usize = 1 << 18;
+
+/// The slot of a longer gram: the upper bits of its hash, of which the set uses the lower ones.
+#[inline]
+fn long_slot(gram: Gram) -> usize {
+    (gram.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 46) as usize
 }
 
 /// The bit of an ASCII gram of one to three characters: seven bits of each.
