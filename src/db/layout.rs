@@ -85,7 +85,9 @@ fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<b
         }
         return Ok(parts > 0 && parts * 2 >= texts);
     };
-    let ends = format!("SELECT min({key}), max({key}) FROM messages");
+    // Two questions, because SQLite reads the whole table to answer both in one.
+    let ends =
+        format!("SELECT (SELECT min({key}) FROM messages), (SELECT max({key}) FROM messages)");
     let (first, last): (Option<i64>, Option<i64>) =
         connection.query_row(&ends, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (Some(first), Some(last)) = (first, last) else { return Ok(false) };

@@ -21,6 +21,7 @@ use std::{
     io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
 };
 
 use serde::{Deserialize, Serialize};
@@ -70,27 +71,28 @@ impl Manifest {
         layout: Layout,
         text_bytes: u64,
     ) -> io::Result<Manifest> {
-        let mut files = Vec::new();
+        let mut paths = Vec::new();
         for part in ["", GRAMS] {
             for entry in fs::read_dir(folder.join(part))? {
                 let entry = entry?;
-                if entry.file_type()?.is_dir() {
-                    continue;
+                if !entry.file_type()?.is_dir() {
+                    let name = Path::new(part).join(entry.file_name());
+                    paths.push((name.to_string_lossy().replace('\\', "/"), entry.path()));
                 }
-                let path = entry.path();
-                // Not for what is in the file: on some systems only a writer may flush it.
-                let file = File::options().read(true).append(true).open(&path)?;
-                file.sync_all()?;
-                let name = Path::new(part).join(entry.file_name());
-                files.push(FileRecord {
-                    name: name.to_string_lossy().replace('\\', "/"),
-                    length: file.metadata()?.len(),
-                    identity: identity(&file.metadata()?),
-                    checksum: checksum(file)?,
-                });
             }
-            sync_folder(&folder.join(part))?;
         }
+        // Two files are large, and the disk and the checksum take turns within each.
+        let files = thread::scope(|scope| {
+            let threads: Vec<_> = paths
+                .into_iter()
+                .map(|(name, path)| scope.spawn(move || FileRecord::seal(name, &path)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().map_err(|_| io::Error::other("a thread panicked"))?)
+                .collect::<io::Result<Vec<_>>>()
+        })?;
+        sync_folder(&folder.join(GRAMS))?;
         let manifest =
             Manifest { format: FORMAT, state: state.to_owned(), text_bytes, layout, files };
         let mut file = File::create_new(folder.join(MANIFEST))?;
@@ -98,6 +100,18 @@ impl Manifest {
         file.sync_all()?;
         sync_folder(folder)?;
         Ok(manifest)
+    }
+}
+
+impl FileRecord {
+    /// Makes a file durable and records it.
+    fn seal(name: String, path: &Path) -> io::Result<FileRecord> {
+        // Not for what is in the file: on some systems only a writer may flush it.
+        let file = File::options().read(true).append(true).open(path)?;
+        file.sync_all()?;
+        let metadata = file.metadata()?;
+        let identity = identity(&metadata);
+        Ok(FileRecord { name, length: metadata.len(), identity, checksum: checksum(file)? })
     }
 }
 

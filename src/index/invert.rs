@@ -212,7 +212,7 @@ impl Inverter {
         let mut spill = self.shared.spill.lock().expect("workers that panicked were reported");
         spill.runs.sort_by_key(|run| run.first_doc);
         let spill = &*spill;
-        let queue = Queue::new(self.shared.buckets, 2 * self.threads);
+        let queue = Queue::new(self.shared.buckets, self.threads + 1);
         thread::scope(|scope| {
             for _ in 0..self.threads {
                 scope.spawn(|| {
