@@ -34,7 +34,7 @@ use super::{
 use crate::text::grams::CommonGrams;
 
 /// The version of everything in a generation; another one is not read but built anew.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 1;
 
 pub(super) const ROWS: &str = "rows";
 pub(super) const COLUMNS: &str = "columns";

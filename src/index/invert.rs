@@ -151,7 +151,7 @@ impl Inverter {
                 thread::spawn(move || work(&shared, &receiver))
             })
             .collect();
-        let job_bytes = (resources.memory / (192 * threads)).clamp(64 << 10, 32 << 20);
+        let job_bytes = (resources.memory / (256 * threads)).clamp(64 << 10, 32 << 20);
         Ok(Inverter {
             shared,
             jobs: Some(sender),

@@ -8,14 +8,15 @@
 //!       position (zigzag varint), if there is one | message id
 //! ```
 //!
-//! `columns`: 25 bytes a message, so that dates and roles are settled before any text is read, and a
-//! line of the cache or two hold all there is to know of a message but its texts,
+//! `columns`: 24 bytes a message, so that dates are settled before any text is read, and a line of the
+//! cache or two hold all that a row needs beside its record,
 //!
 //! ```text
-//! where its record begins (u64) | seconds (i64) | nanoseconds (u32) | conversation (u32) | role (u8)
+//! where its record begins (u64) | seconds (i64) | nanoseconds (u32) | conversation (u32)
 //! ```
 //!
-//! and once more after the last message; then the irregular messages (u32 each) and the
+//! and once more after the last message; then the roles, a byte each, close together because
+//! candidates are asked for them before anything else; the irregular messages (u32 each) and the
 //! conversations: where each id and title ends (u64 each), and their bytes. The manifest says where
 //! each part begins.
 
@@ -43,7 +44,7 @@ const IS_IRREGULAR: u8 = 8;
 const IS_NOTHING: u8 = 16;
 
 /// Bytes of a message's fields.
-const FIELDS: usize = 25;
+const FIELDS: usize = 24;
 
 /// The nanoseconds of a message without a time.
 const NO_TIME: u32 = u32::MAX;
@@ -92,6 +93,7 @@ pub(super) struct Layout {
     irregular: u32,
     conversations: u32,
     fields_at: u64,
+    roles_at: u64,
     irregular_at: u64,
     titles_at: u64,
     title_bytes_at: u64,
@@ -240,10 +242,10 @@ impl Writer {
                     fields[8..16].copy_from_slice(&instant.seconds.to_le_bytes());
                     fields[16..20].copy_from_slice(&instant.nanos.to_le_bytes());
                     fields[20..24].copy_from_slice(&self.conversation_of[doc].to_le_bytes());
-                    fields[24] = self.role_of[doc];
                 }
                 fields
             }))?,
+            roles_at: out.put(self.role_of.iter().map(|role| [*role]))?,
             irregular_at: out.put(self.irregular.iter().map(|doc| doc.to_le_bytes()))?,
             titles_at: {
                 let mut at = 0u64;
@@ -414,7 +416,7 @@ impl Rows {
     }
 
     pub(super) fn role(&self, doc: u32) -> u8 {
-        self.fields(doc)[24]
+        self.columns[self.layout.roles_at as usize + doc as usize]
     }
 
     pub(super) fn conversation(&self, doc: u32) -> u32 {

@@ -10,11 +10,17 @@ mod open;
 mod search;
 mod tidy;
 
-/// Tries a property on `usual` cases, times `VERBATIM_CASES`, the same ones each time.
+/// Tries a property on `usual` cases, times `VERBATIM_CASES` (0.2, 10), the same ones each time but
+/// for another `VERBATIM_SEED`.
 fn config(usual: u32) -> proptest::test_runner::Config {
-    let factor = std::env::var("VERBATIM_CASES").ok().and_then(|factor| factor.parse().ok());
+    fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
+        std::env::var(name).ok()?.parse().ok()
+    }
+    let cases = f64::from(usual) * number("VERBATIM_CASES").unwrap_or(1.0);
+    let seed = number("VERBATIM_SEED").unwrap_or(1);
     proptest::test_runner::Config {
-        cases: usual * factor.unwrap_or(1),
+        cases: cases.ceil() as u32,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(seed),
         failure_persistence: None,
         ..Default::default()
     }
