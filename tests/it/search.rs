@@ -434,7 +434,9 @@ fn a_stop_ends_a_long_search_at_once() {
     drop(connection);
     let engine = crate::corpus::engine(&path);
     for (text, limit) in [("%Q%Q%", Some(50)), ("%", None)] {
-        for wait in [5, 60] {
+        // A machine may be so fast, or so busy, that the search ends first: then once more.
+        let mut stopped = false;
+        for wait in [20, 10, 5, 2, 1, 20, 10, 5, 2, 1] {
             let stop = Stop::never();
             let asked = stop.clone();
             let thread = std::thread::spawn(move || {
@@ -446,8 +448,9 @@ fn a_stop_ends_a_long_search_at_once() {
             let answer = engine.exact(&request, &stop, &mut |_| ControlFlow::Break(()));
             let ended = std::time::Instant::now();
             let late = ended.saturating_duration_since(thread.join().unwrap());
-            assert!(answer.is_err_and(|error| error.is_stopped()), "{text} after {wait} ms");
             assert!(late < std::time::Duration::from_secs(5), "{late:?} late");
+            stopped |= answer.is_err_and(|error| error.is_stopped());
         }
+        assert!(stopped, "{text} was never stopped");
     }
 }
