@@ -20,6 +20,7 @@ use std::{
     thread,
 };
 
+use super::varint::{push_varint, take_varint};
 use crate::text::grams::{CommonGrams, Cutter, Gram};
 
 /// The texts of consecutive documents, to be cut into grams.
@@ -327,10 +328,10 @@ impl Bucket {
             out.push((shared << 4 | length) as u8);
             out.extend_from_slice(&gram.to_be_bytes()[shared..length]);
             previous = gram;
-            push_number(out, docs.len() as u32);
+            push_varint(out, docs.len() as u64);
             let mut last = 0;
             for doc in &*docs {
-                push_number(out, doc - last);
+                push_varint(out, u64::from(doc - last));
                 last = *doc;
             }
         }
@@ -432,10 +433,10 @@ impl Cursor<'_> {
 
     /// Reads the documents of the gram that [`Cursor::advance`] moved to.
     fn read_docs(&mut self, docs: &mut Vec<u32>) {
-        let count = take_number(&mut self.bytes);
+        let count = take_varint(&mut self.bytes) as u32;
         let mut doc = self.first_doc;
         docs.extend((0..count).map(|_| {
-            doc += take_number(&mut self.bytes);
+            doc += take_varint(&mut self.bytes) as u32;
             doc
         }));
     }
@@ -471,28 +472,6 @@ fn merge(runs: &[(u32, Vec<u8>)]) -> Block {
         }
     }
     block
-}
-
-fn push_number(out: &mut Vec<u8>, mut number: u32) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-#[inline]
-fn take_number(bytes: &mut &[u8]) -> u32 {
-    let (mut number, mut shift) = (0, 0);
-    loop {
-        let (byte, rest) = bytes.split_first().expect("a run ends after a whole number");
-        *bytes = rest;
-        number |= u32::from(byte & 0x7F) << shift;
-        if byte & 0x80 == 0 {
-            return number;
-        }
-        shift += 7;
-    }
 }
 
 /// Hands out buckets to merge and gives their blocks back in order, few of them at a time.

@@ -15,6 +15,7 @@ mod map;
 mod postings;
 mod rows;
 mod search;
+mod varint;
 
 use std::{io, path::PathBuf};
 

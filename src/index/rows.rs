@@ -28,7 +28,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::map::Mapped;
+use super::{
+    map::Mapped,
+    varint::{push_varint, take_varint},
+};
 use crate::model::{Hit, Instant};
 
 /// The stored text differs from the one shown, as in databases of JSON parts.
@@ -542,28 +545,6 @@ fn format_uuid(uuid: &[u8; 16]) -> String {
         text.push(char::from(DIGITS[usize::from(byte & 15)]));
     }
     text
-}
-
-fn push_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-#[inline]
-fn take_varint(bytes: &mut &[u8]) -> u64 {
-    let (mut number, mut shift) = (0, 0);
-    while let Some((byte, rest)) = bytes.split_first() {
-        *bytes = rest;
-        number |= u64::from(byte & 0x7F) << (shift & 63);
-        if byte & 0x80 == 0 {
-            break;
-        }
-        shift += 7;
-    }
-    number
 }
 
 #[cfg(test)]
