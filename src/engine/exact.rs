@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Engine, Error, Why, query};
+use super::{Engine, Error, Source, Why, query};
 use crate::{
     db,
     index::{self, Trace},
@@ -33,7 +33,7 @@ pub enum Answered {
 }
 
 impl Engine {
-    /// Hands the messages that match to `sink`, newest first, until it breaks off.
+    /// Hands the messages of the export that match to `sink`, newest first, until it breaks off.
     ///
     /// The hits are those of SQLite's `LIKE '%text%'` over contents and titles, whichever way they
     /// are found; returns which.
@@ -43,14 +43,26 @@ impl Engine {
         stop: &Stop,
         sink: &mut dyn FnMut(Hit) -> ControlFlow<()>,
     ) -> Result<Answered, Error> {
+        self.exact_in(&self.export()?, request, stop, sink)
+    }
+
+    /// Does as [`Engine::exact`] does, in any source.
+    pub fn exact_in(
+        &self,
+        source: &Source,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<Answered, Error> {
         let request = query::checked(request)?;
-        let (why, handed) = match self.by_index(&request, stop, sink)? {
+        let (why, handed) = match self.by_index(source, &request, stop, sink)? {
             Ok(answered) => return Ok(answered),
             Err(failed) => failed,
         };
         let begun = Instant::now();
-        let hits = self
-            .on_database(|path| db::read(path, stop, |database| db::search(database, &request)))?;
+        let hits = self.on_source(source, |path| {
+            db::read(path, stop, |database| db::search(database, &request))
+        })?;
         // What an index handed over before it failed was right as far as it went.
         let mut passed = 0;
         hits.hand_over(&mut |hit| {
@@ -63,6 +75,7 @@ impl Engine {
     /// Searches the index; else says why it did not answer, and how many hits it handed over.
     fn by_index(
         &self,
+        source: &Source,
         request: &Request,
         stop: &Stop,
         sink: &mut dyn FnMut(Hit) -> ControlFlow<()>,
@@ -71,7 +84,7 @@ impl Engine {
         if request.roles.iter().any(String::is_empty) {
             return Ok(Err((Why::NotForIndex, 0)));
         }
-        let generation = match self.mirror(&self.database()?) {
+        let generation = match self.mirror(source) {
             Ok(generation) => generation,
             Err(why) => return Ok(Err((why, 0))),
         };

@@ -6,7 +6,7 @@ use std::{
     time::SystemTime,
 };
 
-use super::{Engine, Error};
+use super::{Engine, Error, Source, SourceKind};
 use crate::db;
 
 /// Databases that may go away under one question.
@@ -51,15 +51,26 @@ impl Engine {
         newest(&folder).ok_or(Error::NoDatabase { folder })
     }
 
-    /// Runs `work` on the database, and on the one that took its place if it went away.
+    /// Runs `work` on the export, and on the one that took its place if it went away.
     pub(super) fn on_database<T>(
         &self,
+        work: impl FnMut(&Path) -> Result<T, db::Error>,
+    ) -> Result<T, Error> {
+        self.on_source(&self.export()?, work)
+    }
+
+    /// Does as [`Engine::on_database`] does, with any source.
+    pub(super) fn on_source<T>(
+        &self,
+        source: &Source,
         mut work: impl FnMut(&Path) -> Result<T, db::Error>,
     ) -> Result<T, Error> {
-        let mut path = self.database()?;
+        let mut path = source.path.clone();
         for _ in 0..REPLACEMENTS {
             match work(&path) {
-                Err(db::Error::NotFound { .. }) => path = self.database()?,
+                Err(db::Error::NotFound { .. }) if source.kind == SourceKind::Export => {
+                    path = self.database()?;
+                }
                 answer => return Ok(answer?),
             }
         }

@@ -6,8 +6,10 @@ mod exact;
 mod find;
 pub mod import;
 mod query;
+mod ranked;
 mod refresh;
 mod show;
+mod source;
 
 use std::{path::PathBuf, sync::Mutex};
 
@@ -19,15 +21,17 @@ use crate::{
 pub use exact::Answered;
 pub use find::Config;
 pub use query::{MOST_PATTERN_BYTES, trimmed};
+pub use ranked::{About, ConversationMatch, Fields, Match, Mode, Question, Ranking, Scope};
 pub use refresh::{Progress, Reindex, Reindexed, Why};
 pub use show::Transcript;
+pub use source::{Source, SourceKind};
 
 /// Answers questions about the databases that its [`Config`] leads to.
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
-    /// The index that was used last.
-    held: Mutex<Option<refresh::Held>>,
+    /// The index of each kind of source that was used last.
+    held: [Mutex<Option<refresh::Held>>; SourceKind::ALL.len()],
 }
 
 /// What can go wrong with a question.
@@ -106,7 +110,7 @@ pub enum Error {
 impl Engine {
     /// Returns an engine; nothing is opened before the first question.
     pub fn new(config: Config) -> Engine {
-        Engine { config, held: Mutex::default() }
+        Engine { config, held: Default::default() }
     }
 
     /// Returns the configuration it was made with.

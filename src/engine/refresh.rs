@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Engine, Error};
+use super::{Engine, Error, Source};
 use crate::{
     db::{self, Database, Feed, Probe, Row, State},
     index::{self, Build, Document, Generation, Note, Plan, Resources, Shelf, Size},
@@ -120,9 +120,11 @@ impl Held {
 }
 
 impl Engine {
-    /// Returns the generation that mirrors the database as it is now.
-    pub(super) fn mirror(&self, path: &Path) -> Result<Arc<Generation>, Why> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the generation that mirrors a source's database as it is now.
+    pub(super) fn mirror(&self, source: &Source) -> Result<Arc<Generation>, Why> {
+        let path = source.path.as_path();
+        let held = &self.held[source.kind as usize];
+        let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*held
             && known.probe.path() == path
             && known.note == known.shelf.note()
@@ -140,29 +142,40 @@ impl Engine {
         }
     }
 
-    /// Builds the index of the database, unless it mirrors it already.
-    ///
-    /// The database can be searched all the while, and written to: if it is, the build begins anew.
+    /// Builds the index of the export, unless it mirrors it already.
     pub fn reindex(
         &self,
         options: Reindex,
         stop: &Stop,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Reindexed, Error> {
+        self.reindex_source(&self.export()?, options, stop, progress)
+    }
+
+    /// Builds the index of a source, unless it mirrors it already.
+    ///
+    /// The database can be searched all the while, and written to: if it is, the build begins anew.
+    pub fn reindex_source(
+        &self,
+        source: &Source,
+        options: Reindex,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Reindexed, Error> {
         let begun = Instant::now();
-        let path = self.database()?;
+        let path = &source.path;
         if !options.full
-            && let Ok(generation) = self.mirror(&path)
+            && let Ok(generation) = self.mirror(source)
         {
             return Ok(Reindexed::Current { messages: generation.messages() });
         }
-        let shelf = Shelf::of(&self.config().index_folder(), Probe::of(&path)?.real());
+        let shelf = Shelf::of(&self.config().index_folder(), Probe::of(path)?.real());
         let Some(writing) = shelf.lock()? else {
             return Err(Error::Indexing { folder: shelf.folder().to_owned() });
         };
         for _ in 0..ATTEMPTS {
             let folder = writing.begin()?;
-            let built = build(&path, &folder, options.resources, stop, progress);
+            let built = build(path, &folder, options.resources, stop, progress);
             if let Ok(Some((size, conversations))) = built {
                 writing.publish(&folder)?;
                 return Ok(Reindexed::Built { size, conversations, took: begun.elapsed(), folder });
@@ -171,7 +184,7 @@ impl Engine {
             drop(std::fs::remove_dir_all(&folder));
             built?;
         }
-        Err(db::Error::Unsteady { path }.into())
+        Err(db::Error::Unsteady { path: path.clone() }.into())
     }
 }
 

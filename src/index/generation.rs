@@ -141,6 +141,7 @@ pub struct Generation {
     pub(super) rows: Rows,
     pub(super) postings: Postings,
     pub(super) common: CommonGrams,
+    pub(super) folder: PathBuf,
     name: String,
     state: String,
 }
@@ -211,6 +212,7 @@ impl Generation {
             rows,
             postings,
             common: CommonGrams::from_packed(&packed),
+            folder: folder.to_owned(),
             name: name.to_owned(),
             state: manifest.state,
         })

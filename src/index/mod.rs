@@ -15,6 +15,7 @@ mod map;
 mod postings;
 mod rows;
 mod search;
+mod slots;
 mod varint;
 
 use std::{io, path::PathBuf};
@@ -24,6 +25,7 @@ pub use generation::{Current, Generation, Note, Shelf, Writing};
 pub use invert::Resources;
 pub use rows::{Conversation, Document};
 pub use search::{GramUse, Trace};
+pub use slots::Part;
 
 /// What can go wrong with an index; none of it keeps a database from being searched.
 #[derive(Debug, thiserror::Error)]

@@ -377,7 +377,7 @@ impl Rows {
         u64::from_le_bytes(self.fields(doc)[..8].try_into().expect("eight bytes"))
     }
 
-    fn time(&self, doc: u32) -> Option<Instant> {
+    pub(super) fn time(&self, doc: u32) -> Option<Instant> {
         let fields = self.fields(doc);
         let seconds = i64::from_le_bytes(fields[8..16].try_into().expect("eight bytes"));
         let nanos = u32::from_le_bytes(fields[16..20].try_into().expect("four bytes"));
@@ -424,6 +424,21 @@ impl Rows {
 
     pub(super) fn conversation(&self, doc: u32) -> u32 {
         u32::from_le_bytes(self.fields(doc)[20..24].try_into().expect("four bytes"))
+    }
+
+    /// The name of a message's role.
+    pub(super) fn role_name(&self, doc: u32) -> &str {
+        &self.layout.roles[usize::from(self.role(doc))]
+    }
+
+    /// The position of a message.
+    pub(super) fn position(&self, doc: u32) -> Option<i64> {
+        self.record(doc).0.position
+    }
+
+    /// The id of a conversation.
+    pub(super) fn conversation_id(&self, conversation: u32) -> &[u8] {
+        self.title_part(2 * conversation)
     }
 
     /// The title of a conversation.

@@ -7,10 +7,10 @@ use verbatim_search::{cli, tools};
 /// The rooms from top to bottom; a room uses those on lower lines only.
 const LINES: &[&[&str]] = &[
     &["cli"],
-    &["mcp"],
+    &["mcp", "watch"],
     &["tools"],
     &["engine"],
-    &["db", "index", "import"],
+    &["db", "index", "embed", "import", "workspace"],
     &["text"],
     &["model"],
 ];
