@@ -84,6 +84,10 @@ pub struct Environment {
     pub verbatim_index: Option<OsString>,
     /// `VERBATIM_TOOLS`.
     pub verbatim_tools: Option<OsString>,
+    /// `COMPACT_RESPONSES`.
+    pub compact_responses: Option<OsString>,
+    /// `ENABLE_CONVERSATIONS`.
+    pub enable_conversations: Option<OsString>,
     /// This program's own file, for the configuration of clients that start it.
     pub program: PathBuf,
     /// The working folder.

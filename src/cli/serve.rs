@@ -1,6 +1,6 @@
 //! `verbatim serve`.
 
-use std::sync::Arc;
+use std::{ffi::OsStr, sync::Arc};
 
 use super::{Environment, Error, FOUND};
 use crate::{
@@ -31,7 +31,18 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8, Error> {
     let variable = environment.verbatim_tools.as_ref().map(|names| names.to_string_lossy());
     let tools = tools::selected(args.tools.as_deref().or(variable.as_deref()))?;
-    let options = Options { case_sensitive: args.case_sensitive, raw_content: args.raw_content };
+    let options = Options {
+        case_sensitive: args.case_sensitive,
+        raw_content: args.raw_content,
+        verbose: is_off(environment.compact_responses.as_deref()),
+        no_conversations: is_off(environment.enable_conversations.as_deref()),
+    };
     mcp::serve(Arc::new(engine), options, tools)?;
     Ok(FOUND)
+}
+
+/// Returns whether a variable says no; anything else, and nothing, leaves the default.
+fn is_off(variable: Option<&OsStr>) -> bool {
+    let value = variable.and_then(OsStr::to_str).unwrap_or_default().trim().to_ascii_lowercase();
+    ["false", "0", "no", "off"].contains(&value.as_str())
 }

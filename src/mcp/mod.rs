@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     engine::Engine,
     model::Stop,
-    tools::{self, Options},
+    tools::{self, Effect, Options},
 };
 
 /// Calls that run at one time; more wait their turn.
@@ -61,7 +61,7 @@ pub fn serve(
     let permits = Arc::new(Semaphore::new(CALLS));
     let over = CancellationToken::new();
     let (transport, writer) = lines::standard(over.clone());
-    let server = Server { engine, options, tools, permits, over };
+    let server = Server { engine, options: Arc::new(options), tools, permits, over };
     let outcome = runtime.block_on(async {
         match serve_server(server, transport).await {
             Ok(running) => {
@@ -81,7 +81,7 @@ pub fn serve(
 
 struct Server {
     engine: Arc<Engine>,
-    options: Options,
+    options: Arc<Options>,
     tools: Vec<&'static tools::Tool>,
     permits: Arc<Semaphore>,
     /// Cancelled when the client is gone and calls have had their time.
@@ -134,7 +134,7 @@ impl ServerHandler for Server {
             asked.request();
         });
         let permit = self.permits.clone().acquire_owned().await;
-        let (engine, options) = (self.engine.clone(), self.options);
+        let (engine, options) = (self.engine.clone(), self.options.clone());
         let arguments = request.arguments.unwrap_or_default();
         let work = tokio::task::spawn_blocking(move || {
             let _permit = permit;
@@ -148,11 +148,12 @@ impl ServerHandler for Server {
             log(message);
         }
         let content = vec![ContentBlock::text(answer.text)];
-        let result = if answer.is_error {
+        let mut result = if answer.is_error {
             CallToolResult::error(content)
         } else {
             CallToolResult::success(content)
         };
+        result.structured_content = answer.structured;
         Ok(result.into())
     }
 
@@ -182,13 +183,15 @@ impl ServerHandler for Server {
 
 fn described(tool: &'static tools::Tool) -> Tool {
     let hints = ToolAnnotations::with_title(tool.title)
-        .read_only(tool.read_only)
-        .destructive(false)
-        .idempotent(tool.read_only)
+        .read_only(tool.effect == Effect::Reads)
+        .destructive(tool.effect == Effect::Removes)
+        .idempotent(tool.effect != Effect::Adds)
         .open_world(false);
-    Tool::new(tool.name, tool.description, Arc::new((tool.schema)()))
+    let mut described = Tool::new(tool.name, tool.description, Arc::new((tool.schema)()))
         .with_title(tool.title)
-        .with_annotations(hints)
+        .with_annotations(hints);
+    described.output_schema = tool.output_schema.map(|schema| Arc::new(schema()));
+    described
 }
 
 /// Writes a line to the log, which is standard error; a log that is gone is not missed.

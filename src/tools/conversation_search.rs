@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Options, Tool, arguments};
+use super::{Answer, Effect, Options, Tool, arguments};
 use crate::{
     engine::{self, Engine},
     model::{Hit, Instant, Request, Stop},
@@ -38,8 +38,9 @@ pub const TOOL: Tool = Tool {
     description: "Search prior conversation history (canonical ChatGPT export). Hybrid-style: text match on \
                   content and titles. Optional filters: roles (user/assistant/tool), start_date and end_date \
                   (ISO 8601 inclusive). Returns matching messages with timestamps and content.",
-    read_only: true,
+    effect: Effect::Reads,
     schema,
+    output_schema: None,
     run,
 };
 
@@ -112,7 +113,7 @@ fn explained(error: &Error) -> Answer {
         }
         _ => None,
     };
-    Answer { text, is_error: false, log }
+    Answer { text, log, ..Answer::default() }
 }
 
 fn search(

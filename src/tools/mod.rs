@@ -18,21 +18,38 @@ pub struct Tool {
     pub title: &'static str,
     /// What the model reads.
     pub description: &'static str,
-    /// Whether it leaves everything as it is.
-    pub read_only: bool,
+    /// What calling it does to the world.
+    pub effect: Effect,
     /// Returns the JSON schema of its arguments.
     pub schema: fn() -> Map<String, Value>,
+    /// Returns the JSON schema of [`Answer::structured`], of a tool whose answers have it.
+    pub output_schema: Option<fn() -> Map<String, Value>>,
     /// Runs it.
     pub run: fn(&Engine, &Options, &Map<String, Value>, &Stop) -> Answer,
 }
 
-/// How the server was told to read databases, whatever the arguments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What calling a tool does to the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It leaves everything as it is.
+    Reads,
+    /// It adds to what is stored; each call adds anew.
+    Adds,
+    /// It may take away or replace what is stored.
+    Removes,
+}
+
+/// How the server was told to answer, whatever the arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// ASCII letters match only in their own case.
     pub case_sensitive: bool,
     /// The stored column alone is matched and shown.
     pub raw_content: bool,
+    /// Texts that are JSON have whole words for keys: `COMPACT_RESPONSES=false`.
+    pub verbose: bool,
+    /// Tools over conversation sessions are switched off: `ENABLE_CONVERSATIONS=false`.
+    pub no_conversations: bool,
 }
 
 /// What a tool says.
@@ -40,6 +57,8 @@ pub struct Options {
 pub struct Answer {
     /// The text for the model.
     pub text: String,
+    /// The same for a program, of the tool's output schema; none with an error.
+    pub structured: Option<Value>,
     /// Whether the protocol should mark it as an error.
     pub is_error: bool,
     /// What the server's log should say of it, where something unexpected went wrong.

@@ -321,7 +321,11 @@ fn answer(engine: &Engine, query: &Query) -> String {
     arguments.insert("start_date".to_owned(), json!(iso(query.since)));
     arguments.insert("end_date".to_owned(), json!(iso(query.until)));
     arguments.insert("limit".to_owned(), json!(query.limit.to_string()));
-    let options = Options { case_sensitive: query.case_sensitive, raw_content: query.raw };
+    let options = Options {
+        case_sensitive: query.case_sensitive,
+        raw_content: query.raw,
+        ..Options::default()
+    };
     (TOOL.run)(engine, &options, &arguments, &Stop::never()).text
 }
 
