@@ -48,3 +48,11 @@ pub(super) fn key(instant: Instant) -> [u8; 12] {
     key[8..].copy_from_slice(&instant.nanos.to_be_bytes());
     key
 }
+
+/// Returns the instant that [`key`] made the bytes of.
+pub(super) fn from_key(value: ValueRef<'_>) -> Option<Instant> {
+    let ValueRef::Blob(bytes) = value else { return None };
+    let (seconds, nanos) = bytes.split_at_checked(8)?;
+    let seconds = i64::from_be_bytes(seconds.try_into().ok()?) ^ i64::MIN;
+    Some(Instant { seconds, nanos: u32::from_be_bytes(nanos.try_into().ok()?) })
+}

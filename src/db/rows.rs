@@ -102,7 +102,7 @@ fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Instant>> {
 }
 
 /// Returns a column's text; empty for NULL, U+FFFD for what is not UTF-8.
-fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     Ok(match row.get_ref(column)? {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
             String::from_utf8_lossy(bytes).into_owned()

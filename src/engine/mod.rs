@@ -2,22 +2,28 @@
 //!
 //! Invariant: an answer is that of one state of one database, the one that was there when the call came.
 
+mod catalogue;
 mod exact;
 mod find;
 pub mod import;
+mod list;
 mod query;
 mod ranked;
 mod refresh;
 mod show;
 mod source;
 
-use std::{path::PathBuf, sync::Mutex};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
 
 use crate::{
     db::{self, Heading},
     index,
 };
 
+pub use catalogue::{Catalogue, Listed};
 pub use exact::Answered;
 pub use find::Config;
 pub use query::{MOST_PATTERN_BYTES, trimmed};
@@ -32,6 +38,8 @@ pub struct Engine {
     config: Config,
     /// The index of each kind of source that was used last.
     held: [Mutex<Option<refresh::Held>>; SourceKind::ALL.len()],
+    /// The catalogue of each, made last.
+    catalogues: [Mutex<Option<Arc<Catalogue>>>; SourceKind::ALL.len()],
 }
 
 /// What can go wrong with a question.
@@ -110,7 +118,7 @@ pub enum Error {
 impl Engine {
     /// Returns an engine; nothing is opened before the first question.
     pub fn new(config: Config) -> Engine {
-        Engine { config, held: Default::default() }
+        Engine { config, held: Default::default(), catalogues: Default::default() }
     }
 
     /// Returns the configuration it was made with.

@@ -7,6 +7,7 @@ mod index;
 mod like;
 mod mcp;
 mod open;
+mod ranked;
 mod search;
 mod tidy;
 

@@ -1,0 +1,52 @@
+//! Every conversation in one line, for lists of them where no index tells.
+
+use super::{Database, Error, functions, rows};
+use crate::model::Instant;
+
+/// A conversation that has messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outline {
+    /// Its id.
+    pub id: String,
+    /// Its title; empty for NULL.
+    pub title: String,
+    /// How many messages it has.
+    pub turns: u32,
+    /// When its first message was written.
+    pub begun: Option<Instant>,
+    /// When its last message was written.
+    pub last: Option<Instant>,
+}
+
+/// Returns every conversation that has messages, latest activity first; only those with a message
+/// of one of these roles, if any are named.
+pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Error> {
+    let marks = vec!["?"; roles.len()].join(", ");
+    let having = match roles {
+        [] => String::new(),
+        _ => format!("HAVING total(m.role IN ({marks})) > 0"),
+    };
+    let sql = format!(
+        "SELECT CAST(c.id AS TEXT), CAST(c.title AS TEXT), count(*), \
+         min(verbatim_instant(m.create_time)), max(verbatim_instant(m.create_time)) AS last \
+         FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id \
+         GROUP BY c.id {having} ORDER BY last DESC NULLS LAST, c.id"
+    );
+    let read = || -> rusqlite::Result<Vec<Outline>> {
+        let mut statement = database.connection().prepare(&sql)?;
+        let mut found = statement.query(rusqlite::params_from_iter(roles))?;
+        let mut outlines = Vec::new();
+        while let Some(row) = found.next()? {
+            let turns: i64 = row.get(2)?;
+            outlines.push(Outline {
+                id: rows::text(row, 0)?,
+                title: rows::text(row, 1)?,
+                turns: u32::try_from(turns).unwrap_or(u32::MAX),
+                begun: functions::from_key(row.get_ref(3)?),
+                last: functions::from_key(row.get_ref(4)?),
+            });
+        }
+        Ok(outlines)
+    };
+    read().map_err(|error| database.error(error))
+}

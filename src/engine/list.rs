@@ -1,0 +1,165 @@
+//! Lists of conversations, from the catalogue of an index that mirrors its database, else from SQLite.
+
+use std::sync::{Arc, PoisonError};
+
+use super::{About, Catalogue, Engine, Error, Scope, Source, SourceKind, Why};
+use crate::{
+    db::{self, Outline},
+    index::Generation,
+    model::{Instant, Stop},
+};
+
+/// A conversation in a list of several sources: when it was last active, and where it is from.
+type Key = (Option<Instant>, usize, usize);
+
+/// What is known of the conversations of one source, latest activity first.
+enum List {
+    Indexed(Arc<Catalogue>, Vec<u32>),
+    Read(Vec<Outline>),
+}
+
+impl Engine {
+    /// Returns the conversations in a scope from `offset` on, latest activity first, and how many
+    /// there are in all.
+    ///
+    /// A conversation is in a scope of dates if it was going on at any of them, and in one of roles
+    /// if a message of it has one.
+    pub fn list(
+        &self,
+        scope: &Scope,
+        offset: usize,
+        limit: usize,
+    ) -> Result<(Vec<About>, usize), Error> {
+        let mut lists = Vec::new();
+        let mut keys: Vec<Key> = Vec::new();
+        for source in self.sources_of(scope)? {
+            let list = self.list_of(&source, scope)?;
+            let place = lists.len();
+            match &list {
+                List::Indexed(catalogue, found) => {
+                    let listed = catalogue.conversations();
+                    let last = |conversation: &u32| listed[*conversation as usize].last;
+                    keys.extend(found.iter().zip(0..).map(|(one, at)| (last(one), place, at)));
+                }
+                List::Read(found) => {
+                    keys.extend(found.iter().zip(0..).map(|(one, at)| (one.last, place, at)));
+                }
+            }
+            lists.push((source.kind, list));
+        }
+        // Each list is in order: equal times leave the sources in theirs.
+        keys.sort_by_key(|(last, ..)| std::cmp::Reverse(*last));
+        let total = keys.len();
+        let page = keys.into_iter().skip(offset).take(limit);
+        let abouts = page.map(|(_, place, at)| match &lists[place] {
+            (kind, List::Indexed(catalogue, found)) => about_listed(*kind, catalogue, found[at]),
+            (kind, List::Read(found)) => about_read(*kind, &found[at]),
+        });
+        Ok((abouts.collect(), total))
+    }
+
+    /// Returns what is known of a conversation; `None` where the source has none of that id that
+    /// has messages.
+    pub fn about(&self, source: SourceKind, id: &str) -> Result<Option<About>, Error> {
+        let scope =
+            Scope { sources: vec![source], conversation: Some(id.to_owned()), ..Scope::default() };
+        Ok(self.list(&scope, 0, 1)?.0.pop())
+    }
+
+    /// Returns the sources in a scope; the export is asked for only where it is there.
+    pub(super) fn sources_of(&self, scope: &Scope) -> Result<Vec<Source>, Error> {
+        let wanted = |kind| scope.sources.is_empty() || scope.sources.contains(&kind);
+        let mut sources = self.sources();
+        if sources.is_empty() && wanted(SourceKind::Export) {
+            // Says what was looked for, and where.
+            sources.push(self.export()?);
+        }
+        sources.retain(|source| wanted(source.kind));
+        Ok(sources)
+    }
+
+    /// Returns the catalogue of a source whose index mirrors it.
+    pub fn catalogue(&self, source: &Source) -> Result<Arc<Catalogue>, Why> {
+        Ok(self.catalogue_of(source.kind, &self.mirror(source)?))
+    }
+
+    /// Returns the catalogue of a generation, the one made before where it is of the same.
+    pub(super) fn catalogue_of(
+        &self,
+        kind: SourceKind,
+        generation: &Arc<Generation>,
+    ) -> Arc<Catalogue> {
+        let made = &self.catalogues[kind as usize];
+        let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*made {
+            Some(known) if Arc::ptr_eq(known.generation(), generation) => Arc::clone(known),
+            _ => Arc::clone(made.insert(Arc::new(Catalogue::of(Arc::clone(generation))))),
+        }
+    }
+
+    fn list_of(&self, source: &Source, scope: &Scope) -> Result<List, Error> {
+        let within = |begun: Option<Instant>, last: Option<Instant>| {
+            let after = scope.since.is_none_or(|since| last.is_some_and(|last| last >= since));
+            let before = scope.until.is_none_or(|until| begun.is_some_and(|begun| begun <= until));
+            after && before
+        };
+        let Ok(catalogue) = self.catalogue(source) else {
+            let mut found = self.on_source(source, |path| {
+                db::read(path, &Stop::never(), |database| db::outline(database, &scope.roles))
+            })?;
+            found.retain(|one| {
+                within(one.begun, one.last)
+                    && scope.conversation.as_ref().is_none_or(|id| *id == one.id)
+            });
+            return Ok(List::Read(found));
+        };
+        let generation = catalogue.generation();
+        let spoken = |conversation: &u32| {
+            let mut slots = catalogue.slots(*conversation).iter();
+            scope.roles.is_empty()
+                || slots.any(|slot| scope.roles.iter().any(|role| role == generation.role(*slot)))
+        };
+        let is_within = |conversation: &u32| {
+            let listed = &catalogue.conversations()[*conversation as usize];
+            within(listed.begun, listed.last)
+        };
+        let all = match &scope.conversation {
+            Some(id) => catalogue.find(id).into_iter().collect(),
+            None => (0..catalogue.conversations().len() as u32).collect::<Vec<_>>(),
+        };
+        let found = all.into_iter().filter(|one| is_within(one) && spoken(one)).collect();
+        Ok(List::Indexed(catalogue, found))
+    }
+}
+
+/// Returns what a catalogue knows of a conversation.
+pub(super) fn about_listed(source: SourceKind, catalogue: &Catalogue, conversation: u32) -> About {
+    let listed = &catalogue.conversations()[conversation as usize];
+    About {
+        source,
+        id: listed.id.clone(),
+        title: listed.title.clone(),
+        summary: String::new(),
+        turns: listed.turns(),
+        begun: listed.begun,
+        last: listed.last,
+        file: None,
+        project: None,
+        session: None,
+    }
+}
+
+fn about_read(source: SourceKind, outline: &Outline) -> About {
+    About {
+        source,
+        id: outline.id.clone(),
+        title: outline.title.clone(),
+        summary: String::new(),
+        turns: outline.turns,
+        begun: outline.begun,
+        last: outline.last,
+        file: None,
+        project: None,
+        session: None,
+    }
+}
