@@ -6,12 +6,13 @@
 //! - [`tools`]: the tool contracts: arguments, engine, answer; knows no protocol
 //! - [`engine`]: the only room that joins `db`, `index` and `import`
 //! - [`db`]: canonical SQLite databases; [`index`]: n-grams in tantivy, derived and rebuildable;
-//!   [`import`]: exports read into [`model`]
+//!   [`embed`]: texts into vectors; [`import`]: exports read into [`model`]
 //! - [`text`]: LIKE patterns, n-grams, dates, snippets: pure functions over text
 //! - [`model`]: plain data
 
 pub mod cli;
 pub mod db;
+pub mod embed;
 pub mod engine;
 pub mod import;
 pub mod index;

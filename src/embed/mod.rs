@@ -1,0 +1,97 @@
+//! Texts into vectors, and the vectors of a part's messages on disk.
+//!
+//! Invariant: vectors of one model are never compared with another's: what is stored carries the
+//! model's name, and so does its folder.
+//! Invariant: nothing is sent anywhere unless a provider was configured.
+
+mod builtin;
+
+use crate::model::Stop;
+
+/// What can go wrong with vectors; text is ranked by its words all the same.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The work was called off.
+    #[error("embedding was stopped")]
+    Stopped,
+}
+
+/// Turns texts into vectors.
+#[derive(Debug)]
+pub struct Model {
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    BuiltIn,
+}
+
+impl Model {
+    /// Returns the model that is compiled into the program: offline, some microseconds a text.
+    ///
+    /// Costs nothing until it is first asked for a vector.
+    pub fn built_in() -> Model {
+        Model { kind: Kind::BuiltIn }
+    }
+
+    /// Its identity, as letters, digits and hyphens: equal names mean comparable vectors.
+    pub fn name(&self) -> &str {
+        match self.kind {
+            Kind::BuiltIn => builtin::NAME,
+        }
+    }
+
+    /// How many numbers its vectors have.
+    pub fn dimensions(&self) -> usize {
+        match self.kind {
+            Kind::BuiltIn => builtin::DIMENSIONS,
+        }
+    }
+
+    /// Returns the vector of a question, one long; all zeros where the model knows none of it.
+    pub fn encode_query(&self, text: &str, stop: &Stop) -> Result<Vec<f32>, Error> {
+        let mut vectors = self.encode_texts(&[text], stop)?;
+        Ok(vectors.pop().unwrap_or_default())
+    }
+
+    /// Returns a vector for each text, one long; all zeros where the model knows none of it.
+    pub fn encode(&self, texts: &[&str], stop: &Stop) -> Result<Vec<Vec<f32>>, Error> {
+        self.encode_texts(texts, stop)
+    }
+
+    fn encode_texts(&self, texts: &[&str], stop: &Stop) -> Result<Vec<Vec<f32>>, Error> {
+        match self.kind {
+            Kind::BuiltIn => {
+                let encode = |text: &&str| {
+                    if stop.requested() { Err(Error::Stopped) } else { Ok(builtin::encode(text)) }
+                };
+                texts.iter().map(encode).collect()
+            }
+        }
+    }
+
+    /// Returns the share of a text's letters that the model knows the meaning of, 0 to 1.
+    ///
+    /// Where little is known of a question, its vector says little: Chinese, Japanese or Russian
+    /// asked of the built-in model, which is English. Providers are taken to know every language.
+    pub fn known(&self, text: &str) -> f64 {
+        match self.kind {
+            Kind::BuiltIn => builtin::known(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_encoder_stops() {
+        let stop = Stop::never();
+        let model = Model::built_in();
+        assert_eq!(model.encode(&["a", "b"], &stop).unwrap().len(), 2);
+        stop.request();
+        assert!(matches!(model.encode(&["a"], &stop), Err(Error::Stopped)));
+    }
+}
