@@ -3,6 +3,7 @@
 //! The rooms, each using only those below it:
 //!
 //! - [`cli`], [`mcp`]: the faces; one file per command, the tool table over stdio
+//! - [`watch`]: file events, and a thread that keeps the indexes current
 //! - [`tools`]: the tool contracts: arguments, engine, answer; knows no protocol
 //! - [`engine`]: the only room that joins `db`, `index` and `import`
 //! - [`db`]: canonical SQLite databases; [`index`]: n-grams in tantivy, derived and rebuildable;
@@ -20,3 +21,4 @@ pub mod mcp;
 pub mod model;
 pub mod text;
 pub mod tools;
+pub mod watch;

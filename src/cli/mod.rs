@@ -7,6 +7,7 @@ mod reindex;
 mod search;
 mod serve;
 mod show;
+mod watch;
 
 use std::{
     ffi::OsString,
@@ -51,6 +52,7 @@ enum Command {
     Search(search::Args),
     Show(show::Args),
     Serve(serve::Args),
+    Watch(watch::Args),
 }
 
 /// Where things are.
@@ -120,6 +122,9 @@ pub enum Error {
     /// The import went wrong.
     #[error(transparent)]
     Import(#[from] import::Error),
+    /// Nothing could be watched.
+    #[error("cannot start to watch: {0}")]
+    Watch(#[source] io::Error),
     /// The output could not be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
@@ -164,6 +169,7 @@ pub fn run(
         Command::Search(args) => search::run(&args, &engine, environment, out),
         Command::Show(args) => show::run(&args, &engine, environment, out),
         Command::Serve(args) => serve::run(&args, engine, environment),
+        Command::Watch(args) => watch::run(&args, engine, out),
     }
 }
 

@@ -1,13 +1,22 @@
 //! `verbatim serve`.
 
-use std::{ffi::OsStr, sync::Arc};
+use std::{
+    ffi::OsStr,
+    io::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{Environment, Error, FOUND};
 use crate::{
     engine::Engine,
     mcp,
     tools::{self, Options},
+    watch,
 };
+
+/// How long a refresh that was told to end may take to clean up after itself.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Serve the search to AI clients over the Model Context Protocol
 ///
@@ -26,6 +35,10 @@ pub(super) struct Args {
     /// Match and show what is stored, even where it is the JSON of ChatGPT's message parts
     #[arg(long)]
     raw_content: bool,
+    /// Leave the index as it is: without this, the server follows the databases and refreshes
+    /// their indexes in the background
+    #[arg(long)]
+    no_watch: bool,
 }
 
 pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8, Error> {
@@ -37,7 +50,17 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
         verbose: is_off(environment.compact_responses.as_deref()),
         no_conversations: is_off(environment.enable_conversations.as_deref()),
     };
-    mcp::serve(Arc::new(engine), options, tools)?;
+    let engine = Arc::new(engine);
+    // Searches are right without it: a server that cannot start a thread still serves.
+    let watch = match args.no_watch {
+        true => None,
+        false => watch::start(Arc::clone(&engine), |event| log(&event)).map_err(|e| log(&e)).ok(),
+    };
+    let served = mcp::serve(engine, options, tools);
+    if let Some(watch) = watch {
+        watch.end(LAST_WORDS);
+    }
+    served?;
     Ok(FOUND)
 }
 
@@ -45,4 +68,9 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
 fn is_off(variable: Option<&OsStr>) -> bool {
     let value = variable.and_then(OsStr::to_str).unwrap_or_default().trim().to_ascii_lowercase();
     ["false", "0", "no", "off"].contains(&value.as_str())
+}
+
+/// Writes a line to the log, which is standard error; a log that is gone is not missed.
+fn log(what: &dyn std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "verbatim: {what}");
 }

@@ -14,6 +14,7 @@ mod schema;
 mod search;
 mod spool;
 mod state;
+mod whole;
 pub mod writer;
 
 use std::{io, path::PathBuf};
@@ -27,6 +28,7 @@ pub use search::search;
 pub use spool::Hits;
 pub(crate) use state::settled;
 pub use state::{Probe, State, state};
+pub use whole::is_whole;
 
 /// What can go wrong with a database.
 #[derive(Debug, thiserror::Error)]

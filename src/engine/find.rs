@@ -79,6 +79,8 @@ impl Engine {
 }
 
 /// Returns the last changed `*.db` file of a folder; among equals the one whose name comes last.
+///
+/// One that is still being copied there is passed over for one that is whole.
 fn newest(folder: &Path) -> Option<PathBuf> {
     let dated = |entry: fs::DirEntry| {
         let path = entry.path();
@@ -87,5 +89,9 @@ fn newest(folder: &Path) -> Option<PathBuf> {
         let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
         wanted.then_some((modified, path))
     };
-    fs::read_dir(folder).ok()?.flatten().filter_map(dated).max().map(|(_, path)| path)
+    let mut found: Vec<_> = fs::read_dir(folder).ok()?.flatten().filter_map(dated).collect();
+    found.sort();
+    let whole = found.iter().rposition(|(_, path)| db::is_whole(path));
+    let last = found.len().checked_sub(1)?;
+    Some(found.swap_remove(whole.unwrap_or(last)).1)
 }

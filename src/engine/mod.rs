@@ -6,6 +6,7 @@ mod catalogue;
 mod exact;
 mod find;
 pub mod import;
+mod keep;
 mod list;
 mod query;
 mod ranked;
@@ -26,6 +27,7 @@ use crate::{
 pub use catalogue::{Catalogue, Listed};
 pub use exact::Answered;
 pub use find::Config;
+pub use keep::{Keeper, News};
 pub use query::{MOST_PATTERN_BYTES, trimmed};
 pub use ranked::{About, ConversationMatch, Fields, Match, Mode, Question, Ranking, Scope};
 pub use refresh::{Progress, Reindex, Reindexed, Why};

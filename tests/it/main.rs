@@ -10,6 +10,7 @@ mod open;
 mod ranked;
 mod search;
 mod tidy;
+mod watch;
 
 /// Tries a property on `usual` cases, times `VERBATIM_CASES` (0.2, 10), the same ones each time but
 /// for another `VERBATIM_SEED`.

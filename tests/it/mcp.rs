@@ -23,6 +23,8 @@ fn program(db: &Path) -> Command {
     command
         .env_clear()
         .arg("serve")
+        // What is slow must stay slow.
+        .arg("--no-watch")
         .arg("--db")
         .arg(db)
         .arg("--index")

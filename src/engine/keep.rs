@@ -1,0 +1,351 @@
+//! Keeps the indexes current in the background: decides what is stale, waits until its data rest,
+//! and refreshes it, one source after the other.
+//!
+//! Nothing here makes an answer right; every question sees to that itself. It makes answers fast
+//! again, so whatever goes wrong is said once and tried again later.
+//!
+//! Invariant: a database is not read for an index while it is written to, unless it never rests.
+//! Invariant: of all processes one refreshes an index; the others wait for what it makes.
+
+use std::{
+    collections::HashSet,
+    fmt, fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use super::{Engine, Error, Reindex, Reindexed, Source, SourceKind};
+use crate::{
+    db::{self, State},
+    import::Export,
+    index::Resources,
+    model::Stop,
+};
+
+/// What refreshing may use, beside 60 bytes a message: a server is a guest on its machine.
+const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
+
+/// How long a database must be left alone before it is indexed. Copies and downloads write more
+/// often; the transactions of an import follow each other within milliseconds.
+const QUIET: Duration = Duration::from_millis(400);
+
+/// How long a database that is never left alone goes without: then it is indexed between writes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The rest after a refresh, in times of what it took, and the longest: a database that is written
+/// to all day costs a quarter of a core at most.
+const REST: (u32, Duration) = (3, Duration::from_secs(60));
+
+/// How often a build by another process is looked for.
+const ELSEWHERE: Duration = Duration::from_secs(1);
+
+/// The waits after failures: the first, doubled each time up to the last.
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(600));
+
+/// What happened to an index, for a log.
+#[derive(Debug)]
+pub enum News {
+    /// It was refreshed here.
+    Refreshed {
+        /// The source.
+        source: Source,
+        /// What came of it.
+        done: Reindexed,
+    },
+    /// It is being built by another process.
+    Elsewhere {
+        /// The source.
+        source: Source,
+    },
+    /// It could not be refreshed; said once as long as the reason stays.
+    Failed {
+        /// The source.
+        source: Source,
+        /// Why.
+        reason: String,
+    },
+    /// An export lies where databases are looked for, and was not imported.
+    NotImported {
+        /// The export.
+        path: PathBuf,
+    },
+}
+
+/// What is known of one source from look to look.
+#[derive(Debug, Default)]
+struct Care {
+    path: PathBuf,
+    state: Option<State>,
+    /// When that state was seen first, or set, where the file says so.
+    since: Option<Instant>,
+    /// Since when the index has not been current.
+    stale: Option<Instant>,
+    /// Before then nothing is tried.
+    not_before: Option<Instant>,
+    failures: u32,
+    /// What was said last, so as not to say it again.
+    said: Option<String>,
+    /// The state that cannot be indexed, however often that is tried.
+    hopeless: Option<State>,
+}
+
+/// Looks after the indexes of an engine.
+#[derive(Debug)]
+pub struct Keeper {
+    engine: Arc<Engine>,
+    cares: [Care; SourceKind::ALL.len()],
+    /// Exports that were spoken of.
+    spoken_of: HashSet<PathBuf>,
+}
+
+impl Engine {
+    /// Returns the folders in which a change may be one of a source, there or not.
+    pub fn watched(&self) -> Vec<PathBuf> {
+        let config = self.config();
+        let mut folders = vec![config.db_folder()];
+        let named = config.db.iter().cloned().chain([config.threads_database()]);
+        for path in named.chain(self.database().ok()) {
+            let real = fs::canonicalize(&path).ok();
+            let path = std::path::absolute(&path).unwrap_or(path);
+            folders.extend(path.parent().map(Path::to_owned));
+            folders.extend(real.and_then(|real| Some(real.parent()?.to_owned())));
+        }
+        folders.sort();
+        folders.dedup();
+        folders
+    }
+}
+
+impl Keeper {
+    /// Returns a keeper that knows nothing yet.
+    pub fn new(engine: Arc<Engine>) -> Keeper {
+        Keeper { engine, cares: Default::default(), spoken_of: HashSet::new() }
+    }
+
+    /// Looks at every source and refreshes those that are stale and rest; returns after how long
+    /// there is reason to look again, `None` if only a change is one.
+    ///
+    /// Where everything is current this takes some ten system calls a source.
+    pub fn look(&mut self, stop: &Stop, tell: &mut dyn FnMut(News)) -> Option<Duration> {
+        let sources = self.engine.sources();
+        let mut next: Option<Duration> = None;
+        for kind in SourceKind::ALL {
+            if stop.requested() {
+                return None;
+            }
+            let care = &mut self.cares[kind as usize];
+            let Some(source) = sources.iter().find(|source| source.kind == kind) else {
+                *care = Care::default();
+                continue;
+            };
+            let wait = care.look(&self.engine, source, stop, tell);
+            next = next.into_iter().chain(wait).min();
+        }
+        self.look_for_exports(&sources, tell);
+        next
+    }
+
+    /// Speaks of exports beside the databases that came after the one that is searched: databases
+    /// are searched there, and everything else is for the user to import.
+    fn look_for_exports(&mut self, sources: &[Source], tell: &mut dyn FnMut(News)) {
+        let export = sources.iter().find(|source| source.kind == SourceKind::Export);
+        let searched = export.and_then(|export| modified(&export.path));
+        for entry in fs::read_dir(self.engine.config().db_folder()).into_iter().flatten().flatten()
+        {
+            let path = entry.path();
+            if is_named_as_export(&path)
+                && modified(&path) > searched
+                && age(&path).is_none_or(|age| age > QUIET)
+                && !self.spoken_of.contains(&path)
+            {
+                if Export::open(&path).is_ok() {
+                    tell(News::NotImported { path: path.clone() });
+                }
+                self.spoken_of.insert(path);
+            }
+        }
+    }
+}
+
+impl Care {
+    fn look(
+        &mut self,
+        engine: &Engine,
+        source: &Source,
+        stop: &Stop,
+        tell: &mut dyn FnMut(News),
+    ) -> Option<Duration> {
+        let path = &source.path;
+        if self.path != *path {
+            *self = Care { path: path.clone(), ..Care::default() };
+        }
+        let state = match db::state(path) {
+            Ok(state) => state,
+            // It went away since; the next look finds what took its place.
+            Err(db::Error::NotFound { .. }) => return Some(QUIET),
+            Err(error) => {
+                let wait = self.not_before.and_then(|at| at.checked_duration_since(Instant::now()));
+                return wait.or_else(|| Some(self.fail(source, &error.to_string(), tell)));
+            }
+        };
+        let now = Instant::now();
+        if self.state.as_ref() != Some(&state) || self.since.is_none() {
+            let is_first = self.state.is_none();
+            self.state = Some(state.clone());
+            // A file that lay there before we looked has been quiet for as long as it says.
+            let quiet = if is_first { age(path) } else { None };
+            self.since = now.checked_sub(quiet.unwrap_or_default()).or(Some(now));
+        }
+        if engine.mirror(source).is_ok() {
+            *self = Care {
+                path: path.clone(),
+                state: self.state.take(),
+                since: self.since,
+                not_before: self.not_before,
+                ..Care::default()
+            };
+            return None;
+        }
+        if self.hopeless.as_ref() == Some(&state) {
+            return None;
+        }
+        let stale = *self.stale.get_or_insert(now);
+        let quiet_at = self.since.unwrap_or(now) + QUIET;
+        let mut due = if db::is_whole(path) { quiet_at.min(stale + PATIENCE) } else { quiet_at };
+        due = due.max(self.not_before.unwrap_or(due));
+        if due > now {
+            return Some(due - now);
+        }
+        self.refresh(engine, source, state, stop, tell)
+    }
+
+    fn refresh(
+        &mut self,
+        engine: &Engine,
+        source: &Source,
+        state: State,
+        stop: &Stop,
+        tell: &mut dyn FnMut(News),
+    ) -> Option<Duration> {
+        let begun = Instant::now();
+        let options = Reindex { resources: RESOURCES, full: false };
+        let work = AssertUnwindSafe(|| engine.reindex_source(source, options, stop, &mut |_| {}));
+        let Ok(result) = catch_unwind(work) else {
+            return Some(self.fail(source, "indexing it failed; please report this", tell));
+        };
+        match result {
+            Ok(done) => {
+                self.failures = 0;
+                self.said = None;
+                self.stale = None;
+                let rest = (begun.elapsed() * REST.0).min(REST.1);
+                self.not_before = Some(Instant::now() + rest);
+                if matches!(done, Reindexed::Built { .. }) {
+                    tell(News::Refreshed { source: source.clone(), done });
+                }
+                // At once: searches should hold on to the new generation, and the data may have changed.
+                Some(Duration::ZERO)
+            }
+            Err(error) if error.is_stopped() => None,
+            Err(Error::Indexing { .. }) => {
+                let said = "elsewhere".to_owned();
+                if self.said.as_ref() != Some(&said) {
+                    tell(News::Elsewhere { source: source.clone() });
+                    self.said = Some(said);
+                }
+                self.not_before = Some(Instant::now() + ELSEWHERE);
+                Some(ELSEWHERE)
+            }
+            // A busy database is nobody's fault, and nothing to speak of.
+            Err(Error::Db(db::Error::Unsteady { .. } | db::Error::Busy { .. })) => {
+                Some(self.back_off())
+            }
+            Err(error) => {
+                if is_hopeless(&error) {
+                    self.hopeless = Some(state);
+                }
+                Some(self.fail(source, &error.to_string(), tell))
+            }
+        }
+    }
+
+    fn fail(&mut self, source: &Source, reason: &str, tell: &mut dyn FnMut(News)) -> Duration {
+        if self.said.as_deref() != Some(reason) {
+            tell(News::Failed { source: source.clone(), reason: reason.to_owned() });
+            self.said = Some(reason.to_owned());
+        }
+        self.back_off()
+    }
+
+    fn back_off(&mut self) -> Duration {
+        let wait = BACKOFF.0.saturating_mul(1 << self.failures.min(16)).min(BACKOFF.1);
+        self.failures += 1;
+        self.not_before = Some(Instant::now() + wait);
+        wait
+    }
+}
+
+/// Whether it is the database that cannot be indexed, and not the moment.
+fn is_hopeless(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::NoKeys { .. }
+            | Error::TooMany { .. }
+            | Error::Db(
+                db::Error::NotADatabase { .. }
+                    | db::Error::NotCanonical { .. }
+                    | db::Error::Sqlite { .. }
+            )
+    )
+}
+
+/// Whether a file has a name that exports have as they come.
+fn is_named_as_export(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".zip") || name.starts_with("conversations") && name.ends_with(".json")
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+}
+
+/// How long ago a file, or the log of a database, was written to; `None` where the clock was set.
+fn age(path: &Path) -> Option<Duration> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let last = modified(path).into_iter().chain(modified(Path::new(&log))).max()?;
+    SystemTime::now().duration_since(last).ok()
+}
+
+impl fmt::Display for News {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |source: &Source| source.path.display().to_string();
+        match self {
+            News::Refreshed { source, done } => match done {
+                Reindexed::Current { messages } => {
+                    write!(f, "{}: the index of {messages} messages is current", name(source))
+                }
+                Reindexed::Built { size, took, .. } => write!(
+                    f,
+                    "{}: indexed {} messages in {:.1} s",
+                    name(source),
+                    size.messages,
+                    took.as_secs_f64()
+                ),
+            },
+            News::Elsewhere { source } => {
+                write!(f, "{}: another process is building its index", name(source))
+            }
+            News::Failed { source, reason } => {
+                write!(f, "{}: searched without an index: {reason}", name(source))
+            }
+            News::NotImported { path } => write!(
+                f,
+                "{}: an export, which is searched once `verbatim import` has read it",
+                path.display()
+            ),
+        }
+    }
+}

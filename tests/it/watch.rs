@@ -1,0 +1,449 @@
+//! The index follows the data: whatever happens to databases is answered at once, and by the index
+//! soon after.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use verbatim_search::{
+    engine::{Answered, Config, Engine},
+    model::{Request, Stop},
+    watch::{self, Watch},
+};
+
+use crate::corpus::{add, database, files, folder};
+
+/// Time enough on a machine at work.
+const SOON: Duration = Duration::from_secs(40);
+
+/// A home folder whose indexes are kept.
+struct Home {
+    folder: TempDir,
+    engine: Arc<Engine>,
+    log: Arc<Mutex<Vec<String>>>,
+    _watch: Watch,
+}
+
+impl Home {
+    /// Begins to watch a home folder that is not there yet.
+    fn watched() -> Home {
+        let folder = folder();
+        let home = folder.path().join("home");
+        Home::with(folder, Config { home, ..Config::default() })
+    }
+
+    fn with(folder: TempDir, config: Config) -> Home {
+        let engine = Arc::new(Engine::new(config));
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&log);
+        let watch = watch::start(Arc::clone(&engine), move |event| {
+            lines.lock().unwrap().push(event.to_string());
+        });
+        Home { folder, engine, log, _watch: watch.unwrap() }
+    }
+
+    fn db(&self) -> PathBuf {
+        let folder = self.engine.config().db_folder();
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// Asks for every message; returns their texts, and whether the index gave them.
+    fn ask(&self) -> Result<(Vec<String>, bool), String> {
+        let mut texts = Vec::new();
+        let answered = self.engine.exact(&Request::default(), &Stop::never(), &mut |hit| {
+            texts.push(hit.content);
+            ControlFlow::Continue(())
+        });
+        texts.reverse();
+        answered
+            .map(|answered| (texts, matches!(answered, Answered::ByIndex { .. })))
+            .map_err(|error| error.to_string())
+    }
+
+    /// Holds every answer from now on against `expected`, until the index gives it; returns how
+    /// long that took.
+    #[track_caller]
+    fn answers(&self, expected: &[&str]) -> Duration {
+        let begun = Instant::now();
+        loop {
+            let (texts, by_index) = self.ask().unwrap();
+            assert_eq!(texts, expected, "{}", self.log());
+            if by_index {
+                return begun.elapsed();
+            }
+            assert!(begun.elapsed() < SOON, "still by LIKE; the log:\n{}", self.log());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn log(&self) -> String {
+        self.log.lock().unwrap().join("\n")
+    }
+
+    #[track_caller]
+    fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < SOON, "{what}; the log:\n{}", self.log());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Makes a database elsewhere, as a file alone.
+fn made(folder: &Path, name: &str, texts: &[&str]) -> PathBuf {
+    let path = folder.join(name);
+    drop(database(&path, texts));
+    path
+}
+
+#[test]
+fn a_database_that_comes_goes_and_changes_is_followed() {
+    let home = Home::watched();
+    assert!(home.ask().unwrap_err().contains("Database not found"));
+    let first = home.db().join("first.db");
+    let connection = database(&first, &["red"]);
+    home.answers(&["red"]);
+    add(&connection, "green");
+    home.answers(&["red", "green"]);
+    drop(connection);
+    // Renamed over the file that is searched.
+    let other = made(home.folder.path(), "other.db", &["blue", "yellow"]);
+    fs::rename(&other, &first).unwrap();
+    home.answers(&["blue", "yellow"]);
+    // A newer one beside it.
+    let newer = made(home.folder.path(), "newer.db", &["white"]);
+    fs::rename(newer, home.db().join("second.db")).unwrap();
+    home.answers(&["white"]);
+    fs::remove_file(home.db().join("second.db")).unwrap();
+    home.answers(&["blue", "yellow"]);
+    // Another folder in place of all of them.
+    let folder = home.folder.path().join("home/db-2");
+    fs::create_dir(&folder).unwrap();
+    made(&folder, "third.db", &["grey"]);
+    fs::rename(home.db(), home.folder.path().join("home/db-1")).unwrap();
+    fs::rename(&folder, home.folder.path().join("home/db")).unwrap();
+    home.answers(&["grey"]);
+    let third = Connection::open(home.db().join("third.db")).unwrap();
+    add(&third, "black");
+    home.answers(&["grey", "black"]);
+    drop(third);
+    fs::remove_dir_all(home.db()).unwrap();
+    assert!(home.ask().unwrap_err().contains("Database not found"));
+    made(&home.db(), "fourth.db", &["brown"]);
+    home.answers(&["brown"]);
+    assert!(!home.log().contains("without an index"), "{}", home.log());
+}
+
+#[test]
+fn what_is_still_being_written_is_not_indexed_half() {
+    let home = Home::watched();
+    made(&home.db(), "old.db", &["red"]);
+    home.answers(&["red"]);
+    let long = "green ".repeat(20_000);
+    let new = made(home.folder.path(), "new.db", &[&long]);
+    let bytes = fs::read(&new).unwrap();
+    // A browser's name first.
+    let partial = home.db().join("new.db.crdownload");
+    for length in [0, bytes.len() / 2, bytes.len()] {
+        fs::write(&partial, &bytes[..length]).unwrap();
+        assert_eq!(home.ask(), Ok((vec!["red".to_owned()], true)));
+    }
+    fs::rename(&partial, home.db().join("downloaded.db")).unwrap();
+    home.answers(&[&long]);
+    // A copy under the name it will have.
+    made(home.folder.path(), "copied.db", &[&long, "blue"]);
+    let bytes = fs::read(home.folder.path().join("copied.db")).unwrap();
+    let mut copy = fs::File::create(home.db().join("copied.db")).unwrap();
+    for piece in bytes.chunks(bytes.len().div_ceil(12)) {
+        assert_eq!(home.ask(), Ok((vec![long.clone()], true)), "{}", home.log());
+        copy.write_all(piece).unwrap();
+        thread::sleep(Duration::from_millis(100));
+    }
+    drop(copy);
+    home.answers(&[&long, "blue"]);
+    thread::sleep(Duration::from_millis(500));
+    assert!(!home.log().contains("without an index"), "{}", home.log());
+    assert_eq!(home.log().lines().count(), 3, "one refresh each:\n{}", home.log());
+}
+
+#[test]
+fn a_writer_at_work_is_waited_for_and_then_followed() {
+    let home = Home::watched();
+    let writer = database(&home.db().join("live.db"), &["0"]);
+    writer.pragma_update(None, "journal_mode", "wal").unwrap();
+    let mut texts = vec!["0".to_owned()];
+    for number in 1..40 {
+        let text = number.to_string();
+        add(&writer, &text);
+        texts.push(text);
+        assert_eq!(home.ask().unwrap().0, texts, "{}", home.log());
+        thread::sleep(Duration::from_millis(50));
+    }
+    home.answers(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    thread::sleep(Duration::from_secs(1));
+    let log = home.log();
+    assert!(log.lines().count() < 10, "refreshed while it was written to:\n{log}");
+    // Nothing that a reader in WAL mode does is taken for a change.
+    for _ in 0..20 {
+        assert!(home.ask().unwrap().1);
+    }
+    assert_eq!(home.log(), log);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_spoken_of_once_and_tried_again() {
+    let folder = folder();
+    let home = folder.path().join("home");
+    let index = folder.path().join("index");
+    fs::write(&index, "a file in place of the folder").unwrap();
+    fs::create_dir_all(home.join("db")).unwrap();
+    made(&home.join("db"), "a.db", &["red"]);
+    let home = Home::with(folder, Config { home, index: Some(index.clone()), ..Config::default() });
+    home.until("nothing was said", || home.log().contains("without an index"));
+    let connection = Connection::open(home.db().join("a.db")).unwrap();
+    add(&connection, "green");
+    thread::sleep(Duration::from_secs(6));
+    assert_eq!(home.ask(), Ok((vec!["red".to_owned(), "green".to_owned()], false)));
+    assert_eq!(home.log().lines().count(), 1, "{}", home.log());
+    fs::remove_file(index).unwrap();
+    home.answers(&["red", "green"]);
+}
+
+#[test]
+fn an_export_that_was_not_imported_is_spoken_of_once() {
+    let home = Home::watched();
+    made(&home.db(), "a.db", &["red"]);
+    home.answers(&["red"]);
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/import/claude.json");
+    fs::copy(golden, home.db().join("conversations.json")).unwrap();
+    fs::write(home.db().join("settings.json"), "{}").unwrap();
+    home.until("nothing was said", || home.log().contains("verbatim import"));
+    thread::sleep(Duration::from_secs(1));
+    assert_eq!(home.log().matches("verbatim import").count(), 1, "{}", home.log());
+    assert!(!home.log().contains("settings.json"));
+    assert_eq!(home.ask().unwrap(), (vec!["red".to_owned()], true));
+}
+
+#[test]
+fn ending_leaves_nothing_behind() {
+    let home = folder();
+    let path = home.path().join("a.db");
+    large(&path, 200_000);
+    let index = home.path().join("index");
+    for pause in [0, 50, 200, 600, 1500] {
+        let config =
+            Config { db: Some(path.clone()), index: Some(index.clone()), ..Config::default() };
+        let watch = watch::start(Arc::new(Engine::new(config)), |_| {}).unwrap();
+        thread::sleep(Duration::from_millis(pause));
+        watch.end(SOON);
+        if !index.exists() {
+            continue;
+        }
+        let Some(shelf) = files(&index).into_keys().next() else { continue };
+        let left = files(&shelf);
+        let generations = left.keys().filter(|path| path.is_dir()).count();
+        let expected = usize::from(left.keys().any(|path| path.ends_with("current")));
+        assert_eq!(generations, expected, "after {pause} ms: {left:?}");
+    }
+}
+
+/// Makes a database whose index takes a while.
+fn large(path: &Path, messages: u32) {
+    let connection = database(path, &[]);
+    let sql = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {messages})
+         INSERT INTO messages SELECT 'm' || i, 'conv-0001', 'user',
+             'message ' || i || ' of ' || hex(i * 7919), i, NULL, i FROM n"
+    );
+    connection.execute_batch(&sql).unwrap();
+}
+
+fn program(arguments: &[&str], home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    command.env_clear().arg("--home").arg(home).args(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A child that does not outlive its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Running {
+        Running(command.spawn().unwrap())
+    }
+
+    /// Asks a server for the messages that hold a text; returns the answer's text.
+    fn ask(&mut self, query: &str) -> String {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params":
+            {"name": "conversation_search", "arguments": {"query": query}}});
+        let answer = self.exchange(&call);
+        answer["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+    }
+
+    fn exchange(&mut self, message: &Value) -> Value {
+        writeln!(self.0.stdin.as_mut().unwrap(), "{message}").unwrap();
+        // A byte at a time: what follows the line is for the next one.
+        let mut line = Vec::new();
+        let output = self.0.stdout.as_mut().unwrap();
+        let mut byte = [0];
+        while byte != *b"\n" {
+            std::io::Read::read_exact(output, &mut byte).unwrap();
+            line.push(byte[0]);
+        }
+        serde_json::from_slice(&line).unwrap()
+    }
+
+    fn initialize(&mut self) {
+        self.exchange(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}));
+        let input = self.0.stdin.as_mut().unwrap();
+        writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
+    }
+}
+
+/// Whether the index is current, as a fresh process sees it.
+fn is_indexed(home: &Path) -> bool {
+    let output =
+        program(&["search", "--explain", "--limit", "1", "message"], home).output().unwrap();
+    let text =
+        String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned();
+    text.contains("generation-")
+}
+
+#[track_caller]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < SOON, "{what}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn the_command_prints_a_line_a_refresh_and_ends_well() {
+    let folder = folder();
+    let home = folder.path();
+    fs::create_dir(home.join("db")).unwrap();
+    let connection = database(&home.join("db/a.db"), &["message"]);
+    let mut watch = Running::start(&mut program(&["watch"], home));
+    let mut lines = BufReader::new(watch.0.stdout.take().unwrap()).lines();
+    let line = lines.next().unwrap().unwrap();
+    assert!(line.contains("a.db: indexed 1 message"), "{line}");
+    assert!(is_indexed(home));
+    add(&connection, "message two");
+    let line = lines.next().unwrap().unwrap();
+    assert!(line.contains("a.db: indexed 2 message"), "{line}");
+    if cfg!(unix) {
+        let pid = watch.0.id().to_string();
+        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+        assert!(watch.0.wait().unwrap().success());
+        assert!(lines.next().is_none());
+    }
+}
+
+#[test]
+fn a_server_follows_unless_it_is_told_not_to() {
+    let folder = folder();
+    let home = folder.path();
+    fs::create_dir(home.join("db")).unwrap();
+    drop(database(&home.join("db/a.db"), &["message"]));
+    let still = Running::start(&mut program(&["serve", "--no-watch"], home));
+    thread::sleep(Duration::from_secs(1));
+    assert!(!home.join("index").exists());
+    drop(still);
+    let mut server = Running::start(&mut program(&["serve"], home));
+    until("the index was not built", || is_indexed(home));
+    drop(server.0.stdin.take());
+    assert!(server.0.wait().unwrap().success());
+}
+
+#[test]
+fn the_lock_of_a_killed_process_holds_nobody_up() {
+    let folder = folder();
+    let home = folder.path();
+    fs::create_dir(home.join("db")).unwrap();
+    large(&home.join("db/a.db"), 300_000);
+    for pause in [100, 400, 900] {
+        let builder = Running::start(&mut program(&["watch"], home));
+        let begun = Instant::now();
+        while !home.join("index").exists() && begun.elapsed() < SOON {
+            thread::sleep(Duration::from_millis(5));
+        }
+        thread::sleep(Duration::from_millis(pause));
+        // Killed on drop.
+        drop(builder);
+    }
+    let _next = Running::start(&mut program(&["watch"], home));
+    until("the index was not built", || is_indexed(home));
+    let shelf = files(&home.join("index")).into_keys().next().unwrap();
+    let generations = files(&shelf).keys().filter(|path| path.is_dir()).count();
+    assert_eq!(generations, 1, "what the killed ones left is gone");
+}
+
+#[test]
+fn two_servers_and_an_importer_share_an_index() {
+    let folder = folder();
+    let home = folder.path();
+    fs::create_dir(home.join("db")).unwrap();
+    let export = |count: u32| -> Value {
+        let messages: Vec<Value> = (0..count)
+            .map(|number| {
+                json!({"uuid": format!("m{number}"), "text": format!("message {number}"),
+                "sender": "human", "created_at": format!("2025-01-01T00:{:02}:{:02}Z", number / 60, number % 60)})
+            })
+            .collect();
+        json!([{"uuid": "c", "name": "Colours", "created_at": "2025-01-01T00:00:00Z",
+            "updated_at": "2025-01-01T00:00:00Z", "chat_messages": messages}])
+    };
+    let import = |count: u32| {
+        let path = home.join("conversations.json");
+        fs::write(&path, export(count).to_string()).unwrap();
+        let done = program(&["import", path.to_str().unwrap()], home).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    import(1);
+    let mut servers: Vec<Running> = (0..2)
+        .map(|_| {
+            let mut server = Running::start(&mut program(&["serve"], home));
+            server.initialize();
+            server
+        })
+        .collect();
+    for count in 2..12 {
+        import(count);
+        for server in &mut servers {
+            let newest = format!("message {}", count - 1);
+            let answer = server.ask(&newest);
+            assert!(answer.ends_with(&newest), "after {count}: {answer}");
+            let all = server.ask("message");
+            assert_eq!(all.matches("\nmessage ").count(), count as usize, "{all}");
+        }
+        thread::sleep(Duration::from_millis(150));
+    }
+    until("the index was not built", || is_indexed(home));
+    for server in &mut servers {
+        assert_eq!(server.ask("message").matches("\nmessage ").count(), 11);
+        drop(server.0.stdin.take());
+        assert!(server.0.wait().unwrap().success());
+    }
+}
