@@ -165,6 +165,9 @@ fn attempt(path: &Path, stop: &Stop, number: u32) -> Result<Database, Error> {
             Ok(begun) => break begun,
             Err(error) => error,
         };
+        if !files.in_place() {
+            return Err(Error::Unsteady { path: path.to_owned() });
+        }
         way = match (sqlite_code(&error), way) {
             (Some(ffi::SQLITE_READONLY_ROLLBACK), Way::Locked | Way::Wal) => {
                 files.copy(path, stop)?
@@ -180,6 +183,11 @@ fn attempt(path: &Path, stop: &Stop, number: u32) -> Result<Database, Error> {
             _ => return Err(error),
         };
     };
+    // What lies beside a database is found by its name: SQLite may have opened one file and then
+    // the log of another, or ours may be gone.
+    if !matches!(way, Way::Copy { .. }) && !files.in_place() {
+        return Err(Error::Unsteady { path: path.to_owned() });
+    }
     let layout =
         detected.map_err(|missing| Error::NotCanonical { path: path.to_owned(), missing })?;
     Ok(Database { connection, layout, path: path.to_owned(), files, way, stop: stop.clone() })
@@ -279,6 +287,12 @@ impl Files {
 
     fn now(&self) -> io::Result<State> {
         State::of(&self.database, &self.real)
+    }
+
+    /// Returns whether the database that was found still has its name.
+    fn in_place(&self) -> bool {
+        let there = header::stamp_at(&self.real);
+        there.is_ok_and(|stamp| stamp.is_some_and(|s| s.identity == self.database.identity()))
     }
 
     /// Waits until a write that is still to come would leave another time on the file.

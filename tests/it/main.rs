@@ -2,11 +2,15 @@
 
 mod cli;
 mod corpus;
+#[cfg(unix)]
+mod hammer;
 mod import;
 mod index;
 mod like;
 mod mcp;
 mod open;
+#[cfg(unix)]
+mod program;
 mod ranked;
 mod search;
 mod tidy;

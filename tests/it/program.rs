@@ -1,0 +1,111 @@
+//! The program as others run it: commands, and a server driven by lines.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use verbatim_search::engine::{Config, Engine};
+
+/// A database with a home folder and an index folder of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) db: PathBuf,
+    pub(crate) home: PathBuf,
+    pub(crate) index: PathBuf,
+}
+
+impl Place {
+    /// The usual names in a folder; nothing is made.
+    pub(crate) fn in_folder(folder: &Path) -> Place {
+        Place {
+            db: folder.join("chats.db"),
+            home: folder.join("home"),
+            index: folder.join("index"),
+        }
+    }
+
+    /// An engine of this process.
+    pub(crate) fn engine(&self) -> Engine {
+        Engine::new(Config {
+            db: Some(self.db.clone()),
+            home: self.home.clone(),
+            index: Some(self.index.clone()),
+        })
+    }
+
+    /// The program with a command, not yet started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear().args(arguments);
+        command.arg("--db").arg(&self.db).arg("--home").arg(&self.home);
+        command.arg("--index").arg(&self.index);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+/// A server that is asked one thing at a time; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    calls: u64,
+}
+
+impl Server {
+    /// Starts `command`, whose errors go where it says, and shakes hands.
+    pub(crate) fn start(command: &mut Command) -> Server {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program can be started");
+        let input = child.stdin.take().expect("a pipe");
+        let output = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut server = Server { child, input, output, calls: 0 };
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}});
+        server.ask("initialize", &hello);
+        server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        server
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.input, "{message}").expect("the server reads");
+        self.input.flush().expect("the server reads");
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.calls += 1;
+        let id = self.calls;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        loop {
+            let mut line = String::new();
+            self.output.read_line(&mut line).expect("the server answers");
+            let answer: Value =
+                serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+            // Between question and answer the server may tell of other things.
+            if answer["id"] == id {
+                return answer["result"].clone();
+            }
+        }
+    }
+
+    /// Calls a tool; returns its text.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> String {
+        let result = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
+        let text = result["content"][0]["text"].as_str();
+        text.unwrap_or_else(|| panic!("{tool} {arguments}: {result}")).to_owned()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
