@@ -60,6 +60,13 @@ pub(super) fn run(
             "the index of {} messages is up to date; --full builds it anew",
             HumanCount(messages.into())
         )?,
+        Reindexed::Refreshed { added, removed, took } => writeln!(
+            out,
+            "refreshed the index in {:.1} s: {} messages added, {} removed (one that changed is both)",
+            took.as_secs_f64(),
+            HumanCount(added.into()),
+            HumanCount(removed.into())
+        )?,
         Reindexed::Built { size, conversations, took, folder } => {
             let ratio = |bytes: u64| bytes as f64 / size.text_bytes.max(1) as f64;
             writeln!(

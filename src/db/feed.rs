@@ -1,4 +1,6 @@
-//! Reads every message of a database in result order, for an index.
+//! Reads the messages of a database for an index: one by one by their keys, or all as they lie.
+
+use std::{borrow::Cow, ops::ControlFlow};
 
 use rusqlite::{Statement, types::ValueRef};
 
@@ -17,11 +19,15 @@ pub struct Conversation {
     pub id: String,
     /// Its title as SQLite's LIKE reads it; `None` for NULL.
     pub title: Option<Vec<u8>>,
+    /// Whether the id is stored as a text.
+    pub is_plain: bool,
 }
 
 /// A message as it stands in the database; empty strings for NULL.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
+    /// The row's key.
+    pub key: i64,
     /// Its id, as text.
     pub id: &'a str,
     /// Its role, as text.
@@ -30,11 +36,37 @@ pub struct Row<'a> {
     pub time: Option<Instant>,
     /// Its position, where that is an integer.
     pub position: Option<i64>,
+    /// Whether the position is an integer or NULL, which sort as `position` does.
+    pub is_plain: bool,
     /// The content as SQLite's LIKE reads it; `None` for NULL.
     pub stored: Option<&'a [u8]>,
     /// The text that JSON parts hold, where the database is of those and this is one.
     pub decoded: Option<&'a str>,
 }
+
+/// A message as [`Feed::scan`] comes upon it.
+#[derive(Clone, Debug)]
+pub struct Scanned<'a> {
+    /// The row's key.
+    pub key: i64,
+    /// Its id, as text.
+    pub id: Cow<'a, str>,
+    /// Its role, as text.
+    pub role: Cow<'a, str>,
+    /// The instant that its time denotes.
+    pub time: Option<Instant>,
+    /// Its position, where that is an integer.
+    pub position: Option<i64>,
+    /// The content as SQLite's LIKE reads it; `None` for NULL.
+    pub stored: Option<&'a [u8]>,
+    /// Its conversation's id, where that is a text.
+    pub conversation_id: Option<&'a [u8]>,
+    /// Whether the position is an integer or NULL, and the conversation's id a text or NULL.
+    pub is_plain: bool,
+}
+
+/// Keys in one question.
+const KEYS_AT_ONCE: usize = 500;
 
 /// All messages of one state of a database.
 #[derive(Debug)]
@@ -76,7 +108,8 @@ impl<'d> Feed<'d> {
     pub fn conversations(&self) -> Result<Vec<Conversation>, Error> {
         let key = self.keys.1;
         let sql = format!(
-            "SELECT {key}, CAST(id AS TEXT), CAST(title AS TEXT) FROM conversations ORDER BY {key}"
+            "SELECT {key}, CAST(id AS TEXT), CAST(title AS TEXT), typeof(id) = 'text' \
+             FROM conversations ORDER BY {key}"
         );
         let read = || -> rusqlite::Result<Vec<Conversation>> {
             let mut statement = self.database.connection().prepare(&sql)?;
@@ -88,9 +121,93 @@ impl<'d> Feed<'d> {
                     id: String::from_utf8_lossy(bytes(row.get_ref(1)?).unwrap_or_default())
                         .into_owned(),
                     title: bytes(row.get_ref(2)?).map(<[u8]>::to_vec),
+                    is_plain: row.get(3)?,
                 });
             }
             Ok(conversations)
+        };
+        read().map_err(|error| self.database.error(error))
+    }
+
+    /// Returns whether SQLite sees to it that an id names one conversation, byte for byte.
+    pub fn has_unique_ids(&self) -> Result<bool, Error> {
+        let sql = "SELECT count(*) > 0 FROM pragma_index_list('conversations') AS list \
+                   WHERE list.\"unique\" AND list.origin IN ('pk', 'u') AND NOT list.partial \
+                   AND (SELECT count(*) = 1 AND min(lower(name)) = 'id' AND min(coll) = 'BINARY' \
+                        FROM pragma_index_xinfo(list.name) WHERE \"key\")";
+        let connection = self.database.connection();
+        connection.query_row(sql, [], |row| row.get(0)).map_err(|error| self.database.error(error))
+    }
+
+    /// Returns which conversation each of the messages belongs to, by keys; a message without a
+    /// conversation is left out.
+    pub fn conversations_of(&self, messages: &[i64]) -> Result<Vec<[i64; 2]>, Error> {
+        let (message, conversation) = self.keys;
+        let read = || -> rusqlite::Result<Vec<[i64; 2]>> {
+            let mut pairs = Vec::with_capacity(messages.len());
+            for some in messages.chunks(KEYS_AT_ONCE) {
+                let some: Vec<String> = some.iter().map(i64::to_string).collect();
+                let sql = format!(
+                    "SELECT m.{message}, c.{conversation} FROM messages AS m \
+                     JOIN conversations AS c ON c.id = m.conversation_id \
+                     WHERE m.{message} IN ({})",
+                    some.join(", ")
+                );
+                let mut statement = self.database.connection().prepare(&sql)?;
+                let mut rows = statement.query([])?;
+                while let Some(row) = rows.next()? {
+                    pairs.push([row.get(0)?, row.get(1)?]);
+                }
+            }
+            Ok(pairs)
+        };
+        read().map_err(|error| self.database.error(error))
+    }
+
+    /// Calls `each` with every message whose key is above `after`, by key, until it breaks off;
+    /// returns whether it came to the end.
+    pub fn scan(
+        &self,
+        after: Option<i64>,
+        each: &mut dyn FnMut(Scanned<'_>) -> ControlFlow<()>,
+    ) -> Result<bool, Error> {
+        let key = self.keys.0;
+        let position = if self.database.layout().position { "position" } else { "NULL" };
+        let from = after.map_or_else(String::new, |after| format!("WHERE {key} > {after}"));
+        let sql = format!(
+            "SELECT {key}, CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
+             CAST(content AS TEXT), conversation_id FROM messages {from} ORDER BY {key}"
+        );
+        let mut read = || -> rusqlite::Result<bool> {
+            let mut statement = self.database.connection().prepare(&sql)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let text = |column| -> rusqlite::Result<Cow<'_, str>> {
+                    let bytes = bytes(row.get_ref(column)?).unwrap_or_default();
+                    Ok(String::from_utf8_lossy(bytes))
+                };
+                let position = row.get_ref(4)?;
+                let conversation = row.get_ref(6)?;
+                let (position, is_plain) = self::position(position);
+                let scanned = Scanned {
+                    key: row.get(0)?,
+                    id: text(1)?,
+                    role: text(2)?,
+                    time: functions::instant(row.get_ref(3)?),
+                    position,
+                    stored: bytes(row.get_ref(5)?),
+                    conversation_id: match conversation {
+                        ValueRef::Text(id) => Some(id),
+                        _ => None,
+                    },
+                    is_plain: is_plain
+                        && matches!(conversation, ValueRef::Text(_) | ValueRef::Null),
+                };
+                if each(scanned).is_break() {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
         };
         read().map_err(|error| self.database.error(error))
     }
@@ -119,14 +236,14 @@ impl<'d> Feed<'d> {
             if let Some(text) = text {
                 *decoded = text;
             }
+            let (position, is_plain) = position(row.get_ref(3)?);
             Ok(Some(with(Row {
+                key,
                 id,
                 role,
                 time: functions::instant(row.get_ref(2)?),
-                position: match row.get_ref(3)? {
-                    ValueRef::Integer(position) => Some(position),
-                    _ => None,
-                },
+                position,
+                is_plain,
                 stored,
                 decoded: is_decoded.then_some(decoded.as_str()),
             })))
@@ -139,5 +256,14 @@ fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {
     match value {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(bytes),
         _ => None,
+    }
+}
+
+/// Returns a position that is an integer, and whether it sorts as that does.
+fn position(value: ValueRef<'_>) -> (Option<i64>, bool) {
+    match value {
+        ValueRef::Integer(position) => (Some(position), true),
+        ValueRef::Null => (None, true),
+        _ => (None, false),
     }
 }

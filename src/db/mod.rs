@@ -19,7 +19,7 @@ pub mod writer;
 
 use std::{io, path::PathBuf};
 
-pub use feed::{Conversation, Feed, Row};
+pub use feed::{Conversation, Feed, Row, Scanned};
 pub use layout::Layout;
 pub use open::{Database, open, read};
 pub use outline::{Outline, outline};

@@ -3,11 +3,13 @@
 //! Invariant: an answer is that of one state of one database, the one that was there when the call came.
 
 mod catalogue;
+mod difference;
 mod exact;
 mod find;
 pub mod import;
 mod keep;
 mod list;
+mod mirror;
 mod query;
 mod ranked;
 mod refresh;
@@ -28,9 +30,10 @@ pub use catalogue::{Catalogue, Listed};
 pub use exact::Answered;
 pub use find::Config;
 pub use keep::{Keeper, News};
+pub use mirror::Why;
 pub use query::{MOST_PATTERN_BYTES, trimmed};
 pub use ranked::{About, ConversationMatch, Fields, Match, Mode, Question, Ranking, Scope};
-pub use refresh::{Progress, Reindex, Reindexed, Why};
+pub use refresh::{Progress, Reindex, Reindexed};
 pub use show::Transcript;
 pub use source::{Source, SourceKind};
 
@@ -39,7 +42,7 @@ pub use source::{Source, SourceKind};
 pub struct Engine {
     config: Config,
     /// The index of each kind of source that was used last.
-    held: [Mutex<Option<refresh::Held>>; SourceKind::ALL.len()],
+    held: [Mutex<Option<mirror::Held>>; SourceKind::ALL.len()],
     /// The catalogue of each, made last.
     catalogues: [Mutex<Option<Arc<Catalogue>>>; SourceKind::ALL.len()],
 }

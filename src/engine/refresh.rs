@@ -1,40 +1,50 @@
-//! Keeps the index a mirror of the database: builds it, and says whether it is one.
+//! Makes the index a mirror of the database again: of what has changed, or of all.
 
 use std::{
+    collections::HashMap,
+    fs,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError},
     time::{Duration, Instant},
 };
 
-use super::{Engine, Error, Source};
+use super::{
+    Engine, Error, Source,
+    difference::{self, Compared, Difference, SLICE},
+};
 use crate::{
     db::{self, Database, Feed, Probe, Row, State},
-    index::{self, Build, Document, Generation, Note, Plan, Resources, Shelf, Size},
+    index::{
+        self, Build, Document, Draft, Generation, Plan, Reading, Resources, Shelf, Size, Writing,
+    },
     model::Stop,
 };
 
 /// Messages sampled to see which grams are common, and the bytes kept of each.
 const SAMPLE: (usize, usize) = (20_000, 4 << 10);
 
-/// How long the database is read in one transaction: a writer waits no longer than that.
-const SLICE: Duration = Duration::from_millis(200);
-
-/// Builds begun because the database changed while it was read.
+/// Refreshes begun because the database changed while it was read.
 const ATTEMPTS: u32 = 3;
 
-/// How to build an index.
+/// How many times the messages to be added another part of that kind may have to be taken up with
+/// them. Parts then grow by such steps, and there are as many as the logarithm of their messages.
+const TAKEN_UP: usize = 2;
+
+/// The share of the messages that may stand in later parts or be dead before parts are folded.
+const UNFOLDED: f64 = 0.1;
+
+/// How to refresh an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Reindex {
     /// Memory and threads to use.
     pub resources: Resources,
-    /// Whether to build even if the index mirrors the database already.
+    /// Whether to build all of it even if the index mirrors the database already.
     pub full: bool,
 }
 
-/// How far a build is.
+/// How far a refresh is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Progress {
-    /// The messages are put into result order.
+    /// The messages are put into result order, or compared with those of the index.
     Ordering,
     /// Messages are read, cut into grams and sorted.
     Reading {
@@ -57,6 +67,15 @@ pub enum Reindexed {
         /// Messages in it.
         messages: u32,
     },
+    /// What had changed was added to it.
+    Refreshed {
+        /// Messages that were new or not as they had been.
+        added: u32,
+        /// Messages that were there no more, or not as they had been.
+        removed: u32,
+        /// How long that took.
+        took: Duration,
+    },
     /// It was built.
     Built {
         /// What it holds and takes.
@@ -70,79 +89,17 @@ pub enum Reindexed {
     },
 }
 
-/// Why `LIKE` answers and not the index.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// There is none for this database.
-    NoIndex,
-    /// It mirrors another state of the database.
-    Stale,
-    /// It cannot be read; the reason.
-    Unreadable(String),
-    /// The request is one that it does not answer.
-    NotForIndex,
-}
-
-/// The database that was searched last, with its index.
-#[derive(Debug)]
-pub(super) struct Held {
-    probe: Probe,
-    shelf: Shelf,
-    note: Note,
-    generation: Result<(Arc<Generation>, State), Why>,
-}
-
-impl Held {
-    fn of(engine: &Engine, path: &Path) -> Result<Held, db::Error> {
-        let probe = Probe::of(path)?;
-        let shelf = Shelf::of(&engine.config().index_folder(), probe.real());
-        let note = shelf.note();
-        let generation = match shelf.current().map(|current| shelf.open(&current)) {
-            None => Err(Why::NoIndex),
-            Some(Err(error)) => Err(Why::Unreadable(error.to_string())),
-            Some(Ok(generation)) => {
-                // A state that cannot be read is equal to none.
-                let state = generation.state().parse().unwrap_or_default();
-                Ok((generation, state))
-            }
-        };
-        Ok(Held { probe, shelf, note, generation })
-    }
-
-    /// Returns the generation if it mirrors the state that the database is in now.
-    fn mirror(&self, now: &State) -> Result<Arc<Generation>, Why> {
-        match &self.generation {
-            Ok((generation, state)) if state == now => Ok(Arc::clone(generation)),
-            Ok(_) => Err(Why::Stale),
-            Err(why) => Err(why.clone()),
-        }
-    }
+/// A refresh at work, with the right to write.
+struct Work<'a> {
+    path: &'a Path,
+    state: State,
+    writing: &'a Writing,
+    resources: Resources,
+    stop: &'a Stop,
 }
 
 impl Engine {
-    /// Returns the generation that mirrors a source's database as it is now.
-    pub(super) fn mirror(&self, source: &Source) -> Result<Arc<Generation>, Why> {
-        let path = source.path.as_path();
-        let held = &self.held[source.kind as usize];
-        let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = &*held
-            && known.probe.path() == path
-            && known.note == known.shelf.note()
-            && let Ok(Some(now)) = known.probe.state()
-        {
-            return known.mirror(&now);
-        }
-        // Another database, or another generation, or another file under the same name.
-        let found = Held::of(self, path).map_err(|_| Why::NoIndex)?;
-        let now = found.probe.state();
-        let found = held.insert(found);
-        match now {
-            Ok(Some(now)) => found.mirror(&now),
-            _ => Err(Why::Stale),
-        }
-    }
-
-    /// Builds the index of the export, unless it mirrors it already.
+    /// Refreshes the index of the export, unless it mirrors it already.
     pub fn reindex(
         &self,
         options: Reindex,
@@ -152,9 +109,9 @@ impl Engine {
         self.reindex_source(&self.export()?, options, stop, progress)
     }
 
-    /// Builds the index of a source, unless it mirrors it already.
+    /// Refreshes the index of a source, unless it mirrors it already.
     ///
-    /// The database can be searched all the while, and written to: if it is, the build begins anew.
+    /// The database can be searched all the while, and written to: if it is, this begins anew.
     pub fn reindex_source(
         &self,
         source: &Source,
@@ -170,104 +127,364 @@ impl Engine {
             return Ok(Reindexed::Current { messages: generation.messages() });
         }
         let shelf = Shelf::of(&self.config().index_folder(), Probe::of(path)?.real());
-        let Some(writing) = shelf.lock()? else {
-            return Err(Error::Indexing { folder: shelf.folder().to_owned() });
-        };
+        let writing = lock(&shelf)?;
         for _ in 0..ATTEMPTS {
-            let folder = writing.begin()?;
-            let built = build(path, &folder, options.resources, stop, progress);
-            if let Ok(Some((size, conversations))) = built {
-                writing.publish(&folder)?;
-                return Ok(Reindexed::Built { size, conversations, took: begun.elapsed(), folder });
+            let state = db::settled(path)?;
+            let resources = options.resources;
+            let work = Work { path, state, writing: &writing, resources, stop };
+            let earlier = (!options.full)
+                .then(|| shelf.current().and_then(|current| shelf.open(&current).ok()))
+                .flatten();
+            if let Some(generation) = earlier {
+                // Another process may have been at it while the lock was waited for.
+                if generation.state() == work.state.to_string() {
+                    return Ok(Reindexed::Current { messages: generation.messages() });
+                }
+                progress(Progress::Ordering);
+                match difference::compare(path, &generation, &|| work.is_same(), stop)? {
+                    Compared::Unsteady => continue,
+                    Compared::TooMuch => {}
+                    Compared::By(difference) => {
+                        let added = difference.fresh.len() as u32;
+                        let removed = difference.dead.len() as u32;
+                        if !work.add(&generation, difference, progress)? {
+                            continue;
+                        }
+                        return Ok(Reindexed::Refreshed { added, removed, took: begun.elapsed() });
+                    }
+                }
             }
-            // What was begun is of no use to anyone; where it cannot be removed, the next build does.
-            drop(std::fs::remove_dir_all(&folder));
-            built?;
+            if let Some((size, conversations, folder)) = work.build(progress)? {
+                let took = begun.elapsed();
+                return Ok(Reindexed::Built { size, conversations, took, folder });
+            }
         }
         Err(db::Error::Unsteady { path: path.clone() }.into())
     }
+
+    /// Returns whether the index of a source has grown so many parts that searching it is slower
+    /// than it could be.
+    pub fn is_fold_due(&self, source: &Source) -> bool {
+        let shelf = Probe::of(&source.path)
+            .map(|probe| Shelf::of(&self.config().index_folder(), probe.real()));
+        let current = shelf.ok().and_then(|shelf| shelf.open(&shelf.current()?).ok());
+        current.is_some_and(|generation| {
+            let sizes = generation.sizes();
+            let dead: u32 = sizes.iter().map(|(_, dead)| dead).sum();
+            let later: u32 = sizes[1..].iter().map(|(messages, _)| messages).sum();
+            f64::from(dead + later) > f64::from(sizes[0].0) * UNFOLDED
+        })
+    }
+
+    /// Makes one part of all parts of a source's index, whichever state of the database it mirrors;
+    /// returns whether there was more than one, or a message that was dead.
+    ///
+    /// Reads the index alone. It can be searched all the while.
+    pub fn fold(
+        &self,
+        source: &Source,
+        resources: Resources,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<bool, Error> {
+        let shelf = Shelf::of(&self.config().index_folder(), Probe::of(&source.path)?.real());
+        let writing = lock(&shelf)?;
+        let Some(current) = shelf.current() else { return Ok(false) };
+        let generation = shelf.open(&current)?;
+        if generation.sizes().len() == 1 && generation.messages() == generation.slots() {
+            return Ok(false);
+        }
+        within(&writing, |folder| {
+            let size = fold_into(folder, &generation, resources, stop, progress)?;
+            let mut draft = Draft::new(generation.state(), generation.reading());
+            draft.add(folder);
+            draft.publish(&writing)?;
+            Ok(Some(size))
+        })?;
+        Ok(true)
+    }
 }
 
-/// Builds a generation in an empty folder; `None` if the database changed meanwhile.
-fn build(
-    path: &Path,
-    folder: &Path,
-    resources: Resources,
-    stop: &Stop,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Option<(Size, usize)>, Error> {
-    let state = db::settled(path)?;
-    let is_same = || Ok::<bool, Error>(db::state(path)? == state);
-    progress(Progress::Ordering);
-    let database = db::open(path, stop)?;
-    let mut feed = feed(&database)?;
-    let order = feed.order()?;
-    let conversations = feed.conversations()?;
-    let messages = u32::try_from(order.len())
-        .ok()
-        .filter(|messages| *messages < u32::MAX)
-        .ok_or_else(|| Error::TooMany { path: path.to_owned() })?;
-    let mut sample = Vec::new();
-    let mut sample_bytes = 0;
-    for [message, _] in order.iter().step_by(order.len().div_ceil(SAMPLE.0).max(1)) {
-        let text = feed.message(*message, |row| {
-            let text = shown(&row);
-            sample_bytes += text.len();
-            String::from_utf8_lossy(&text[..text.len().min(SAMPLE.1)]).into_owned()
-        });
-        sample.push(text?.unwrap_or_default());
+fn lock(shelf: &Shelf) -> Result<Writing, Error> {
+    shelf.lock()?.ok_or_else(|| Error::Indexing { folder: shelf.folder().to_owned() })
+}
+
+/// Runs `work` with the folder of a new part, which is removed again unless something comes of it.
+fn within<T>(
+    writing: &Writing,
+    work: impl FnOnce(&Path) -> Result<Option<T>, Error>,
+) -> Result<Option<T>, Error> {
+    let folder = writing.begin()?;
+    let outcome = work(&folder);
+    if !matches!(outcome, Ok(Some(_))) {
+        // What was begun is of no use to anyone; where it cannot be removed, the next build does.
+        drop(fs::remove_dir_all(&folder));
     }
-    drop(feed);
-    drop(database);
-    if !is_same()? {
-        return Ok(None);
+    outcome
+}
+
+impl Work<'_> {
+    /// Returns whether the database is still in the state that this is of.
+    fn is_same(&self) -> Result<bool, Error> {
+        Ok(db::state(self.path)? == self.state)
     }
-    let keys: Vec<i64> = conversations.iter().map(|conversation| conversation.key).collect();
-    let conversations: Vec<index::Conversation> = conversations
-        .into_iter()
-        .map(|db::Conversation { id, title, .. }| index::Conversation { id, title })
-        .collect();
-    let text_bytes = (sample_bytes * order.len() / sample.len().max(1)) as u64;
-    let plan = Plan { conversations: &conversations, sample: &sample, messages, text_bytes };
-    let mut build = Build::start(folder, plan, resources)?;
-    let mut order = order.into_iter();
-    let (mut done, mut bytes) = (0, 0);
-    while !order.as_slice().is_empty() {
-        let database = db::open(path, stop)?;
-        let mut feed = self::feed(&database)?;
-        let slice = Instant::now();
-        for [message, conversation] in order.by_ref() {
-            let Ok(conversation) = keys.binary_search(&conversation) else { return Ok(None) };
-            let added = feed.message(message, |row| {
-                bytes += shown(&row).len() as u64;
-                build.add(&document(&row, conversation as u32))
-            })?;
-            match added {
-                Some(added) => added?,
-                None => return Ok(None),
-            }
-            done += 1;
-            if done % 256 == 0 {
-                if stop.requested() {
-                    return Err(db::Error::Stopped.into());
-                }
-                if slice.elapsed() > SLICE {
-                    break;
-                }
-            }
+
+    /// Builds a generation of the whole database; `None` if that changed meanwhile.
+    fn build(
+        &self,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Option<(Size, usize, PathBuf)>, Error> {
+        progress(Progress::Ordering);
+        let database = db::open(self.path, self.stop)?;
+        let mut feed = feed(&database)?;
+        let order = feed.order()?;
+        let conversations = feed.conversations()?;
+        let mut reading = Reading {
+            decoded: database.layout().parts,
+            plain: feed.has_unique_ids()? && conversations.iter().all(|one| one.is_plain),
+        };
+        let messages = u32::try_from(order.len())
+            .ok()
+            .filter(|messages| *messages < u32::MAX)
+            .ok_or_else(|| Error::TooMany { path: self.path.to_owned() })?;
+        let mut sample = Vec::new();
+        let mut sample_bytes = 0;
+        for [message, _] in order.iter().step_by(order.len().div_ceil(SAMPLE.0).max(1)) {
+            let text = feed.message(*message, |row| {
+                let text = shown(&row);
+                sample_bytes += text.len();
+                String::from_utf8_lossy(&text[..text.len().min(SAMPLE.1)]).into_owned()
+            });
+            sample.push(text?.unwrap_or_default());
         }
         drop(feed);
         drop(database);
-        if !is_same()? {
+        if !self.is_same()? {
             return Ok(None);
         }
-        progress(Progress::Reading { done, total: messages.into(), bytes });
+        let text_bytes = (sample_bytes * order.len() / sample.len().max(1)) as u64;
+        let (keys, conversations) = named(conversations);
+        let plan = Plan {
+            conversations: &conversations,
+            sample: &sample,
+            beside: None,
+            messages,
+            text_bytes,
+        };
+        within(self.writing, |folder| {
+            let filled = self.fill(folder, plan, &keys, &order, progress)?;
+            let Some((size, is_plain)) = filled else { return Ok(None) };
+            reading.plain &= is_plain;
+            let mut draft = Draft::new(&self.state.to_string(), reading);
+            draft.add(folder);
+            draft.publish(self.writing)?;
+            Ok(Some((size, conversations.len(), folder.to_owned())))
+        })
     }
-    let size = build.finish(&state.to_string(), |share| progress(Progress::Writing(share)))?;
-    Ok(Some((size, conversations.len())))
+
+    /// Makes a generation of an earlier one and what has changed since; returns false if the
+    /// database changed meanwhile.
+    fn add(
+        &self,
+        generation: &Generation,
+        mut difference: Difference,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<bool, Error> {
+        let mut kept = generation.parts().len();
+        // Small parts are taken up again, the latest first; what is in them has just been compared.
+        for part in generation.parts().into_iter().skip(1).rev() {
+            let is_dead = |slot: &u32| difference.dead.binary_search(slot).is_ok();
+            let live: Vec<u32> =
+                part.slots.filter(|slot| generation.is_live(*slot) && !is_dead(slot)).collect();
+            if live.len() > TAKEN_UP * difference.fresh.len() {
+                break;
+            }
+            kept -= 1;
+            difference.fresh.extend(live.into_iter().map(|slot| {
+                let key = generation.key(slot);
+                std::cmp::Reverse((generation.time(slot), generation.position(slot), key))
+            }));
+        }
+        let mut draft = Draft::new(&self.state.to_string(), generation.reading());
+        for part in 0..kept {
+            draft.keep(generation, part, &difference.dead);
+        }
+        if difference.fresh.is_empty() {
+            draft.publish(self.writing)?;
+            return Ok(true);
+        }
+        difference.fresh.sort_unstable();
+        let database = db::open(self.path, self.stop)?;
+        let feed = feed(&database)?;
+        let keys: Vec<i64> = difference.fresh.iter().map(|place| place.0.2).collect();
+        let conversation_of: HashMap<i64, i64> =
+            feed.conversations_of(&keys)?.into_iter().map(|[key, of]| (key, of)).collect();
+        let order: Vec<[i64; 2]> =
+            keys.into_iter().filter_map(|key| Some([key, *conversation_of.get(&key)?])).collect();
+        let mut used: Vec<i64> = conversation_of.into_values().collect();
+        used.sort_unstable();
+        used.dedup();
+        let mut conversations = feed.conversations()?;
+        conversations.retain(|conversation| used.binary_search(&conversation.key).is_ok());
+        drop(feed);
+        drop(database);
+        if !self.is_same()? {
+            return Ok(false);
+        }
+        if order.is_empty() {
+            draft.publish(self.writing)?;
+            return Ok(true);
+        }
+        let (keys, conversations) = named(conversations);
+        let mean = generation.text_bytes() / u64::from(generation.slots().max(1));
+        let plan = Plan {
+            conversations: &conversations,
+            sample: &[],
+            beside: Some(generation),
+            messages: order.len() as u32,
+            text_bytes: mean * order.len() as u64,
+        };
+        let added = within(self.writing, |folder| {
+            let filled = self.fill(folder, plan, &keys, &order, progress)?;
+            // The comparison has seen to it that all is plain.
+            let Some((size, true)) = filled else { return Ok(None) };
+            draft.add(folder);
+            draft.publish(self.writing)?;
+            Ok(Some(size))
+        })?;
+        Ok(added.is_some())
+    }
+
+    /// Builds a part of the messages and conversations whose keys `order` has, in that order;
+    /// `keys` are those of the plan's conversations. Returns whether all positions were plain too;
+    /// `None` if the database changed meanwhile.
+    fn fill(
+        &self,
+        folder: &Path,
+        plan: Plan<'_>,
+        keys: &[i64],
+        order: &[[i64; 2]],
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Option<(Size, bool)>, Error> {
+        let mut build = Build::start(folder, plan, self.resources)?;
+        let total = order.len() as u64;
+        let mut order = order.iter();
+        let (mut done, mut bytes) = (0, 0);
+        let mut is_plain = true;
+        while !order.as_slice().is_empty() {
+            let database = db::open(self.path, self.stop)?;
+            let mut feed = feed(&database)?;
+            let slice = Instant::now();
+            for [message, conversation] in order.by_ref() {
+                let Ok(conversation) = keys.binary_search(conversation) else { return Ok(None) };
+                let added = feed.message(*message, |row| {
+                    bytes += shown(&row).len() as u64;
+                    is_plain &= row.is_plain;
+                    build.add(&document(&row, conversation as u32))
+                })?;
+                match added {
+                    Some(added) => added?,
+                    None => return Ok(None),
+                }
+                done += 1;
+                if done % 256 == 0 {
+                    if self.stop.requested() {
+                        return Err(db::Error::Stopped.into());
+                    }
+                    if slice.elapsed() > SLICE {
+                        break;
+                    }
+                }
+            }
+            drop(feed);
+            drop(database);
+            if !self.is_same()? {
+                return Ok(None);
+            }
+            progress(Progress::Reading { done, total, bytes });
+        }
+        let size = build.finish(|share| progress(Progress::Writing(share)))?;
+        Ok(Some((size, is_plain)))
+    }
 }
 
-fn feed(database: &Database) -> Result<Feed<'_>, Error> {
+/// Builds one part of everything that is live in a generation.
+fn fold_into(
+    folder: &Path,
+    generation: &Generation,
+    resources: Resources,
+    stop: &Stop,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Size, Error> {
+    progress(Progress::Ordering);
+    let mut slots: Vec<u32> =
+        (0..generation.slots()).filter(|slot| generation.is_live(*slot)).collect();
+    // Runs in order already, of which the standard library's sort makes one.
+    slots.sort_by(|a, b| generation.order(*a, *b));
+    let mut conversations: Vec<index::Conversation> = Vec::new();
+    let mut numbers: HashMap<(Vec<u8>, Option<Vec<u8>>), u32> = HashMap::new();
+    // By part and the conversation's number there.
+    let mut number_of: Vec<Vec<u32>> = Vec::new();
+    for part in 0..generation.parts().len() {
+        let mut in_part = Vec::new();
+        for number in 0..generation.conversations_in(part) {
+            let (id, title) = generation.conversation_in(part, number);
+            let title = title.map(<[u8]>::to_vec);
+            let number = *numbers.entry((id.to_vec(), title.clone())).or_insert_with(|| {
+                let id = String::from_utf8_lossy(id).into_owned();
+                conversations.push(index::Conversation { id, title });
+                conversations.len() as u32 - 1
+            });
+            in_part.push(number);
+        }
+        number_of.push(in_part);
+    }
+    let sample: Vec<String> = slots
+        .iter()
+        .step_by(slots.len().div_ceil(SAMPLE.0).max(1))
+        .map(|slot| {
+            let text = generation.content(*slot);
+            let bytes = &text.as_bytes()[..text.len().min(SAMPLE.1)];
+            String::from_utf8_lossy(bytes).into_owned()
+        })
+        .collect();
+    let plan = Plan {
+        conversations: &conversations,
+        sample: &sample,
+        beside: None,
+        messages: slots.len() as u32,
+        text_bytes: generation.text_bytes(),
+    };
+    let mut build = Build::start(folder, plan, resources)?;
+    let starts: Vec<u32> = generation.parts().into_iter().map(|part| part.slots.start).collect();
+    let mut id = String::new();
+    let (mut done, mut bytes) = (0, 0);
+    for slot in &slots {
+        let part = starts.partition_point(|start| start <= slot) - 1;
+        let document = generation.document(*slot, &mut id);
+        let conversation = number_of[part][document.conversation as usize];
+        bytes += document.shown.map_or(0, <[u8]>::len) as u64;
+        build.add(&Document { conversation, ..document })?;
+        done += 1;
+        if done % 1024 == 0 {
+            if stop.requested() {
+                return Err(db::Error::Stopped.into());
+            }
+            progress(Progress::Reading { done, total: slots.len() as u64, bytes });
+        }
+    }
+    Ok(build.finish(|share| progress(Progress::Writing(share)))?)
+}
+
+/// Returns the keys of conversations, by key, and the conversations as an index takes them.
+fn named(conversations: Vec<db::Conversation>) -> (Vec<i64>, Vec<index::Conversation>) {
+    conversations
+        .into_iter()
+        .map(|db::Conversation { key, id, title, .. }| (key, index::Conversation { id, title }))
+        .unzip()
+}
+
+pub(super) fn feed(database: &Database) -> Result<Feed<'_>, Error> {
     Feed::of(database)?.ok_or_else(|| Error::NoKeys { path: database.path().to_owned() })
 }
 
@@ -278,6 +495,7 @@ fn shown<'a>(row: &Row<'a>) -> &'a [u8] {
 
 fn document<'a>(row: &Row<'a>, conversation: u32) -> Document<'a> {
     Document {
+        key: row.key,
         id: row.id,
         conversation,
         role: row.role,

@@ -1,4 +1,4 @@
-//! Builds a generation: the sidecar, the posting lists, the manifest.
+//! Builds a part: the sidecar, the posting lists, the manifest.
 
 use std::{
     fs::{self, File},
@@ -8,9 +8,9 @@ use std::{
 };
 
 use super::{
-    Error,
-    generation::{COLUMNS, COMMON, GRAMS, Manifest, ROWS},
+    Error, Generation,
     invert::{Inverter, Resources},
+    part::{COLUMNS, COMMON, GRAMS, Manifest, ROWS},
     postings,
     rows::{self, Conversation, Document},
 };
@@ -19,20 +19,22 @@ use crate::text::{
     like::is_regular,
 };
 
-/// What is known of a database before its messages are read.
+/// What is known of the messages before they are read.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
     /// Every conversation; documents name them by their place here.
     pub conversations: &'a [Conversation],
-    /// Texts of messages spread over the whole database; they tell which grams are common.
+    /// Texts of messages spread over all of them; they tell which grams are common.
     pub sample: &'a [String],
+    /// The generation that the part is to be searched with: its grams are common here too.
+    pub beside: Option<&'a Generation>,
     /// How many messages there are.
     pub messages: u32,
     /// How many bytes their texts have, about.
     pub text_bytes: u64,
 }
 
-/// A generation under construction, in a folder of its own.
+/// A part under construction, in a folder of its own.
 #[derive(Debug)]
 pub struct Build<'a> {
     folder: PathBuf,
@@ -60,11 +62,14 @@ pub struct Size {
 }
 
 impl<'a> Build<'a> {
-    /// Begins a generation in `folder`, which must be empty.
+    /// Begins a part in `folder`, which must be empty.
     pub fn start(folder: &Path, plan: Plan<'a>, resources: Resources) -> Result<Self, Error> {
         let failed = |error| Error::Write { path: folder.to_owned(), error };
         let sample = || plan.sample.iter().map(String::as_str);
-        let common = Arc::new(CommonGrams::of_sample(sample()));
+        let common = match plan.beside {
+            Some(generation) => Arc::clone(&generation.common),
+            None => Arc::new(CommonGrams::of_sample(sample())),
+        };
         // The order and the columns take some 60 bytes a message beside what sorting takes.
         let resources = Resources {
             memory: resources.memory.saturating_sub(60 * plan.messages as usize),
@@ -111,9 +116,9 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    /// Writes the posting lists and the manifest, which says that the generation mirrors `state`,
-    /// and makes all of it durable; `progress` is told the share of the lists that is written.
-    pub fn finish(self, state: &str, mut progress: impl FnMut(f64)) -> Result<Size, Error> {
+    /// Writes the posting lists and the manifest, and makes all of it durable; `progress` is told
+    /// the share of the lists that is written.
+    pub fn finish(self, mut progress: impl FnMut(f64)) -> Result<Size, Error> {
         let Build { folder, plan, common, resources, rows, texts, irregular_titles, .. } = self;
         let failed = |error| Error::Write { path: folder.clone(), error };
         let title = |place: usize| match irregular_titles[place] {
@@ -152,16 +157,12 @@ impl<'a> Build<'a> {
         let packed: Vec<u8> = common.packed().into_iter().flat_map(u64::to_le_bytes).collect();
         file.write_all(&packed).map_err(failed)?;
         drop(file);
-        let manifest = Manifest::seal(&folder, state, layout, self.text_bytes).map_err(failed)?;
-        let bytes_of = |is_sidecar: bool| {
-            let part = |name: &str| (name == ROWS || name == COLUMNS) == is_sidecar;
-            manifest.files.iter().filter(|file| part(&file.name)).map(|file| file.length).sum()
-        };
+        let manifest = Manifest::seal(&folder, layout, self.text_bytes).map_err(failed)?;
         Ok(Size {
             messages: self.added,
             text_bytes: self.text_bytes,
-            index_bytes: bytes_of(false),
-            sidecar_bytes: bytes_of(true),
+            index_bytes: manifest.bytes(false),
+            sidecar_bytes: manifest.bytes(true),
         })
     }
 }

@@ -8,25 +8,26 @@
 use tantivy::postings::TermInfo;
 
 use super::{
-    Error, Generation,
+    Error,
+    part::Part,
     postings::{DocBits, List},
 };
-use crate::text::grams::Gap;
+use crate::text::grams::{CommonGrams, Gap};
 
 /// The most terms looked at for characters beyond ASCII: more than a script has, and some 2 ms.
 const MOST_TERMS: u32 = 40_000;
 
-impl Generation {
+impl Part {
     /// Returns the documents whose texts may hold the gap's characters with any one between.
     ///
     /// `None` where they are too many to be of use.
-    pub(super) fn fill(&self, gap: &Gap) -> Result<Option<DocBits>, Error> {
+    pub(super) fn fill(&self, gap: &Gap, common: &CommonGrams) -> Result<Option<DocBits>, Error> {
         let mut lists: Vec<TermInfo> = Vec::new();
         let mut postings = 0u64;
-        let most = u64::from(self.messages()) / 4;
+        let most = u64::from(self.rows.messages()) / 4;
         let mut try_character = |character: char| -> Result<(), Error> {
             let mut rarest: Option<TermInfo> = None;
-            for gram in gap.filled(character, &self.common) {
+            for gram in gap.filled(character, common) {
                 match self.postings.find(List::Text, gram.term(&mut [0; 8]))? {
                     None => return Ok(()),
                     Some(info) if rarest.as_ref().is_some_and(|r| r.doc_freq <= info.doc_freq) => {}
@@ -62,7 +63,7 @@ impl Generation {
         if postings > most {
             return Ok(None);
         }
-        let mut documents = DocBits::new(self.messages());
+        let mut documents = DocBits::new(self.rows.messages());
         for info in &lists {
             documents.add(self.postings.read(List::Text, info)?);
         }

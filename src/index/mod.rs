@@ -8,23 +8,27 @@
 //! Invariant: may propose too many candidates, never too few.
 
 mod build;
+mod cursor;
 mod gaps;
 mod generation;
 mod invert;
 mod map;
+mod part;
 mod postings;
 mod rows;
 mod search;
+mod shelf;
 mod slots;
 mod varint;
 
 use std::{io, path::PathBuf};
 
 pub use build::{Build, Plan, Size};
-pub use generation::{Current, Generation, Note, Shelf, Writing};
+pub use generation::{Draft, Generation, Reading};
 pub use invert::Resources;
 pub use rows::{Conversation, Document};
 pub use search::{GramUse, Trace};
+pub use shelf::{Current, Note, Shelf, Writing};
 pub use slots::Part;
 
 /// What can go wrong with an index; none of it keeps a database from being searched.

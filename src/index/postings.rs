@@ -192,12 +192,37 @@ impl Postings {
 }
 
 /// A set of documents, a bit each.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct DocBits {
     words: Vec<u64>,
 }
 
 impl DocBits {
+    /// Reads what [`DocBits::to_bytes`] wrote of as many messages.
+    pub(super) fn from_bytes(bytes: &[u8], messages: u32) -> Option<DocBits> {
+        let mut bits = DocBits::new(messages);
+        let (words, rest) = bytes.as_chunks::<8>();
+        if !rest.is_empty() || words.len() != bits.words.len() {
+            return None;
+        }
+        bits.words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let beyond = bits.seek(messages);
+        (beyond == END).then_some(bits)
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, doc: u32) -> bool {
+        self.words[doc as usize / 64] >> (doc % 64) & 1 == 1
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.words.iter().map(|word| word.count_ones()).sum()
+    }
+
     pub(super) fn new(messages: u32) -> DocBits {
         DocBits { words: vec![0; messages as usize / 64 + 1] }
     }

@@ -5,7 +5,7 @@
 //! ```text
 //! length of the head (varint) | head | shown text | stored text, if it differs
 //! head: flags (u8) | length of the shown text (varint), if the stored one differs
-//!       position (zigzag varint), if there is one | message id
+//!       position (zigzag varint), if there is one | key (zigzag varint) | message id
 //! ```
 //!
 //! `columns`: 24 bytes a message, so that dates are settled before any text is read, and a line of the
@@ -17,10 +17,11 @@
 //!
 //! and once more after the last message; then the roles, a byte each, close together because
 //! candidates are asked for them before anything else; the irregular messages (u32 each) and the
-//! conversations: where each id and title ends (u64 each), and their bytes. The manifest says where
-//! each part begins.
+//! conversations: where each id and title ends (u64 each, the highest bit set for a title that is
+//! NULL), and their bytes. The manifest says where each part begins.
 
 use std::{
+    cmp::Ordering,
     fs::File,
     io::{self, BufWriter, Write},
     path::Path,
@@ -52,9 +53,14 @@ const FIELDS: usize = 24;
 /// The nanoseconds of a message without a time.
 const NO_TIME: u32 = u32::MAX;
 
+/// Set beside the end of a title that is NULL.
+const NO_TITLE: u64 = 1 << 63;
+
 /// A message as it goes into the index.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
+    /// The row's key in the database, by which it is found again.
+    pub key: i64,
     /// `messages.id`, as text.
     pub id: &'a str,
     /// Which of the conversations it belongs to, by their order in [`super::Build::start`].
@@ -169,8 +175,8 @@ impl Writer {
         if document.stored.is_some() {
             push_varint(&mut self.head, shown.len() as u64);
         }
-        if let Some(position) = document.position {
-            push_varint(&mut self.head, (position << 1 ^ position >> 63) as u64);
+        for number in document.position.into_iter().chain([document.key]) {
+            push_varint(&mut self.head, (number << 1 ^ number >> 63) as u64);
         }
         match &uuid {
             Some(uuid) => self.head.extend_from_slice(uuid),
@@ -255,7 +261,8 @@ impl Writer {
                 let ends = conversations.iter().flat_map(|conversation| {
                     let id_end = at + conversation.id.len() as u64;
                     at = id_end + conversation.title_bytes().len() as u64;
-                    [id_end.to_le_bytes(), at.to_le_bytes()]
+                    let mark = if conversation.title.is_none() { NO_TITLE } else { 0 };
+                    [id_end.to_le_bytes(), (at | mark).to_le_bytes()]
                 });
                 out.put(std::iter::once([0; 8]).chain(ends))?
             },
@@ -328,8 +335,27 @@ pub(super) struct Texts<'a> {
 struct Head<'a> {
     flags: u8,
     shown_length: Option<usize>,
+    rest: &'a [u8],
+}
+
+/// What of a head no search needs.
+struct Rest<'a> {
     position: Option<i64>,
+    key: i64,
     id: &'a [u8],
+}
+
+impl<'a> Head<'a> {
+    fn rest(&self) -> Rest<'a> {
+        let mut rest = self.rest;
+        let mut number = || {
+            let zigzag = take_varint(&mut rest);
+            (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
+        };
+        let position = (self.flags & HAS_POSITION != 0).then(&mut number);
+        let key = number();
+        Rest { position, key, id: rest }
+    }
 }
 
 impl Rows {
@@ -345,7 +371,8 @@ impl Rows {
     fn titles_end(&self) -> Option<u64> {
         let last = self.layout.titles_at + 16 * u64::from(self.layout.conversations);
         let bytes = self.columns.get(last as usize..last as usize + 8)?;
-        Some(self.layout.title_bytes_at + u64::from_le_bytes(bytes.try_into().ok()?))
+        let end = u64::from_le_bytes(bytes.try_into().ok()?) & !NO_TITLE;
+        Some(self.layout.title_bytes_at + end)
     }
 
     pub(super) fn messages(&self) -> u32 {
@@ -433,7 +460,65 @@ impl Rows {
 
     /// The position of a message.
     pub(super) fn position(&self, doc: u32) -> Option<i64> {
-        self.record(doc).0.position
+        self.record(doc).0.rest().position
+    }
+
+    /// The key of a message's row in the database.
+    pub(super) fn key(&self, doc: u32) -> i64 {
+        self.record(doc).0.rest().key
+    }
+
+    /// Compares two messages by their place in an answer: newest first, the higher position first,
+    /// the higher key first.
+    pub(super) fn order(&self, doc: u32, other: &Rows, other_doc: u32) -> Ordering {
+        other.time(other_doc).cmp(&self.time(doc)).then_with(|| {
+            let (this, other) = (self.record(doc).0.rest(), other.record(other_doc).0.rest());
+            other.position.cmp(&this.position).then(other.key.cmp(&this.key))
+        })
+    }
+
+    /// Returns whether a message is here as the database has it, its conversation apart. `stored`
+    /// is the text as it stands in the database.
+    pub(super) fn is_same(&self, doc: u32, row: &Document<'_>) -> bool {
+        let (head, texts) = self.record(doc);
+        let stored = &texts[head.shown_length.unwrap_or(0)..];
+        let titled = self.title_text(self.conversation(doc)).is_some();
+        let nothing = row.stored.is_none() && !titled;
+        let rest = head.rest();
+        stored == row.stored.unwrap_or_default()
+            && nothing == (head.flags & IS_NOTHING != 0)
+            && self.time(doc) == row.time
+            && rest.position == row.position
+            && self.role_name(doc) == row.role
+            && match <&[u8; 16]>::try_from(rest.id) {
+                Ok(uuid) if head.flags & IS_UUID != 0 => {
+                    parse_uuid(row.id).is_some_and(|id| id == *uuid)
+                }
+                _ => rest.id == row.id.as_bytes(),
+            }
+    }
+
+    /// A message as it went into the index.
+    pub(super) fn document<'a>(&'a self, doc: u32, id: &'a mut String) -> Document<'a> {
+        let (head, texts) = self.record(doc);
+        let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));
+        let rest = head.rest();
+        id.clear();
+        match <&[u8; 16]>::try_from(rest.id) {
+            Ok(uuid) if head.flags & IS_UUID != 0 => id.push_str(&format_uuid(uuid)),
+            _ => id.push_str(&String::from_utf8_lossy(rest.id)),
+        }
+        Document {
+            key: rest.key,
+            id,
+            conversation: self.conversation(doc),
+            role: self.role_name(doc),
+            time: self.time(doc),
+            position: rest.position,
+            // Of a text that is NULL only those differ from empty ones that no title stands beside.
+            shown: (head.flags & IS_NOTHING == 0).then_some(shown),
+            stored: head.shown_length.is_some().then_some(stored),
+        }
     }
 
     /// The id of a conversation.
@@ -441,15 +526,21 @@ impl Rows {
         self.title_part(2 * conversation)
     }
 
-    /// The title of a conversation.
+    /// The title of a conversation; empty for NULL.
     pub(super) fn title(&self, conversation: u32) -> &[u8] {
         self.title_part(2 * conversation + 1)
     }
 
+    /// The title of a conversation; `None` for NULL.
+    pub(super) fn title_text(&self, conversation: u32) -> Option<&[u8]> {
+        let end = self.number(self.layout.titles_at, 2 * conversation + 2);
+        (end & NO_TITLE == 0).then(|| self.title(conversation))
+    }
+
     fn title_part(&self, part: u32) -> &[u8] {
         let base = self.layout.title_bytes_at;
-        let start = base + self.number(self.layout.titles_at, part);
-        let end = base + self.number(self.layout.titles_at, part + 1);
+        let start = base + (self.number(self.layout.titles_at, part) & !NO_TITLE);
+        let end = base + (self.number(self.layout.titles_at, part + 1) & !NO_TITLE);
         &self.columns[start as usize..end as usize]
     }
 
@@ -477,11 +568,7 @@ impl Rows {
         let flags = head[0];
         head = &head[1..];
         let shown_length = (flags & HAS_STORED != 0).then(|| take_varint(&mut head) as usize);
-        let position = (flags & HAS_POSITION != 0).then(|| {
-            let zigzag = take_varint(&mut head);
-            (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
-        });
-        (Head { flags, shown_length, position, id: head }, texts)
+        (Head { flags, shown_length, rest: head }, texts)
     }
 
     /// The texts of a message.
@@ -508,17 +595,18 @@ impl Rows {
         let content = if raw_content && head.shown_length.is_some() { stored } else { shown };
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let conversation = self.conversation(doc);
+        let rest = head.rest();
         Hit {
-            message_id: match <&[u8; 16]>::try_from(head.id) {
+            message_id: match <&[u8; 16]>::try_from(rest.id) {
                 Ok(uuid) if head.flags & IS_UUID != 0 => format_uuid(uuid),
-                _ => lossy(head.id),
+                _ => lossy(rest.id),
             },
             conversation_id: lossy(self.title_part(2 * conversation)),
             title: lossy(self.title(conversation)),
             role: self.layout.roles[usize::from(self.role(doc))].clone(),
             time: self.time(doc),
             content: lossy(content),
-            position: head.position,
+            position: rest.position,
         }
     }
 }
@@ -586,7 +674,7 @@ mod tests {
             let stored = stored.map(str::as_bytes);
             let bytes = Some(shown.as_bytes());
             let document =
-                Document { id, conversation, role, time, position, shown: bytes, stored };
+                Document { key: -5, id, conversation, role, time, position, shown: bytes, stored };
             writer.add(&document, shown != "shown", true).expect("add");
         }
         assert_eq!(writer.docs_by_conversation(2).of(0), [1, 2]);
@@ -601,6 +689,14 @@ mod tests {
             assert_eq!((hit.time, hit.position, hit.content.as_str()), (time, position, shown));
             assert_eq!(rows.hit(doc, true).content, stored.unwrap_or(shown));
             assert_eq!(rows.texts(doc).differ, stored.is_some());
+            let mut buffer = String::new();
+            let document = rows.document(doc, &mut buffer);
+            let stored_bytes = stored.map(str::as_bytes);
+            assert_eq!((document.key, document.id, document.stored), (-5, id, stored_bytes));
+            let row = Document { stored: stored_bytes.or(document.shown), ..document };
+            assert!(rows.is_same(doc, &row), "{row:?}");
+            assert!(!rows.is_same(doc, &Document { stored: Some(b"other"), ..row }));
+            assert!(!rows.is_same(doc, &Document { role: "other", ..row }));
         }
         assert_eq!(rows.irregular(0).collect::<Vec<_>>(), [0]);
         assert_eq!(rows.irregular(1).count(), 0);

@@ -1,6 +1,9 @@
 //! The index against SQLite's own `LIKE`: the same messages, in the same order, with the same text.
 
-use std::{ops::ControlFlow, path::Path};
+use std::{
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+};
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rusqlite::{Connection, params, types::Value};
@@ -18,12 +21,12 @@ use crate::{
 
 /// A message as a test puts it into a database.
 #[derive(Clone, Debug)]
-struct Message {
-    conversation: usize,
-    role: Value,
-    content: Value,
-    time: Value,
-    position: i64,
+pub(crate) struct Message {
+    pub(crate) conversation: usize,
+    pub(crate) role: Value,
+    pub(crate) content: Value,
+    pub(crate) time: Value,
+    pub(crate) position: i64,
 }
 
 const ROLES: &[&str] = &["user", "assistant", "tool", "system", ""];
@@ -54,7 +57,7 @@ fn content(is_parts: bool) -> BoxedStrategy<Value> {
     prop_oneof![4 => parts, 1 => broken, 1 => plain].boxed()
 }
 
-fn message(is_parts: bool) -> impl Strategy<Value = Message> {
+pub(crate) fn message(is_parts: bool) -> impl Strategy<Value = Message> {
     let times = prop_oneof![
         4 => select(words(&["1700000000", "1700000000.5", "1700000001.000001", "1e9", "", "soon",
             "2023-11-14T22:13:20Z", "2023-11-14 22:13:20.5", "2023-11-15T00:13:20+02:00", "-5"])),
@@ -77,7 +80,7 @@ fn message(is_parts: bool) -> impl Strategy<Value = Message> {
     )
 }
 
-fn titles() -> impl Strategy<Value = Vec<Value>> {
+pub(crate) fn titles() -> impl Strategy<Value = Vec<Value>> {
     let title = prop_oneof![
         5 => vec(select(PIECES), 0..8).prop_map(|pieces| Value::Text(pieces.concat())),
         1 => bytes().prop_map(Value::Blob),
@@ -89,7 +92,7 @@ fn titles() -> impl Strategy<Value = Vec<Value>> {
 
 /// How a query is made of the messages.
 #[derive(Clone, Debug)]
-struct Query {
+pub(crate) struct Query {
     from: prop::sample::Index,
     start: prop::sample::Index,
     length: usize,
@@ -103,7 +106,7 @@ struct Query {
     raw_content: bool,
 }
 
-fn query() -> impl Strategy<Value = Query> {
+pub(crate) fn query() -> impl Strategy<Value = Query> {
     let other = vec(select(PIECES), 0..6).prop_map(|pieces| pieces.concat());
     let instant = || option::weighted(0.2, prop_oneof![-3..4i64, 699_999_998..700_000_003i64]);
     (
@@ -134,7 +137,7 @@ fn query() -> impl Strategy<Value = Query> {
 
 impl Query {
     /// A slice of some text with wildcards put in and letters' case changed, or pieces at random.
-    fn request(&self, texts: &[String]) -> Request {
+    pub(crate) fn request(&self, texts: &[String]) -> Request {
         let mut pattern: Vec<char> = match &self.other {
             Some(other) => other.chars().collect(),
             None if texts.is_empty() => Vec::new(),
@@ -171,14 +174,14 @@ impl Query {
 }
 
 /// A database with an engine that has an index of it, and one that has none.
-struct Pair {
+pub(crate) struct Pair {
     folder: TempDir,
-    with: Engine,
+    pub(crate) with: Engine,
     without: Engine,
 }
 
 impl Pair {
-    fn of(titles: &[Value], messages: &[Message]) -> Pair {
+    pub(crate) fn of(titles: &[Value], messages: &[Message]) -> Pair {
         let folder = folder();
         let path = folder.path().join("chats.db");
         let mut connection = Connection::open(&path).expect("a database can be made");
@@ -226,12 +229,28 @@ impl Pair {
         pair
     }
 
-    fn reindex(&self) -> Reindexed {
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("chats.db")
+    }
+
+    /// The folder of the generations.
+    pub(crate) fn shelf(&self) -> PathBuf {
+        let index = std::fs::read_dir(self.folder.path().join("index")).expect("an index");
+        index.flatten().map(|entry| entry.path()).find(|path| path.is_dir()).expect("a shelf")
+    }
+
+    /// How many parts the index consists of.
+    pub(crate) fn parts(&self) -> usize {
+        let entries = std::fs::read_dir(self.shelf()).expect("a shelf").flatten();
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("part-")).count()
+    }
+
+    pub(crate) fn reindex(&self) -> Reindexed {
         reindex(&self.with, false)
     }
 
     /// Asks both engines; panics where they differ. Returns how the first one answered.
-    fn compare(&self, request: &Request) -> Answered {
+    pub(crate) fn compare(&self, request: &Request) -> Answered {
         let (found, answered) = ask(&self.with, request);
         let (expected, by_like) = ask(&self.without, request);
         assert!(matches!(by_like, Answered::ByLike { why: Why::NoIndex | Why::NotForIndex, .. }));
@@ -259,7 +278,7 @@ fn ask(engine: &Engine, request: &Request) -> (Vec<Hit>, Answered) {
 }
 
 /// The texts of the messages, to take queries from.
-fn texts(messages: &[Message]) -> Vec<String> {
+pub(crate) fn texts(messages: &[Message]) -> Vec<String> {
     let text = |message: &Message| match &message.content {
         Value::Text(text) => Some(text.clone()),
         Value::Blob(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -390,7 +409,7 @@ fn a_changed_database_is_answered_by_like_until_it_is_indexed_again() {
         .execute("UPDATE messages SET content = 'a new thing' WHERE rowid = 7", [])
         .expect("a write");
     assert!(matches!(pair.compare(&request), Answered::ByLike { why: Why::Stale, .. }));
-    assert!(matches!(pair.reindex(), Reindexed::Built { .. }));
+    assert!(matches!(pair.reindex(), Reindexed::Refreshed { added: 1, removed: 1, .. }));
     assert!(matches!(pair.compare(&request), Answered::ByIndex { .. }));
     // In a log, where the database's own file stays as it is.
     writer.pragma_update(None, "journal_mode", "wal").expect("a log");

@@ -12,6 +12,7 @@ mod open;
 #[cfg(unix)]
 mod program;
 mod ranked;
+mod refresh;
 mod search;
 mod tidy;
 mod watch;

@@ -1,0 +1,177 @@
+//! Where the generations of one database lie, and who may write there.
+//!
+//! ```text
+//! INDEX/NAME-HASH/    one folder a database
+//!     lock            held by whoever writes
+//!     current         the name and the checksum of the manifest of the generation in use
+//!     generation-9/   which parts it consists of
+//!     part-7/, part-9/
+//! ```
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File, TryLockError},
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{
+    Error, Generation,
+    generation::{Draft, Manifest},
+    part::{identity, manifest_checksum, read_manifest, sync_folder},
+};
+
+const CURRENT: &str = "current";
+const LOCK: &str = "lock";
+const GENERATION: &str = "generation-";
+pub(super) const PART: &str = "part-";
+
+/// The folder of one database's generations.
+#[derive(Clone, Debug)]
+pub struct Shelf {
+    folder: PathBuf,
+}
+
+/// A sign of when the generation in use was put into use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note(Option<String>);
+
+/// What a shelf says is in use: compared to see whether it has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Current {
+    name: String,
+    manifest_checksum: u32,
+}
+
+impl Shelf {
+    /// Returns the shelf of a database, named by its absolute path, under the index folder.
+    pub fn of(index: &Path, database: &Path) -> Shelf {
+        let stem = database.file_stem().unwrap_or_default().to_string_lossy();
+        let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '_' };
+        let stem: String = stem.chars().take(40).map(plain).collect();
+        // FNV-1a, 64 bits: only to tell databases of one name apart.
+        let hash = database
+            .as_os_str()
+            .as_encoded_bytes()
+            .iter()
+            .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
+            });
+        Shelf { folder: index.join(format!("{stem}-{hash:016x}")) }
+    }
+
+    /// The folder of the generations.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns which generation is in use; `None` where there is none or the note is unreadable.
+    pub fn current(&self) -> Option<Current> {
+        let note = fs::read_to_string(self.folder.join(CURRENT)).ok()?;
+        let (name, checksum) = note.trim_end().split_once(' ')?;
+        let number = name.strip_prefix(GENERATION)?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let manifest_checksum = u32::from_str_radix(checksum, 16).ok()?;
+        is_number.then(|| Current { name: name.to_owned(), manifest_checksum })
+    }
+
+    /// Returns what changes whenever [`Shelf::current`] does, for a single system call.
+    pub fn note(&self) -> Note {
+        Note(fs::metadata(self.folder.join(CURRENT)).ok().as_ref().map(identity))
+    }
+
+    /// Opens a generation for searching.
+    pub fn open(&self, current: &Current) -> Result<Arc<Generation>, Error> {
+        let folder = self.folder.join(&current.name);
+        Generation::open(&folder, &current.name, current.manifest_checksum).map(Arc::new)
+    }
+
+    /// Takes the right to write, over all processes; `None` while another has it.
+    pub fn lock(&self) -> Result<Option<Writing>, Error> {
+        let failed = |error| Error::Write { path: self.folder.clone(), error };
+        fs::create_dir_all(&self.folder).map_err(failed)?;
+        let path = self.folder.join(LOCK);
+        let file = File::options().create(true).append(true).open(path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Writing { shelf: self.clone(), _lock: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+}
+
+/// The right to write to a shelf, given back when dropped.
+#[derive(Debug)]
+pub struct Writing {
+    shelf: Shelf,
+    _lock: File,
+}
+
+impl Writing {
+    /// Removes what earlier builds left unfinished, and makes an empty folder for a new part.
+    pub fn begin(&self) -> Result<PathBuf, Error> {
+        self.clean();
+        let folder = self.shelf.folder.join(format!("{PART}{}", self.next_number()));
+        match fs::create_dir(&folder) {
+            Ok(()) => Ok(folder),
+            Err(error) => Err(Error::Write { path: folder, error }),
+        }
+    }
+
+    /// The number after every one that is in use or was left behind.
+    fn next_number(&self) -> u64 {
+        let number = |name: &str| {
+            let digits = name.strip_prefix(GENERATION).or_else(|| name.strip_prefix(PART))?;
+            digits.parse::<u64>().ok()
+        };
+        let current = self.shelf.current().and_then(|current| number(&current.name));
+        let left = self.entries().into_iter().filter_map(|name| number(&name)).max();
+        current.max(left).unwrap_or(0) + 1
+    }
+
+    fn entries(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.shelf.folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// Puts a generation into use, for every process at once, and removes older ones.
+    pub(super) fn publish(&self, manifest: &Draft) -> Result<(), Error> {
+        let name = format!("{GENERATION}{}", self.next_number());
+        let folder = self.shelf.folder.join(&name);
+        let failed = |error| Error::Write { path: folder.clone(), error };
+        fs::create_dir(&folder).map_err(failed)?;
+        manifest.write(&folder).map_err(failed)?;
+        let checksum = manifest_checksum(&folder).map_err(failed)?;
+        let mut file = tempfile::Builder::new()
+            .prefix("current-")
+            .tempfile_in(&self.shelf.folder)
+            .map_err(failed)?;
+        writeln!(file, "{name} {checksum:08x}").map_err(failed)?;
+        file.as_file().sync_all().map_err(failed)?;
+        file.persist(self.shelf.folder.join(CURRENT)).map_err(|error| failed(error.error))?;
+        sync_folder(&self.shelf.folder).map_err(failed)?;
+        self.clean();
+        Ok(())
+    }
+
+    /// Removes everything but the generation in use and its parts; a reader of an older one keeps
+    /// its open files, and where the system forbids removing those, a later call does.
+    pub fn clean(&self) {
+        let mut used = BTreeSet::new();
+        if let Some(current) = self.shelf.current() {
+            let folder = self.shelf.folder.join(&current.name);
+            let manifest = read_manifest::<Manifest>(&folder, current.manifest_checksum);
+            used.extend(manifest.iter().flat_map(Manifest::part_names));
+            used.insert(current.name);
+        }
+        for name in self.entries() {
+            let path = self.shelf.folder.join(&name);
+            if (name.starts_with(GENERATION) || name.starts_with(PART)) && !used.contains(&name) {
+                drop(fs::remove_dir_all(path));
+            } else if name.starts_with("current-") {
+                drop(fs::remove_file(path));
+            }
+        }
+    }
+}
