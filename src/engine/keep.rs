@@ -242,7 +242,7 @@ impl Care {
                 self.stale = None;
                 let rest = (begun.elapsed() * REST.0).min(REST.1);
                 self.not_before = Some(Instant::now() + rest);
-                if matches!(done, Reindexed::Built { .. }) {
+                if !matches!(done, Reindexed::Current { .. }) {
                     tell(News::Refreshed { source: source.clone(), done });
                 }
                 // At once: searches should hold on to the new generation, and the data may have changed.
@@ -327,6 +327,12 @@ impl fmt::Display for News {
                 Reindexed::Current { messages } => {
                     write!(f, "{}: the index of {messages} messages is current", name(source))
                 }
+                Reindexed::Refreshed { added, removed, took } => write!(
+                    f,
+                    "{}: refreshed in {:.1} s, {added} messages added and {removed} removed",
+                    name(source),
+                    took.as_secs_f64()
+                ),
                 Reindexed::Built { size, took, .. } => write!(
                     f,
                     "{}: indexed {} messages in {:.1} s",
