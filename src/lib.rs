@@ -5,9 +5,10 @@
 //! - [`cli`], [`mcp`]: the faces; one file per command, the tool table over stdio
 //! - [`watch`]: file events, and a thread that keeps the indexes current
 //! - [`tools`]: the tool contracts: arguments, engine, answer; knows no protocol
-//! - [`engine`]: the only room that joins `db`, `index` and `import`
+//! - [`engine`]: the only room that joins `db`, `index`, `import` and `workspace`
 //! - [`db`]: canonical SQLite databases; [`index`]: n-grams in tantivy, derived and rebuildable;
-//!   [`embed`]: texts into vectors; [`import`]: exports read into [`model`]
+//!   [`embed`]: texts into vectors; [`import`]: exports read into [`model`]; [`workspace`]: dated
+//!   conversation folders, searched as ripgrep does
 //! - [`text`]: LIKE patterns, n-grams, dates, snippets: pure functions over text
 //! - [`model`]: plain data
 
@@ -22,3 +23,4 @@ pub mod model;
 pub mod text;
 pub mod tools;
 pub mod watch;
+pub mod workspace;

@@ -30,6 +30,7 @@ fn run() -> anyhow::Result<u8> {
         verbatim_tools: env::var_os("VERBATIM_TOOLS"),
         compact_responses: env::var_os("COMPACT_RESPONSES"),
         enable_conversations: env::var_os("ENABLE_CONVERSATIONS"),
+        verbatim_workspace: env::var_os("VERBATIM_WORKSPACE"),
         program: env::current_exe().unwrap_or_else(|_| "verbatim".into()),
         working_folder: env::current_dir().context("the working folder is gone")?,
         data_folder: dirs::data_dir(),

@@ -44,7 +44,7 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
     let home = home.join("demo");
-    let config = Config { db: None, home: home.clone(), index: None };
+    let config = Config { home: home.clone(), ..Config::default() };
     let database = config.db_folder().join("verbatim.db");
     let exports = write_exports(&home.join("exports"))
         .map_err(|(path, source)| import_command::Error::Sample { path, source })?;

@@ -8,6 +8,7 @@ mod search;
 mod serve;
 mod show;
 mod watch;
+mod workspace;
 
 use std::{
     ffi::OsString,
@@ -53,6 +54,7 @@ enum Command {
     Show(show::Args),
     Serve(serve::Args),
     Watch(watch::Args),
+    Workspace(workspace::Args),
 }
 
 /// Where things are.
@@ -90,6 +92,8 @@ pub struct Environment {
     pub compact_responses: Option<OsString>,
     /// `ENABLE_CONVERSATIONS`.
     pub enable_conversations: Option<OsString>,
+    /// `VERBATIM_WORKSPACE`.
+    pub verbatim_workspace: Option<OsString>,
     /// This program's own file, for the configuration of clients that start it.
     pub program: PathBuf,
     /// The working folder.
@@ -158,7 +162,13 @@ pub fn run(
         }
         Err(error) => return Err(Error::Usage(error)),
     };
-    let engine = Engine::new(config(cli.places, environment));
+    let mut config = config(cli.places, environment);
+    config.workspaces = match &cli.command {
+        Command::Serve(args) => args.workspaces.or(environment),
+        Command::Workspace(args) => args.workspaces.or(environment),
+        _ => Vec::new(),
+    };
+    let engine = Engine::new(config);
     match cli.command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),
         Command::Import(args) => {
@@ -170,6 +180,7 @@ pub fn run(
         Command::Show(args) => show::run(&args, &engine, environment, out),
         Command::Serve(args) => serve::run(&args, engine, environment),
         Command::Watch(args) => watch::run(&args, engine, out),
+        Command::Workspace(args) => workspace::run(&args, &engine, environment, out),
     }
 }
 
@@ -195,7 +206,7 @@ fn config(places: Places, environment: &Environment) -> Config {
         .or_else(|| set(&environment.conversation_db))
         .or_else(|| set(&environment.origin_conversation_db));
     let index = places.index.or_else(|| set(&environment.verbatim_index));
-    Config { db, home, index }
+    Config { db, home, index, ..Config::default() }
 }
 
 /// Returns text that a terminal takes for nothing but text.
@@ -228,10 +239,16 @@ mod tests {
             db: Some("origin.db".into()),
             home: "home".into(),
             index: Some("index".into()),
+            ..Config::default()
         };
         assert_eq!(config(places([None; 3]), &environment), expected);
         let flags = places([Some("a"), Some("b"), Some("c")]);
-        let expected = Config { db: Some("a".into()), home: "b".into(), index: Some("c".into()) };
+        let expected = Config {
+            db: Some("a".into()),
+            home: "b".into(),
+            index: Some("c".into()),
+            ..Config::default()
+        };
         assert_eq!(config(flags, &environment), expected);
         let bare = Environment { verbatim_home: None, ..environment };
         assert_eq!(config(places([None; 3]), &bare).home, PathBuf::from("data/verbatim"));

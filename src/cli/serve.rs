@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Environment, Error, FOUND};
+use super::{Environment, Error, FOUND, workspace::Workspaces};
 use crate::{
     engine::Engine,
     mcp,
@@ -29,6 +29,8 @@ pub(super) struct Args {
     /// Offer only these tools, by name, separated by commas [default: VERBATIM_TOOLS, then all]
     #[arg(long, value_name = "NAMES")]
     tools: Option<String>,
+    #[command(flatten)]
+    pub(super) workspaces: Workspaces,
     /// Match ASCII letters only in their own case
     #[arg(long)]
     case_sensitive: bool,

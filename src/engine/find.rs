@@ -21,6 +21,8 @@ pub struct Config {
     pub home: PathBuf,
     /// The folder of what is derived, where one was named.
     pub index: Option<PathBuf>,
+    /// Folders of dated conversations that may be searched.
+    pub workspaces: Vec<PathBuf>,
 }
 
 impl Config {

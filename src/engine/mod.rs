@@ -15,6 +15,7 @@ mod ranked;
 mod refresh;
 mod show;
 mod source;
+mod workspace;
 
 use std::{
     path::PathBuf,
@@ -118,6 +119,9 @@ pub enum Error {
     /// Writing or reading the index failed.
     #[error(transparent)]
     Index(#[from] index::Error),
+    /// Searching the workspace failed.
+    #[error(transparent)]
+    Workspace(#[from] crate::workspace::Error),
 }
 
 impl Engine {
@@ -140,7 +144,10 @@ impl Error {
 
     /// Returns whether the question was called off.
     pub fn is_stopped(&self) -> bool {
-        matches!(self, Error::Db(db::Error::Stopped))
+        matches!(
+            self,
+            Error::Db(db::Error::Stopped) | Error::Workspace(crate::workspace::Error::Stopped)
+        )
     }
 }
 

@@ -94,6 +94,21 @@ pub(super) fn integer(
     Ok(Some(whole.clamp(*range.start() as f64, *range.end() as f64) as usize))
 }
 
+/// Returns a whole number as [`integer`] does, refusing what is out of range.
+pub(super) fn integer_in(
+    arguments: &Map<String, Value>,
+    name: &'static str,
+    takes: &'static str,
+    range: std::ops::RangeInclusive<usize>,
+) -> Result<Option<usize>, Error> {
+    // Negative numbers and fractions of the range's ends are told apart by one step beyond them.
+    let beyond = range.start().saturating_sub(1)..=range.end().saturating_add(1);
+    match integer(arguments, name, takes, beyond)? {
+        Some(number) if !range.contains(&number) => Err(wrong(name, takes, &arguments[name])),
+        number => Ok(number),
+    }
+}
+
 /// Returns the number that a text is, in the form in which JSON would have it.
 fn number_in(text: &str) -> Option<f64> {
     let text = snippet::trim(text);

@@ -4,6 +4,7 @@
 
 mod arguments;
 pub mod conversation_search;
+pub mod search_workspace;
 
 use serde_json::{Map, Value};
 
@@ -66,7 +67,7 @@ pub struct Answer {
 }
 
 /// Every tool, in the order in which they are listed.
-pub const ALL: &[Tool] = &[conversation_search::TOOL];
+pub const ALL: &[Tool] = &[conversation_search::TOOL, search_workspace::TOOL];
 
 /// A tool was asked for that there is not.
 #[derive(Debug, thiserror::Error)]

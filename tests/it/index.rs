@@ -222,6 +222,7 @@ impl Pair {
                 db: Some(path.clone()),
                 home: folder.path().to_owned(),
                 index: Some(folder.path().join(index)),
+                ..Config::default()
             })
         };
         let pair = Pair { with: engine("index"), without: engine("none"), folder };

@@ -16,6 +16,7 @@ mod refresh;
 mod search;
 mod tidy;
 mod watch;
+mod workspace;
 
 /// Tries a property on `usual` cases, times `VERBATIM_CASES` (0.2, 10), the same ones each time but
 /// for another `VERBATIM_SEED`.

@@ -33,6 +33,7 @@ impl Place {
             db: Some(self.db.clone()),
             home: self.home.clone(),
             index: Some(self.index.clone()),
+            ..Config::default()
         })
     }
 

@@ -262,6 +262,7 @@ proptest! {
             db: Some(path.clone()),
             home: home.path().to_owned(),
             index: None,
+            ..Config::default()
         });
         // The rule for telling parts from text: at least half of what is not empty.
         let texts = corpus.rows.iter().filter(|row| matches!(&row.content, Value::Text(_))).count();
@@ -364,7 +365,7 @@ fn written(corpus: &Corpus, decodes: bool, query: &Query, rows: &[usize]) -> Str
 #[test]
 fn the_newest_database_is_found_anew_each_time() {
     let home = folder();
-    let engine = Engine::new(Config { db: None, home: home.path().to_owned(), index: None });
+    let engine = Engine::new(Config { home: home.path().to_owned(), ..Config::default() });
     let ask = || (TOOL.run)(&engine, &Options::default(), &Map::new(), &Stop::never()).text;
     assert!(ask().starts_with("Database not found: no *.db file in "), "{}", ask());
     let db = home.path().join("db");
@@ -387,6 +388,7 @@ fn the_newest_database_is_found_anew_each_time() {
         db: Some(home.path().join("missing.db")),
         home: home.path().to_owned(),
         index: None,
+        ..Config::default()
     });
     let answer = (TOOL.run)(&configured, &Options::default(), &Map::new(), &Stop::never());
     assert_eq!(

@@ -1,0 +1,110 @@
+//! `verbatim workspace`.
+
+use std::{env, io::Write, path::PathBuf};
+
+use serde::Serialize;
+
+use super::{Environment, Error, FOUND, NOTHING, harmless};
+use crate::{
+    engine::Engine,
+    model::Stop,
+    workspace::{Dates, Line, Question},
+};
+
+/// Search a workspace of dated conversation folders
+///
+/// QUERY is a regular expression as ripgrep reads it, in either case. Prints the
+/// lines that match, the newest conversation first: file, line number, text. A
+/// conversation is a folder TYPE/DATE/NNN-name, where DATE is 2025-11 or 2025-11-10.
+/// The exit code is grep's: 0 if something was found, 1 if nothing, 2 for trouble.
+///
+///     verbatim workspace "auth(entication)?" --workspace ~/notes --date 2025-11
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// The regular expression; write -- before one that begins with a dash
+    query: String,
+    #[command(flatten)]
+    pub(super) workspaces: Workspaces,
+    /// Search only this folder inside a workspace
+    #[arg(long, value_name = "FOLDER")]
+    path: Option<String>,
+    /// Only conversations of this month or day: 2025-11, 2025-11-10
+    #[arg(long, value_name = "DATE", value_parser = dates)]
+    date: Option<Dates>,
+    /// Only conversations of this type, such as brainstorm
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Print at most this many lines, 0 for all
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+    /// Print one JSON object per line: conversation, date, path, line, text
+    #[arg(long)]
+    json: bool,
+}
+
+/// The workspaces that a command line names.
+#[derive(Debug, clap::Args)]
+pub(super) struct Workspaces {
+    /// A folder of dated conversations that may be searched (repeatable) [default: VERBATIM_WORKSPACE,
+    /// several separated as in PATH]
+    #[arg(long = "workspace", value_name = "FOLDER")]
+    folders: Vec<PathBuf>,
+}
+
+impl Workspaces {
+    /// Returns these, or those of the environment.
+    pub(super) fn or(&self, environment: &Environment) -> Vec<PathBuf> {
+        if !self.folders.is_empty() {
+            return self.folders.clone();
+        }
+        let paths = environment.verbatim_workspace.iter().flat_map(env::split_paths);
+        paths.filter(|path| !path.as_os_str().is_empty()).collect()
+    }
+}
+
+fn dates(text: &str) -> Result<Dates, String> {
+    Dates::parse(text).map_err(|error| error.to_string())
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    conversation: &'a str,
+    date: &'a str,
+    path: String,
+    line: u64,
+    text: &'a str,
+}
+
+pub(super) fn run(
+    args: &Args,
+    engine: &Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let question = Question {
+        pattern: args.query.clone(),
+        dates: args.date.clone(),
+        kind: args.kind.clone().filter(|kind| kind != "all"),
+        limit: if args.limit == 0 { usize::MAX } else { args.limit },
+    };
+    let found = engine.search_workspace(&question, args.path.as_deref(), &Stop::never())?;
+    for Line { conversation, date, path, number, text } in &found.lines {
+        let path = path.display().to_string();
+        if args.json {
+            let row = Row { conversation, date, path, line: *number, text };
+            serde_json::to_writer(&mut *out, &row).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        } else if environment.terminal {
+            writeln!(out, "{}", harmless(&format!("{path}:{number}: {text}")))?;
+        } else {
+            writeln!(out, "{path}:{number}: {text}")?;
+        }
+    }
+    out.flush()?;
+    for message in &found.unread {
+        // The search goes on without what cannot be read, as grep's does.
+        let _ = writeln!(std::io::stderr(), "verbatim: {message}");
+    }
+    Ok(if found.lines.is_empty() { NOTHING } else { FOUND })
+}

@@ -1,0 +1,233 @@
+//! Where in a workspace a conversation is, told from its path.
+
+use std::{
+    cmp::Reverse,
+    ffi::OsStr,
+    path::{Component, Path, PathBuf},
+};
+
+use super::{Error, Folder};
+use crate::text::date::{self, Edge};
+
+/// The folder whose conversations name their type themselves: `001-brainstorm-feature`.
+const UNTYPED: &str = "conversations";
+
+/// A month or a day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dates(String);
+
+/// A conversation's folder: `TYPE/DATE/NNN-slug`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place<'a> {
+    pub(super) date: &'a str,
+    pub(super) conversation: &'a str,
+}
+
+/// How files are ordered: the newest conversation first, then by path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank {
+    date: Reverse<String>,
+    number: Reverse<u64>,
+    pub(super) path: PathBuf,
+}
+
+/// What a folder may lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leads<'a> {
+    /// To dates.
+    On,
+    /// To the conversations of a date.
+    To(&'a str),
+    /// To nothing that is searched.
+    Nowhere,
+}
+
+/// Tells places in one folder, for one type.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout<'a> {
+    folder: &'a Folder,
+    kind: Option<&'a str>,
+}
+
+impl Dates {
+    /// Parses `YYYY-MM` or `YYYY-MM-DD`.
+    pub fn parse(text: &str) -> Result<Dates, Error> {
+        let digits = |c: char| if c.is_ascii_digit() { '0' } else { c };
+        let shape: String = text.chars().map(digits).collect();
+        if shape != "0000-00" && shape != "0000-00-00" {
+            return Err(Error::NotADate(text.to_owned()));
+        }
+        match date::parse_iso(text, Edge::Start) {
+            Some(_) => Ok(Dates(text.to_owned())),
+            None => Err(Error::NoSuchDay(text.to_owned())),
+        }
+    }
+
+    /// Returns whether it holds what is kept under a date: a month its own folder and its days'.
+    pub(super) fn hold(&self, date: &str) -> bool {
+        date == self.0 || self.0.len() == "YYYY-MM".len() && date.starts_with(&self.0)
+    }
+}
+
+impl Rank {
+    pub(super) fn of(place: Place<'_>, path: &Path) -> Rank {
+        // A month alone comes after its days, as a text that begins another does.
+        Rank {
+            date: Reverse(place.date.to_owned()),
+            number: Reverse(number(place.conversation)),
+            path: path.to_owned(),
+        }
+    }
+}
+
+impl<'a> Layout<'a> {
+    pub(super) fn new(folder: &'a Folder, kind: Option<&'a str>) -> Layout<'a> {
+        Layout { folder, kind }
+    }
+
+    /// Returns where a file's conversation is; `None` for a file of none.
+    pub(super) fn place<'p>(&self, path: &'p Path) -> Option<Place<'p>> {
+        let in_layout = |root: &Path| {
+            let mut names = path.strip_prefix(root).ok()?.components().map(name);
+            let (kind, date, conversation) = (names.next()??, names.next()??, names.next()??);
+            names.next()?;
+            let wanted = is_date(date) && self.is_kind(kind, conversation);
+            wanted.then_some(Place { date, conversation })
+        };
+        in_layout(&self.folder.path).or_else(|| in_layout(&self.folder.workspace))
+    }
+
+    /// Returns where a folder leads.
+    pub(super) fn leads<'p>(&self, path: &'p Path) -> Leads<'p> {
+        let in_layout = |root: &Path| {
+            let Ok(inner) = path.strip_prefix(root) else { return Leads::Nowhere };
+            let mut names = inner.components().map(name);
+            let Some(kind) = names.next() else { return Leads::On };
+            let kinds = [Some(UNTYPED), self.kind];
+            let of_kind = |name: &str| kinds.iter().flatten().any(|k| k.eq_ignore_ascii_case(name));
+            if self.kind.is_some() && !kind.is_some_and(of_kind) {
+                return Leads::Nowhere;
+            }
+            match names.next() {
+                None => Leads::On,
+                Some(Some(date)) if is_date(date) => Leads::To(date),
+                Some(_) => Leads::Nowhere,
+            }
+        };
+        match (in_layout(&self.folder.path), in_layout(&self.folder.workspace)) {
+            (Leads::To(date), _) | (_, Leads::To(date)) => Leads::To(date),
+            (Leads::On, _) | (_, Leads::On) => Leads::On,
+            _ => Leads::Nowhere,
+        }
+    }
+
+    /// Returns whether a conversation is of the type asked for.
+    fn is_kind(&self, folder: &str, conversation: &str) -> bool {
+        let Some(kind) = self.kind else { return true };
+        if folder.eq_ignore_ascii_case(kind) {
+            return true;
+        }
+        let slug = slug(conversation);
+        let begins = slug.get(..kind.len()).is_some_and(|start| start.eq_ignore_ascii_case(kind));
+        folder == UNTYPED && begins && matches!(slug.as_bytes().get(kind.len()), None | Some(b'-'))
+    }
+}
+
+fn name(component: Component<'_>) -> Option<&str> {
+    match component {
+        Component::Normal(name) => OsStr::to_str(name),
+        _ => None,
+    }
+}
+
+fn is_date(name: &str) -> bool {
+    Dates::parse(name).is_ok()
+}
+
+/// Returns the number that a conversation's folder begins with; the lowest where there is none.
+fn number(conversation: &str) -> u64 {
+    let digits = conversation.len() - slug(conversation).len();
+    let digits = conversation[..digits].trim_end_matches('-');
+    if digits.is_empty() { 0 } else { digits.parse().unwrap_or(u64::MAX) }
+}
+
+/// Returns what follows the number.
+fn slug(conversation: &str) -> &str {
+    let rest = conversation.trim_start_matches(|c: char| c.is_ascii_digit());
+    if rest.len() == conversation.len() { rest } else { rest.strip_prefix('-').unwrap_or(rest) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(folder: &Folder, kind: Option<&'static str>, path: &str) -> Option<String> {
+        let place = Layout::new(folder, kind).place(Path::new(path))?;
+        Some(format!("{} {}", place.date, place.conversation))
+    }
+
+    #[test]
+    fn places() {
+        let whole = Folder { path: "/w".into(), workspace: "/w".into() };
+        for (path, kind, expected) in [
+            ("/w/conversations/2025-11/001-a/x.md", None, Some("2025-11 001-a")),
+            ("/w/plan/2025-11-10/002-b/deep/x.md", None, Some("2025-11-10 002-b")),
+            ("/w/plan/2025-11-10/002-b/x.md", Some("plan"), Some("2025-11-10 002-b")),
+            ("/w/plan/2025-11-10/002-b/x.md", Some("debug"), None),
+            ("/w/plan/2025-11-10/002-debug/x.md", Some("debug"), None),
+            ("/w/conversations/2025-11/002-debug-b/x", Some("debug"), Some("2025-11 002-debug-b")),
+            ("/w/conversations/2025-11/002-debug/x", Some("debug"), Some("2025-11 002-debug")),
+            ("/w/conversations/2025-11/002-debugger/x", Some("debug"), None),
+            ("/w/conversations/2025-11/002-a-debug-b/x", Some("debug"), None),
+            ("/w/conversations/2025-11-31/001-a/x.md", None, None),
+            ("/w/conversations/2025-13/001-a/x.md", None, None),
+            ("/w/conversations/2025-1/001-a/x.md", None, None),
+            ("/w/conversations/2025-11/x.md", None, None),
+            ("/w/2025-11/001-a/x.md", None, None),
+            ("/v/conversations/2025-11/001-a/x.md", None, None),
+        ] {
+            assert_eq!(layout(&whole, kind, path).as_deref(), expected, "{path} {kind:?}");
+        }
+        let month = Folder { path: "/w/plan/2025-11".into(), workspace: "/w".into() };
+        let inner = Folder { path: "/w/inner".into(), workspace: "/w".into() };
+        let found = layout(&month, None, "/w/plan/2025-11/001-a/x");
+        assert_eq!(found.as_deref(), Some("2025-11 001-a"));
+        let found = layout(&inner, None, "/w/inner/plan/2025-11/001-a/x");
+        assert_eq!(found.as_deref(), Some("2025-11 001-a"));
+    }
+
+    #[test]
+    fn newest_first() {
+        let rank =
+            |date, conversation| Rank::of(Place { date, conversation }, Path::new(conversation));
+        let order = [
+            ("2025-12-01", "1000-a"),
+            ("2025-12-01", "002-a"),
+            ("2025-12-01", "002-b"),
+            ("2025-12-01", "notes"),
+            ("2025-11-30", "001-a"),
+            ("2025-11", "009-a"),
+        ]
+        .map(|(date, conversation)| rank(date, conversation));
+        assert!(order.is_sorted(), "{order:#?}");
+        assert_eq!(number("99999999999999999999999-x"), u64::MAX);
+    }
+
+    #[test]
+    fn dates() {
+        for text in ["2025-11", "2025-11-10", "2024-02-29"] {
+            assert!(Dates::parse(text).is_ok(), "{text}");
+        }
+        for text in ["2025", "2025-1", "20251110", "2025-11-1", "2025-11-10T00:00", "", "２０25-11"]
+        {
+            assert!(matches!(Dates::parse(text), Err(Error::NotADate(_))), "{text}");
+        }
+        for text in ["2025-02-29", "2025-13", "2025-00-01", "2025-11-31"] {
+            assert!(matches!(Dates::parse(text), Err(Error::NoSuchDay(_))), "{text}");
+        }
+        let month = Dates::parse("2025-11").unwrap();
+        assert!(month.hold("2025-11") && month.hold("2025-11-30") && !month.hold("2025-12"));
+        let day = Dates::parse("2025-11-10").unwrap();
+        assert!(day.hold("2025-11-10") && !day.hold("2025-11"));
+    }
+}

@@ -1,0 +1,269 @@
+//! The search itself: dates from the newest back, as many as it takes.
+
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io::{self, Read},
+    path::Path,
+    sync::{Mutex, PoisonError},
+    thread,
+};
+
+use grep::{
+    matcher::Matcher,
+    regex::{RegexMatcher, RegexMatcherBuilder},
+    searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch},
+};
+use ignore::{WalkBuilder, WalkState};
+use regex_syntax::ParserBuilder;
+
+use super::{
+    Error, Folder, Found, Line, Question,
+    best::Best,
+    layout::{Layout, Leads, Rank},
+    line,
+};
+use crate::{model::Stop, text::snippet};
+
+/// Dates searched first; each step takes this many times more than the one before it. Where the
+/// newest dates have enough lines, the others are never read; where nothing matches, three more
+/// looks at the upper folders cost less than a hundredth of the search.
+const STEP: usize = 8;
+
+/// Threads at most, as `rg` has them.
+const MOST_THREADS: usize = 12;
+
+/// Characters at most of what is wrong with an expression.
+const EXPLAINED: usize = 1000;
+
+/// Files named at most that could not be read.
+const MOST_UNREAD: usize = 20;
+
+/// Returns the first lines that match.
+pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Found, Error> {
+    let matcher = matcher(&question.pattern)?;
+    let search = Search {
+        question,
+        matcher: &matcher,
+        stop,
+        best: Mutex::new(Best::new(question.limit)),
+        unread: Mutex::new(Vec::new()),
+    };
+    let mut dates = BTreeSet::new();
+    for folder in folders {
+        dates.append(&mut search.dates(folder));
+    }
+    if stop.requested() {
+        return Err(Error::Stopped);
+    }
+    // The texts' own order: a month after its days.
+    let dates: Vec<String> = dates.into_iter().rev().collect();
+    let mut rest = &dates[..];
+    let mut step = if question.limit == usize::MAX { rest.len() } else { STEP };
+    while !rest.is_empty() && !search.is_full() {
+        let (newest, older) = rest.split_at(step.min(rest.len()));
+        let newest: BTreeSet<&str> = newest.iter().map(String::as_str).collect();
+        for folder in folders {
+            search.look(folder, &newest);
+        }
+        if stop.requested() {
+            return Err(Error::Stopped);
+        }
+        rest = older;
+        step *= STEP;
+    }
+    let lines = search.best.into_inner().unwrap_or_else(PoisonError::into_inner).into_lines();
+    let unread = search.unread.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Found { lines, unread })
+}
+
+/// Returns the matcher that `rg -i` makes of a pattern.
+fn matcher(pattern: &str) -> Result<RegexMatcher, Error> {
+    RegexMatcherBuilder::new()
+        .multi_line(true)
+        .unicode(true)
+        .octal(false)
+        .case_insensitive(true)
+        .line_terminator(Some(b'\n'))
+        .dot_matches_new_line(false)
+        .ban_byte(Some(b'\0'))
+        .build(pattern)
+        .map_err(|error| Error::Pattern(explained(pattern, &error)))
+}
+
+/// Says where a pattern is wrong.
+fn explained(pattern: &str, error: &dyn std::fmt::Display) -> String {
+    let own = ParserBuilder::new().utf8(false).build().parse(pattern);
+    let text = own.map_or_else(|own| own.to_string(), |_| error.to_string());
+    // A pattern may be as long as a book, and the message repeats it.
+    match snippet::cut(&text, EXPLAINED) {
+        Some(start) => format!("{start}…"),
+        None => text,
+    }
+}
+
+/// Returns a walk as `rg` has it.
+fn walk(folder: &Folder) -> WalkBuilder {
+    let mut walk = WalkBuilder::new(&folder.path);
+    walk.add_custom_ignore_filename(".rgignore");
+    walk
+}
+
+struct Search<'a> {
+    question: &'a Question,
+    matcher: &'a RegexMatcher,
+    stop: &'a Stop,
+    best: Mutex<Best>,
+    unread: Mutex<Vec<String>>,
+}
+
+impl Search<'_> {
+    fn layout<'a>(&'a self, folder: &'a Folder) -> Layout<'a> {
+        Layout::new(folder, self.question.kind.as_deref())
+    }
+
+    fn is_full(&self) -> bool {
+        self.best.lock().unwrap_or_else(PoisonError::into_inner).is_full()
+    }
+
+    /// Returns the dates that a folder has.
+    fn dates(&self, folder: &Folder) -> BTreeSet<String> {
+        let layout = self.layout(folder);
+        let mut dates = BTreeSet::new();
+        // What the walk does not go into is seen here as a folder that leads nowhere.
+        let mut open = vec![folder.path.clone()];
+        while let Some(path) = open.pop() {
+            match layout.leads(&path) {
+                Leads::Nowhere => {}
+                Leads::To(date) => {
+                    dates.insert(date.to_owned());
+                }
+                Leads::On if self.stop.requested() => {}
+                Leads::On => match std::fs::read_dir(&path) {
+                    Ok(entries) => {
+                        let is_folder = |entry: &std::fs::DirEntry| {
+                            entry.file_type().is_ok_and(|kind| kind.is_dir())
+                        };
+                        let folders = entries.flatten().filter(is_folder);
+                        open.extend(folders.map(|entry| entry.path()));
+                    }
+                    Err(error) => self.fail(&path, &error),
+                },
+            }
+        }
+        if let Some(wanted) = &self.question.dates {
+            dates.retain(|date| wanted.hold(date));
+        }
+        dates
+    }
+
+    /// Searches the conversations of some dates.
+    fn look(&self, folder: &Folder, dates: &BTreeSet<&str>) {
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        let mut walk = walk(folder);
+        walk.threads(threads);
+        let (own, kind) = (folder.clone(), self.question.kind.clone());
+        let wanted: BTreeSet<String> = dates.iter().map(|date| (*date).to_owned()).collect();
+        walk.filter_entry(move |entry| {
+            match Layout::new(&own, kind.as_deref()).leads(entry.path()) {
+                Leads::On => true,
+                Leads::To(date) => wanted.contains(date),
+                Leads::Nowhere => false,
+            }
+        });
+        walk.build_parallel().run(|| {
+            let mut searcher = SearcherBuilder::new()
+                .line_number(true)
+                .binary_detection(BinaryDetection::quit(b'\0'))
+                .build();
+            let layout = self.layout(folder);
+            Box::new(move |entry| {
+                if self.stop.requested() {
+                    return WalkState::Quit;
+                }
+                match entry {
+                    Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
+                        self.file(&layout, entry.path(), &mut searcher);
+                    }
+                    Ok(_) => {}
+                    Err(error) => self.note(error.to_string()),
+                }
+                WalkState::Continue
+            })
+        });
+    }
+
+    /// Searches a file, if it could still add to what was found.
+    fn file(&self, layout: &Layout<'_>, path: &Path, searcher: &mut Searcher) {
+        let Some(place) = layout.place(path) else { return };
+        let rank = Rank::of(place, path);
+        if !self.best.lock().unwrap_or_else(PoisonError::into_inner).wants(&rank) {
+            return;
+        }
+        let mut lines = Vec::new();
+        let sink = Lines { search: self, found: &mut lines };
+        let searched = File::open(path).and_then(|file| {
+            searcher.search_reader(self.matcher, Stoppable { file, stop: self.stop }, sink)
+        });
+        if let Err(error) = searched
+            && !self.stop.requested()
+        {
+            self.fail(path, &error);
+        }
+        if lines.is_empty() {
+            return;
+        }
+        let line = |(number, text)| Line {
+            conversation: place.conversation.to_owned(),
+            date: place.date.to_owned(),
+            path: path.to_owned(),
+            number,
+            text,
+        };
+        let lines = lines.into_iter().map(line).collect();
+        self.best.lock().unwrap_or_else(PoisonError::into_inner).add(rank, lines);
+    }
+
+    fn fail(&self, path: &Path, error: &io::Error) {
+        self.note(format!("{}: {error}", path.display()));
+    }
+
+    fn note(&self, message: String) {
+        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        if unread.len() < MOST_UNREAD && !unread.contains(&message) {
+            unread.push(message);
+        }
+    }
+}
+
+/// Takes the matching lines of one file, as many as were asked for.
+struct Lines<'s, 'a> {
+    search: &'s Search<'a>,
+    found: &'s mut Vec<(u64, String)>,
+}
+
+impl Sink for Lines<'_, '_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, hit: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        let bytes = hit.bytes();
+        let at = self.search.matcher.find(bytes).ok().flatten().map_or(0, |hit| hit.start());
+        self.found.push((hit.line_number().unwrap_or_default(), line::shown(bytes, at)));
+        Ok(self.found.len() < self.search.question.limit)
+    }
+}
+
+/// A file whose reading ends when nobody waits for it any more.
+struct Stoppable<'a> {
+    file: File,
+    stop: &'a Stop,
+}
+
+impl Read for Stoppable<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.requested() {
+            return Err(io::Error::other("stopped"));
+        }
+        self.file.read(buffer)
+    }
+}
