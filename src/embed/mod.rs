@@ -4,9 +4,19 @@
 //! model's name, and so does its folder.
 //! Invariant: nothing is sent anywhere unless a provider was configured.
 
+mod build;
 mod builtin;
+mod cells;
+mod file;
+mod scan;
+mod vectors;
+
+use std::{io, path::PathBuf};
 
 use crate::model::Stop;
+
+pub use build::{Options, Progress, Texts};
+pub use vectors::{Scored, Vectors};
 
 /// What can go wrong with vectors; text is ranked by its words all the same.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +24,31 @@ pub enum Error {
     /// The work was called off.
     #[error("embedding was stopped")]
     Stopped,
+    /// A file could not be written.
+    #[error("writing vectors in {}: {error}", path.display())]
+    Write {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// What was written is not there, or not as it was written.
+    #[error("{}: the vectors that were just written cannot be read back", path.display())]
+    Vanished {
+        /// The folder of the part.
+        path: PathBuf,
+    },
+    /// A question's vector cannot be compared with those of the messages.
+    #[error(
+        "the embedding model answers with {theirs} numbers now, and the messages' vectors have \
+         {ours}; `verbatim reindex --full` embeds them anew"
+    )]
+    Lengths {
+        /// How many those on disk have.
+        ours: usize,
+        /// How many the question's has.
+        theirs: usize,
+    },
 }
 
 /// Turns texts into vectors.
@@ -42,10 +77,10 @@ impl Model {
         }
     }
 
-    /// How many numbers its vectors have.
-    pub fn dimensions(&self) -> usize {
+    /// Returns how many numbers its vectors have; a provider may have to be asked.
+    pub fn dimensions(&self, _stop: &Stop) -> Result<usize, Error> {
         match self.kind {
-            Kind::BuiltIn => builtin::DIMENSIONS,
+            Kind::BuiltIn => Ok(builtin::DIMENSIONS),
         }
     }
 

@@ -15,6 +15,7 @@ mod ranked;
 mod refresh;
 mod search;
 mod tidy;
+mod vectors;
 mod watch;
 mod workspace;
 

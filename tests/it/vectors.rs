@@ -1,0 +1,231 @@
+//! Vectors on disk: built, searched, and never trusted when they are not as they were written.
+
+use std::{
+    borrow::Cow,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use proptest::prelude::*;
+use verbatim_search::{
+    embed::{Error, Model, Options, Progress, Scored, Texts, Vectors},
+    model::Stop,
+};
+
+use crate::corpus::folder;
+
+const WORDS: &[&str] = &[
+    "rust", "borrow", "checker", "garden", "tomato", "soil", "guitar", "chord", "train", "ticket",
+    "doctor", "fever", "tax", "invoice", "mountain", "snow", "recipe", "bread", "galaxy", "star",
+    "puppy", "walk", "kernel", "thread", "wedding", "dress",
+];
+
+/// Texts that are alike in part, some of them empty.
+fn texts(count: usize) -> Vec<String> {
+    let word = |seed: usize| WORDS[seed % WORDS.len()];
+    let text = |at: usize| match at % 17 {
+        16 => String::new(),
+        _ => format!("{} {} and {} {at}", word(at), word(at / 5), word(at * at / 7)),
+    };
+    (0..count).map(text).collect()
+}
+
+fn build(part: &Path, texts: &[String], options: Options) -> Result<Vectors, Error> {
+    let text = |slot: u32| Cow::Borrowed(texts[slot as usize].as_str());
+    let texts = Texts { count: texts.len() as u32, text: &text };
+    Vectors::build(part, &Model::built_in(), &texts, options, &Stop::never(), &mut |_| ())
+}
+
+fn open(part: &Path, count: usize) -> Option<Vectors> {
+    Vectors::open(part, Model::built_in().name(), count as u32)
+}
+
+fn query(text: &str) -> Vec<f32> {
+    Model::built_in().encode_query(text, &Stop::never()).unwrap()
+}
+
+/// What a plain sort of every score gives.
+fn sorted(
+    vectors: &Vectors,
+    query: &[f32],
+    k: usize,
+    accepts: impl Fn(u32) -> bool,
+) -> Vec<Scored> {
+    let slots: Vec<u32> = (0..vectors.count()).filter(|slot| accepts(*slot)).collect();
+    let scores = vectors.scores(query, &slots).unwrap();
+    let mut all: Vec<Scored> = slots
+        .into_iter()
+        .zip(scores)
+        .map(|(slot, score)| Scored { slot, score })
+        .filter(|scored| scored.score > -1.0)
+        .collect();
+    all.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot)));
+    all.truncate(k);
+    all
+}
+
+/// The file of rows of the only vectors in a part.
+fn rows_file(part: &Path) -> PathBuf {
+    let entries = fs::read_dir(part).unwrap().map(|entry| entry.unwrap().path());
+    let folders: Vec<PathBuf> = entries.collect();
+    assert_eq!(folders.len(), 1, "nothing else is left behind: {folders:?}");
+    folders[0].join("rows")
+}
+
+#[test]
+fn scores_are_cosines() {
+    let part = folder();
+    let texts = texts(300);
+    let vectors = build(part.path(), &texts, Options::default()).unwrap();
+    let query = query("planting tomatoes");
+    let slots: Vec<u32> = (0..300).collect();
+    let scores = vectors.scores(&query, &slots).unwrap();
+    let refs: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let exact = Model::built_in().encode(&refs, &Stop::never()).unwrap();
+    for (slot, (score, vector)) in scores.iter().zip(exact).enumerate() {
+        let cosine: f32 = query.iter().zip(&vector).map(|(a, b)| a * b).sum();
+        let expected = if texts[slot].is_empty() { -1.0 } else { cosine };
+        assert!((score - expected).abs() < 0.005, "{}: {score}, not {expected}", texts[slot]);
+    }
+    assert!(vectors.bytes() <= 300 * 300);
+    assert_eq!(vectors.scores(&query, &[300, u32::MAX]).unwrap(), [-1.0, -1.0]);
+}
+
+#[test]
+fn threads_and_cells_change_nothing_that_is_stored_of_a_slot() {
+    let [one, two, three] = [folder(), folder(), folder()];
+    let texts = texts(5_000);
+    let alone = build(one.path(), &texts, Options::default()).unwrap();
+    let many = Options { threads: 3, ..Options::default() };
+    let together = build(two.path(), &texts, many).unwrap();
+    let divided = build(three.path(), &texts, Options { exact_most: 10, ..many }).unwrap();
+    let query = query("a fever and a doctor");
+    let slots: Vec<u32> = (0..5_000).rev().collect();
+    let scores = alone.scores(&query, &slots).unwrap();
+    assert_eq!(together.scores(&query, &slots).unwrap(), scores);
+    assert_eq!(divided.scores(&query, &slots).unwrap(), scores);
+    assert_eq!(fs::read(rows_file(one.path())).unwrap(), fs::read(rows_file(two.path())).unwrap());
+}
+
+#[test]
+fn cells_find_nearly_all_and_with_a_narrow_filter_all() {
+    let part = folder();
+    let texts = texts(20_000);
+    let options = Options { threads: 2, exact_most: 1_000 };
+    let vectors = build(part.path(), &texts, options).unwrap();
+    let (mut found, mut all) = (0, 0);
+    for words in ["rust borrow", "wedding dress", "a star in the galaxy", "tax", "bread and snow"] {
+        let query = query(words);
+        let exact = sorted(&vectors, &query, 10, |_| true);
+        let near = vectors.top_k(&query, 10, |_| true).unwrap();
+        all += exact.len();
+        found += exact.iter().filter(|scored| near.contains(scored)).count();
+        let narrow = |slot: u32| slot % 100 == 3;
+        let near = vectors.top_k(&query, 10, narrow).unwrap();
+        assert_eq!(near, sorted(&vectors, &query, 10, narrow), "{words}");
+    }
+    assert!(found as f64 >= 0.95 * f64::from(all as u32), "{found} of {all}");
+}
+
+#[test]
+fn nothing_is_like_nothing() {
+    let part = folder();
+    let texts = [String::new(), "rust".to_owned(), "\u{10FFFF}".to_owned()];
+    let vectors = build(part.path(), &texts, Options::default()).unwrap();
+    let found = vectors.top_k(&query("rust"), 10, |_| true).unwrap();
+    assert_eq!(found.iter().map(|scored| scored.slot).collect::<Vec<_>>(), [1]);
+    assert_eq!(vectors.top_k(&query(""), 10, |_| true).unwrap(), []);
+    assert_eq!(vectors.top_k(&query("rust"), 0, |_| true).unwrap(), []);
+    let error = vectors.top_k(&[1.0; 3], 10, |_| true).unwrap_err();
+    assert!(matches!(error, Error::Lengths { ours: 256, theirs: 3 }), "{error}");
+    let empty = folder();
+    let vectors = build(empty.path(), &[], Options::default()).unwrap();
+    assert_eq!(vectors.top_k(&query("rust"), 10, |_| true).unwrap(), []);
+}
+
+#[test]
+fn damaged_and_foreign_files_are_not_opened() {
+    let part = folder();
+    let texts = texts(500);
+    build(part.path(), &texts, Options { exact_most: 100, ..Options::default() }).unwrap();
+    assert!(open(part.path(), 500).is_some());
+    assert!(open(part.path(), 499).is_none(), "of another number of slots");
+    assert!(Vectors::open(part.path(), "another-model", 500).is_none());
+    let rows = rows_file(part.path());
+    let manifest = rows.with_file_name("manifest");
+    let (good, good_manifest) = (fs::read(&rows).unwrap(), fs::read(&manifest).unwrap());
+    // Copied, and so of another identity, but the same.
+    fs::remove_file(&rows).unwrap();
+    fs::write(&rows, &good).unwrap();
+    assert!(open(part.path(), 500).is_some());
+    for at in [0, good.len() / 2, good.len() - 1] {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        fs::write(&rows, bad).unwrap();
+        assert!(open(part.path(), 500).is_none(), "byte {at}");
+    }
+    for length in [0, 1, good.len() - 1] {
+        fs::write(&rows, &good[..length]).unwrap();
+        assert!(open(part.path(), 500).is_none(), "cut at {length}");
+    }
+    fs::remove_file(&rows).unwrap();
+    assert!(open(part.path(), 500).is_none(), "no file");
+    fs::write(&rows, &good).unwrap();
+    let text = String::from_utf8(good_manifest).unwrap();
+    let lies = [
+        ("\"count\": 500", "\"count\": 4294967295"),
+        ("\"dimensions\": 256", "\"dimensions\": 0"),
+        ("\"dimensions\": 256", "\"dimensions\": 18446744073709551615"),
+        ("\"format\": 1", "\"format\": 2"),
+        ("\"cells\": 23", "\"cells\": 4294967295"),
+        ("{", ""),
+    ];
+    for (from, to) in lies {
+        assert!(text.contains(from), "{from} in {text}");
+        fs::write(&manifest, text.replacen(from, to, 1)).unwrap();
+        assert!(open(part.path(), 500).is_none(), "{to}");
+    }
+    // Built anew in its place.
+    build(part.path(), &texts, Options::default()).unwrap();
+    assert!(open(part.path(), 500).is_some());
+    assert_eq!(rows_file(part.path()), rows);
+}
+
+#[test]
+fn a_stopped_build_leaves_nothing() {
+    let part = folder();
+    let texts = texts(30_000);
+    let stop = Stop::never();
+    let text = |slot: u32| Cow::Borrowed(texts[slot as usize].as_str());
+    let texts = Texts { count: texts.len() as u32, text: &text };
+    let mut steps = 0;
+    let mut progress = |step| {
+        assert!(matches!(step, Progress::Embedding { total: 30_000, .. }));
+        steps += 1;
+        stop.request();
+    };
+    let model = Model::built_in();
+    let built =
+        Vectors::build(part.path(), &model, &texts, Options::default(), &stop, &mut progress);
+    assert!(matches!(built, Err(Error::Stopped)));
+    assert_eq!(steps, 1);
+    assert_eq!(fs::read_dir(part.path()).unwrap().count(), 0);
+}
+
+proptest! {
+    #![proptest_config(crate::config(24))]
+    #[test]
+    fn the_best_are_those_of_a_plain_sort(
+        count in 0..700_usize,
+        k in 0..40_usize,
+        divisor in 1..50_u32,
+        words in "[a-z ]{0,12}(rust|garden|train|snow)",
+    ) {
+        let part = folder();
+        let vectors = build(part.path(), &texts(count), Options::default()).unwrap();
+        let query = query(&words);
+        let accepts = |slot: u32| slot % divisor == 0;
+        let found = vectors.top_k(&query, k, accepts).unwrap();
+        prop_assert_eq!(found, sorted(&vectors, &query, k, accepts));
+    }
+}
