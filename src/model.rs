@@ -58,6 +58,23 @@ pub struct Conversation {
     pub starred: bool,
     /// Its messages in reading order.
     pub messages: Vec<Message>,
+    /// Where a coding agent's transcript comes from.
+    pub origin: Option<Origin>,
+}
+
+/// Where a coding agent's transcript comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Its file.
+    pub file: String,
+    /// The session; several files may be of one.
+    pub session: Option<String>,
+    /// The project's name.
+    pub project: Option<String>,
+    /// The folder that the session worked in.
+    pub folder: Option<String>,
+    /// The branch that was checked out.
+    pub branch: Option<String>,
 }
 
 /// One turn of a conversation as an importer hands it over.
@@ -77,6 +94,8 @@ pub struct Message {
     pub model: Option<String>,
     /// Names of the files that came with it.
     pub attachments: Vec<String>,
+    /// The line of its transcript that it begins at, from 1; blank lines do not count.
+    pub line: Option<u32>,
 }
 
 /// One row of an answer: a message that matched, with what is shown of its conversation.

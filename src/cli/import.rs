@@ -19,14 +19,15 @@ use crate::{
 /// Bring exported chats into the database that is searched
 ///
 /// Takes what ChatGPT and Claude.ai send you: the zip as it is, the folder it unpacks to, or
-/// conversations.json alone. What it is shows in its content. Import the same or a newer export
-/// again whenever you like: what is new is added, what changed is updated, nothing is deleted.
+/// conversations.json alone; and the transcripts of Claude Code and Codex, a file or a folder of
+/// them. What it is shows in its content. Import the same or a newer export again whenever you
+/// like: what is new is added, what changed is updated, nothing is deleted.
 ///
 ///     verbatim import ~/Downloads/chatgpt-export.zip
 #[derive(Args, Clone, Debug)]
 #[command(verbatim_doc_comment)]
 pub(super) struct ImportArgs {
-    /// Exports: a zip, a folder or a JSON file each
+    /// Exports and transcripts: a zip, a folder, a JSON or a JSONL file each
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
 
@@ -151,6 +152,9 @@ pub(super) fn write_report(report: &Report, target: &Path, out: &mut dyn Write) 
         let kinds: Vec<String> =
             tally.unknown.iter().map(|(kind, number)| format!("{kind} ({number})")).collect();
         writeln!(out, "  content of unknown types, its text kept: {}", kinds.join(", "))?;
+    }
+    if tally.malformed > 0 {
+        writeln!(out, "  left out: {} that cannot be read", count(tally.malformed, "line"))?;
     }
     if tally.skipped_count > 0 {
         writeln!(out, "  skipped: {}", count(tally.skipped_count, "conversation"))?;

@@ -55,6 +55,7 @@ pub(super) fn conversation(
         archived: fields.get("is_archived").is_some_and(Raw::is_true),
         starred: fields.get("is_starred").is_some_and(Raw::is_true),
         messages,
+        origin: None,
     })
 }
 
@@ -101,6 +102,7 @@ fn message(raw: Raw<'_>, node: &str, tally: &mut Tally) -> Result<Option<Message
         update_time: fields.get("update_time").and_then(time),
         model: metadata.text("model_slug").map(Cow::into_owned),
         attachments,
+        line: None,
     }))
 }
 

@@ -10,6 +10,7 @@ use crate::{
         Branches, Reason, Tally, derived_id,
         json::{Damage, Fields, Raw, Value},
         names, only_files, time,
+        tool::{arguments, joined},
     },
     model::{Conversation, Message},
 };
@@ -56,6 +57,7 @@ pub(super) fn conversation(
         archived: fields.get("is_archived").is_some_and(Raw::is_true),
         starred: fields.get("is_starred").is_some_and(Raw::is_true),
         messages,
+        origin: None,
     })
 }
 
@@ -135,6 +137,7 @@ fn message(fields: &Fields<'_>, at: usize, tally: &mut Tally) -> Result<Option<M
         update_time: fields.get("updated_at").and_then(time),
         model: fields.text("model").map(Cow::into_owned),
         attachments,
+        line: None,
     }))
 }
 
@@ -187,36 +190,4 @@ fn mark(kind: &str, block: &Value) -> String {
         "\n",
         &[mark.as_str(), block.str("extracted_content"), source.map_or("", |it| it.str("data"))],
     )
-}
-
-/// Adds a tool's arguments to `lines`, each with its name.
-///
-/// The depth of a [`Value`] is bounded, so this may recurse.
-fn arguments(input: &Value, name: &str, lines: &mut Vec<String>) {
-    match input {
-        Value::Null => {}
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                if name != "version_uuid" {
-                    arguments(value, name, lines);
-                }
-            }
-        }
-        Value::Array(items) => {
-            for item in items {
-                arguments(item, name, lines);
-            }
-        }
-        Value::Scalar(text) | Value::String(text) => {
-            let gap = if text.contains('\n') { ":\n" } else { ": " };
-            lines.push(if name.is_empty() { text.clone() } else { format!("{name}{gap}{text}") });
-        }
-    }
-}
-
-/// Joins what is not empty.
-fn joined(separator: &str, texts: &[impl AsRef<str>]) -> String {
-    let texts: Vec<&str> =
-        texts.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
-    texts.join(separator)
 }

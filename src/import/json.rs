@@ -28,6 +28,18 @@ impl<'a> Raw<'a> {
         Raw(bytes.trim_ascii())
     }
 
+    /// Returns the value that `bytes` begin with and what follows it; `None` where it has no end.
+    pub(super) fn split(bytes: &'a [u8]) -> Option<(Raw<'a>, &'a [u8])> {
+        let mut cursor = Cursor { bytes, at: 0 };
+        let value = cursor.value().ok()?;
+        Some((value, &bytes[cursor.at..]))
+    }
+
+    /// Returns the bytes that it is written with.
+    pub(super) fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
     /// Returns whether this is an object.
     pub(super) fn is_object(self) -> bool {
         self.0.first() == Some(&b'{')

@@ -1,4 +1,4 @@
-//! Exports of chat services, read into [`crate::model`].
+//! Exports of chat services and transcripts of coding agents, read into [`crate::model`].
 //!
 //! A zip is read as it is, never unpacked. What a file is shows in its content: its name says
 //! only in which order files are read.
@@ -8,14 +8,20 @@
 
 mod chatgpt;
 mod claude;
+mod claude_code;
+mod codex;
 mod json;
 mod marks;
 mod package;
+mod repeats;
 mod scan;
+mod tool;
+pub mod transcript;
 
 use std::{
     borrow::Cow,
     collections::BTreeMap,
+    convert::Infallible,
     io::{self, Read},
     path::{Path, PathBuf},
 };
@@ -25,7 +31,9 @@ use memchr::memmem;
 use self::{
     json::{Damage, Fields, Raw},
     package::Package,
+    repeats::{Repeats, Whole},
     scan::{Item, Items},
+    transcript::Reader,
 };
 use crate::{
     model::{Conversation, Instant, Message},
@@ -67,7 +75,7 @@ pub enum Error {
     },
     /// Nothing in it is a conversation.
     #[error(
-        "{path}: not an export we know: {found}; looked for conversations with `mapping` (ChatGPT) or `chat_messages` (Claude.ai) in conversations.json or any other .json file"
+        "{path}: not an export we know: {found}; looked for conversations with `mapping` (ChatGPT) or `chat_messages` (Claude.ai) in conversations.json or any other .json file, and for transcripts of Claude Code and Codex in .jsonl files"
     )]
     NotAnExport {
         /// What was looked into.
@@ -102,6 +110,10 @@ pub enum Kind {
     ChatGpt,
     /// Claude.ai.
     Claude,
+    /// Claude Code.
+    ClaudeCode,
+    /// Codex.
+    Codex,
 }
 
 impl Kind {
@@ -110,6 +122,8 @@ impl Kind {
         match self {
             Kind::ChatGpt => "chatgpt",
             Kind::Claude => "claude",
+            Kind::ClaudeCode => "claude_code",
+            Kind::Codex => "codex",
         }
     }
 
@@ -122,6 +136,12 @@ impl Kind {
             Some(Kind::ChatGpt)
         } else if fields.get("chat_messages").is_some() {
             Some(Kind::Claude)
+        } else if fields.get("loglines").is_some_and(Raw::is_array) {
+            Some(Kind::ClaudeCode)
+        } else if fields.get("session").is_some_and(Raw::is_object)
+            && fields.get("items").is_some_and(Raw::is_array)
+        {
+            Some(Kind::Codex)
         } else {
             None
         }
@@ -145,8 +165,12 @@ pub struct Tally {
     pub skipped_count: u64,
     /// Files that are damaged or were refused, a sentence each.
     pub damaged: Vec<String>,
+    /// Lines of transcripts that could not be read.
+    pub malformed: u64,
     /// Bytes of JSON read.
     pub bytes: u64,
+    /// What transcripts have told, for those that repeat it.
+    repeats: Repeats,
 }
 
 impl Tally {
@@ -259,7 +283,8 @@ impl Export {
                 .skipped
                 .last()
                 .map(|it| format!("conversation {}: {}", it.ordinal, it.reason));
-            let reason = skipped.or_else(|| tally.damaged.last().cloned()).unwrap_or_default();
+            let reason = skipped.or_else(|| tally.damaged.last().cloned());
+            let reason = reason.unwrap_or_else(|| "nothing is said in it".to_owned());
             Error::NothingReadable { path: self.path, reason }
         } else if let Some(reason) = first_failure {
             Error::NothingReadable { path: self.path, reason }
@@ -285,10 +310,15 @@ struct Part<'a> {
 impl Part<'_> {
     fn read<E>(
         &mut self,
-        reader: Watched<'_, impl Read>,
+        mut reader: Watched<'_, impl Read>,
         sink: &mut dyn FnMut(Kind, Conversation) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut items = Items::new(reader);
+        let mut start = Vec::new();
+        let read = reader.by_ref().take(transcript::ENOUGH).read_to_end(&mut start);
+        if read.is_ok() && transcript::is_one(&start) {
+            return self.transcript(start.chain(reader), sink);
+        }
+        let mut items = Items::new(start.chain(reader));
         let mut ordinal = 0;
         while let Some(item) = items.next() {
             ordinal += 1;
@@ -310,6 +340,14 @@ impl Part<'_> {
             let (fields, damage) = Raw::new(bytes).fields_until_damage();
             let damaged = broken.is_some() || damage.is_some();
             let kind = Kind::of(&fields).or_else(|| if damaged { named(bytes) } else { None });
+            if let (None, None, Some(Kind::ClaudeCode | Kind::Codex)) = (&broken, &damage, kind) {
+                self.recognise();
+                match self.records(&fields, sink) {
+                    Ok(read) => read?,
+                    Err(reason) => self.tally.damaged.push(format!("{}: {reason}", self.name)),
+                }
+                continue;
+            }
             let result = match (broken, damage, kind) {
                 (Some(reason), _, _) => Err(reason),
                 (None, Some(damage), _) => Err(Reason::Damaged(damage)),
@@ -319,7 +357,7 @@ impl Part<'_> {
                 (None, None, Some(Kind::Claude)) => {
                     claude::conversation(&fields, self.branches, self.tally)
                 }
-                (None, None, None) => Err(Reason::Unknown),
+                (None, None, _) => Err(Reason::Unknown),
             };
             match (result, kind) {
                 (Ok(conversation), Some(kind)) => {
@@ -364,7 +402,65 @@ impl Part<'_> {
         if let Some(error) = items.failure() {
             self.tally.damaged.push(format!("{}: cannot be read to its end: {error}", self.name));
         }
-        self.tally.bytes += items.into_inner().read;
+        self.tally.bytes += items.into_inner().into_inner().1.read;
+        Ok(())
+    }
+
+    /// Reads a transcript, which is one conversation.
+    fn transcript<E>(
+        &mut self,
+        mut input: io::Chain<&[u8], Watched<'_, impl Read>>,
+        sink: &mut dyn FnMut(Kind, Conversation) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.recognise();
+        let mut reader = Reader::new(Path::new(self.name));
+        let mut whole = Whole::default();
+        let repeats = &mut self.tally.repeats;
+        let read = reader.read::<io::Error>(&mut input, &mut |reader, piece| {
+            Ok(whole.add(reader, piece, repeats))
+        });
+        if let Err(error) = read {
+            self.tally.damaged.push(format!("{}: cannot be read to its end: {error}", self.name));
+        }
+        self.tally.bytes += input.into_inner().1.read;
+        self.finish(&reader, whole, sink)
+    }
+
+    /// Reads a transcript whose records are the items of a list.
+    fn records<E>(
+        &mut self,
+        fields: &Fields<'_>,
+        sink: &mut dyn FnMut(Kind, Conversation) -> Result<(), E>,
+    ) -> Result<Result<(), E>, Reason> {
+        let mut reader = Reader::new(Path::new(self.name));
+        let mut whole = Whole::default();
+        let repeats = &mut self.tally.repeats;
+        let mut records: Vec<Raw<'_>> = fields.get("session").into_iter().collect();
+        for list in ["loglines", "items"] {
+            records.extend(fields.get(list).map(Raw::items).transpose()?.into_iter().flatten());
+        }
+        for record in records {
+            let Ok(()) = reader.record_alone::<Infallible>(record.bytes(), &mut |reader, piece| {
+                Ok(whole.add(reader, piece, repeats))
+            });
+        }
+        Ok(self.finish(&reader, whole, sink))
+    }
+
+    fn finish<E>(
+        &mut self,
+        reader: &Reader,
+        whole: Whole,
+        sink: &mut dyn FnMut(Kind, Conversation) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.tally.malformed += reader.malformed();
+        let conversation =
+            whole.conversation(reader, Path::new(self.name), &mut self.tally.repeats);
+        if let (Some(kind), Some(conversation)) = (reader.kind(), conversation) {
+            self.tally.conversations += 1;
+            self.tally.messages += conversation.messages.len() as u64;
+            sink(kind, conversation)?;
+        }
         Ok(())
     }
 
@@ -437,10 +533,15 @@ fn derived_id(time: Option<Instant>, title: Option<&str>, messages: &[Message]) 
         first.map_or("", |message| message.id.as_str()),
         first.map_or("", |message| message.content.as_str()),
     ];
+    format!("conversation-{:016x}", derived_hash(&texts))
+}
+
+/// Returns a number that several texts have in common with hardly any others.
+fn derived_hash(texts: &[&str]) -> u64 {
     // FNV-1a: ids must not change with the version of a library.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in texts.iter().flat_map(|text| text.bytes().chain([0])) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    format!("conversation-{hash:016x}")
+    hash
 }

@@ -3,6 +3,7 @@
 //! Invariant: nothing is written, and nothing outside the path that was named is read.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
@@ -161,7 +162,7 @@ impl Package {
         let names: Vec<&str> = self.parts.iter().take(5).map(|part| part.name.as_str()).collect();
         let mut found = match (self.kind, names.len()) {
             ("the zip" | "the folder", 0) => {
-                format!("{} holds no .json file that can be read", self.kind)
+                format!("{} holds no .json or .jsonl file that can be read", self.kind)
             }
             ("the zip" | "the folder", _) => {
                 format!("no conversation in {}", names.join(", "))
@@ -215,7 +216,10 @@ fn leads_out(name: &str) -> bool {
 }
 
 fn is_json(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+    let is_one = |extension: &OsStr| {
+        extension.eq_ignore_ascii_case("json") || extension.eq_ignore_ascii_case("jsonl")
+    };
+    Path::new(name).extension().is_some_and(is_one)
         // What macOS keeps beside a file, under the file's own name.
         && !name.split('/').any(|part| part.starts_with("._") || part == "__MACOSX")
 }

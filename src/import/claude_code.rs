@@ -1,0 +1,545 @@
+//! Transcripts of Claude Code: `~/.claude/projects/PROJECT/SESSION.jsonl`, and those of the agents
+//! that a session starts, in files of their own.
+//!
+//! What is read: what the user and the model said, the model's thinking behind a mark, calls of
+//! tools in the message that made them, their results as messages of the role `tool`, and the
+//! summaries that a long conversation goes on from as messages of the role `system`. Every branch
+//! of an edited conversation is read, as the lines come. What the program tells the model on its
+//! own (reminders, caveats, the user's open files) and what it notes for itself is left out.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    derived_hash,
+    json::{Damage, Fields, Raw, Value},
+    time,
+    tool::{self, joined},
+    transcript::{Head, Piece, first, last},
+};
+use crate::model::Message;
+
+/// Messages that may still go on; the model works on one at a time, its agents on some more.
+const OPEN: usize = 32;
+
+/// Prompts waiting for the model, or told twice within so many others.
+const PROMPTS: usize = 32;
+
+/// Summaries whose sessions are not known yet.
+const SUMMARIES: usize = 64;
+
+/// What is kept from line to line.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct State {
+    open: VecDeque<Open>,
+    /// Prompts that the user gave while the model was working.
+    waiting: VecDeque<String>,
+    /// Hashes of prompts that were told by a record of the queue.
+    told: VecDeque<u64>,
+    /// Summaries, and the hash of the line that each ends at.
+    summaries: Vec<(u64, String)>,
+    has_messages: bool,
+}
+
+/// A message that may go on in further lines.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Open {
+    /// The model's id of it.
+    model_id: String,
+    /// Ours.
+    id: String,
+    /// Its lines, by the hash of their ids.
+    lines: Vec<u64>,
+    /// Length and hash of its last block of text, which may come again and longer.
+    block: (usize, u64),
+    /// Whether it was told before, elsewhere.
+    is_repeated: bool,
+}
+
+impl State {
+    /// Learns that a message was there before.
+    pub(super) fn not_taken(&mut self, id: &str) {
+        for open in self.open.iter_mut().filter(|open| open.id == id) {
+            open.is_repeated = true;
+        }
+    }
+
+    /// Notes that a prompt was told; returns whether it had been already, by another record.
+    fn was_told(&mut self, text: &str) -> bool {
+        let hash = derived_hash(&[text.trim()]);
+        match self.told.iter().position(|told| *told == hash) {
+            Some(at) => {
+                self.told.remove(at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn tell(&mut self, text: &str) {
+        self.told.push_back(derived_hash(&[text.trim()]));
+        if self.told.len() > PROMPTS {
+            self.told.pop_front();
+        }
+    }
+}
+
+/// Reads one record.
+pub(super) fn record(
+    fields: &Fields<'_>,
+    line: u32,
+    head: &mut Head,
+    state: &mut State,
+) -> Result<Vec<Piece>, Damage> {
+    let kind = fields.text("type").unwrap_or_default();
+    if let Some(time) = fields.get("timestamp").and_then(time) {
+        head.time = Some(time);
+    }
+    if let Some(uuid) = fields.text("uuid") {
+        let hash = derived_hash(&[&uuid]);
+        if let Some(at) = state.summaries.iter().position(|(leaf, _)| *leaf == hash) {
+            head.made_title = Some(state.summaries.swap_remove(at).1);
+        }
+    }
+    let mut pieces = Vec::new();
+    match &*kind {
+        "user" | "assistant" => {
+            note(fields, head, state.has_messages);
+            let message = fields.get("message").unwrap_or(Raw::new(b""));
+            let said = Said::read(fields, message, line)?;
+            if kind == "assistant" {
+                assistant(fields, message, &said, head, state, &mut pieces)?;
+            } else {
+                user(fields, &said, head, state, &mut pieces);
+            }
+            state.has_messages |= !pieces.is_empty();
+        }
+        "summary" => summary(fields, head, state),
+        "custom-title" => {
+            let title = fields.text("customTitle").or_else(|| fields.text("title"));
+            last(&mut head.given_title, title);
+        }
+        "ai-title" => {
+            let title = fields.text("aiTitle").or_else(|| fields.text("title"));
+            last(&mut head.made_title, title);
+        }
+        "queue-operation" => queue(fields, line, head, state, &mut pieces),
+        "attachment" => {
+            note(fields, head, state.has_messages);
+            let attachment = fields.object("attachment")?;
+            if attachment.text("type").as_deref() == Some("queued_command")
+                && let Some(prompt) = attachment.get("prompt")
+            {
+                let said = Said::read(fields, prompt, line)?;
+                user(fields, &said, head, state, &mut pieces);
+            }
+        }
+        "system" if fields.text("subtype").as_deref() == Some("local_command") => {
+            note(fields, head, state.has_messages);
+            let content = fields.get("content").unwrap_or(Raw::new(b""));
+            let said = Said::read(fields, content, line)?;
+            user(fields, &said, head, state, &mut pieces);
+        }
+        _ => {}
+    }
+    Ok(pieces)
+}
+
+/// Notes what a line says of its session.
+fn note(fields: &Fields<'_>, head: &mut Head, has_messages: bool) {
+    if head.session.is_none()
+        && !has_messages
+        && fields.get("isSidechain").is_some_and(Raw::is_true)
+    {
+        first(&mut head.agent, fields.text("agentId"));
+    }
+    first(&mut head.session, fields.text("sessionId"));
+    first(&mut head.folder, fields.text("cwd"));
+    last(&mut head.branch, fields.text("gitBranch"));
+}
+
+/// Takes a summary for the title where it is of this conversation.
+///
+/// A session's file begins with the summaries of those before it; each names the line it ends at.
+fn summary(fields: &Fields<'_>, head: &mut Head, state: &mut State) {
+    let Some(text) = fields.text("summary").filter(|text| !text.trim().is_empty()) else { return };
+    match fields.text("leafUuid").filter(|leaf| !leaf.is_empty()) {
+        Some(leaf) if !state.has_messages => {
+            first(&mut head.last_resort, Some(text.as_ref()));
+            if state.summaries.len() < SUMMARIES {
+                state.summaries.push((derived_hash(&[&leaf]), text.into_owned()));
+            }
+        }
+        _ => head.made_title = Some(text.into_owned()),
+    }
+}
+
+/// Follows the prompts that wait while the model works. One that it takes in between is told by no
+/// other record in some versions.
+fn queue(
+    fields: &Fields<'_>,
+    line: u32,
+    head: &mut Head,
+    state: &mut State,
+    pieces: &mut Vec<Piece>,
+) {
+    match fields.text("operation").unwrap_or_default().as_ref() {
+        "enqueue" => {
+            let text = fields.text("content").unwrap_or_default().into_owned();
+            state.waiting.push_back(text);
+            if state.waiting.len() > PROMPTS {
+                state.waiting.pop_front();
+            }
+        }
+        "dequeue" => {
+            state.waiting.pop_front();
+        }
+        "remove" => {
+            let named = fields.text("content");
+            let at = named.and_then(|text| state.waiting.iter().position(|it| *it == text));
+            let text = state.waiting.remove(at.unwrap_or(0)).unwrap_or_default();
+            if !text.trim().is_empty() && !is_told_by_program(&text) && !state.was_told(&text) {
+                state.tell(&text);
+                head.prompt(&text);
+                pieces.push(Piece::Message(Message {
+                    id: format!("/{line}"),
+                    role: "user".to_owned(),
+                    content: text,
+                    create_time: head.time,
+                    line: Some(line),
+                    ..Message::default()
+                }));
+            }
+        }
+        "popAll" => state.waiting.clear(),
+        _ => {}
+    }
+}
+
+/// The content of a line.
+struct Said {
+    line: u32,
+    id: String,
+    blocks: Vec<Value>,
+}
+
+impl Said {
+    /// Reads the content of a message, which is an object that holds it or the content itself.
+    fn read(fields: &Fields<'_>, message: Raw<'_>, line: u32) -> Result<Said, Damage> {
+        let content =
+            if message.is_object() { message.fields()?.get("content") } else { Some(message) };
+        let blocks = match content.map(Raw::value).transpose()? {
+            Some(Value::Array(blocks)) => blocks,
+            Some(Value::Null) | None => Vec::new(),
+            Some(block) => vec![block],
+        };
+        let id = fields.text("uuid").filter(|uuid| !uuid.is_empty());
+        let id = id.map_or_else(|| format!("/{line}"), |id| id.into_owned());
+        Ok(Said { line, id, blocks })
+    }
+
+    fn message(&self, role: &str, content: String, head: &Head) -> Message {
+        Message {
+            id: self.id.clone(),
+            role: role.to_owned(),
+            content,
+            create_time: head.time,
+            line: Some(self.line),
+            ..Message::default()
+        }
+    }
+}
+
+/// Reads a line of the model's: a message, or one more block of it.
+fn assistant(
+    fields: &Fields<'_>,
+    message: Raw<'_>,
+    said: &Said,
+    head: &mut Head,
+    state: &mut State,
+    pieces: &mut Vec<Piece>,
+) -> Result<(), Damage> {
+    let message = message.fields()?;
+    let model = message.text("model");
+    // What the program says in the model's place, such as an error of the network.
+    if model.as_deref() == Some("<synthetic>")
+        || fields.get("isApiErrorMessage").is_some_and(Raw::is_true)
+    {
+        return Ok(());
+    }
+    last(&mut head.model, model.clone());
+    let model_id = message.text("id").unwrap_or_default();
+    let hash = derived_hash(&[&said.id]);
+    let mut at =
+        state.open.iter().position(|open| !model_id.is_empty() && open.model_id == model_id);
+    if let Some(at) = at {
+        if state.open[at].is_repeated || state.open[at].lines.contains(&hash) {
+            return Ok(());
+        }
+        state.open[at].lines.push(hash);
+    }
+    for block in &said.blocks {
+        let text = assistant_block(block);
+        if text.trim().is_empty() {
+            continue;
+        }
+        let length = text.len();
+        let block = (length, derived_hash(&[&text]));
+        match at {
+            None => {
+                let mut message = said.message("assistant", text, head);
+                message.model = model.as_deref().map(str::to_owned);
+                pieces.push(Piece::Message(message));
+                if state.open.len() >= OPEN {
+                    state.open.pop_front();
+                }
+                state.open.push_back(Open {
+                    model_id: model_id.clone().into_owned(),
+                    id: said.id.clone(),
+                    lines: vec![hash],
+                    block,
+                    is_repeated: false,
+                });
+                at = Some(state.open.len() - 1);
+            }
+            Some(at) => {
+                let open = &mut state.open[at];
+                let (before, before_hash) = open.block;
+                let is_longer =
+                    text.get(..before).is_some_and(|start| derived_hash(&[start]) == before_hash);
+                let text = match is_longer {
+                    true => text[before..].to_owned(),
+                    false => format!("\n\n{text}"),
+                };
+                open.block = block;
+                if !text.is_empty() {
+                    pieces.push(Piece::More { id: open.id.clone(), text });
+                }
+            }
+        }
+    }
+    // Without an id of the model's, nothing else belongs to this message.
+    if model_id.is_empty() {
+        state.open.retain(|open| !open.model_id.is_empty());
+    }
+    Ok(())
+}
+
+/// Returns the text of a block of the model's.
+fn assistant_block(block: &Value) -> String {
+    match block.str("type") {
+        "thinking" => match block.str("thinking").trim() {
+            "" => String::new(),
+            thinking => format!("[thinking]\n{thinking}"),
+        },
+        "redacted_thinking" => String::new(),
+        "tool_use" | "server_tool_use" | "mcp_tool_use" => {
+            tool::call(block.str("name"), block.get("input").unwrap_or(&Value::Null))
+        }
+        _ => shown(block),
+    }
+}
+
+/// Reads a line of the user's, which may hold results of tools instead.
+fn user(
+    fields: &Fields<'_>,
+    said: &Said,
+    head: &mut Head,
+    state: &mut State,
+    pieces: &mut Vec<Piece>,
+) {
+    if fields.get("isMeta").is_some_and(Raw::is_true) {
+        return;
+    }
+    let is_summary = fields.get("isCompactSummary").is_some_and(Raw::is_true);
+    let mut texts: Vec<(&str, String)> = Vec::new();
+    let mut add = |role, text: String| match texts.last_mut() {
+        Some((last, before)) if *last == role => {
+            before.push_str(if role == "tool" { "\n\n" } else { "\n" });
+            before.push_str(&text);
+        }
+        _ => texts.push((role, text)),
+    };
+    for block in &said.blocks {
+        if block.str("type") == "tool_result" {
+            let text = result(block);
+            if !text.trim().is_empty() {
+                add("tool", text);
+            }
+            continue;
+        }
+        let (role, text) = typed(&shown(block));
+        if !text.trim().is_empty() {
+            add(if is_summary { "system" } else { role }, text);
+        }
+    }
+    let is_queued = fields.text("type").as_deref() == Some("attachment");
+    for (number, (role, mut text)) in texts.into_iter().enumerate() {
+        if role == "system" {
+            text.insert_str(0, "[summary of the conversation so far]\n");
+        }
+        if role == "user" {
+            if is_queued {
+                if state.was_told(&text) {
+                    continue;
+                }
+                state.tell(&text);
+            }
+            head.prompt(&text);
+        }
+        let mut message = said.message(role, text, head);
+        if number > 0 {
+            message.id = format!("{}#{}", said.id, number + 1);
+        }
+        pieces.push(Piece::Message(message));
+    }
+}
+
+/// Returns the text of a block as it is shown, with a mark for what is no text.
+fn shown(block: &Value) -> String {
+    if let Some(text) = block.as_str() {
+        return text.to_owned();
+    }
+    match block.str("type") {
+        "image" => "[image]".to_owned(),
+        "document" | "file" => {
+            let name = ["title", "file_name", "name"].map(|name| block.str(name));
+            let name = name.into_iter().find(|name| !name.is_empty());
+            let mark = name.map_or("[file]".to_owned(), |name| format!("[file: {name}]"));
+            let source = block.get("source").filter(|source| source.str("type") == "text");
+            joined("\n", &[mark.as_str(), source.map_or("", |source| source.str("data"))])
+        }
+        "tool_reference" => block.str("tool_name").to_owned(),
+        "search_result" | "web_search_result" => {
+            joined("\n", &[block.str("title"), block.str("url"), block.str("source")])
+        }
+        kind if kind.ends_with("tool_result") => result(block),
+        _ => joined("\n", &["title", "text", "content"].map(|name| block.str(name))),
+    }
+}
+
+/// Returns the text of a tool's result, without what the program tells the model below it.
+fn result(block: &Value) -> String {
+    let content = block.get("content").map(Value::items).unwrap_or_default();
+    let texts: Vec<String> = content.iter().map(shown).collect();
+    let text = joined("\n", &texts);
+    let mut kept = text.trim_end();
+    while let Some(before) = kept.strip_suffix("</system-reminder>")
+        && let Some(start) = before.rfind("<system-reminder>")
+        && !kept[..start].trim().is_empty()
+    {
+        kept = kept[..start].trim_end();
+    }
+    if kept.len() == text.trim_end().len() { text } else { kept.to_owned() }
+}
+
+/// Returns what the user typed, and who says it: the output of a command is a tool's.
+fn typed(text: &str) -> (&'static str, String) {
+    let start = text.trim_start();
+    if start.starts_with("<command-name>") || start.starts_with("<command-message>") {
+        let name = inner(text, "command-name").unwrap_or_default().trim();
+        let slash = if name.starts_with('/') || name.is_empty() { "" } else { "/" };
+        let arguments = inner(text, "command-args").unwrap_or_default().trim();
+        return ("user", format!("{slash}{name} {arguments}").trim().to_owned());
+    }
+    if let Some(command) = inner(start, "bash-input").filter(|_| start.starts_with("<bash-input>"))
+    {
+        return ("user", format!("! {}", command.trim()));
+    }
+    for names in [["bash-stdout", "bash-stderr"], ["local-command-stdout", "local-command-stderr"]]
+    {
+        if names.iter().any(|name| start.starts_with(&format!("<{name}>"))) {
+            let outputs = names.map(|name| inner(text, name).unwrap_or_default().trim());
+            return ("tool", tool::uncoloured(&joined("\n", &outputs)));
+        }
+    }
+    if start.starts_with("<task-notification>") {
+        return ("tool", text.to_owned());
+    }
+    if is_told_by_program(start) {
+        return ("user", String::new());
+    }
+    let mut text = text;
+    let mut kept = String::new();
+    // What is told beside the user's words, block by block.
+    while let Some((from, to)) = INJECTED
+        .iter()
+        .filter_map(|name| {
+            let from = text.find(&format!("<{name}>"))?;
+            let close = format!("</{name}>");
+            Some((from, from + text[from..].find(&close)? + close.len()))
+        })
+        .min()
+    {
+        kept.push_str(text[..from].trim_end_matches('\n'));
+        text = &text[to..];
+    }
+    if kept.is_empty() {
+        return ("user", text.trim_start_matches('\n').to_owned());
+    }
+    kept.push_str(text);
+    ("user", kept.trim().to_owned())
+}
+
+/// Elements that the program puts beside the user's words.
+const INJECTED: [&str; 7] = [
+    "system-reminder",
+    "ide_opened_file",
+    "ide_selection",
+    "ide_diagnostics",
+    "local-command-caveat",
+    "user-prompt-submit-hook",
+    "new-diagnostics",
+];
+
+/// Returns whether a whole text is the program's and not the user's.
+fn is_told_by_program(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with("[Request interrupted by user")
+        || text.starts_with("Caveat: The messages below were generated by the user while running")
+        || text.starts_with("<task-notification>")
+}
+
+/// Returns what is between the tags of an element.
+fn inner<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    let end = rest.find(&format!("</{name}>"))?;
+    Some(&rest[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_typed() {
+        for (text, expected) in [
+            ("plain <b>words</b>", ("user", "plain <b>words</b>")),
+            ("  indented\n", ("user", "  indented\n")),
+            (
+                "<command-name>/review</command-name>\n <command-message>review</command-message>\n <command-args>the diff</command-args>",
+                ("user", "/review the diff"),
+            ),
+            (
+                "<command-message>x is running…</command-message>\n<command-name>x</command-name>",
+                ("user", "/x"),
+            ),
+            ("<bash-input>ls -l</bash-input>", ("user", "! ls -l")),
+            ("<bash-stdout>a\nb</bash-stdout><bash-stderr></bash-stderr>", ("tool", "a\nb")),
+            (
+                "<local-command-stdout>\u{1b}[1mset\u{1b}[22m</local-command-stdout>",
+                ("tool", "set"),
+            ),
+            ("<local-command-stdout></local-command-stdout>", ("tool", "")),
+            ("[Request interrupted by user for tool use]", ("user", "")),
+            ("<system-reminder>\nhidden\n</system-reminder>", ("user", "")),
+            ("<ide_opened_file>a.rs</ide_opened_file>\nWhy?", ("user", "Why?")),
+            ("Why?\n<system-reminder>x</system-reminder>", ("user", "Why?")),
+            ("What does <system-reminder> mean?", ("user", "What does <system-reminder> mean?")),
+        ] {
+            let (role, found) = typed(text);
+            assert_eq!((role, found.as_str()), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,574 @@
+//! Transcripts of Codex: `~/.codex/sessions/YEAR/MONTH/DAY/rollout-TIME-SESSION.jsonl`.
+//!
+//! Three generations: first a header and bare items; then every record wrapped with its kind and
+//! time; then the same with more kinds of records. From the second on each turn is there twice, as
+//! the item that the model saw and as the event that the user saw. It is told once, wherever the
+//! other record follows or is missing.
+//!
+//! What is read: what the user and the model said, summaries of reasoning behind a mark in front of
+//! what came of it, calls of tools as messages of the model's, their outputs as messages of the
+//! role `tool`, and the summaries that a long conversation goes on from as messages of the role
+//! `system`. What the program tells the model on its own (instructions, the environment, the
+//! user's editor) is left out, and so is encrypted reasoning.
+
+use std::{borrow::Cow, collections::VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    derived_hash,
+    json::{Damage, Fields, Raw, Value},
+    time,
+    tool::{self, joined},
+    transcript::{Head, Piece, first, last},
+};
+use crate::model::Message;
+
+/// Messages within which the second record of a turn is looked for.
+const RECENT: usize = 32;
+
+/// Bytes of reasoning that wait for what comes of it.
+const THINKING: usize = 64 << 10;
+
+/// What is kept from line to line.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct State {
+    /// Messages whose other record has not been met.
+    recent: VecDeque<Recent>,
+    /// Reasoning that the next message begins with, and the line it is from.
+    thinking: Vec<String>,
+    thinking_line: u32,
+    /// Hashes of reasoning that has been told.
+    thought: VecDeque<u64>,
+    has_meta: bool,
+}
+
+/// A message that may come again as the other kind of record.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Recent {
+    hash: u64,
+    is_event: bool,
+}
+
+impl State {
+    /// Returns whether a message is the other record of one that was told.
+    fn is_second(&mut self, role: &str, text: &str, is_event: bool) -> bool {
+        // The two differ in blanks, and in marks that only one of them has.
+        let words = text.replace("[image]", "");
+        let words: String = words.split_whitespace().collect();
+        let hash = derived_hash(&[role, &words]);
+        let other = |recent: &Recent| recent.hash == hash && recent.is_event != is_event;
+        if let Some(at) = self.recent.iter().position(other) {
+            self.recent.remove(at);
+            return true;
+        }
+        self.recent.push_back(Recent { hash, is_event });
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+        false
+    }
+
+    fn think(&mut self, text: &str, line: u32) {
+        let hash = derived_hash(&[text.trim()]);
+        let waiting: usize = self.thinking.iter().map(String::len).sum();
+        if text.trim().is_empty() || self.thought.contains(&hash) || waiting > THINKING {
+            return;
+        }
+        self.thought.push_back(hash);
+        if self.thought.len() > RECENT {
+            self.thought.pop_front();
+        }
+        if self.thinking.is_empty() {
+            self.thinking_line = line;
+        }
+        self.thinking.push(text.trim().to_owned());
+    }
+}
+
+/// Returns whether a line is one of these transcripts', of any generation.
+pub(super) fn is_record(kind: &str, fields: &Fields<'_>) -> bool {
+    let has = |name| fields.get(name).is_some();
+    match kind {
+        "session_meta" | "response_item" | "event_msg" | "turn_context" | "compacted" => {
+            fields.get("payload").is_some_and(Raw::is_object)
+        }
+        "message" => has("role") && fields.get("content").is_some_and(Raw::is_array),
+        "function_call" | "function_call_output" | "local_shell_call" => has("call_id"),
+        "reasoning" => has("summary") || has("encrypted_content"),
+        "" => has("record_type") || has("id") && has("timestamp") && has("instructions"),
+        _ => false,
+    }
+}
+
+/// Reads one record.
+pub(super) fn record(
+    fields: &Fields<'_>,
+    line: u32,
+    head: &mut Head,
+    state: &mut State,
+) -> Result<Vec<Piece>, Damage> {
+    if let Some(time) = fields.get("timestamp").and_then(time) {
+        head.time = Some(time);
+    }
+    let mut told = Told { line, pieces: Vec::new() };
+    let kind = fields.text("type").unwrap_or_default();
+    match &*kind {
+        "session_meta" => meta(&fields.object("payload")?, head, state)?,
+        "turn_context" => {
+            let payload = fields.object("payload")?;
+            first(&mut head.folder, payload.text("cwd"));
+            last(&mut head.model, payload.text("model"));
+        }
+        "response_item" => item(&fields.object("payload")?, head, state, &mut told)?,
+        "event_msg" => event(&fields.object("payload")?, head, state, &mut told)?,
+        "compacted" => {
+            let payload = fields.object("payload")?;
+            let message = payload.text("message").unwrap_or_default();
+            let summary = without_preamble(&message).trim();
+            if !summary.is_empty() {
+                let text = format!("[summary of the conversation so far]\n{summary}");
+                told.message("system", text, head, state);
+            }
+        }
+        "" if fields.get("record_type").is_some() => {}
+        "" => meta(fields, head, state)?,
+        _ if fields.get("payload").is_none() => item(fields, head, state, &mut told)?,
+        _ => {}
+    }
+    Ok(told.pieces)
+}
+
+/// Reads what a session says of itself. A fork repeats what its parent said, after its own.
+fn meta(fields: &Fields<'_>, head: &mut Head, state: &mut State) -> Result<(), Damage> {
+    let id = fields.text("id").or_else(|| fields.text("session_id"));
+    if std::mem::replace(&mut state.has_meta, true) {
+        if id.as_deref() != head.session.as_deref() {
+            first(&mut head.parent, id);
+        }
+        return Ok(());
+    }
+    first(&mut head.session, id);
+    first(&mut head.parent, fields.text("forked_from_id"));
+    if let Some(source) = fields.get("source").filter(|source| source.is_object()) {
+        let spawn = source.fields()?.object("subagent")?.object("thread_spawn")?;
+        first(&mut head.parent, spawn.text("parent_thread_id"));
+    }
+    first(&mut head.folder, fields.text("cwd"));
+    let git = fields.object("git")?;
+    last(&mut head.branch, git.text("branch"));
+    Ok(())
+}
+
+/// The messages of a line.
+struct Told {
+    line: u32,
+    pieces: Vec<Piece>,
+}
+
+impl Told {
+    fn message(&mut self, role: &str, mut text: String, head: &Head, state: &mut State) {
+        let mut line = self.line;
+        if role == "assistant" && !state.thinking.is_empty() {
+            let thinking = std::mem::take(&mut state.thinking).join("\n\n");
+            text = format!("[thinking]\n{thinking}\n\n{text}");
+            line = state.thinking_line.min(line);
+        } else {
+            if role == "user" {
+                // Nothing came of it.
+                state.thinking.clear();
+            }
+            // A message does not begin before one that was told earlier.
+            state.thinking_line = u32::MAX;
+        }
+        let number = self.pieces.len() + 1;
+        let suffix = if number == 1 { String::new() } else { format!("#{number}") };
+        self.pieces.push(Piece::Message(Message {
+            id: format!("/{}{suffix}", self.line),
+            content: text,
+            create_time: head.time,
+            model: head.model.clone().filter(|_| role == "assistant"),
+            role: role.to_owned(),
+            line: Some(line),
+            ..Message::default()
+        }));
+    }
+}
+
+/// Reads an item of what the model saw.
+fn item(
+    fields: &Fields<'_>,
+    head: &mut Head,
+    state: &mut State,
+    told: &mut Told,
+) -> Result<(), Damage> {
+    let kind = fields.text("type").unwrap_or_default();
+    match &*kind {
+        // Some writers leave the kind of a message out.
+        "message" | "" => {
+            let role = fields.text("role").unwrap_or_default();
+            let content = fields.get("content").map(Raw::value).transpose()?;
+            let blocks = content.as_ref().map(Value::items).unwrap_or_default();
+            match &*role {
+                "user" => {
+                    for block in blocks {
+                        environment(block.str("text"), head);
+                    }
+                    let texts: Vec<String> = blocks.iter().map(asked).collect();
+                    prompt(&joined("\n", &texts), false, head, state, told);
+                }
+                "assistant" => {
+                    let texts: Vec<String> = blocks.iter().map(shown).collect();
+                    answer(&joined("\n", &texts), false, head, state, told);
+                }
+                // `developer` and `system`: instructions.
+                _ => {}
+            }
+        }
+        // What one agent says to another.
+        "agent_message" => {
+            let content = fields.get("content").map(Raw::value).transpose()?;
+            let blocks = content.as_ref().map(Value::items).unwrap_or_default();
+            let texts: Vec<String> = blocks.iter().map(shown).collect();
+            answer(&joined("\n", &texts), false, head, state, told);
+        }
+        "reasoning" => {
+            for name in ["summary", "content"] {
+                let parts = fields.get(name).map(Raw::value).transpose()?;
+                for part in parts.as_ref().map(Value::items).unwrap_or_default() {
+                    state.think(part.as_str().unwrap_or_else(|| part.str("text")), told.line);
+                }
+            }
+        }
+        "function_call" | "custom_tool_call" | "tool_search_call" | "mcp_call" => {
+            let name = fields.text("name").unwrap_or(Cow::Borrowed("tool_search"));
+            let mut input = Value::Null;
+            for argument in ["arguments", "input", "summary"] {
+                if let Some(raw) = fields.get(argument).filter(|_| input == Value::Null) {
+                    input = unpacked(raw.value()?)?;
+                }
+            }
+            told.message("assistant", tool::call(&name, &commands(input)), head, state);
+        }
+        "local_shell_call" => {
+            let action = fields.get("action").map(Raw::value).transpose()?;
+            let command = action.as_ref().and_then(|action| action.get("command").cloned());
+            let command = command.unwrap_or(Value::Null);
+            let input = commands(Value::Object(vec![("command".to_owned(), command)]));
+            told.message("assistant", tool::call("local_shell", &input), head, state);
+        }
+        "web_search_call" => {
+            let action = fields.get("action").map(Raw::value).transpose()?.unwrap_or(Value::Null);
+            let named = ["query", "url", "pattern"];
+            let mut parts: Vec<(String, Value)> = named
+                .iter()
+                .filter_map(|name| Some(((*name).to_owned(), action.get(name)?.clone())))
+                .collect();
+            if parts.is_empty() {
+                parts.extend(action.get("queries").map(|it| ("query".to_owned(), it.clone())));
+            }
+            if !parts.is_empty() {
+                told.message(
+                    "assistant",
+                    tool::call("web_search", &Value::Object(parts)),
+                    head,
+                    state,
+                );
+            }
+        }
+        "image_generation_call" => {
+            let prompt = fields.text("revised_prompt").unwrap_or_default();
+            told.message("assistant", joined("\n", &["[image]", prompt.as_ref()]), head, state);
+        }
+        "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
+            let output = fields.get("output").map(Raw::value).transpose()?.unwrap_or(Value::Null);
+            let text = self::output(&unpacked(output)?);
+            if !text.trim().is_empty() {
+                told.message("tool", text, head, state);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads an event that the user saw.
+fn event(
+    fields: &Fields<'_>,
+    head: &mut Head,
+    state: &mut State,
+    told: &mut Told,
+) -> Result<(), Damage> {
+    match &*fields.text("type").unwrap_or_default() {
+        "user_message" => {
+            let text = fields.text("message").unwrap_or_default();
+            prompt(&injected_away(&text), true, head, state, told);
+        }
+        "agent_message" => {
+            let text = fields.text("message").unwrap_or_default();
+            answer(&text, true, head, state, told);
+        }
+        "agent_reasoning" => {
+            state.think(&fields.text("text").unwrap_or_default(), told.line);
+        }
+        "item_completed" => {
+            let item = fields.object("item")?;
+            if item.text("type").is_some_and(|kind| kind.eq_ignore_ascii_case("plan")) {
+                answer(&item.text("text").unwrap_or_default(), true, head, state, told);
+            }
+        }
+        "thread_name_updated" | "session_name_updated" => {
+            let name = ["thread_name", "name", "title"].into_iter().find_map(|it| fields.text(it));
+            last(&mut head.given_title, name);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn prompt(text: &str, is_event: bool, head: &mut Head, state: &mut State, told: &mut Told) {
+    let text = text.trim();
+    if !text.is_empty() && !state.is_second("user", text, is_event) {
+        head.prompt(text);
+        told.message("user", text.to_owned(), head, state);
+    }
+}
+
+fn answer(text: &str, is_event: bool, head: &Head, state: &mut State, told: &mut Told) {
+    let text = text.trim();
+    if !text.is_empty() && !state.is_second("assistant", text, is_event) {
+        told.message("assistant", text.to_owned(), head, state);
+    }
+}
+
+/// Returns the text of one block, or a mark for what is no text.
+fn shown(block: &Value) -> String {
+    if let Some(text) = block.as_str() {
+        return text.to_owned();
+    }
+    match block.str("type") {
+        "input_image" | "image" | "output_image" => "[image]".to_owned(),
+        "input_file" | "file" => "[file]".to_owned(),
+        "input_audio" | "audio" => "[audio]".to_owned(),
+        "encrypted_content" => String::new(),
+        "refusal" => block.str("refusal").to_owned(),
+        _ => block.str("text").to_owned(),
+    }
+}
+
+/// Returns what the user said in one block.
+fn asked(block: &Value) -> String {
+    let text = shown(block);
+    // The tags around a picture.
+    let tag = text.trim();
+    if tag == "</image>"
+        || tag == "<image>"
+        || tag.starts_with("<image name=") && tag.ends_with('>')
+    {
+        return String::new();
+    }
+    injected_away(&text)
+}
+
+/// Beginnings and ends of what the program tells in the user's place.
+const INJECTED: [(&str, &str); 20] = [
+    ("# AGENTS.md instructions", "</INSTRUCTIONS>"),
+    ("<user_instructions>", "</user_instructions>"),
+    ("<environment_context>", "</environment_context>"),
+    ("<INSTRUCTIONS>", "</INSTRUCTIONS>"),
+    ("<permissions instructions>", "</permissions instructions>"),
+    ("<collaboration_mode>", "</collaboration_mode>"),
+    ("<turn_aborted>", "</turn_aborted>"),
+    ("<skill>", "</skill>"),
+    ("<skills_instructions>", "</skills_instructions>"),
+    ("<apps_instructions>", "</apps_instructions>"),
+    ("<plugins_instructions>", "</plugins_instructions>"),
+    ("<recommended_plugins>", "</recommended_plugins>"),
+    ("<subagent_notification>", "</subagent_notification>"),
+    ("<agent_message_board_notification>", "</agent_message_board_notification>"),
+    ("<codex_internal_context", "</codex_internal_context>"),
+    ("<goal_context>", "</goal_context>"),
+    ("<hook_prompt ", "</hook_prompt>"),
+    ("<user_action>", "</user_action>"),
+    ("<model_switch>", "</model_switch>"),
+    ("<personality_spec>", "</personality_spec>"),
+];
+
+/// Beginnings of whole messages that the program tells in the user's place.
+const INJECTED_WHOLE: [&str; 5] = [
+    "# AGENTS.md instructions",
+    "Another language model started to solve this problem and produced a summary",
+    "Warning: The maximum number of unified exec processes you can keep open is",
+    "Warning: apply_patch was requested via ",
+    "Warning: Your account was flagged for potentially high-risk cyber activity",
+];
+
+/// Where the user's own words begin after what the editor tells.
+const REQUEST: &str = "## My request for Codex:";
+
+/// Returns what the user said of a text, without what the program put before it.
+fn injected_away(text: &str) -> String {
+    let mut rest = text.trim();
+    'again: loop {
+        for (start, end) in INJECTED {
+            if starts_with(rest, start)
+                && let Some(at) = rest.find(end)
+            {
+                rest = rest[at + end.len()..].trim_start();
+                continue 'again;
+            }
+        }
+        break;
+    }
+    if INJECTED_WHOLE.iter().any(|start| rest.starts_with(start)) {
+        return String::new();
+    }
+    if rest.starts_with("# Context from my IDE setup:")
+        && let Some((_, request)) = rest.split_once(REQUEST)
+    {
+        rest = request.trim_start();
+    }
+    if let Some(command) = rest.strip_prefix("<user_shell_command>")
+        && let Some((_, command)) = command.split_once("<command>")
+        && let Some((command, after)) = command.split_once("</command>")
+    {
+        let result = after.split_once("<result>").map_or("", |(_, result)| result);
+        let result = result.split_once("</result>").map_or(result, |(result, _)| result);
+        return joined("\n", &[&format!("! {}", command.trim()), result.trim()]);
+    }
+    rest.to_owned()
+}
+
+fn starts_with(text: &str, start: &str) -> bool {
+    text.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
+}
+
+/// Learns the folder from what the program tells the model; the first generation says it nowhere
+/// else.
+fn environment(text: &str, head: &mut Head) {
+    if head.folder.is_none() && text.trim_start().starts_with("<environment_context>") {
+        let tagged = text.split_once("<cwd>").and_then(|(_, rest)| rest.split_once("</cwd>"));
+        let named = || {
+            let (_, rest) = text.split_once("Current working directory: ")?;
+            Some((rest.lines().next()?, ""))
+        };
+        first(&mut head.folder, tagged.or_else(named).map(|(folder, _)| folder.trim()));
+    }
+}
+
+/// Returns a summary without what tells the model to go on from it.
+fn without_preamble(message: &str) -> &str {
+    match message.split_once("to assist with your own analysis:") {
+        Some((before, summary)) if before.starts_with(INJECTED_WHOLE[1]) => summary,
+        _ => message,
+    }
+}
+
+/// Returns the value that a string holds as JSON, or the value itself.
+fn unpacked(value: Value) -> Result<Value, Damage> {
+    if let Value::String(text) = &value
+        && text.trim_start().starts_with(['{', '['])
+        && let Some((raw, rest)) = Raw::split(text.trim().as_bytes())
+        && rest.is_empty()
+        && let Ok(inner) = raw.value()
+    {
+        return Ok(inner);
+    }
+    Ok(value)
+}
+
+/// Writes commands that are lists of words as they are typed.
+fn commands(input: Value) -> Value {
+    let Value::Object(fields) = input else { return input };
+    let fields = fields.into_iter().map(|(name, value)| {
+        let Value::Array(words) = &value else { return (name, value) };
+        if name != "command" && name != "cmd" {
+            return (name, value);
+        }
+        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+        let command = match words[..] {
+            [_, "-lc" | "-c" | "-Command" | "/c", script] => script.to_owned(),
+            _ => words.join(" "),
+        };
+        (name, Value::String(command))
+    });
+    Value::Object(fields.collect())
+}
+
+/// Returns the text that a tool put out.
+fn output(output: &Value) -> String {
+    match output {
+        Value::Object(_) => {
+            let named = ["output", "content", "stdout"].map(|name| output.get(name));
+            match named.into_iter().flatten().next() {
+                Some(inner @ Value::Array(_)) => self::output(inner),
+                Some(inner) => inner.as_str().unwrap_or_default().to_owned(),
+                // Whatever else a tool answers: its values, each with its name.
+                None => {
+                    let mut lines = Vec::new();
+                    tool::arguments(output, "", &mut lines);
+                    lines.join("\n")
+                }
+            }
+        }
+        Value::Array(items) if items.iter().any(|item| !item.str("type").is_empty()) => {
+            joined("\n", &items.iter().map(shown).collect::<Vec<_>>())
+        }
+        Value::Array(_) => {
+            let mut lines = Vec::new();
+            tool::arguments(output, "", &mut lines);
+            lines.join("\n")
+        }
+        other => other.as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_said() {
+        for (text, expected) in [
+            ("Fix it", "Fix it"),
+            ("<environment_context>\n<cwd>/x</cwd>\n</environment_context>", ""),
+            ("# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nBe nice\n</INSTRUCTIONS>", ""),
+            (
+                "# AGENTS.md instructions for /x\n<INSTRUCTIONS>a</INSTRUCTIONS>\n<environment_context>b</environment_context>",
+                "",
+            ),
+            ("<user_instructions>\n\nx\n\n</user_instructions>\nFix it", "Fix it"),
+            (
+                "# Context from my IDE setup:\n\n## Active file: a.rs\n\n## My request for Codex:\nFix it\n",
+                "Fix it",
+            ),
+            (
+                "<user_shell_command>\n<command>\nls\n</command>\n<result>\na.rs\n</result>\n</user_shell_command>",
+                "! ls\na.rs",
+            ),
+            ("What does <environment_context> mean?", "What does <environment_context> mean?"),
+        ] {
+            assert_eq!(injected_away(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn outputs_of_every_shape() {
+        for (json, expected) in [
+            (r#""plain""#, "plain"),
+            (r#""{\"output\":\"a\\nb\",\"metadata\":{\"exit_code\":0}}""#, "a\nb"),
+            (r#"{"content":"c","success":false}"#, "c"),
+            (
+                r#"[{"type":"input_text","text":"t"},{"type":"input_image","image_url":"d"}]"#,
+                "t\n[image]",
+            ),
+            (r#""[{\"type\":\"text\",\"text\":\"t\"}]""#, "t"),
+            (r#""{\"answers\":{\"q\":\"yes\"}}""#, "q: yes"),
+            (r#""[1] 4711""#, "[1] 4711"),
+            ("null", ""),
+        ] {
+            let value = Raw::new(json.as_bytes()).value().unwrap();
+            assert_eq!(output(&unpacked(value).unwrap()), expected, "{json}");
+        }
+    }
+}
