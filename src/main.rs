@@ -31,6 +31,11 @@ fn run() -> anyhow::Result<u8> {
         compact_responses: env::var_os("COMPACT_RESPONSES"),
         enable_conversations: env::var_os("ENABLE_CONVERSATIONS"),
         verbatim_workspace: env::var_os("VERBATIM_WORKSPACE"),
+        verbatim_archive: env::var_os("VERBATIM_ARCHIVE"),
+        claude_config_dir: env::var_os("CLAUDE_CONFIG_DIR"),
+        codex_home: env::var_os("CODEX_HOME"),
+        // Whoever runs us without a home means to have none: not the one that the system knows.
+        user_folder: dirs::home_dir().filter(|_| cfg!(windows) || env::var_os("HOME").is_some()),
         program: env::current_exe().unwrap_or_else(|_| "verbatim".into()),
         working_folder: env::current_dir().context("the working folder is gone")?,
         data_folder: dirs::data_dir(),

@@ -11,6 +11,7 @@ mod watch;
 mod workspace;
 
 use std::{
+    env,
     ffi::OsString,
     io::{self, Write},
     path::PathBuf,
@@ -73,6 +74,13 @@ struct Places {
     /// home folder's index/]
     #[arg(long, global = true, value_name = "FOLDER")]
     index: Option<PathBuf>,
+    /// Search the transcripts of coding agents in this folder too; may be given several times
+    /// [default: VERBATIM_ARCHIVE, then what Claude Code and Codex keep in the user's home]
+    #[arg(long, global = true, value_name = "FOLDER", conflicts_with = "no_archive")]
+    archive: Vec<PathBuf>,
+    /// Search no transcripts of coding agents
+    #[arg(long, global = true)]
+    no_archive: bool,
 }
 
 /// What the program was started in; read once, in `main.rs`.
@@ -94,6 +102,14 @@ pub struct Environment {
     pub enable_conversations: Option<OsString>,
     /// `VERBATIM_WORKSPACE`.
     pub verbatim_workspace: Option<OsString>,
+    /// `VERBATIM_ARCHIVE`.
+    pub verbatim_archive: Option<OsString>,
+    /// `CLAUDE_CONFIG_DIR`.
+    pub claude_config_dir: Option<OsString>,
+    /// `CODEX_HOME`.
+    pub codex_home: Option<OsString>,
+    /// The user's own folder, in which coding agents keep theirs.
+    pub user_folder: Option<PathBuf>,
     /// This program's own file, for the configuration of clients that start it.
     pub program: PathBuf,
     /// The working folder.
@@ -206,7 +222,32 @@ fn config(places: Places, environment: &Environment) -> Config {
         .or_else(|| set(&environment.conversation_db))
         .or_else(|| set(&environment.origin_conversation_db));
     let index = places.index.or_else(|| set(&environment.verbatim_index));
-    Config { db, home, index, ..Config::default() }
+    let archives = match places.no_archive {
+        true => Vec::new(),
+        false if !places.archive.is_empty() => places.archive,
+        false => match &environment.verbatim_archive {
+            Some(folders) => {
+                env::split_paths(folders).filter(|it| !it.as_os_str().is_empty()).collect()
+            }
+            None => agents_folders(environment),
+        },
+    };
+    Config { db, home, index, archives, ..Config::default() }
+}
+
+/// Returns where coding agents keep their transcripts, as far as they do.
+fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
+    let agent = |variable: &Option<OsString>, name: &str| {
+        let named = variable.as_ref().filter(|value| !value.is_empty()).map(PathBuf::from);
+        named.or_else(|| Some(environment.user_folder.as_ref()?.join(name)))
+    };
+    let claude = agent(&environment.claude_config_dir, ".claude");
+    let codex = agent(&environment.codex_home, ".codex");
+    [(claude, "projects"), (codex.clone(), "sessions"), (codex, "archived_sessions")]
+        .into_iter()
+        .filter_map(|(folder, inner)| Some(folder?.join(inner)))
+        .filter(|folder| folder.is_dir())
+        .collect()
 }
 
 /// Returns text that a terminal takes for nothing but text.
@@ -221,7 +262,7 @@ mod tests {
 
     fn places(flags: [Option<&str>; 3]) -> Places {
         let [db, home, index] = flags.map(|flag| flag.map(PathBuf::from));
-        Places { db, home, index }
+        Places { db, home, index, archive: Vec::new(), no_archive: false }
     }
 
     #[test]
@@ -252,5 +293,29 @@ mod tests {
         assert_eq!(config(flags, &environment), expected);
         let bare = Environment { verbatim_home: None, ..environment };
         assert_eq!(config(places([None; 3]), &bare).home, PathBuf::from("data/verbatim"));
+    }
+
+    #[test]
+    fn archives_by_flag_environment_and_home() {
+        let user = tempfile::tempdir().expect("temporary folders can be made");
+        let claude = user.path().join(".claude/projects");
+        let codex = user.path().join("elsewhere/sessions");
+        for folder in [&claude, &codex] {
+            std::fs::create_dir_all(folder).expect("folders can be made");
+        }
+        let mut environment = Environment {
+            user_folder: Some(user.path().to_owned()),
+            codex_home: Some(user.path().join("elsewhere").into()),
+            ..Environment::default()
+        };
+        assert_eq!(config(places([None; 3]), &environment).archives, [claude, codex]);
+        environment.verbatim_archive = Some("a".into());
+        assert_eq!(config(places([None; 3]), &environment).archives, [PathBuf::from("a")]);
+        let mut flags = places([None; 3]);
+        flags.archive = vec!["b".into(), "c".into()];
+        assert_eq!(config(flags, &environment).archives, ["b", "c"].map(PathBuf::from));
+        let none = Places { no_archive: true, ..places([None; 3]) };
+        assert!(config(none, &environment).archives.is_empty());
+        assert!(config(places([None; 3]), &Environment::default()).archives.is_empty());
     }
 }

@@ -1,9 +1,15 @@
 //! The tables of a canonical database, and our own beside them.
 
-use rusqlite::Connection;
+use std::cmp::Ordering;
+
+use rusqlite::{Connection, params};
+
+use crate::model::Origin;
 
 /// The version of our own tables, kept in `verbatim_meta`.
-pub(super) const VERSION: i64 = 1;
+///
+/// 2: `verbatim_transcripts`.
+pub(super) const VERSION: i64 = 2;
 
 /// ChatGPT Browser's canonical tables: what every reader of such a database knows.
 const CANONICAL: &str = "
@@ -37,7 +43,7 @@ CREATE TABLE verbatim_meta (
 ) WITHOUT ROWID;
 CREATE TABLE verbatim_conversations (
     conversation_id TEXT PRIMARY KEY REFERENCES conversations(id) ON DELETE CASCADE,
-    source TEXT NOT NULL,       -- chatgpt or claude
+    source TEXT NOT NULL,       -- chatgpt, claude, claude_code or codex
     model TEXT,
     link TEXT,
     archived INTEGER NOT NULL,
@@ -68,6 +74,18 @@ CREATE TABLE verbatim_imports (
 );
 ";
 
+/// Where the conversations of coding agents come from: since version 2.
+const TRANSCRIPTS: &str = "
+CREATE TABLE verbatim_transcripts (
+    conversation_id TEXT PRIMARY KEY REFERENCES conversations(id) ON DELETE CASCADE,
+    file TEXT NOT NULL,
+    session TEXT,
+    project TEXT,
+    folder TEXT,
+    branch TEXT
+) WITHOUT ROWID;
+";
+
 /// What of the schema a database has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
@@ -77,6 +95,8 @@ pub(super) enum Found {
     Canonical,
     /// Ours too, of this version.
     Ours,
+    /// Ours too, of an earlier version.
+    Earlier,
     /// Ours, of a later version.
     Later(i64),
 }
@@ -130,7 +150,11 @@ pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<Found, St
         [],
         |row| row.get(0),
     )?;
-    Ok(Ok(if version > VERSION { Found::Later(version) } else { Found::Ours }))
+    Ok(Ok(match version.cmp(&VERSION) {
+        Ordering::Greater => Found::Later(version),
+        Ordering::Equal => Found::Ours,
+        Ordering::Less => Found::Earlier,
+    }))
 }
 
 /// Creates the tables that are missing. To be called inside a transaction.
@@ -147,10 +171,39 @@ pub(super) fn create(connection: &Connection, found: Found) -> rusqlite::Result<
     if indexed == 0 {
         connection.execute_batch(BY_CONVERSATION)?;
     }
-    if found != Found::Ours {
+    if matches!(found, Found::Empty | Found::Canonical) {
         connection.execute_batch(OURS)?;
-        connection
-            .execute("INSERT INTO verbatim_meta (name, value) VALUES ('schema', ?1)", [VERSION])?;
     }
+    if found != Found::Ours {
+        connection.execute_batch(TRANSCRIPTS)?;
+        connection.execute(
+            "INSERT INTO verbatim_meta (name, value) VALUES ('schema', ?1)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            [VERSION],
+        )?;
+    }
+    Ok(())
+}
+
+/// Notes where a conversation comes from.
+pub(super) fn set_origin(
+    connection: &Connection,
+    conversation: &str,
+    origin: &Origin,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO verbatim_transcripts
+                 (conversation_id, file, session, project, folder, branch)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            conversation,
+            origin.file,
+            origin.session,
+            origin.project,
+            origin.folder,
+            origin.branch
+        ])?;
     Ok(())
 }

@@ -23,6 +23,8 @@ pub struct Config {
     pub index: Option<PathBuf>,
     /// Folders of dated conversations that may be searched.
     pub workspaces: Vec<PathBuf>,
+    /// The folders of coding agents' transcripts.
+    pub archives: Vec<PathBuf>,
 }
 
 impl Config {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: an answer is that of one state of one database, the one that was there when the call came.
 
+mod archive;
 mod catalogue;
 mod difference;
 mod exact;
@@ -23,10 +24,11 @@ use std::{
 };
 
 use crate::{
-    db::{self, Heading},
+    db::{self, Heading, writer},
     index,
 };
 
+pub use archive::{ArchiveProgress, ArchiveReport};
 pub use catalogue::{Catalogue, Listed};
 pub use exact::Answered;
 pub use find::Config;
@@ -116,6 +118,12 @@ pub enum Error {
     /// Reading the database failed.
     #[error(transparent)]
     Db(#[from] db::Error),
+    /// Writing the mirror of the transcripts failed.
+    #[error("the transcripts cannot be mirrored: {0}")]
+    Mirror(#[from] writer::Error),
+    /// A transcript could not be read to its end.
+    #[error("the transcript cannot be read: {0}")]
+    Transcript(#[from] std::io::Error),
     /// Writing or reading the index failed.
     #[error(transparent)]
     Index(#[from] index::Error),

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::{Config, Engine};
+use super::{Config, Engine, archive::fingerprint};
 
 /// The kinds of sources; there is at most one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,8 +41,14 @@ pub struct Source {
 
 impl Config {
     /// Returns the database that transcripts are mirrored into; derived, so beside the indexes.
+    ///
+    /// Other archives have another: else two that share a home would take turns mirroring all.
     pub fn archive_database(&self) -> PathBuf {
-        self.index_folder().join("archive.db")
+        let name = match self.archive_name() {
+            none if none.is_empty() => "archive.db".to_owned(),
+            names => format!("archive-{:016x}.db", fingerprint(names.as_bytes())),
+        };
+        self.index_folder().join(name)
     }
 
     /// Returns the database that threads are recorded in. Not in `db/`, where the newest file is

@@ -1,5 +1,6 @@
 //! Every integration test in one binary: linking tantivy once is enough.
 
+mod archives;
 mod cli;
 mod corpus;
 #[cfg(unix)]

@@ -1,0 +1,526 @@
+//! Transcripts of coding agents: files in, a mirror of them out, however they grew.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, SystemTime},
+};
+
+use proptest::prelude::*;
+use rusqlite::{Connection, OpenFlags};
+use tempfile::TempDir;
+use verbatim_search::{
+    engine::{ArchiveReport, Config, Engine, SourceKind, import},
+    import::Branches,
+    model::{Request, Stop},
+};
+
+use crate::{config, corpus::folder, golden};
+
+/// A home with an archive of its own.
+struct Home {
+    folder: TempDir,
+    engine: Engine,
+}
+
+impl Home {
+    fn new() -> Home {
+        let folder = folder();
+        fs::create_dir(folder.path().join("archive")).expect("folders can be made");
+        Home { engine: engine(folder.path()), folder }
+    }
+
+    /// The path of a transcript in the archive.
+    fn path(&self, name: &str) -> PathBuf {
+        let path = self.folder.path().join("archive").join(name);
+        fs::create_dir_all(path.parent().expect("it is in a folder")).expect("folders can be made");
+        path
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, content).expect("files can be written");
+        path
+    }
+
+    fn append(&self, name: &str, content: impl AsRef<[u8]>) {
+        let mut file = File::options().append(true).open(self.path(name)).expect("it is there");
+        file.write_all(content.as_ref()).expect("files can be written");
+    }
+
+    #[track_caller]
+    fn mirror(&self) -> ArchiveReport {
+        self.engine.mirror_archives(&Stop::never(), &|_| {}).expect("transcripts can be mirrored")
+    }
+
+    /// Mirrors, and returns what the mirror holds.
+    #[track_caller]
+    fn mirrored(&self) -> String {
+        self.mirror();
+        self.held()
+    }
+
+    fn held(&self) -> String {
+        dump(&self.engine.config().archive_database(), self.folder.path())
+    }
+
+    /// The texts of the messages that hold a text.
+    fn found(&self, text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let sources = self.engine.sources();
+        let Some(source) = sources.iter().find(|source| source.kind == SourceKind::Archive) else {
+            return found;
+        };
+        let request = Request { text: text.to_owned(), ..Request::default() };
+        self.engine
+            .exact_in(source, &request, &Stop::never(), &mut |hit| {
+                // Its title may hold it instead.
+                if hit.content.to_lowercase().contains(&text.to_lowercase()) {
+                    found.push(hit.content);
+                }
+                std::ops::ControlFlow::Continue(())
+            })
+            .expect("the mirror can be searched");
+        found
+    }
+}
+
+fn engine(home: &Path) -> Engine {
+    Engine::new(Config {
+        home: home.to_owned(),
+        archives: vec![home.join("archive")],
+        ..Config::default()
+    })
+}
+
+/// Everything that a mirror holds, without what differs from place to place.
+fn dump(database: &Path, home: &Path) -> String {
+    let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .expect("there is a mirror");
+    let mut lines = Vec::new();
+    for sql in [
+        "SELECT c.id, c.title, c.create_time, c.update_time, v.source, v.model, t.file, t.session,
+             t.project, t.folder, t.branch
+         FROM conversations c JOIN verbatim_conversations v ON v.conversation_id = c.id
+             JOIN verbatim_transcripts t ON t.conversation_id = c.id ORDER BY c.id",
+        "SELECT conversation_id, position, id, role, create_time, content FROM messages
+         ORDER BY conversation_id, position, rowid",
+    ] {
+        let mut statement = connection.prepare(sql).expect("the tables are there");
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).expect("it can be read");
+        while let Some(row) = rows.next().expect("it can be read") {
+            let cell = |column| match row.get::<_, rusqlite::types::Value>(column) {
+                Ok(rusqlite::types::Value::Null) | Err(_) => "-".to_owned(),
+                Ok(rusqlite::types::Value::Integer(number)) => number.to_string(),
+                Ok(rusqlite::types::Value::Real(number)) => number.to_string(),
+                Ok(rusqlite::types::Value::Text(text)) => format!("{text:?}"),
+                Ok(rusqlite::types::Value::Blob(_)) => "blob".to_owned(),
+            };
+            lines.push((0..columns).map(cell).collect::<Vec<_>>().join(" "));
+        }
+        lines.push(String::new());
+    }
+    let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+    lines.join("\n").replace(&*home.to_string_lossy(), "HOME")
+}
+
+/// Copies a folder of the golden files into an archive, each file a second after the one before.
+fn copy(from: &Path, to: &Path, time: &mut SystemTime) {
+    fs::create_dir_all(to).expect("folders can be made");
+    let mut entries: Vec<_> = fs::read_dir(from).expect("it is there").flatten().collect();
+    entries.sort_by_key(|entry| entry.file_name());
+    for entry in entries {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to, time);
+        } else {
+            fs::copy(entry.path(), &to).expect("files can be copied");
+            *time += Duration::from_secs(1);
+            let file = File::options().append(true).open(&to).expect("it is there");
+            file.set_modified(*time).expect("times can be set");
+        }
+    }
+}
+
+fn goldens(kind: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/archives").join(kind)
+}
+
+/// A line of a transcript of Claude Code.
+fn line(number: u32, kind: &str, content: &str) -> String {
+    let message = match kind {
+        "assistant" => serde_json::json!({
+            "id": format!("msg_{number}"), "role": kind, "model": "m",
+            "content": [{"type": "text", "text": content}],
+        }),
+        _ => serde_json::json!({"role": kind, "content": content}),
+    };
+    serde_json::json!({
+        "type": kind, "uuid": format!("uuid-{number}"), "sessionId": "session",
+        "timestamp": format!("2025-10-30T11:{:02}:{:02}Z", number / 60 % 60, number % 60),
+        "cwd": "/home/ann/code", "message": message,
+    })
+    .to_string()
+        + "\n"
+}
+
+#[test]
+fn golden_transcripts() {
+    for kind in ["claude", "codex"] {
+        let home = Home::new();
+        let archive = home.folder.path().join("archive");
+        copy(
+            &goldens(kind),
+            &archive,
+            &mut (SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 30)),
+        );
+        let report = home.mirror();
+        let told = format!(
+            "{} files, {} messages, {} malformed\n",
+            report.files, report.messages, report.malformed
+        );
+        golden(&format!("archives/{kind}.txt"), &(home.held() + &told));
+        // Nothing changed: nothing is read.
+        let again = home.mirror();
+        assert_eq!((again.read, again.bytes, again.messages), (0, 0, 0));
+    }
+}
+
+#[test]
+fn imported_as_mirrored() {
+    for kind in ["claude", "codex"] {
+        let home = Home::new();
+        let archive = home.folder.path().join("archive");
+        copy(&goldens(kind), &archive, &mut SystemTime::UNIX_EPOCH.clone());
+        home.mirror();
+        let out = home.folder.path().join("out.db");
+        let report = import::import(&[archive], &out, Branches::Shown, &|_| {}).unwrap();
+        let texts = |database: &Path| {
+            let connection = Connection::open(database).unwrap();
+            let sql = "SELECT conversation_id, role, content FROM messages
+                       ORDER BY conversation_id, position, rowid";
+            let mut statement = connection.prepare(sql).unwrap();
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+            rows.unwrap().collect::<Result<Vec<(String, String, String)>, _>>().unwrap()
+        };
+        let mirrored = texts(&home.engine.config().archive_database());
+        assert_eq!(report.tally.messages, mirrored.len() as u64);
+        assert_eq!(texts(&out), mirrored);
+        // Again: nothing new.
+        let again =
+            import::import(&[home.folder.path().join("archive")], &out, Branches::Shown, &|_| {});
+        assert!(!again.unwrap().changes.any());
+    }
+}
+
+/// Every transcript of the golden files, with the name it has in an archive.
+fn samples() -> Vec<(String, Vec<u8>)> {
+    fn walk(folder: &Path, found: &mut Vec<(String, Vec<u8>)>) {
+        let mut entries: Vec<_> = fs::read_dir(folder).expect("it is there").flatten().collect();
+        entries.sort_by_key(|entry| entry.file_name());
+        for entry in entries {
+            if entry.path().is_dir() {
+                walk(&entry.path(), found);
+            } else {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                found.push((name, fs::read(entry.path()).expect("it can be read")));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for kind in ["claude", "codex"] {
+        walk(&goldens(kind), &mut found);
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(config(24))]
+
+    /// However a transcript grows, its mirror is what one reading makes of it.
+    #[test]
+    fn grown_in_any_pieces(sample in 0..6_usize, cuts in prop::collection::vec(0.0..1.0_f64, 1..4), rest in 0..4_u8) {
+        let (name, mut content) = samples().swap_remove(sample);
+        match rest {
+            0 => while content.last() == Some(&b'\n') { content.pop(); },
+            1 => content.extend(b"\n\xEF\xBB\xBF\0\0{\"type\":\"assistant\",\"uuid\":\"u\",\"timestamp\":\"2025-10-30T12:00:00Z\",\"message\":{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"caf\xe9 \\ud83d\"}]}}"),
+            2 => content.extend(b"{\"type\":\"x\"} garbage\r\n{\"half"),
+            _ => {}
+        }
+        let whole = Home::new();
+        whole.write(&name, &content);
+        let expected = whole.mirrored();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| (cut * content.len() as f64) as usize).collect();
+        cuts.sort_unstable();
+        let grown = Home::new();
+        grown.write(&name, b"");
+        let mut at = 0;
+        for cut in cuts.into_iter().chain([content.len()]) {
+            grown.append(&name, &content[at..cut]);
+            at = cut;
+            grown.mirror();
+        }
+        prop_assert_eq!(grown.held(), expected);
+    }
+}
+
+#[test]
+fn what_is_no_transcript_is_left_alone() {
+    let home = Home::new();
+    home.write("a.jsonl", line(1, "user", "Real words"));
+    home.write(
+        "history.jsonl",
+        "{\"display\":\"hello\",\"timestamp\":1,\"project\":\"/x\"}\n".repeat(60),
+    );
+    home.write("b.json", line(2, "user", "not named as one"));
+    home.write("empty.jsonl", "");
+    home.write("binary.jsonl", [0_u8, 159, 146, 150, 10, 255]);
+    home.write("snapshots.jsonl", "{\"type\":\"file-history-snapshot\",\"snapshot\":{}}\n");
+    home.mirror();
+    assert_eq!(home.found(""), ["Real words"]);
+    #[cfg(unix)]
+    {
+        let outside = home.folder.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("c.jsonl"), line(3, "user", "out of bounds")).unwrap();
+        std::os::unix::fs::symlink(&outside, home.path("linked")).unwrap();
+        std::os::unix::fs::symlink(outside.join("c.jsonl"), home.path("linked.jsonl")).unwrap();
+        let fifo = home.path("fifo.jsonl");
+        assert!(Command::new("mkfifo").arg(&fifo).status().is_ok_and(|status| status.success()));
+        home.mirror();
+        home.engine.mirror_changed(&[home.path("linked.jsonl")], &Stop::never()).unwrap();
+        home.engine.mirror_changed(&[outside.join("c.jsonl")], &Stop::never()).unwrap();
+        assert_eq!(home.found(""), ["Real words"]);
+    }
+}
+
+#[test]
+fn malformed_lines_are_counted() {
+    let home = Home::new();
+    let mut content = line(1, "user", "before");
+    content.push_str("\r\n \r\n{\"type\":\"user\",\"message\":{\"content\":\"cut\n");
+    content.push_str("garbage\n[1,2]\n{\"type\":\"user\",\"uuid\":}\n");
+    content.push_str(&line(2, "assistant", "after").replace('\n', "\r\n"));
+    content.push_str("{\"type\":\"user\",\"uuid\":\"half\",\"message\":{\"role\":\"user\",\"con");
+    home.write("a.jsonl", &content);
+    let report = home.mirror();
+    assert_eq!((report.malformed, report.messages), (4, 2));
+    assert_eq!(home.found("after"), ["after"]);
+    // Blank lines count for nothing, malformed ones do.
+    assert!(home.held().contains("\"session\" 6 \"uuid-2\""), "{}", home.held());
+    home.append("a.jsonl", "tent\":\"whole now\"}}\n");
+    let report = home.mirror();
+    assert_eq!((report.malformed, report.messages), (0, 1));
+    assert_eq!(home.found("whole now"), ["whole now"]);
+}
+
+#[test]
+fn changed_otherwise_than_by_growing() {
+    let home = Home::new();
+    let both = line(1, "user", "first") + &line(2, "assistant", "second");
+    home.write("a.jsonl", &both);
+    home.write("b.jsonl", line(3, "user", "other").replace("\"session\"", "\"session-b\""));
+    home.mirror();
+    // Shorter.
+    home.write("a.jsonl", line(1, "user", "first"));
+    home.mirror();
+    assert_eq!(home.found("second"), [""; 0]);
+    // Another text of the same length, a moment later.
+    std::thread::sleep(Duration::from_millis(30));
+    home.write("a.jsonl", line(1, "user", "FIRST"));
+    home.mirror();
+    assert_eq!(home.found("first"), ["FIRST"]);
+    // Longer, with another beginning.
+    home.write("a.jsonl", line(1, "user", "Anew") + &line(2, "assistant", "second"));
+    home.mirror();
+    assert_eq!((home.found("first").len(), home.found("second").len()), (0, 1));
+    // Replaced by a file that goes on as it did.
+    let replacement = home.path("new.tmp");
+    let more =
+        line(1, "user", "Anew") + &line(2, "assistant", "second") + &line(4, "user", "third");
+    fs::write(&replacement, more).unwrap();
+    fs::rename(&replacement, home.path("a.jsonl")).unwrap();
+    let report = home.mirror();
+    assert_eq!((report.messages, home.found("third").len()), (1, 1));
+    // Gone.
+    fs::remove_file(home.path("a.jsonl")).unwrap();
+    let report = home.mirror();
+    assert_eq!((report.removed, report.files), (1, 1));
+    assert_eq!(home.found(""), ["other"]);
+    // And the whole archive.
+    fs::remove_dir_all(home.folder.path().join("archive")).unwrap();
+    assert_eq!(home.mirror().removed, 1);
+    assert_eq!(home.found(""), [""; 0]);
+}
+
+#[test]
+fn only_the_files_that_changed() {
+    let home = Home::new();
+    home.write("p/a.jsonl", line(1, "user", "first"));
+    home.write("q/b.jsonl", line(2, "user", "other").replace("\"session\"", "\"session-b\""));
+    home.mirror();
+    home.append("p/a.jsonl", line(3, "assistant", "second"));
+    home.append("q/b.jsonl", line(4, "assistant", "unseen"));
+    let changed = |paths: &[PathBuf]| home.engine.mirror_changed(paths, &Stop::never()).unwrap();
+    assert_eq!(changed(&[home.path("p/a.jsonl")]).messages, 1);
+    assert_eq!((home.found("second").len(), home.found("unseen").len()), (1, 0));
+    assert_eq!(changed(&[home.path("q")]).messages, 1);
+    fs::remove_file(home.path("p/a.jsonl")).unwrap();
+    assert_eq!(changed(&[home.path("q")]).removed, 0);
+    assert_eq!(changed(&[home.path("p/a.jsonl")]).removed, 1);
+    assert_eq!(home.found("first"), [""; 0]);
+}
+
+#[test]
+fn repeated_lines_are_told_once() {
+    let home = Home::new();
+    let begun = line(1, "user", "the beginning") + &line(2, "assistant", "an answer");
+    let old = home.write("old.jsonl", &begun);
+    File::options().append(true).open(old).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    let resumed = begun.clone() + &line(3, "user", "and on");
+    home.write("new.jsonl", resumed.replace("\"session\"", "\"session-2\""));
+    // The same lines twice in one file.
+    home.append("old.jsonl", &begun);
+    home.mirror();
+    assert_eq!(home.found("the beginning").len(), 1);
+    assert_eq!(home.found("an answer"), ["an answer"]);
+    assert_eq!(home.found("and on").len(), 1);
+    // The first one goes: the other one tells it all.
+    fs::remove_file(home.path("old.jsonl")).unwrap();
+    home.mirror();
+    assert_eq!(home.found("the beginning").len(), 1);
+    assert_eq!(home.found("").len(), 3);
+    // The same id for something else is something else.
+    home.write("other.jsonl", line(1, "user", "unrelated").replace("\"session\"", "\"session-3\""));
+    home.mirror();
+    assert_eq!(home.found("").len(), 4);
+}
+
+#[test]
+fn made_anew_where_it_is_damaged() {
+    let home = Home::new();
+    home.write("a.jsonl", line(1, "user", "kept"));
+    let expected = home.mirrored();
+    let database = home.engine.config().archive_database();
+    for damage in [
+        &mut |path: &Path| fs::write(path, b"no database at all, whatever its name says").unwrap(),
+        &mut |path: &Path| {
+            let length = fs::metadata(path).unwrap().len();
+            let noise = vec![0xA5; length as usize - 100];
+            let mut content = fs::read(path).unwrap();
+            content.splice(100.., noise);
+            fs::write(path, content).unwrap();
+        },
+        &mut |path: &Path| fs::remove_file(path).unwrap(),
+        &mut |path: &Path| {
+            Connection::open(path).unwrap().execute_batch("PRAGMA user_version = 999").unwrap();
+        },
+    ] as [&mut dyn FnMut(&Path); 4]
+    {
+        damage(&database);
+        assert_eq!(home.mirrored(), expected);
+    }
+}
+
+#[test]
+fn one_process_at_a_time() {
+    let home = Home::new();
+    home.write("a.jsonl", line(1, "user", "first"));
+    home.mirror();
+    let lock = home.engine.config().archive_database().with_extension("lock");
+    let held = File::options().write(true).open(lock).unwrap();
+    held.lock().unwrap();
+    home.append("a.jsonl", line(2, "assistant", "second"));
+    assert!(home.mirror().elsewhere);
+    drop(held);
+    assert_eq!(home.mirror().messages, 1);
+}
+
+#[test]
+fn without_archives_nothing_is_made() {
+    let folder = folder();
+    let none = Engine::new(Config { home: folder.path().to_owned(), ..Config::default() });
+    assert_eq!(none.mirror_archives(&Stop::never(), &|_| {}).unwrap().files, 0);
+    let missing = engine(folder.path()).mirror_archives(&Stop::never(), &|_| {}).unwrap();
+    assert_eq!((missing.files, missing.failed), (0, 1));
+    assert!(
+        missing.failures[0]
+            .ends_with("archive: there is no such folder to look for transcripts in")
+    );
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn stopped_and_gone_on() {
+    let home = Home::new();
+    for number in 0..4 {
+        let content = line(number, "user", "words");
+        home.write(
+            &format!("{number}.jsonl"),
+            content.replace("\"session\"", &format!("\"session-{number}\"")),
+        );
+    }
+    let stop = Stop::never();
+    stop.request();
+    home.engine.mirror_archives(&stop, &|_| {}).unwrap();
+    home.mirror();
+    assert_eq!(home.found("words").len(), 4);
+}
+
+#[test]
+fn long_lines_and_files() {
+    let home = Home::new();
+    let long = "x".repeat(20 << 20);
+    let mut content = line(1, "user", "before");
+    content.push_str(&line(2, "assistant", &long));
+    for number in 3..40 {
+        content.push_str(&line(number, "user", &format!("{number} {}", "y".repeat(1 << 20))));
+    }
+    home.write("a.jsonl", &content);
+    let report = home.mirror();
+    assert_eq!((report.messages, report.bytes), (39, content.len() as u64));
+    assert_eq!(home.found("39 y").len(), 1);
+}
+
+/// Mirrors in a process of its own, for the test that kills it.
+#[test]
+fn mirroring_that_is_killed() {
+    const HOME: &str = "VERBATIM_TEST_MIRROR";
+    if let Some(home) = std::env::var_os(HOME) {
+        engine(Path::new(&home)).mirror_archives(&Stop::never(), &|_| {}).unwrap();
+        return;
+    }
+    let home = Home::new();
+    for file in 0..12_u32 {
+        let mut content = String::new();
+        for number in 0..300 {
+            let text = format!("{number} {}", "words of some length ".repeat(60));
+            content.push_str(&line(file * 1000 + number, "user", &text));
+        }
+        let content = content.replace("\"session\"", &format!("\"session-{file}\""));
+        home.write(&format!("{file}.jsonl"), content);
+    }
+    for attempt in 0..6_u64 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["archives::mirroring_that_is_killed", "--exact"])
+            .env(HOME, home.folder.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(20 + attempt * 60));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let report = home.mirror();
+    assert_eq!(report.failed, 0);
+    assert_eq!(home.found("").len(), 12 * 300);
+    let fresh = Home::new();
+    for file in 0..12 {
+        let name = format!("{file}.jsonl");
+        fs::copy(home.path(&name), fresh.path(&name)).unwrap();
+    }
+    assert_eq!(home.held(), fresh.mirrored());
+}
