@@ -7,6 +7,7 @@ mod reindex;
 mod search;
 mod serve;
 mod show;
+mod threads;
 mod watch;
 mod workspace;
 
@@ -54,6 +55,7 @@ enum Command {
     Search(search::Args),
     Show(show::Args),
     Serve(serve::Args),
+    Threads(threads::Args),
     Watch(watch::Args),
     Workspace(workspace::Args),
 }
@@ -136,6 +138,9 @@ pub enum Error {
     /// The server could not serve.
     #[error(transparent)]
     Serve(#[from] mcp::Error),
+    /// A thread was named that there is not, or turns that cannot be read.
+    #[error("{0}")]
+    Threads(String),
     /// A tool was named that there is not.
     #[error("--tools: {0}")]
     Tools(#[from] tools::UnknownTool),
@@ -195,6 +200,7 @@ pub fn run(
         Command::Search(args) => search::run(&args, &engine, environment, out),
         Command::Show(args) => show::run(&args, &engine, environment, out),
         Command::Serve(args) => serve::run(&args, engine, environment),
+        Command::Threads(args) => threads::run(&args, &engine, environment, out),
         Command::Watch(args) => watch::run(&args, engine, out),
         Command::Workspace(args) => workspace::run(&args, &engine, environment, out),
     }

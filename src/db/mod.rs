@@ -15,6 +15,7 @@ mod schema;
 mod search;
 mod spool;
 mod state;
+pub mod threads;
 mod whole;
 pub mod writer;
 

@@ -13,9 +13,11 @@ mod list;
 mod mirror;
 mod query;
 mod ranked;
+mod recall;
 mod refresh;
 mod show;
 mod source;
+mod threads;
 mod workspace;
 
 use std::{
@@ -36,9 +38,11 @@ pub use keep::{Keeper, News};
 pub use mirror::Why;
 pub use query::{MOST_PATTERN_BYTES, trimmed};
 pub use ranked::{About, ConversationMatch, Fields, Match, Mode, Question, Ranking, Scope};
+pub use recall::Recalled;
 pub use refresh::{Progress, Reindex, Reindexed};
 pub use show::Transcript;
 pub use source::{Source, SourceKind};
+pub use threads::Recorded;
 
 /// Answers questions about the databases that its [`Config`] leads to.
 #[derive(Debug)]
@@ -48,6 +52,8 @@ pub struct Engine {
     held: [Mutex<Option<mirror::Held>>; SourceKind::ALL.len()],
     /// The catalogue of each, made last.
     catalogues: [Mutex<Option<Arc<Catalogue>>>; SourceKind::ALL.len()],
+    /// The database of threads, once a thread was asked for.
+    threads: Mutex<Option<db::threads::Threads>>,
 }
 
 /// What can go wrong with a question.
@@ -127,6 +133,9 @@ pub enum Error {
     /// Writing or reading the index failed.
     #[error(transparent)]
     Index(#[from] index::Error),
+    /// A thread is not there, or cannot be recorded.
+    #[error(transparent)]
+    Threads(#[from] db::threads::Error),
     /// Searching the workspace failed.
     #[error(transparent)]
     Workspace(#[from] crate::workspace::Error),
@@ -135,7 +144,12 @@ pub enum Error {
 impl Engine {
     /// Returns an engine; nothing is opened before the first question.
     pub fn new(config: Config) -> Engine {
-        Engine { config, held: Default::default(), catalogues: Default::default() }
+        Engine {
+            config,
+            held: Default::default(),
+            catalogues: Default::default(),
+            threads: Mutex::default(),
+        }
     }
 
     /// Returns the configuration it was made with.

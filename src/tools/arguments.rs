@@ -116,10 +116,14 @@ fn number_in(text: &str) -> Option<f64> {
 }
 
 fn wrong(name: &'static str, takes: &'static str, value: &Value) -> Error {
+    Error::Wrong { name, takes, got: shown(value) }
+}
+
+/// Returns a value as JSON, as much as is shown of it.
+pub(super) fn shown(value: &Value) -> String {
     let got = value.to_string();
-    let got = match snippet::cut(&got, SHOWN) {
+    match snippet::cut(&got, SHOWN) {
         Some(start) => format!("{start}…"),
         None => got,
-    };
-    Error::Wrong { name, takes, got }
+    }
 }

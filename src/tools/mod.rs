@@ -4,6 +4,9 @@
 
 mod arguments;
 pub mod conversation_search;
+pub mod delete_conversation;
+pub mod manage_conversation;
+pub mod save_conversation_context;
 pub mod search_workspace;
 
 use serde_json::{Map, Value};
@@ -67,7 +70,13 @@ pub struct Answer {
 }
 
 /// Every tool, in the order in which they are listed.
-pub const ALL: &[Tool] = &[conversation_search::TOOL, search_workspace::TOOL];
+pub const ALL: &[Tool] = &[
+    conversation_search::TOOL,
+    search_workspace::TOOL,
+    manage_conversation::TOOL,
+    save_conversation_context::TOOL,
+    delete_conversation::TOOL,
+];
 
 /// A tool was asked for that there is not.
 #[derive(Debug, thiserror::Error)]

@@ -15,6 +15,7 @@ mod program;
 mod ranked;
 mod refresh;
 mod search;
+mod threads;
 mod tidy;
 mod vectors;
 mod watch;

@@ -1,0 +1,264 @@
+//! `verbatim threads`.
+
+use std::{
+    fs,
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use clap::Subcommand;
+
+use super::{Environment, Error, FOUND, NOTHING, harmless};
+use crate::{
+    db::threads::{Save, Start, Thread},
+    engine::Engine,
+    model::Stop,
+    text::date,
+};
+
+/// Record, read and remove threads: conversations kept turn by turn
+///
+/// The same threads that manage_conversation keeps, in threads.db of the home folder.
+///
+///     verbatim threads start "database migration"
+///     verbatim threads continue CONTINUATION "Which index do we drop?"
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the threads, latest activity first
+    List {
+        /// Only this user's
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
+        /// At most this many, 0 for all
+        #[arg(long, value_name = "COUNT", default_value_t = 20)]
+        limit: usize,
+    },
+    /// Print what is known of a thread, and the id that continues it
+    Show {
+        /// Its id, or the beginning of it
+        thread: String,
+    },
+    /// Print the latest messages of a thread
+    History {
+        /// Its id, or the beginning of it
+        thread: String,
+        /// At most this many, 0 for all
+        #[arg(long, value_name = "COUNT", default_value_t = 10)]
+        limit: usize,
+    },
+    /// Print how the threads are used
+    Analytics,
+    /// Find threads by what was said in them
+    Search {
+        /// What to find
+        query: String,
+        /// At most this many
+        #[arg(long, value_name = "COUNT", default_value_t = 10)]
+        limit: usize,
+    },
+    /// Begin a thread; prints its id and the id that continues it
+    Start {
+        /// What it is about
+        #[arg(default_value = "general")]
+        topic: String,
+        /// Whose it is
+        #[arg(long, default_value = "default")]
+        user: String,
+        /// Where it is held
+        #[arg(long)]
+        platform: Option<String>,
+    },
+    /// Record a turn; prints the id that continues the thread, and what memory has to say
+    Continue {
+        /// The id that the last turn, or start, gave
+        continuation: String,
+        /// The turn's text
+        text: String,
+        /// Who said it
+        #[arg(long, default_value = "user", value_parser = ["user", "assistant"])]
+        role: String,
+    },
+    /// Save a conversation under a key: a summary, and turns as lines of JSON {role, content}
+    Save {
+        /// What it was about
+        summary: String,
+        /// The key to save it under
+        #[arg(long)]
+        key: Option<String>,
+        /// Its title
+        #[arg(long)]
+        title: Option<String>,
+        /// A file of turns, one JSON object a line; - for standard input
+        #[arg(long, value_name = "FILE")]
+        turns: Option<PathBuf>,
+    },
+    /// Remove a thread and all its messages, for good
+    Delete {
+        /// Its id, the beginning of it, or the key it was saved under
+        thread: String,
+        /// Do it
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    role: String,
+    content: String,
+}
+
+pub(super) fn run(
+    args: &Args,
+    engine: &Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let mut page = Vec::new();
+    let code = write(args, engine, &mut page)?;
+    if environment.terminal {
+        write!(out, "{}", harmless(&String::from_utf8_lossy(&page)))?;
+    } else {
+        out.write_all(&page)?;
+    }
+    Ok(code)
+}
+
+fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error> {
+    let all = |limit: usize| if limit == 0 { usize::MAX } else { limit };
+    match &args.command {
+        Command::List { user, limit } => {
+            let threads = engine.threads(user.as_deref(), all(*limit))?;
+            for thread in &threads {
+                line(out, thread)?;
+            }
+            return Ok(if threads.is_empty() { NOTHING } else { FOUND });
+        }
+        Command::Show { thread } => {
+            let thread = one(engine, thread)?;
+            line(out, &thread)?;
+            writeln!(out, "continue with {}", thread.continuation)?;
+        }
+        Command::History { thread, limit } => {
+            let thread = one(engine, thread)?;
+            let (turns, total) = engine.thread_history(&thread.id, all(*limit))?;
+            if turns.len() < usize::try_from(total).unwrap_or(usize::MAX) {
+                writeln!(out, "the latest {} of {total} messages\n", turns.len())?;
+            }
+            for turn in turns {
+                let time = turn.time.and_then(date::to_minute).unwrap_or_default();
+                writeln!(out, "[{time}] {}\n{}\n", turn.role, turn.content)?;
+            }
+        }
+        Command::Analytics => {
+            let usage = engine.thread_analytics()?;
+            let average = usage.messages as f64 / usage.threads.max(1) as f64;
+            writeln!(out, "{} threads, {average:.1} messages each", usage.threads)?;
+            for (user, threads) in usage.users {
+                writeln!(out, "{threads:8}  {user}")?;
+            }
+            for topic in usage.topics {
+                writeln!(out, "recently: {topic}")?;
+            }
+        }
+        Command::Search { query, limit } => {
+            let found = engine.search_threads(query, *limit, &Stop::never())?;
+            for one in &found {
+                writeln!(out, "{}  {}\n  {}", one.conversation, one.title, one.passage)?;
+            }
+            return Ok(if found.is_empty() { NOTHING } else { FOUND });
+        }
+        Command::Start { topic, user, platform } => {
+            let start = Start { topic, user, platform: platform.as_deref() };
+            let thread = engine.start_thread(&start)?;
+            writeln!(out, "{}\ncontinue with {}", thread.id, thread.continuation)?;
+        }
+        Command::Continue { continuation, text, role } => {
+            let recorded =
+                engine.continue_thread(continuation, Some((role, text)), &Stop::never())?;
+            writeln!(out, "continue with {}", recorded.thread.continuation)?;
+            for one in recorded.memory {
+                let time = one.time.and_then(date::to_minute).unwrap_or_default();
+                writeln!(out, "\n[{time}] {} ({})\n{}", one.title, one.source.name(), one.passage)?;
+            }
+        }
+        Command::Save { summary, key, title, turns } => {
+            let turns = turns.as_deref().map_or(Ok(Vec::new()), lines)?;
+            let (key, title) = (key.as_deref(), title.as_deref());
+            let saved = engine.save_conversation(&Save { key, title, summary, turns: &turns })?;
+            let key = saved.thread.key.as_deref().unwrap_or_default();
+            writeln!(out, "{}\nsaved as {key}, {} new turns", saved.thread.id, saved.turns)?;
+        }
+        Command::Delete { thread, yes } => {
+            let thread = match engine.thread_keyed(thread)? {
+                Some(thread) => thread,
+                None => one(engine, thread)?,
+            };
+            if !yes {
+                line(out, &thread)?;
+                writeln!(out, "nothing was removed; --yes removes it and its messages for good")?;
+                return Ok(NOTHING);
+            }
+            engine.delete_thread(&thread.id)?;
+            writeln!(out, "removed {} with {} messages", thread.id, thread.messages)?;
+        }
+    }
+    Ok(FOUND)
+}
+
+/// Returns the one thread that a word means.
+fn one(engine: &Engine, word: &str) -> Result<Thread, Error> {
+    let mut found = engine.threads_named(word)?;
+    match (found.pop(), found.pop()) {
+        (Some(one), None) => Ok(one),
+        (Some(a), Some(b)) => Err(Error::Threads(format!(
+            "{word:?} may be {}, {} or another; give more of it",
+            b.id, a.id
+        ))),
+        (None, _) => Err(Error::Threads(format!("Thread {word} not found"))),
+    }
+}
+
+fn line(out: &mut dyn Write, thread: &Thread) -> io::Result<()> {
+    let time = thread.last.or(thread.begun).and_then(date::to_minute).unwrap_or_default();
+    let messages = thread.messages;
+    let plural = if messages == 1 { "" } else { "s" };
+    write!(out, "{}  {time}  {messages} message{plural}  {}", thread.id, thread.topic)?;
+    if let Some(key) = &thread.key {
+        write!(out, "  ({key})")?;
+    }
+    writeln!(out)
+}
+
+/// Reads a file of turns.
+fn lines(path: &Path) -> Result<Vec<(String, String)>, Error> {
+    let failed = |what: &dyn std::fmt::Display| {
+        Error::Threads(format!("{}: cannot read the turns: {what}", path.display()))
+    };
+    let mut text = String::new();
+    if path.as_os_str() == "-" {
+        io::stdin().read_to_string(&mut text).map_err(|error| failed(&error))?;
+    } else {
+        text = fs::read_to_string(path).map_err(|error| failed(&error))?;
+    }
+    let mut turns = Vec::new();
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        let Line { role, content } = serde_json::from_str(line)
+            .map_err(|error| failed(&format_args!("line {number}: {error}")))?;
+        if !["user", "assistant", "system"].contains(&role.as_str()) {
+            let what =
+                format_args!("line {number}: role takes user, assistant or system; got {role:?}");
+            return Err(Error::Threads(format!("{}: {what}", path.display())));
+        }
+        turns.push((role, content));
+    }
+    Ok(turns)
+}

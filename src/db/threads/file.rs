@@ -1,0 +1,193 @@
+//! The file itself: made whole or not at all, private to its owner, brought up to this version.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::Path,
+    thread,
+    time::Duration,
+};
+
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig,
+};
+
+use super::{Error, Threads};
+use crate::db::{header, schema};
+
+/// The version of the tables below, kept in `verbatim_meta`.
+pub(super) const VERSION: i64 = 1;
+
+/// What leads from each version to the next.
+const STEPS: [&str; VERSION as usize] = ["
+    CREATE TABLE verbatim_threads (
+        conversation_id TEXT PRIMARY KEY REFERENCES conversations(id),
+        user_id TEXT NOT NULL,
+        platform TEXT,
+        session_key TEXT UNIQUE,
+        next INTEGER NOT NULL       -- the number in the id that continues the thread
+    ) WITHOUT ROWID;
+    CREATE INDEX verbatim_threads_by_user ON verbatim_threads (user_id);"];
+
+/// How long another writer is waited for: some thousand of them, each at work for a millisecond.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Threads {
+    /// Opens the database; `None` where there is none.
+    pub fn open(path: &Path) -> Result<Option<Threads>, Error> {
+        let failed = |source| Error::Io { path: path.to_owned(), source };
+        let Some(stamp) = header::stamp_at(path).map_err(failed)? else { return Ok(None) };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(path, flags)
+            .and_then(|mut connection| configure(&mut connection).map(|()| connection));
+        let connection = opened.map_err(|source| explain(path, source))?;
+        let mut threads = Threads { connection, path: path.to_owned(), identity: stamp.identity };
+        threads.migrate()?;
+        Ok(Some(threads))
+    }
+
+    /// Opens the database, and makes it where there is none.
+    pub fn open_or_make(path: &Path) -> Result<Threads, Error> {
+        // Another process may make it first, or take it away again.
+        for _ in 0..10 {
+            if let Some(threads) = Threads::open(path)? {
+                return Ok(threads);
+            }
+            make(path)?;
+        }
+        let source = io::Error::other("it is taken away as often as it is made");
+        Err(Error::Io { path: path.to_owned(), source })
+    }
+
+    /// Returns whether the file is still the one under its name.
+    pub fn is_there(&self) -> bool {
+        header::stamp_at(&self.path)
+            .is_ok_and(|stamp| stamp.is_some_and(|stamp| stamp.identity == self.identity))
+    }
+
+    /// Brings the tables up to this version.
+    fn migrate(&mut self) -> Result<(), Error> {
+        let path = self.path.clone();
+        let failed = |source| explain(&path, source);
+        if version(&self.connection).map_err(failed)? == Some(VERSION) {
+            return Ok(());
+        }
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(failed)?;
+        let foreign = |reason| Error::Foreign { path: path.clone(), reason };
+        let found = schema::find(&transaction).map_err(failed)?.map_err(foreign)?;
+        let run = || {
+            schema::create(&transaction, found)?;
+            let version = version(&transaction)?.unwrap_or(0);
+            if version < VERSION {
+                let known = usize::try_from(version).unwrap_or(0);
+                for step in &STEPS[known..] {
+                    transaction.execute_batch(step)?;
+                }
+                let sql = "INSERT INTO verbatim_meta (name, value) VALUES ('threads', ?1)
+                           ON CONFLICT (name) DO UPDATE SET value = ?1";
+                transaction.execute(sql, [VERSION])?;
+            }
+            Ok(version)
+        };
+        let version = run().map_err(failed)?;
+        if version > VERSION {
+            return Err(Error::Later { path, version });
+        }
+        transaction.commit().map_err(failed)
+    }
+}
+
+/// Returns the version of our tables; `None` where there are none.
+fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    let there = "SELECT 1 FROM sqlite_schema WHERE name = 'verbatim_meta'";
+    if connection.query_row(there, [], |_| Ok(())).optional()?.is_none() {
+        return Ok(None);
+    }
+    let sql = "SELECT value FROM verbatim_meta WHERE name = 'threads'";
+    connection.query_row(sql, [], |row| row.get(0)).optional()
+}
+
+/// Makes the database under another name and then gives it its own, unless another was quicker.
+///
+/// Like any temporary file it can be read by its owner alone, as befits chats.
+fn make(path: &Path) -> Result<(), Error> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let failed = |source| Error::Io { path: folder.to_owned(), source };
+    fs::create_dir_all(folder).map_err(failed)?;
+    let file = tempfile::Builder::new()
+        .prefix(".verbatim-")
+        .suffix(".tmp")
+        .tempfile_in(folder)
+        .map_err(failed)?
+        .into_temp_path();
+    let connection = Connection::open(&file).map_err(|source| explain(path, source))?;
+    let made = || {
+        connection.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = EXTRA")?;
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        schema::create(&connection, schema::Found::Empty)?;
+        connection.execute_batch("COMMIT")?;
+        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
+    };
+    made().map_err(|source| explain(path, source))?;
+    connection.close().map_err(|(_, source)| explain(path, source))?;
+    match file.persist_noclobber(path) {
+        Ok(()) => {
+            // A folder that cannot be synchronised, as on Windows, keeps its own promises.
+            drop(File::open(folder).and_then(|folder| folder.sync_all()));
+            Ok(())
+        }
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(Error::Io { path: path.to_owned(), source: error.error }),
+    }
+}
+
+fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
+    let patience = PATIENCE.as_millis();
+    let mut waited = 0;
+    connection.busy_handler(Some(move |tries: i32| {
+        if tries == 0 {
+            waited = 0;
+        }
+        // Not all in step, so that nobody is last each time.
+        let pause = 1 + u64::from(std::process::id().wrapping_add(tries.unsigned_abs()) % 5);
+        waited += u128::from(pause);
+        thread::sleep(Duration::from_millis(pause));
+        waited < patience
+    }))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    // Every commit is synchronised: a turn that was answered survives a power cut. What is deleted
+    // is overwritten.
+    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")?;
+    connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))
+}
+
+fn explain(path: &Path, source: rusqlite::Error) -> Error {
+    let path = path.to_owned();
+    if source.sqlite_error_code() == Some(ErrorCode::NotADatabase) {
+        return Error::Foreign { path, reason: "it is no SQLite database".to_owned() };
+    }
+    Error::Sqlite { path, source }
+}
+
+/// Returns what would help against an error of SQLite.
+pub(super) fn hint(error: &rusqlite::Error) -> &'static str {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "; free some space and try again: what was recorded stays",
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            "; the file and its folder must be writable"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "; another program is writing to it; try again when it is done"
+        }
+        Some(ErrorCode::SystemIoFailure) => "; the disk may be full or failing",
+        _ => "",
+    }
+}

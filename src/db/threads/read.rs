@@ -1,0 +1,127 @@
+//! What is asked of threads: their turns, which there are, and how they are used.
+
+use super::{COLUMNS, Error, Thread, Threads, thread_of};
+use crate::{db::functions, model::Instant};
+
+/// Users that are counted one by one; the busiest.
+const MOST_USERS: i64 = 200;
+
+/// Topics that are called recent.
+const RECENT: i64 = 10;
+
+/// One message of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// `user`, `assistant` or `system`.
+    pub role: String,
+    /// Its text.
+    pub content: String,
+    /// When it was recorded.
+    pub time: Option<Instant>,
+}
+
+/// How threads are used.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Analytics {
+    /// How many there are.
+    pub threads: u64,
+    /// How many messages they have.
+    pub messages: u64,
+    /// How many threads each user has, the busiest first.
+    pub users: Vec<(String, u64)>,
+    /// What the latest were about, the latest first, each once.
+    pub topics: Vec<String>,
+}
+
+impl Threads {
+    /// Returns the latest messages of a thread in order, at most `limit`.
+    pub fn latest(&self, id: &str, limit: usize) -> Result<Vec<Turn>, Error> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let read = || -> rusqlite::Result<Vec<Turn>> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT role, content, create_time FROM messages WHERE conversation_id = ?1
+                 ORDER BY position DESC LIMIT ?2",
+            )?;
+            let turns = statement.query_map(rusqlite::params![id, limit], |row| {
+                Ok(Turn {
+                    role: row.get(0)?,
+                    content: row.get(1)?,
+                    time: functions::instant(row.get_ref(2)?),
+                })
+            })?;
+            turns.collect()
+        };
+        let mut turns = read().map_err(|error| self.error(error))?;
+        turns.reverse();
+        Ok(turns)
+    }
+
+    /// Returns the threads, latest activity first, of one user if one is named.
+    pub fn list(&self, user: Option<&str>, limit: usize) -> Result<Vec<Thread>, Error> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let sql = format!(
+            "SELECT {COLUMNS} WHERE ?1 IS NULL OR t.user_id = ?1
+             ORDER BY CAST(c.update_time AS REAL) DESC, c.rowid DESC LIMIT ?2"
+        );
+        self.select(&sql, rusqlite::params![user, limit])
+    }
+
+    /// Returns the threads that a word may mean: the one with that id, else those whose id begins so.
+    pub fn named(&self, word: &str) -> Result<Vec<Thread>, Error> {
+        if let Some(one) = self.thread(word)? {
+            return Ok(vec![one]);
+        }
+        let begins = "?1 <> '' AND substr(c.id, 1, length(?1)) = ?1";
+        self.select(&format!("SELECT {COLUMNS} WHERE {begins} ORDER BY c.id LIMIT 20"), [word])
+    }
+
+    /// Returns the thread that was saved under a key.
+    pub fn keyed(&self, key: &str) -> Result<Option<Thread>, Error> {
+        let sql = format!("SELECT {COLUMNS} WHERE t.session_key = ?1");
+        Ok(self.select(&sql, [key])?.pop())
+    }
+
+    /// Returns how the threads are used.
+    pub fn analytics(&self) -> Result<Analytics, Error> {
+        let read = || -> rusqlite::Result<Analytics> {
+            // One transaction, so that the numbers are of one moment.
+            let reading = self.connection.unchecked_transaction()?;
+            let count = |sql| reading.query_row(sql, [], |row| row.get::<_, i64>(0));
+            let threads = count("SELECT count(*) FROM verbatim_threads")?;
+            let messages = count(
+                "SELECT count(*) FROM messages
+                 WHERE conversation_id IN (SELECT conversation_id FROM verbatim_threads)",
+            )?;
+            let mut users = reading.prepare_cached(
+                "SELECT user_id, count(*) FROM verbatim_threads
+                 GROUP BY user_id ORDER BY count(*) DESC, user_id LIMIT ?1",
+            )?;
+            let users = users.query_map([MOST_USERS], |row| {
+                Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+            })?;
+            let mut topics = reading.prepare_cached(
+                "SELECT c.title FROM conversations AS c
+                 JOIN verbatim_threads AS t ON t.conversation_id = c.id
+                 WHERE c.title <> '' GROUP BY c.title
+                 ORDER BY max(CAST(c.update_time AS REAL)) DESC, max(c.rowid) DESC LIMIT ?1",
+            )?;
+            let topics = topics.query_map([RECENT], |row| row.get(0))?;
+            Ok(Analytics {
+                threads: threads.unsigned_abs(),
+                messages: messages.unsigned_abs(),
+                users: users.collect::<Result<_, _>>()?,
+                topics: topics.collect::<Result<_, _>>()?,
+            })
+        };
+        read().map_err(|error| self.error(error))
+    }
+
+    fn select(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Thread>, Error> {
+        let read = || -> rusqlite::Result<Vec<Thread>> {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let found = statement.query_map(values, thread_of)?;
+            found.collect()
+        };
+        read().map_err(|error| self.error(error))
+    }
+}
