@@ -248,12 +248,21 @@ fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
         named.or_else(|| Some(environment.user_folder.as_ref()?.join(name)))
     };
     let claude = agent(&environment.claude_config_dir, ".claude");
+    // Where else it keeps them on some systems, unless it was told where.
+    let other =
+        environment.user_folder.as_ref().filter(|_| environment.claude_config_dir.is_none());
+    let other = other.map(|folder| folder.join(".config/claude"));
     let codex = agent(&environment.codex_home, ".codex");
-    [(claude, "projects"), (codex.clone(), "sessions"), (codex, "archived_sessions")]
-        .into_iter()
-        .filter_map(|(folder, inner)| Some(folder?.join(inner)))
-        .filter(|folder| folder.is_dir())
-        .collect()
+    [
+        (claude, "projects"),
+        (other, "projects"),
+        (codex.clone(), "sessions"),
+        (codex, "archived_sessions"),
+    ]
+    .into_iter()
+    .filter_map(|(folder, inner)| Some(folder?.join(inner)))
+    .filter(|folder| folder.is_dir())
+    .collect()
 }
 
 /// Returns text that a terminal takes for nothing but text.

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
 use super::{
     open::beside,
@@ -22,8 +22,8 @@ use crate::model::{Instant, Message, Origin};
 /// The version of what is mirrored and how; another one is made anew.
 const VERSION: i64 = 1;
 
-/// How long a reader that is in the way is waited for, in milliseconds.
-const PATIENCE: i32 = 30_000;
+/// How long a reader that is in the way is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Memory for pages of the database.
 const CACHE_KIB: i64 = 16 << 10;
@@ -98,10 +98,6 @@ impl Mirror {
     /// Opens the database at `path`; one that is not there, is damaged or of another version is
     /// made anew.
     pub fn open(path: &Path) -> Result<Mirror, Error> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)
-                .map_err(|source| Error::Io { path: folder.to_owned(), source })?;
-        }
         match Mirror::connect(path) {
             Ok(Some(mirror)) => return Ok(mirror),
             Ok(None) => {}
@@ -109,8 +105,33 @@ impl Mirror {
             Err(error) => return Err(error),
         }
         Mirror::remove(path)?;
+        Mirror::make(path)?;
         let made = Mirror::connect(path)?;
         Ok(made.expect("a database that was made a moment ago is of this version"))
+    }
+
+    /// Makes an empty database, and only then gives it its name: nobody sees one without tables.
+    fn make(path: &Path) -> Result<(), Error> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let failed = |source| Error::Io { path: folder.to_owned(), source };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let file = tempfile::Builder::new()
+            .prefix(".verbatim-")
+            .suffix(".tmp")
+            .tempfile_in(folder)
+            .map_err(failed)?
+            .into_temp_path();
+        let make = || -> rusqlite::Result<()> {
+            let connection = Connection::open(&file)?;
+            connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
+            connection.execute_batch("BEGIN")?;
+            schema::create(&connection, Found::Empty)?;
+            connection.execute_batch(FILES)?;
+            connection.execute_batch(&format!("PRAGMA user_version = {VERSION}; COMMIT"))?;
+            connection.close().map_err(|(_, error)| error)
+        };
+        make().map_err(|source| Error::Sqlite { path: path.to_owned(), source })?;
+        file.persist(path).map_err(|error| failed(error.error))
     }
 
     /// Removes a database, with what lies beside it.
@@ -128,17 +149,18 @@ impl Mirror {
         Ok(())
     }
 
-    /// Connects to a database of this version or an empty one, which becomes one.
+    /// Connects to a database of this version; `None` where there is none.
     fn connect(path: &Path) -> Result<Option<Mirror>, Error> {
-        let failed = |source| Error::Sqlite { path: path.to_owned(), source };
+        if !path.is_file() {
+            return Ok(None);
+        }
         let open = || -> rusqlite::Result<Option<Connection>> {
-            let connection = Connection::open(path)?;
-            connection.busy_timeout(Duration::from_millis(PATIENCE as u64))?;
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let connection = Connection::open_with_flags(path, flags)?;
+            connection.busy_timeout(PATIENCE)?;
             connection.set_prepared_statement_cache_capacity(32);
             let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-            let tables: i64 =
-                connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-            if tables > 0 && version != VERSION {
+            if version != VERSION {
                 return Ok(None);
             }
             // A reader goes on reading while it is written. Where it cannot be had, we do without.
@@ -147,15 +169,10 @@ impl Mirror {
                 "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE_KIB}; \
                  PRAGMA wal_autocheckpoint = 4096"
             ))?;
-            if tables == 0 {
-                connection.execute_batch("BEGIN IMMEDIATE")?;
-                schema::create(&connection, Found::Empty)?;
-                connection.execute_batch(FILES)?;
-                connection.execute_batch(&format!("PRAGMA user_version = {VERSION}; COMMIT"))?;
-            }
             Ok(Some(connection))
         };
-        let connection = open().map_err(failed)?;
+        let connection =
+            open().map_err(|source| Error::Sqlite { path: path.to_owned(), source })?;
         Ok(connection.map(|connection| Mirror { path: path.to_owned(), connection }))
     }
 

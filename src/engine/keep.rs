@@ -16,7 +16,10 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{Engine, Error, Reindex, Reindexed, Source, SourceKind};
+use super::{
+    ArchiveReport, Engine, Error, Reindex, Reindexed, Source, SourceKind,
+    follow::{self, Follower},
+};
 use crate::{
     db::{self, State},
     import::Export,
@@ -66,6 +69,13 @@ pub enum News {
         /// Why.
         reason: String,
     },
+    /// Transcripts were mirrored.
+    Mirrored(Box<ArchiveReport>),
+    /// A transcript, or all of them, could not be mirrored; said once as long as the reason stays.
+    NotMirrored {
+        /// Why.
+        reason: String,
+    },
     /// An export lies where databases are looked for, and was not imported.
     NotImported {
         /// The export.
@@ -95,6 +105,7 @@ struct Care {
 #[derive(Debug)]
 pub struct Keeper {
     engine: Arc<Engine>,
+    follower: Follower,
     cares: [Care; SourceKind::ALL.len()],
     /// Exports that were spoken of.
     spoken_of: HashSet<PathBuf>,
@@ -104,7 +115,8 @@ impl Engine {
     /// Returns the folders in which a change may be one of a source, there or not.
     pub fn watched(&self) -> Vec<PathBuf> {
         let config = self.config();
-        let mut folders = vec![config.db_folder()];
+        let mut folders = follow::folders(&config.archives);
+        folders.push(config.db_folder());
         let named = config.db.iter().cloned().chain([config.threads_database()]);
         for path in named.chain(self.database().ok()) {
             let real = fs::canonicalize(&path).ok();
@@ -121,7 +133,12 @@ impl Engine {
 impl Keeper {
     /// Returns a keeper that knows nothing yet.
     pub fn new(engine: Arc<Engine>) -> Keeper {
-        Keeper { engine, cares: Default::default(), spoken_of: HashSet::new() }
+        Keeper {
+            engine,
+            follower: Follower::default(),
+            cares: Default::default(),
+            spoken_of: HashSet::new(),
+        }
     }
 
     /// Looks at every source and refreshes those that are stale and rest; returns after how long
@@ -129,8 +146,8 @@ impl Keeper {
     ///
     /// Where everything is current this takes some ten system calls a source.
     pub fn look(&mut self, stop: &Stop, tell: &mut dyn FnMut(News)) -> Option<Duration> {
+        let mut next = self.follower.look(&self.engine, stop, tell);
         let sources = self.engine.sources();
-        let mut next: Option<Duration> = None;
         for kind in SourceKind::ALL {
             if stop.requested() {
                 return None;
@@ -347,6 +364,8 @@ impl fmt::Display for News {
             News::Failed { source, reason } => {
                 write!(f, "{}: searched without an index: {reason}", name(source))
             }
+            News::Mirrored(report) => report.fmt(f),
+            News::NotMirrored { reason } => f.write_str(reason),
             News::NotImported { path } => write!(
                 f,
                 "{}: an export, which is searched once `verbatim import` has read it",

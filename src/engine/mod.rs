@@ -7,6 +7,7 @@ mod catalogue;
 mod difference;
 mod exact;
 mod find;
+mod follow;
 pub mod import;
 mod keep;
 mod list;

@@ -386,7 +386,12 @@ fn user(
                 }
                 state.tell(&text);
             }
-            head.prompt(&text);
+            // In a session's own file, what an agent of it was asked was not asked by the user.
+            if head.agent.is_some() || !fields.get("isSidechain").is_some_and(Raw::is_true) {
+                head.prompt(&text);
+            } else {
+                first(&mut head.last_resort, text.lines().next());
+            }
         }
         let mut message = said.message(role, text, head);
         if number > 0 {

@@ -41,6 +41,8 @@ pub(super) struct State {
     /// Hashes of reasoning that has been told.
     thought: VecDeque<u64>,
     has_meta: bool,
+    /// The number from which on records are of this session and not of the one it was forked from.
+    own_from: Option<u64>,
 }
 
 /// A message that may come again as the other kind of record.
@@ -112,6 +114,16 @@ pub(super) fn record(
         head.time = Some(time);
     }
     let mut told = Told { line, pieces: Vec::new() };
+    let ordinal = fields.text("ordinal").and_then(|it| it.parse::<u64>().ok());
+    if let (Some(own_from), Some(ordinal)) = (state.own_from, ordinal)
+        && ordinal < own_from
+    {
+        return Ok(Vec::new());
+    }
+    // What a model wrote to go on from is told by the record of the compaction.
+    if fields.object("metadata")?.get("compaction_output").is_some_and(Raw::is_true) {
+        return Ok(Vec::new());
+    }
     let kind = fields.text("type").unwrap_or_default();
     match &*kind {
         "session_meta" => meta(&fields.object("payload")?, head, state)?,
@@ -150,6 +162,8 @@ fn meta(fields: &Fields<'_>, head: &mut Head, state: &mut State) -> Result<(), D
     }
     first(&mut head.session, id);
     first(&mut head.parent, fields.text("forked_from_id"));
+    let own_from = fields.text("subagent_history_start_ordinal");
+    state.own_from = own_from.and_then(|it| it.parse().ok());
     if let Some(source) = fields.get("source").filter(|source| source.is_object()) {
         let spawn = source.fields()?.object("subagent")?.object("thread_spawn")?;
         first(&mut head.parent, spawn.text("parent_thread_id"));
@@ -173,11 +187,13 @@ impl Told {
             let thinking = std::mem::take(&mut state.thinking).join("\n\n");
             text = format!("[thinking]\n{thinking}\n\n{text}");
             line = state.thinking_line.min(line);
+        } else if role == "user" && !state.thinking.is_empty() {
+            // Nothing came of it.
+            let thinking = std::mem::take(&mut state.thinking).join("\n\n");
+            self.line = state.thinking_line.min(line);
+            self.message("assistant", format!("[thinking]\n{thinking}"), head, state);
+            self.line = line;
         } else {
-            if role == "user" {
-                // Nothing came of it.
-                state.thinking.clear();
-            }
             // A message does not begin before one that was told earlier.
             state.thinking_line = u32::MAX;
         }

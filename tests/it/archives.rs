@@ -400,6 +400,38 @@ fn repeated_lines_are_told_once() {
 }
 
 #[test]
+fn prompts_of_agents_are_no_titles() {
+    let home = Home::new();
+    let agents = line(1, "user", "Look around").replace("{\"", "{\"isSidechain\":true,\"");
+    assert!(agents.contains("isSidechain"));
+    home.write(
+        "01234567-89ab-cdef-0123-456789abcdef.jsonl",
+        agents + &line(2, "user", "What the user asked"),
+    );
+    assert!(home.mirrored().contains("\"What the user asked\" \"17"), "{}", home.held());
+}
+
+#[test]
+fn a_fork_says_where_its_own_records_begin() {
+    let home = Home::new();
+    let item = |ordinal: u32, text: &str| {
+        serde_json::json!({
+            "timestamp": "2026-05-01T10:00:00Z", "ordinal": ordinal, "type": "response_item",
+            "payload": {"type": "message", "role": "user",
+                        "content": [{"type": "input_text", "text": text}]},
+        })
+        .to_string()
+            + "\n"
+    };
+    let meta = "{\"timestamp\":\"2026-05-01T10:00:00Z\",\"ordinal\":0,\"type\":\"session_meta\",\
+                \"payload\":{\"id\":\"child\",\"cwd\":\"/x\",\"subagent_history_start_ordinal\":2}}\n";
+    let content = meta.to_owned() + &item(1, "the parent's") + &item(2, "its own");
+    home.write("rollout-2026-05-01T10-00-00-child.jsonl", content);
+    home.mirror();
+    assert_eq!(home.found(""), ["its own"]);
+}
+
+#[test]
 fn made_anew_where_it_is_damaged() {
     let home = Home::new();
     home.write("a.jsonl", line(1, "user", "kept"));
@@ -483,6 +515,33 @@ fn long_lines_and_files() {
     let report = home.mirror();
     assert_eq!((report.messages, report.bytes), (39, content.len() as u64));
     assert_eq!(home.found("39 y").len(), 1);
+}
+
+#[test]
+fn followed_while_they_grow() {
+    let home = Home::new();
+    home.write("p/a.jsonl", line(1, "user", "first"));
+    let engine = std::sync::Arc::new(engine(home.folder.path()));
+    let (tell, told) = std::sync::mpsc::channel();
+    let watch = verbatim_search::watch::start(engine, move |event| {
+        drop(tell.send(event.to_string()));
+    });
+    let watch = watch.expect("a thread can be started");
+    let wait_for = |text: &str| {
+        let begun = std::time::Instant::now();
+        while home.found(text).is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(40), "{text} is not found");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait_for("first");
+    home.append("p/a.jsonl", line(2, "assistant", "appended"));
+    wait_for("appended");
+    let other = line(3, "user", "in a new folder").replace("\"session\"", "\"session-b\"");
+    home.write("new/session/subagents/b.jsonl", other);
+    wait_for("in a new folder");
+    watch.end(Duration::from_secs(20));
+    assert!(told.iter().any(|news| news.contains("1 of 1 transcripts read, 1 messages added")));
 }
 
 /// Mirrors in a process of its own, for the test that kills it.
