@@ -3,19 +3,22 @@
 //! Invariant: nothing but protocol messages goes to standard output.
 //! Invariant: work runs off the async threads, and ends when its call is cancelled.
 
+mod calls;
+mod completion;
 mod lines;
+mod logging;
+mod prompts;
+mod resources;
 
-use std::{
-    io::{self, Write},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-        CustomResult, ErrorCode, Implementation, ListToolsResult, PaginatedRequestParams,
+        CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
+        CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
+        Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
         ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
     },
     service::{RequestContext, ServerInitializeError, serve_server},
@@ -25,9 +28,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     engine::Engine,
-    model::Stop,
     tools::{self, Effect, Options},
 };
+use logging::log;
 
 /// Calls that run at one time; more wait their turn.
 const CALLS: usize = 8;
@@ -61,7 +64,9 @@ pub fn serve(
     let permits = Arc::new(Semaphore::new(CALLS));
     let over = CancellationToken::new();
     let (transport, writer) = lines::standard(over.clone());
-    let server = Server { engine, options: Arc::new(options), tools, permits, over };
+    let options = Arc::new(options);
+    let threshold = logging::Threshold::default();
+    let server = Server { engine, options, tools, permits, over, threshold };
     let outcome = runtime.block_on(async {
         match serve_server(server, transport).await {
             Ok(running) => {
@@ -86,6 +91,8 @@ struct Server {
     permits: Arc<Semaphore>,
     /// Cancelled when the client is gone and calls have had their time.
     over: CancellationToken,
+    /// What of the log the client wants to hear.
+    threshold: logging::Threshold,
 }
 
 impl Server {
@@ -95,16 +102,25 @@ impl Server {
 }
 
 impl ServerHandler for Server {
+    #[expect(deprecated, reason = "clients of older revisions know no other way to set the level")]
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_completions()
+            .enable_prompts()
+            .enable_resources()
+            .enable_tools()
+            .build();
+        ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("verbatim", env!("CARGO_PKG_VERSION")))
     }
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        on_one_page(request.as_ref())?;
         let tools = self.tools.iter().map(|tool| described(tool)).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
@@ -118,43 +134,78 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = self.tool(&request.name) else {
-            let known: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
-            let message = format!("Unknown tool: {} (there is {})", request.name, known.join(", "));
-            return Err(ErrorData::invalid_params(message, None));
-        };
-        let stop = Stop::never();
-        // The token is cancelled with the call, with the session, and when the answer is sent.
-        let (asked, cancelled, over) = (stop.clone(), context.ct.clone(), self.over.clone());
-        tokio::spawn(async move {
-            tokio::select! {
-                () = cancelled.cancelled() => {}
-                () = over.cancelled() => {}
-            }
-            asked.request();
+        self.call(request, context).await
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        self.work(&context, "resources/list", move |engine, _, _| {
+            resources::list(engine, cursor.as_deref())
+        })
+        .await?
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        on_one_page(request.as_ref())?;
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let read = self.work(&context, "resources/read", move |engine, options, stop| {
+            resources::read(engine, options, &request.uri, stop)
         });
-        let permit = self.permits.clone().acquire_owned().await;
-        let (engine, options) = (self.engine.clone(), self.options.clone());
+        Ok(read.await??.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        on_one_page(request.as_ref())?;
+        Ok(prompts::list(&self.tools))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        let work = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            (tool.run)(&engine, &options, &arguments, &stop)
-        });
-        let answer = work.await.map_err(|error| {
-            log(&format!("{}: {error}", tool.name));
-            ErrorData::internal_error(format!("{} failed; see the server's log", tool.name), None)
-        })?;
-        if let Some(message) = &answer.log {
-            log(message);
-        }
-        let content = vec![ContentBlock::text(answer.text)];
-        let mut result = if answer.is_error {
-            CallToolResult::error(content)
-        } else {
-            CallToolResult::success(content)
-        };
-        result.structured_content = answer.structured;
-        Ok(result.into())
+        Ok(prompts::get(&self.tools, &request.name, &arguments)?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.work(&context, "completion/complete", move |engine, _, _| {
+            completion::complete(engine, &request)
+        })
+        .await?
+    }
+
+    #[expect(deprecated, reason = "clients of older revisions know no other way")]
+    async fn set_level(
+        &self,
+        request: rmcp::model::SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.threshold.set(request.level);
+        Ok(())
     }
 
     async fn on_custom_request(
@@ -168,8 +219,8 @@ impl ServerHandler for Server {
                 "tools/call takes {\"name\": string, \"arguments\": object}",
                 None,
             ),
-            "tools/list" | "ping" | "initialize" => ErrorData::invalid_params(
-                format!("{}: the parameters are not those of the protocol", request.method),
+            method if METHODS.contains(&method) => ErrorData::invalid_params(
+                format!("{method}: the parameters are not those of the protocol"),
                 None,
             ),
             method => ErrorData::new(
@@ -178,6 +229,32 @@ impl ServerHandler for Server {
                 None,
             ),
         })
+    }
+}
+
+/// The methods besides `tools/call`.
+const METHODS: [&str; 11] = [
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "server/discover",
+    "tools/list",
+];
+
+/// Refuses a cursor to a list that is never longer than a page.
+fn on_one_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor.as_deref()) {
+        None => Ok(()),
+        Some(cursor) => {
+            let message = format!("cursor {cursor:?} is none of this server's; list without it");
+            Err(ErrorData::invalid_params(message, None))
+        }
     }
 }
 
@@ -192,9 +269,4 @@ fn described(tool: &'static tools::Tool) -> Tool {
         .with_annotations(hints);
     described.output_schema = tool.output_schema.map(|schema| Arc::new(schema()));
     described
-}
-
-/// Writes a line to the log, which is standard error; a log that is gone is not missed.
-fn log(message: &str) {
-    let _ = writeln!(io::stderr(), "verbatim: {message}");
 }

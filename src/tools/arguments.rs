@@ -79,6 +79,31 @@ pub(super) fn integer(
     takes: &'static str,
     range: std::ops::RangeInclusive<usize>,
 ) -> Result<Option<usize>, Error> {
+    let Some((whole, _)) = number(arguments, name, takes)? else { return Ok(None) };
+    // A float in the range of a usize clamps without loss where the range is small.
+    Ok(Some(whole.clamp(*range.start() as f64, *range.end() as f64) as usize))
+}
+
+/// Returns a whole number that must be in a range, also from `20.0` and `"20"`.
+pub(super) fn integer_in(
+    arguments: &Map<String, Value>,
+    name: &'static str,
+    takes: &'static str,
+    range: std::ops::RangeInclusive<usize>,
+) -> Result<Option<usize>, Error> {
+    let Some((whole, value)) = number(arguments, name, takes)? else { return Ok(None) };
+    if whole < *range.start() as f64 || whole > *range.end() as f64 {
+        return Err(wrong(name, takes, value));
+    }
+    Ok(Some(whole as usize))
+}
+
+/// Returns a whole number with the value that it is from.
+fn number<'a>(
+    arguments: &'a Map<String, Value>,
+    name: &'static str,
+    takes: &'static str,
+) -> Result<Option<(f64, &'a Value)>, Error> {
     let value = match arguments.get(name) {
         None | Some(Value::Null) => return Ok(None),
         Some(value) => value,
@@ -89,24 +114,7 @@ pub(super) fn integer(
         _ => None,
     };
     let whole = number.filter(|number| number.fract() == 0.0);
-    let whole = whole.ok_or_else(|| wrong(name, takes, value))?;
-    // A float in the range of a usize clamps without loss where the range is small.
-    Ok(Some(whole.clamp(*range.start() as f64, *range.end() as f64) as usize))
-}
-
-/// Returns a whole number as [`integer`] does, refusing what is out of range.
-pub(super) fn integer_in(
-    arguments: &Map<String, Value>,
-    name: &'static str,
-    takes: &'static str,
-    range: std::ops::RangeInclusive<usize>,
-) -> Result<Option<usize>, Error> {
-    // Negative numbers and fractions of the range's ends are told apart by one step beyond them.
-    let beyond = range.start().saturating_sub(1)..=range.end().saturating_add(1);
-    match integer(arguments, name, takes, beyond)? {
-        Some(number) if !range.contains(&number) => Err(wrong(name, takes, &arguments[name])),
-        number => Ok(number),
-    }
+    Ok(Some((whole.ok_or_else(|| wrong(name, takes, value))?, value)))
 }
 
 /// Returns the number that a text is, in the form in which JSON would have it.
@@ -115,15 +123,16 @@ fn number_in(text: &str) -> Option<f64> {
     text.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c)).then(|| text.parse().ok())?
 }
 
-fn wrong(name: &'static str, takes: &'static str, value: &Value) -> Error {
+/// Returns the error that an argument's value is.
+pub(super) fn wrong(name: &'static str, takes: &'static str, value: &Value) -> Error {
     Error::Wrong { name, takes, got: shown(value) }
 }
 
-/// Returns a value as JSON, as much as is shown of it.
+/// Returns a value as JSON, cut where it is long.
 pub(super) fn shown(value: &Value) -> String {
-    let got = value.to_string();
-    match snippet::cut(&got, SHOWN) {
+    let json = value.to_string();
+    match snippet::cut(&json, SHOWN) {
         Some(start) => format!("{start}…"),
-        None => got,
+        None => json,
     }
 }

@@ -108,9 +108,7 @@ fn explained(error: &Error) -> Answer {
         error => format!("Error: {error}"),
     };
     let log = match error {
-        Error::Engine(error) if !error.is_not_found() && !error.is_stopped() => {
-            Some(format!("conversation_search: {error} ({error:?})"))
-        }
+        Error::Engine(error) => super::logged(TOOL.name, error),
         _ => None,
     };
     Answer { text, log, ..Answer::default() }

@@ -3,15 +3,21 @@
 //! Invariant: knows no protocol; a face hands in a JSON object and shows the answer.
 
 mod arguments;
+mod bound;
 pub mod conversation_search;
 pub mod delete_conversation;
 pub mod manage_conversation;
+pub mod read;
 pub mod save_conversation_context;
 pub mod search_workspace;
 
 use serde_json::{Map, Value};
 
-use crate::{engine::Engine, model::Stop};
+use crate::{
+    engine::{self, Engine},
+    model::{Instant, Stop},
+    text::date,
+};
 
 /// One tool as a face offers it.
 #[derive(Debug)]
@@ -72,6 +78,7 @@ pub struct Answer {
 /// Every tool, in the order in which they are listed.
 pub const ALL: &[Tool] = &[
     conversation_search::TOOL,
+    read::TOOL,
     search_workspace::TOOL,
     manage_conversation::TOOL,
     save_conversation_context::TOOL,
@@ -102,4 +109,39 @@ pub fn selected(names: Option<&str>) -> Result<Vec<&'static Tool>, UnknownTool> 
 
 fn known() -> String {
     ALL.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns a whole conversation as the tool `read` shows it; `None` where there is none of that id.
+pub fn transcript(
+    engine: &Engine,
+    options: &Options,
+    id: &str,
+    stop: &Stop,
+) -> Result<Option<String>, engine::Error> {
+    for source in engine.sources() {
+        if let Some(session) = engine.session(source.kind, id, options.raw_content, stop)? {
+            return Ok(Some(read::page(&session, 1, u32::MAX, usize::MAX / 8)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the object that a JSON literal is.
+fn object(literal: Value) -> Map<String, Value> {
+    let Value::Object(object) = literal else { unreachable!("the literal is an object") };
+    object
+}
+
+/// Returns what the log should say of an error, where it is none of the caller's.
+fn logged(tool: &str, error: &engine::Error) -> Option<String> {
+    let is_expected = error.is_not_found()
+        || error.is_stopped()
+        || matches!(error, engine::Error::NulInQuery | engine::Error::QueryTooLong { .. });
+    (!is_expected).then(|| format!("{tool}: {error} ({error:?})"))
+}
+
+/// Returns the day of an instant, UTC.
+fn day(instant: Option<Instant>) -> Option<String> {
+    let minute = date::to_minute(instant?)?;
+    Some(minute.split(' ').next().unwrap_or_default().to_owned())
 }

@@ -8,11 +8,13 @@ mod hammer;
 mod import;
 mod index;
 mod like;
+mod manners;
 mod mcp;
 mod open;
 #[cfg(unix)]
 mod program;
 mod ranked;
+mod read;
 mod refresh;
 mod search;
 mod threads;

@@ -99,7 +99,7 @@ fn text(answer: &Value) -> &str {
 }
 
 /// Makes a database over which a search takes seconds.
-fn large(path: &Path) {
+pub(crate) fn large(path: &Path) {
     let connection = database(path, &[]);
     connection
         .execute_batch(
@@ -113,7 +113,7 @@ fn large(path: &Path) {
 const SOON: Duration = Duration::from_secs(40);
 
 /// A query that LIKE must try from every character of every message.
-fn slow() -> Value {
+pub(crate) fn slow() -> Value {
     json!({"query": format!("{}1", "0".repeat(400))})
 }
 

@@ -1,0 +1,165 @@
+//! Conversations as resources, so that a client can attach one: `verbatim://conversation/ID`.
+
+use rmcp::{
+    ErrorData,
+    model::{
+        Annotations, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult,
+        Resource, ResourceContents, ResourceTemplate,
+    },
+};
+use serde_json::json;
+
+use crate::{
+    engine::{self, About, Engine, Scope},
+    model::Stop,
+    text::date,
+    tools::{Options, transcript},
+};
+
+/// What the address of a conversation begins with; its id follows, percent-encoded.
+const START: &str = "verbatim://conversation/";
+
+/// The template of addresses.
+pub(super) const TEMPLATE: &str = "verbatim://conversation/{id}";
+
+/// Conversations on one page, and in the whole list; the template leads to all others.
+const PAGE: usize = 50;
+const RECENT: usize = 200;
+
+const MARKDOWN: &str = "text/markdown";
+
+/// Lists the conversations that were active last.
+pub(super) fn list(
+    engine: &Engine,
+    cursor: Option<&str>,
+) -> Result<ListResourcesResult, ErrorData> {
+    let offset = match cursor {
+        None => 0,
+        Some(cursor) => offset_of(cursor).ok_or_else(|| {
+            let message = format!("cursor {cursor:?} is none of this server's; list without it");
+            ErrorData::invalid_params(message, None)
+        })?,
+    };
+    let listed = engine.list(&Scope::default(), offset, PAGE.min(RECENT - offset));
+    let (abouts, total) = match listed {
+        Ok(listed) => listed,
+        // A server whose database is still to come has no conversations yet.
+        Err(error) if error.is_not_found() => (Vec::new(), 0),
+        Err(error) => return Err(failed(&error)),
+    };
+    let next = offset + abouts.len();
+    let mut result = ListResourcesResult::with_all_items(abouts.iter().map(described).collect());
+    result.next_cursor = (next < total.min(RECENT) && next > offset).then(|| format!("{next}"));
+    Ok(result)
+}
+
+fn offset_of(cursor: &str) -> Option<usize> {
+    cursor.parse().ok().filter(|offset| *offset < RECENT && *offset % PAGE == 0)
+}
+
+/// Describes the address of any conversation.
+pub(super) fn templates() -> ListResourceTemplatesResult {
+    let template = ResourceTemplate::new(TEMPLATE, "conversation")
+        .with_title("A conversation")
+        .with_description("A past conversation as Markdown, by its id")
+        .with_mime_type(MARKDOWN);
+    ListResourceTemplatesResult::with_all_items(vec![template])
+}
+
+/// Reads a whole conversation.
+pub(super) fn read(
+    engine: &Engine,
+    options: &Options,
+    uri: &str,
+    stop: &Stop,
+) -> Result<ReadResourceResult, ErrorData> {
+    let not_found = || {
+        let message = format!("there is no resource {uri:?}; resources are {TEMPLATE}");
+        ErrorData::resource_not_found(message, Some(json!({"uri": uri})))
+    };
+    let id = uri.strip_prefix(START).and_then(decoded).ok_or_else(not_found)?;
+    let text = transcript(engine, options, &id, stop).map_err(|error| failed(&error))?;
+    let contents = ResourceContents::text(text.ok_or_else(not_found)?, uri);
+    Ok(ReadResourceResult::new(vec![contents.with_mime_type(MARKDOWN)]))
+}
+
+fn described(about: &About) -> Resource {
+    let title = match about.title.trim() {
+        "" => &about.id,
+        title => title,
+    };
+    let kind = about.source.name();
+    let messages = about.turns;
+    let plural = if messages == 1 { "" } else { "s" };
+    let description = match about.begun.and_then(date::to_minute) {
+        Some(begun) => format!("{messages} message{plural} from {begun} UTC on, {kind}"),
+        None => format!("{messages} message{plural}, {kind}"),
+    };
+    let resource = Resource::new(format!("{START}{}", encoded(&about.id)), title)
+        .with_title(title)
+        .with_description(description)
+        .with_mime_type(MARKDOWN);
+    let Some(last) = about.last.and_then(date::to_iso) else { return resource };
+    let mut annotations = Annotations::default();
+    annotations.last_modified = Some(last);
+    resource.with_annotations(annotations)
+}
+
+fn failed(error: &engine::Error) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
+}
+
+/// Returns an id as it stands in an address: letters, digits and `-._~` as they are.
+fn encoded(id: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    id.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// Returns the id that [`encoded`] made a text of; `None` for what is no such text.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        if *first == b'%' {
+            let (digits, after) = tail.split_at_checked(2)?;
+            let digits = std::str::from_utf8(digits).ok()?;
+            if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+                return None;
+            }
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = after;
+        } else {
+            bytes.push(*first);
+        }
+    }
+    String::from_utf8(bytes).ok().filter(|id| !id.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for id in ["6650a1b2-0001", "a/b c%", "日本", "#?"] {
+            assert_eq!(decoded(&encoded(id)).as_deref(), Some(id));
+        }
+        assert_eq!(encoded("a/ü"), "a%2F%C3%BC");
+        for none in ["", "%", "%4", "%+4", "%zz", "%ff"] {
+            assert_eq!(decoded(none), None, "{none}");
+        }
+        for (cursor, offset) in [
+            ("50", Some(50)),
+            ("0", Some(0)),
+            ("200", None),
+            ("7", None),
+            ("-50", None),
+            ("", None),
+        ] {
+            assert_eq!(offset_of(cursor), offset, "{cursor}");
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! The protocol beyond calling tools: resources, prompts, completion, logging, progress, cursors.
+
+use std::path::Path;
+
+use rmcp::{
+    ClientHandler, RoleClient, ServiceExt,
+    model::{
+        ArgumentInfo, CallToolRequestParams, CompleteRequestParams, GetPromptRequestParams,
+        PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams, Reference,
+        ResourceContents,
+    },
+    service::{NotificationContext, RunningService},
+    transport::TokioChildProcess,
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use verbatim_search::tools;
+
+use crate::{corpus::folder, read::sample};
+
+/// A client that keeps what the server tells it.
+struct Listener(mpsc::UnboundedSender<(&'static str, Value)>);
+
+impl ClientHandler for Listener {
+    async fn on_progress(
+        &self,
+        note: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        let _ = self.0.send(("progress", serde_json::to_value(note).unwrap()));
+    }
+
+    #[expect(deprecated, reason = "older revisions know no other way")]
+    async fn on_logging_message(
+        &self,
+        note: rmcp::model::LoggingMessageNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        let _ = self.0.send(("log", serde_json::to_value(note).unwrap()));
+    }
+}
+
+type Client = RunningService<RoleClient, Listener>;
+
+fn program(db: &Path) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    let home = db.parent().unwrap().join("home");
+    command.env_clear().arg("serve").arg("--home").arg(home).arg("--db").arg(db);
+    command
+}
+
+async fn connect(
+    command: tokio::process::Command,
+) -> (Client, mpsc::UnboundedReceiver<(&'static str, Value)>) {
+    let (send, heard) = mpsc::unbounded_channel();
+    let process = TokioChildProcess::new(command).unwrap();
+    (Listener(send).serve(process).await.unwrap(), heard)
+}
+
+fn block_on<F: Future>(work: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(work)
+}
+
+#[test]
+fn all_tools_together_cost_a_model_little() {
+    let mut total = 0;
+    for tool in tools::ALL {
+        let described = json!({"name": tool.name, "description": tool.description,
+            "inputSchema": (tool.schema)(), "outputSchema": tool.output_schema.map(|schema| schema())});
+        total += described.to_string().len();
+        for schema in [Some((tool.schema)()), tool.output_schema.map(|schema| schema())] {
+            let Some(schema) = schema.map(Value::Object) else { continue };
+            jsonschema::meta::validate(&schema)
+                .unwrap_or_else(|error| panic!("{}: {error}", tool.name));
+            assert_eq!(schema["type"], "object");
+        }
+        assert_eq!((tool.schema)()["additionalProperties"], false, "{} is strict", tool.name);
+    }
+    // About 3.5 bytes a token.
+    assert!(total * 2 / 7 < 3000, "{} tokens", total * 2 / 7);
+}
+
+#[test]
+fn conversations_are_resources() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    block_on(async {
+        let (client, _) = connect(program(&db)).await;
+        let listed = client.list_resources(None).await.unwrap();
+        assert_eq!((listed.resources.len(), listed.next_cursor), (4, None));
+        let first = &listed.resources[0];
+        assert_eq!(first.uri, "verbatim://conversation/550e8400-e29b-41d4-a716-446655440000");
+        assert_eq!(first.title.as_deref(), Some("Database Migration Planning"));
+        assert_eq!(
+            first.description.as_deref(),
+            Some("7 messages from 2025-12-01 09:00 UTC on, export")
+        );
+        let annotations = first.annotations.as_ref().unwrap();
+        assert_eq!(annotations.last_modified.as_deref(), Some("2025-12-01T09:06:00Z"));
+        assert_eq!(listed.resources[3].uri, "verbatim://conversation/no%23title");
+        for (resource, part) in
+            listed.resources.iter().zip(["PostgreSQL", "REST API", "カフェ", "a # in its id"])
+        {
+            let read =
+                client.read_resource(ReadResourceRequestParams::new(&resource.uri)).await.unwrap();
+            let [ResourceContents::TextResourceContents { uri, mime_type, text, .. }] =
+                &read.contents[..]
+            else {
+                panic!("{read:?}")
+            };
+            assert_eq!((uri, mime_type.as_deref()), (&resource.uri, Some("text/markdown")));
+            assert!(text.starts_with("# Conversation: ") && text.contains(part), "{text}");
+        }
+        for uri in [
+            "verbatim://conversation/nothing",
+            "verbatim://conversation/",
+            "file:///etc/passwd",
+            "x",
+        ] {
+            let error = client
+                .read_resource(ReadResourceRequestParams::new(uri))
+                .await
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(&format!("there is no resource {uri:?}")), "{error}");
+        }
+        let templates = client.list_all_resource_templates().await.unwrap();
+        assert_eq!(templates[0].uri_template, "verbatim://conversation/{id}");
+        client.cancel().await.unwrap();
+    });
+}
+
+#[test]
+fn long_lists_have_cursors() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    let connection = crate::corpus::database(&db, &[]);
+    connection
+        .execute_batch(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+             INSERT INTO conversations SELECT 'c' || i, i, i, 'Talk ' || i FROM n;
+             INSERT INTO messages SELECT 'm' || id, id, 'user', title, create_time, NULL, 0 FROM conversations
+             WHERE id LIKE 'c%' AND id <> 'conv-0001';",
+        )
+        .unwrap();
+    drop(connection);
+    block_on(async {
+        let (client, _) = connect(program(&db)).await;
+        let all = client.list_all_resources().await.unwrap();
+        assert_eq!(all.len(), 200, "the most recent ones");
+        let titles: Vec<_> = all.iter().map(|one| one.title.clone().unwrap()).collect();
+        let expected: Vec<_> = (101..=300).rev().map(|n| format!("Talk {n}")).collect();
+        assert_eq!(titles, expected);
+        for cursor in ["x", "7", "-1", "100000"] {
+            let page = PaginatedRequestParams::default().with_cursor(Some(cursor.to_owned()));
+            let error = client.list_resources(Some(page.clone())).await.unwrap_err().to_string();
+            assert!(error.contains("list without it"), "{error}");
+            assert!(client.list_tools(Some(page)).await.is_err());
+        }
+        let request = CompleteRequestParams::new(
+            Reference::for_prompt("recall"),
+            ArgumentInfo::new("topic", "talk"),
+        );
+        let completed = client.complete(request).await.unwrap().completion;
+        assert_eq!(
+            (completed.values.len(), completed.total, completed.has_more),
+            (100, Some(300), Some(true))
+        );
+        client.cancel().await.unwrap();
+    });
+}
+
+#[test]
+fn prompts_say_how_to_look() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    block_on(async {
+        let (client, _) = connect(program(&db)).await;
+        let listed = client.list_all_prompts().await.unwrap();
+        let golden = serde_json::to_string_pretty(&listed).unwrap() + "\n";
+        crate::golden("mcp/prompts.json", &golden);
+        let get = |name: &str, arguments: Value| {
+            let arguments = arguments.as_object().unwrap().clone();
+            client.get_prompt(GetPromptRequestParams::new(name).with_arguments(arguments))
+        };
+        let mut texts = String::new();
+        for prompt in &listed {
+            let got = get(&prompt.name, json!({"topic": "the borrow checker", "project": "web"}))
+                .await
+                .unwrap();
+            let message = serde_json::to_value(&got.messages[0]).unwrap();
+            assert_eq!(message["role"], "user");
+            texts += &format!(
+                "# {}\n\n{}\n\n",
+                prompt.name,
+                message["content"]["text"].as_str().unwrap()
+            );
+        }
+        crate::golden("mcp/prompts.md", &texts);
+        for (name, arguments, problem) in [
+            ("recall", json!({}), "needs an argument \"topic\""),
+            ("recall", json!({"topic": " "}), "needs an argument \"topic\""),
+            ("recall", json!({"topic": 5}), "topic takes a text"),
+            ("recall", json!({"topic": "x", "colour": "red"}), "no argument \"colour\""),
+            ("sing", json!({"topic": "x"}), "there is no prompt \"sing\""),
+        ] {
+            let error = get(name, arguments).await.unwrap_err().to_string();
+            assert!(error.contains(problem), "{error}");
+        }
+        client.cancel().await.unwrap();
+        // With fewer tools, prompts speak of those that there are.
+        let mut command = program(&db);
+        command.args(["--tools", "conversation_search"]);
+        let (client, _) = connect(command).await;
+        let arguments = json!({"topic": "x"}).as_object().unwrap().clone();
+        let asked =
+            client.get_prompt(GetPromptRequestParams::new("recall").with_arguments(arguments));
+        let got = serde_json::to_string(&asked.await.unwrap()).unwrap();
+        assert!(got.contains("`conversation_search`") && !got.contains("`read`"), "{got}");
+        client.cancel().await.unwrap();
+    });
+}
+
+#[test]
+fn arguments_are_completed() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    block_on(async {
+        let (client, _) = connect(program(&db)).await;
+        let id = "verbatim://conversation/{id}";
+        for (reference, name, typed, expected) in [
+            (
+                Reference::for_prompt("recall"),
+                "topic",
+                "DATA",
+                &["Database Migration Planning"][..],
+            ),
+            (
+                Reference::for_prompt("recall"),
+                "topic",
+                "i",
+                &["API Design Review", "Database Migration Planning"],
+            ),
+            (
+                Reference::for_prompt("summarise-topic"),
+                "role",
+                "",
+                &["assistant", "system", "tool", "user"],
+            ),
+            (Reference::for_prompt("what-did-we-decide"), "role", "u", &["user"]),
+            (Reference::for_prompt("recall"), "project", "", &[]),
+            (Reference::for_prompt("recall"), "colour", "", &[]),
+            (
+                Reference::for_resource(id),
+                "id",
+                "7c9e",
+                &["7c9e6679-7425-40de-944b-e07fc1f90ae7", "7c9e0000-1111"],
+            ),
+            (Reference::for_resource(id), "id", "質問", &["7c9e0000-1111"]),
+        ] {
+            let request = CompleteRequestParams::new(reference, ArgumentInfo::new(name, typed));
+            let completed = client.complete(request).await.unwrap().completion;
+            let mut values = completed.values;
+            if typed == "i" {
+                values.sort();
+            }
+            assert_eq!(values, expected, "{name} {typed}");
+            assert_eq!(
+                (completed.total, completed.has_more),
+                (Some(expected.len() as u32), Some(false))
+            );
+        }
+        for reference in [Reference::for_prompt("sing"), Reference::for_resource("file:///{path}")]
+        {
+            let request = CompleteRequestParams::new(reference, ArgumentInfo::new("topic", ""));
+            assert!(client.complete(request).await.is_err());
+        }
+        client.cancel().await.unwrap();
+    });
+}
+
+#[test]
+#[expect(deprecated, reason = "older revisions know no other way")]
+fn clients_hear_what_they_want_to_hear() {
+    use rmcp::model::{LoggingLevel, SetLevelRequestParams};
+
+    let home = folder();
+    let db = home.path().join("a.db");
+    std::fs::write(&db, "no database").unwrap();
+    block_on(async {
+        let (client, mut heard) = connect(program(&db)).await;
+        let capabilities = client.peer_info().unwrap().capabilities.clone();
+        let capabilities = serde_json::to_value(capabilities).unwrap();
+        for name in ["tools", "resources", "prompts", "completions", "logging"] {
+            assert!(capabilities[name].is_object(), "{name}: {capabilities}");
+        }
+        let call = || client.call_tool(CallToolRequestParams::new("conversation_search"));
+        call().await.unwrap();
+        assert!(heard.try_recv().is_err(), "nobody asked");
+        client.set_level(SetLevelRequestParams::new(LoggingLevel::Warning)).await.unwrap();
+        call().await.unwrap();
+        let (kind, note) = heard.recv().await.unwrap();
+        assert_eq!(
+            (kind, &note["level"], &note["logger"]),
+            ("log", &json!("error"), &json!("verbatim"))
+        );
+        assert!(note["data"].as_str().unwrap().contains("not an SQLite database"), "{note}");
+        client.set_level(SetLevelRequestParams::new(LoggingLevel::Emergency)).await.unwrap();
+        call().await.unwrap();
+        client.set_level(SetLevelRequestParams::new(LoggingLevel::Debug)).await.unwrap();
+        call().await.unwrap();
+        let mut levels = [heard.recv().await.unwrap(), heard.recv().await.unwrap()]
+            .map(|(_, note)| note["level"].as_str().unwrap().to_owned());
+        // A client deals with notifications side by side.
+        levels.sort();
+        assert_eq!(levels, ["debug", "error"], "one call was silent");
+        client.cancel().await.unwrap();
+    });
+}
+
+#[test]
+fn long_work_gives_signs_of_life() {
+    use rmcp::{
+        model::{ClientRequest, Request},
+        service::PeerRequestOptions,
+    };
+
+    let home = folder();
+    let db = home.path().join("a.db");
+    crate::mcp::large(&db);
+    block_on(async {
+        let (client, mut heard) = connect(program(&db)).await;
+        let call = CallToolRequestParams::new("conversation_search")
+            .with_arguments(crate::mcp::slow().as_object().cloned().unwrap());
+        let request = ClientRequest::CallToolRequest(Request::new(call));
+        // The client puts a progress token into every request.
+        let handle = client
+            .send_cancellable_request(request, PeerRequestOptions::no_options())
+            .await
+            .unwrap();
+        let mut last = 0.0;
+        for _ in 0..2 {
+            let (kind, note) = heard.recv().await.unwrap();
+            let progress = note["progress"].as_f64().unwrap();
+            assert!(kind == "progress" && progress > last, "{note}");
+            assert!(
+                note["message"].as_str().unwrap().starts_with("conversation_search: at work for ")
+            );
+            last = progress;
+        }
+        handle.cancel(None).await.unwrap();
+        client.cancel().await.unwrap();
+    });
+}

@@ -1,0 +1,260 @@
+//! The tool `read`: the contract's own form and errors, with an index and without.
+
+use std::path::Path;
+
+use rusqlite::params;
+use serde_json::{Map, Value, json};
+use verbatim_search::{
+    engine::{Engine, Reindex},
+    index::Resources,
+    model::Stop,
+    tools::{self, Answer, Options},
+};
+
+use crate::corpus::{SCHEMA, folder};
+
+/// A role and what it said.
+type Said = (&'static str, &'static str);
+
+/// A database of a few conversations.
+pub(crate) fn sample(path: &Path) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.execute_batch(SCHEMA).unwrap();
+    let talks: [(&str, &str, i64, &[Said]); 4] = [
+        (
+            "550e8400-e29b-41d4-a716-446655440000",
+            "Database Migration Planning",
+            1_764_579_600, // 2025-12-01 09:00
+            &[
+                ("system", "You are helpful."),
+                ("user", "What's the plan for the database migration?"),
+                ("assistant", "We should start with PostgreSQL."),
+                ("tool", "exit code 0"),
+                ("assistant", "Then JWT authentication."),
+                ("user", "What about ERR_AUTH_FAILED?"),
+                ("assistant", "React Router redirects to the login page."),
+            ],
+        ),
+        (
+            "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+            "API Design Review",
+            1_763_197_200, // 2025-11-15 09:00
+            &[("user", "Reviewed REST API design patterns"), ("assistant", "JWT it is.")],
+        ),
+        (
+            "7c9e0000-1111",
+            "日本語の質問",
+            1_700_000_000,
+            &[("user", "カフェはどこ？"), ("assistant", "駅前です。")],
+        ),
+        ("no#title", "", 1_600_000_000, &[("user", "untitled, with a # in its id")]),
+    ];
+    for (id, title, begun, messages) in talks {
+        connection
+            .execute("INSERT INTO conversations VALUES (?1, ?3, ?3, ?2)", params![id, title, begun])
+            .unwrap();
+        for (at, (role, content)) in (0_i64..).zip(messages) {
+            let sql = "INSERT INTO messages VALUES (?1, ?2, ?3, ?4, ?5, NULL, ?6)";
+            let message = format!("{id}/{at}");
+            connection
+                .execute(sql, params![message, id, role, content, begun + at * 60, at])
+                .unwrap();
+        }
+    }
+}
+
+/// Engines over one database: by its index, and without one.
+pub(crate) fn engines(db: &Path) -> [Engine; 2] {
+    let folder = |name: &str| db.parent().unwrap().join(name);
+    let config = |index: &str| {
+        let mut config = crate::corpus::engine(db).config().clone();
+        config.index = Some(folder(index));
+        config.home = folder("home");
+        config
+    };
+    let indexed = Engine::new(config("index"));
+    let resources = Resources { memory: 64 << 20, threads: 1 };
+    indexed.reindex(Reindex { resources, full: false }, &Stop::never(), &mut |_| {}).unwrap();
+    [indexed, Engine::new(config("no index"))]
+}
+
+pub(crate) fn call(engine: &Engine, tool: &str, arguments: Value) -> Answer {
+    call_with(engine, tool, arguments, &Options::default())
+}
+
+pub(crate) fn call_with(
+    engine: &Engine,
+    tool: &str,
+    arguments: Value,
+    options: &Options,
+) -> Answer {
+    let tool = tools::ALL.iter().find(|entry| entry.name == tool).unwrap();
+    let arguments: Map<String, Value> = serde_json::from_value(arguments).unwrap();
+    (tool.run)(engine, options, &arguments, &Stop::never())
+}
+
+/// Calls a tool that answers with an error; returns its text.
+pub(crate) fn refused(engine: &Engine, tool: &str, arguments: Value) -> String {
+    let answer = call(engine, tool, arguments);
+    assert!(answer.is_error, "{}", answer.text);
+    answer.text
+}
+
+pub(crate) fn found(engine: &Engine, tool: &str, arguments: Value) -> String {
+    let answer = call(engine, tool, arguments);
+    assert!(!answer.is_error, "{}", answer.text);
+    answer.text
+}
+
+pub(crate) fn path_of(db: &Path, id: &str) -> String {
+    format!("{}#{id}", db.display())
+}
+
+#[test]
+fn reading_as_the_contract_prints_it() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    let path = path_of(&db, "550e8400-e29b-41d4-a716-446655440000");
+    let start =
+        "# Conversation: Database Migration Planning\n# Project: export\n# Date: 2025-12-01\n";
+    for engine in engines(&db) {
+        let whole = found(&engine, "read", json!({"path": path}));
+        assert_eq!(
+            whole,
+            format!(
+                "{start}\n## Exchange 1\n\n**System:**\nYou are helpful.\n\n\
+                 **User:**\nWhat's the plan for the database migration?\n\n\
+                 **Assistant:**\nWe should start with PostgreSQL.\n\n**Tool:**\nexit code 0\n\n\
+                 **Assistant:**\nThen JWT authentication.\n\n---\n\n## Exchange 2\n\n\
+                 **User:**\nWhat about ERR_AUTH_FAILED?\n\n\
+                 **Assistant:**\nReact Router redirects to the login page.\n"
+            )
+        );
+        // Lines are messages, both ends included; numbers may come as text.
+        let part = found(&engine, "read", json!({"path": path, "startLine": "5", "endLine": 6}));
+        assert_eq!(
+            part,
+            format!(
+                "{start}\n## Exchange 1\n\n**Assistant:**\nThen JWT authentication.\n\n---\n\n\
+                 ## Exchange 2\n\n**User:**\nWhat about ERR_AUTH_FAILED?\n\n---\n\n\
+                 *Lines 5-6 of 7. Next: startLine 7.*\n"
+            )
+        );
+        let end = found(&engine, "read", json!({"path": path, "startLine": 7, "endLine": 99}));
+        assert!(end.contains("## Exchange 2\n\n**Assistant:**\nReact"), "{end}");
+        assert!(end.ends_with("*Lines 7-7 of 7.*\n"), "{end}");
+        let untitled = found(&engine, "read", json!({"path": path_of(&db, "no#title")}));
+        assert!(untitled.starts_with("# Conversation: no#title\n"), "{untitled}");
+    }
+}
+
+#[test]
+fn the_error_table_of_read() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    std::fs::write(home.path().join("secret"), "x").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&db, home.path().join("link.db")).unwrap();
+    let path = path_of(&db, "7c9e0000-1111");
+    let at = |name: &str| home.path().join(name).display().to_string();
+    for engine in engines(&db) {
+        for other in [
+            "/path/to/conversation.jsonl".to_owned(),
+            "/etc/passwd".to_owned(),
+            "/dev/zero".to_owned(),
+            at("secret"),
+            at("a.db"),
+            at("a.db#"),
+            at("a.db#7c9e"),
+            at("a.db#7c9e0000-1111#"),
+            at("a.db#../secret"),
+            at("link.db#7c9e0000-1111"),
+            at("../a.db#7c9e0000-1111"),
+            at("./a.db#7c9e0000-1111"),
+            "7c9e0000-1111".to_owned(),
+            "#7c9e0000-1111".to_owned(),
+            " ".to_owned(),
+            "\0".to_owned(),
+        ] {
+            let text = refused(&engine, "read", json!({"path": other}));
+            assert_eq!(
+                text,
+                format!("File not found: {other} (give the path as search prints it)")
+            );
+        }
+        for (more, text) in [
+            (
+                json!({"startLine": 0}),
+                "Invalid line range: startLine takes a line number from 1 on; got 0",
+            ),
+            (
+                json!({"startLine": -1}),
+                "Invalid line range: startLine takes a line number from 1 on; got -1",
+            ),
+            (
+                json!({"startLine": 1.5}),
+                "Invalid line range: startLine takes a line number from 1 on; got 1.5",
+            ),
+            (
+                json!({"endLine": "x"}),
+                r#"Invalid line range: endLine takes a line number from 1 on; got "x""#,
+            ),
+            (
+                json!({"startLine": 2, "endLine": 1}),
+                "Invalid line range: endLine 1 is before startLine 2",
+            ),
+            (json!({"startLine": 3}), "Invalid line range: startLine 3 is past the last line, 2"),
+            (
+                json!({"lines": 3}),
+                "read has no argument \"lines\"; it takes path, startLine, endLine",
+            ),
+            (json!({"path": 3}), "path takes a path as search prints it; got 3"),
+            (json!({"path": ""}), "path is required: give the path as search prints it"),
+        ] {
+            let mut arguments = json!({"path": path});
+            arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            assert_eq!(refused(&engine, "read", arguments.clone()), text, "{arguments}");
+        }
+    }
+}
+
+#[test]
+fn long_conversations_come_in_pages() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    let connection = crate::corpus::database(&db, &[]);
+    for at in 0..300 {
+        let text = format!(
+            "message {at} {}",
+            if at == 7 { "日本".repeat(40_000) } else { "words ".repeat(60) }
+        );
+        crate::corpus::add(&connection, &text);
+    }
+    drop(connection);
+    let path = path_of(&db, "conv-0001");
+    for engine in engines(&db) {
+        let mut seen = Vec::new();
+        let mut start = 1;
+        loop {
+            let text = found(&engine, "read", json!({"path": path, "startLine": start}));
+            assert!(text.chars().count() < 45_000, "{}", text.len());
+            let shown = text.lines().filter_map(|line| {
+                line.strip_prefix("message ")?.split(' ').next()?.parse::<usize>().ok()
+            });
+            seen.extend(shown);
+            let Some((_, next)) = text.split_once("Next: startLine ") else { break };
+            start = next.trim_end_matches(['.', '*', '\n']).parse().unwrap();
+        }
+        assert_eq!(seen, (0..300).collect::<Vec<_>>());
+        let alone = found(&engine, "read", json!({"path": path, "startLine": 8, "endLine": 8}));
+        let cut = alone.chars().filter(|c| *c == '日' || *c == '本').count();
+        assert!((15_000..20_000).contains(&cut), "{cut}");
+        assert!(alone.contains("Line 8 is cut: "), "{}", &alone[alone.len() - 300..]);
+        assert!(alone.contains("verbatim://conversation/conv-0001"));
+        // An explicit end gets more than the default page, and no more than the bound.
+        let most = found(&engine, "read", json!({"path": path, "startLine": 9, "endLine": 300}));
+        assert!(most.len() > 40_000 && most.len() < 70_000, "{}", most.len());
+    }
+}
