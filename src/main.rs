@@ -8,7 +8,7 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
-use verbatim_search::cli::{self, Environment, Error};
+use verbatim_search::cli::{self, Environment, Error, Secret};
 
 /// What grep returns for trouble.
 const TROUBLE: u8 = 2;
@@ -30,6 +30,9 @@ fn run() -> anyhow::Result<u8> {
         verbatim_tools: env::var_os("VERBATIM_TOOLS"),
         compact_responses: env::var_os("COMPACT_RESPONSES"),
         enable_conversations: env::var_os("ENABLE_CONVERSATIONS"),
+        verbatim_embeddings: env::var_os("VERBATIM_EMBEDDINGS"),
+        verbatim_embeddings_key: env::var_os("VERBATIM_EMBEDDINGS_KEY").map(Secret),
+        openai_api_key: env::var_os("OPENAI_API_KEY").map(Secret),
         verbatim_workspace: env::var_os("VERBATIM_WORKSPACE"),
         verbatim_archive: env::var_os("VERBATIM_ARCHIVE"),
         claude_config_dir: env::var_os("CLAUDE_CONFIG_DIR"),

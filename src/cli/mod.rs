@@ -14,6 +14,7 @@ mod workspace;
 use std::{
     env,
     ffi::OsString,
+    fmt,
     io::{self, Write},
     path::PathBuf,
 };
@@ -21,6 +22,7 @@ use std::{
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
 use crate::{
+    embed::{self, Provider},
     engine::{self, Config, Engine},
     mcp, tools,
 };
@@ -102,6 +104,12 @@ pub struct Environment {
     pub compact_responses: Option<OsString>,
     /// `ENABLE_CONVERSATIONS`.
     pub enable_conversations: Option<OsString>,
+    /// `VERBATIM_EMBEDDINGS`.
+    pub verbatim_embeddings: Option<OsString>,
+    /// `VERBATIM_EMBEDDINGS_KEY`; shown nowhere.
+    pub verbatim_embeddings_key: Option<Secret>,
+    /// `OPENAI_API_KEY`; shown nowhere.
+    pub openai_api_key: Option<Secret>,
     /// `VERBATIM_WORKSPACE`.
     pub verbatim_workspace: Option<OsString>,
     /// `VERBATIM_ARCHIVE`.
@@ -124,6 +132,16 @@ pub struct Environment {
     pub terminal: bool,
     /// Whether errors go to a terminal, where progress is shown.
     pub progress: bool,
+}
+
+/// A value of the environment that no one is to read in passing.
+#[derive(Clone)]
+pub struct Secret(pub OsString);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
 }
 
 /// What can go wrong with a command.
@@ -150,6 +168,9 @@ pub enum Error {
     /// Nothing could be watched.
     #[error("cannot start to watch: {0}")]
     Watch(#[source] io::Error),
+    /// The environment names a provider that there is not.
+    #[error("VERBATIM_EMBEDDINGS: {0}")]
+    Embeddings(#[from] embed::Unknown),
     /// The output could not be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
@@ -184,6 +205,7 @@ pub fn run(
         Err(error) => return Err(Error::Usage(error)),
     };
     let mut config = config(cli.places, environment);
+    config.embeddings = embeddings(environment)?;
     config.workspaces = match &cli.command {
         Command::Serve(args) => args.workspaces.or(environment),
         Command::Workspace(args) => args.workspaces.or(environment),
@@ -263,6 +285,19 @@ fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
     .filter_map(|(folder, inner)| Some(folder?.join(inner)))
     .filter(|folder| folder.is_dir())
     .collect()
+}
+
+/// Returns where vectors come from, as the environment says.
+fn embeddings(environment: &Environment) -> Result<Provider, embed::Unknown> {
+    let Some(name) = environment.verbatim_embeddings.as_ref().filter(|name| !name.is_empty())
+    else {
+        return Ok(Provider::BuiltIn);
+    };
+    let key = |secret: &Option<Secret>| Some(secret.as_ref()?.0.to_str()?.to_owned());
+    let [key, openai] =
+        [&environment.verbatim_embeddings_key, &environment.openai_api_key].map(key);
+    let provider: Provider = name.to_string_lossy().parse()?;
+    Ok(provider.with_keys(key.as_deref(), openai.as_deref()))
 }
 
 /// Returns text that a terminal takes for nothing but text.

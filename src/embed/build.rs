@@ -3,7 +3,9 @@
 use std::{borrow::Cow, fmt, ops::Range, path::Path, thread};
 
 use super::{
-    Error, Model, Vectors, cells,
+    Error, Model, Vectors,
+    cache::{self, Cache},
+    cells,
     file::{Shape, Writer},
     vectors::{EXACT_MOST, quantise},
 };
@@ -11,6 +13,9 @@ use crate::model::Stop;
 
 /// Texts that a thread embeds between two looks at the stop.
 const SLICE: u32 = 2048;
+
+/// Texts that a provider is asked for before their vectors are made durable.
+const KEPT: usize = 64;
 
 /// How to build vectors.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +64,8 @@ impl Vectors {
     /// Builds the vectors of a part and opens them.
     ///
     /// What is there is replaced in one step at the end; readers of it keep what they have open.
+    /// Of a provider's vectors, those that were made are kept beside the part however it ends, and
+    /// not asked for again.
     pub fn build(
         part: &Path,
         model: &Model,
@@ -69,14 +76,28 @@ impl Vectors {
     ) -> Result<Vectors, Error> {
         let count = texts.count;
         let total = u64::from(count);
-        let dimensions = model.dimensions(stop)?;
+        let mut cache = match model.is_built_in() {
+            true => None,
+            false => Some(fill(part, model, texts, stop, progress)?),
+        };
+        let dimensions = match cache.as_ref().and_then(Cache::dimensions) {
+            Some(dimensions) => dimensions,
+            None => model.dimensions(stop)?,
+        };
+        let mut embed = |take: Take<'_>| match &mut cache {
+            None => embed(model, texts, options.threads, stop, take),
+            Some(cache) => gather(cache, dimensions, texts, stop, take),
+        };
         let mut scales = Vec::with_capacity(count as usize);
         let mut writer = Writer::begin(part)?;
         let mut done = |scales: &[f32]| {
-            progress(Progress::Embedding { done: scales.len() as u64, total });
+            // Of a provider's vectors that was told while they were made.
+            if model.is_built_in() {
+                progress(Progress::Embedding { done: scales.len() as u64, total });
+            }
         };
         let shape = if count <= options.exact_most {
-            embed(model, texts, options.threads, stop, &mut |rows, more| {
+            embed(&mut |rows, more| {
                 scales.extend(more);
                 done(&scales);
                 writer.write(rows)
@@ -85,7 +106,7 @@ impl Vectors {
             Shape::new(model.name(), dimensions, count, 0)
         } else {
             let mut spool = writer.spool()?;
-            embed(model, texts, options.threads, stop, &mut |rows, more| {
+            embed(&mut |rows, more| {
                 scales.extend(more);
                 done(&scales);
                 spool.write(rows)
@@ -105,13 +126,102 @@ impl Vectors {
     }
 }
 
+/// Takes the rows and scales of some texts, in order.
+type Take<'a> = &'a mut dyn FnMut(&[u8], &[f32]) -> Result<(), Error>;
+
+/// Asks a provider for the vectors of all texts that the cache beside the part has not.
+fn fill(
+    part: &Path,
+    model: &Model,
+    texts: &Texts<'_>,
+    stop: &Stop,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Cache, Error> {
+    let mut cache = Cache::open(part.parent().unwrap_or(part), model.name(), stop)?;
+    if let Some(before) = cache.dimensions() {
+        match model.dimensions(stop) {
+            Ok(now) if now != before => cache.reset()?,
+            Err(Error::Stopped) => return Err(Error::Stopped),
+            // Where it does not answer, the cache may hold all there is to know.
+            _ => {}
+        }
+    }
+    match fill_cache(&mut cache, model, texts, stop, progress) {
+        // The provider has another model under the same name now.
+        Err(Error::Lengths { .. }) => {
+            cache.reset()?;
+            fill_cache(&mut cache, model, texts, stop, progress)?;
+        }
+        filled => filled?,
+    }
+    Ok(cache)
+}
+
+fn fill_cache(
+    cache: &mut Cache,
+    model: &Model,
+    texts: &Texts<'_>,
+    stop: &Stop,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Error> {
+    let total = u64::from(texts.count);
+    let mut asked: Vec<(u128, Cow<'_, str>)> = Vec::new();
+    for slot in 0..texts.count {
+        if stop.requested() {
+            return Err(Error::Stopped);
+        }
+        let text = (texts.text)(slot);
+        let hash = cache::hash(&text);
+        let is_wanted = !text.trim().is_empty() && !cache.has(hash);
+        if is_wanted && asked.iter().all(|(other, _)| *other != hash) {
+            asked.push((hash, text));
+        }
+        if asked.len() == KEPT || (slot + 1 == texts.count && !asked.is_empty()) {
+            let inputs: Vec<&str> = asked.iter().map(|(_, text)| text.as_ref()).collect();
+            let vectors = model.encode(&inputs, stop)?;
+            let dimensions = vectors.first().map_or(0, Vec::len);
+            let records = asked.iter().zip(vectors).map(|((hash, _), vector)| {
+                let mut row = vec![0; vector.len()];
+                let scale = quantise(&vector, &mut row);
+                (*hash, scale, row)
+            });
+            cache.add(dimensions, records)?;
+            asked.clear();
+            progress(Progress::Embedding { done: u64::from(slot + 1), total });
+        }
+    }
+    Ok(())
+}
+
+/// Hands over what the cache has of every text.
+fn gather(
+    cache: &mut Cache,
+    dimensions: usize,
+    texts: &Texts<'_>,
+    stop: &Stop,
+    take: Take<'_>,
+) -> Result<(), Error> {
+    let mut row = vec![0; dimensions];
+    for slot in 0..texts.count {
+        if stop.requested() {
+            return Err(Error::Stopped);
+        }
+        let scale = cache.get(cache::hash(&(texts.text)(slot)), &mut row)?;
+        if scale.is_none() {
+            row.fill(0);
+        }
+        take(&row, &[scale.unwrap_or(0.0)])?;
+    }
+    Ok(())
+}
+
 /// Embeds every text in order, and hands over the rows and scales of some at a time.
 fn embed(
     model: &Model,
     texts: &Texts<'_>,
     threads: usize,
     stop: &Stop,
-    take: &mut dyn FnMut(&[u8], &[f32]) -> Result<(), Error>,
+    take: Take<'_>,
 ) -> Result<(), Error> {
     let threads = threads.max(1) as u32;
     for start in (0..texts.count).step_by((SLICE * threads) as usize) {

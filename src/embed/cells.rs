@@ -70,14 +70,12 @@ pub(super) fn divide(
         done += more;
         progress(done as f64 / work);
     };
-    let first = |cell: usize| sample.get(cell * sample.len() / cells).copied();
     let mut centres = vec![0; cells * rows.dimensions];
     let mut scales = vec![0.0; cells];
-    for cell in 0..cells {
-        if let Some(row) = first(cell) {
-            let at = cell * rows.dimensions;
-            centres[at..at + rows.dimensions].copy_from_slice(rows.row(row as usize));
-            scales[cell] = rows.scales[row as usize];
+    for (cell, centre) in centres.chunks_exact_mut(rows.dimensions).enumerate() {
+        if let Some(row) = sample.get(cell * sample.len() / cells) {
+            centre.copy_from_slice(rows.row(*row as usize));
+            scales[cell] = rows.scales[*row as usize];
         }
     }
     for _ in 0..ROUNDS {

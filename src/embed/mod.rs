@@ -6,17 +6,26 @@
 
 mod build;
 mod builtin;
+mod cache;
 mod cells;
 mod file;
+mod provider;
+mod remote;
 mod scan;
 mod vectors;
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, sync::Arc};
 
 use crate::model::Stop;
 
 pub use build::{Options, Progress, Texts};
+pub use provider::{Key, Protocol, Provider, Remote, Unknown};
 pub use vectors::{Scored, Vectors};
+
+use remote::{Client, Purpose};
+
+/// The most numbers a vector may have: more than any model's, and no room for nonsense.
+const MOST_DIMENSIONS: usize = 65_536;
 
 /// What can go wrong with vectors; text is ranked by its words all the same.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +47,14 @@ pub enum Error {
         /// The folder of the part.
         path: PathBuf,
     },
+    /// A provider did not answer, or not with what was asked for.
+    #[error("the embedding provider at {endpoint}: {why}")]
+    Provider {
+        /// Where it was asked.
+        endpoint: String,
+        /// What went wrong.
+        why: String,
+    },
     /// A question's vector cannot be compared with those of the messages.
     #[error(
         "the embedding model answers with {theirs} numbers now, and the messages' vectors have \
@@ -52,14 +69,15 @@ pub enum Error {
 }
 
 /// Turns texts into vectors.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Model {
     kind: Kind,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Kind {
     BuiltIn,
+    Remote(Arc<Client>),
 }
 
 impl Model {
@@ -70,39 +88,62 @@ impl Model {
         Model { kind: Kind::BuiltIn }
     }
 
+    /// Returns the model that is meant; a provider is not asked before the first text.
+    pub fn of(provider: &Provider) -> Model {
+        match provider {
+            Provider::BuiltIn => Model::built_in(),
+            Provider::Remote(remote) => {
+                Model { kind: Kind::Remote(Arc::new(Client::new(remote.clone()))) }
+            }
+        }
+    }
+
+    /// Whether it is in the program; else a server is sent the texts, which takes its time.
+    pub fn is_built_in(&self) -> bool {
+        matches!(self.kind, Kind::BuiltIn)
+    }
+
     /// Its identity, as letters, digits and hyphens: equal names mean comparable vectors.
     pub fn name(&self) -> &str {
-        match self.kind {
+        match &self.kind {
             Kind::BuiltIn => builtin::NAME,
+            Kind::Remote(client) => client.name(),
         }
     }
 
     /// Returns how many numbers its vectors have; a provider may have to be asked.
-    pub fn dimensions(&self, _stop: &Stop) -> Result<usize, Error> {
-        match self.kind {
+    pub fn dimensions(&self, stop: &Stop) -> Result<usize, Error> {
+        match &self.kind {
             Kind::BuiltIn => Ok(builtin::DIMENSIONS),
+            Kind::Remote(client) => client.dimensions(stop),
         }
     }
 
     /// Returns the vector of a question, one long; all zeros where the model knows none of it.
     pub fn encode_query(&self, text: &str, stop: &Stop) -> Result<Vec<f32>, Error> {
-        let mut vectors = self.encode_texts(&[text], stop)?;
+        let mut vectors = self.encode_for(&[text], Purpose::Question, stop)?;
         Ok(vectors.pop().unwrap_or_default())
     }
 
     /// Returns a vector for each text, one long; all zeros where the model knows none of it.
     pub fn encode(&self, texts: &[&str], stop: &Stop) -> Result<Vec<Vec<f32>>, Error> {
-        self.encode_texts(texts, stop)
+        self.encode_for(texts, Purpose::Document, stop)
     }
 
-    fn encode_texts(&self, texts: &[&str], stop: &Stop) -> Result<Vec<Vec<f32>>, Error> {
-        match self.kind {
+    fn encode_for(
+        &self,
+        texts: &[&str],
+        purpose: Purpose,
+        stop: &Stop,
+    ) -> Result<Vec<Vec<f32>>, Error> {
+        match &self.kind {
             Kind::BuiltIn => {
                 let encode = |text: &&str| {
                     if stop.requested() { Err(Error::Stopped) } else { Ok(builtin::encode(text)) }
                 };
                 texts.iter().map(encode).collect()
             }
+            Kind::Remote(client) => client.encode(texts, purpose, stop),
         }
     }
 
@@ -111,8 +152,9 @@ impl Model {
     /// Where little is known of a question, its vector says little: Chinese, Japanese or Russian
     /// asked of the built-in model, which is English. Providers are taken to know every language.
     pub fn known(&self, text: &str) -> f64 {
-        match self.kind {
+        match &self.kind {
             Kind::BuiltIn => builtin::known(text),
+            Kind::Remote(_) => 1.0,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Engine, Error, Source, SourceKind};
-use crate::db;
+use crate::{db, embed::Provider};
 
 /// Databases that may go away under one question.
 const REPLACEMENTS: u32 = 4;
@@ -25,6 +25,8 @@ pub struct Config {
     pub workspaces: Vec<PathBuf>,
     /// The folders of coding agents' transcripts.
     pub archives: Vec<PathBuf>,
+    /// Where vectors come from.
+    pub embeddings: Provider,
 }
 
 impl Config {

@@ -29,6 +29,7 @@ use std::{
 
 use crate::{
     db::{self, Heading, writer},
+    embed::Model,
     index,
 };
 
@@ -51,6 +52,8 @@ pub use threads::Recorded;
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
+    /// What turns texts into vectors; asked for nothing before the first text.
+    model: Model,
     /// The index of each kind of source that was used last.
     held: [Mutex<Option<mirror::Held>>; SourceKind::ALL.len()],
     /// The catalogue of each, made last.
@@ -148,11 +151,17 @@ impl Engine {
     /// Returns an engine; nothing is opened before the first question.
     pub fn new(config: Config) -> Engine {
         Engine {
+            model: Model::of(&config.embeddings),
             config,
             held: Default::default(),
             catalogues: Default::default(),
             threads: Mutex::default(),
         }
+    }
+
+    /// Returns what turns texts into vectors.
+    pub fn model(&self) -> &Model {
+        &self.model
     }
 
     /// Returns the configuration it was made with.

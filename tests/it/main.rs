@@ -13,6 +13,7 @@ mod mcp;
 mod open;
 #[cfg(unix)]
 mod program;
+mod provider;
 mod ranked;
 mod read;
 mod refresh;

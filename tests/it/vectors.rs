@@ -224,7 +224,7 @@ proptest! {
         let part = folder();
         let vectors = build(part.path(), &texts(count), Options::default()).unwrap();
         let query = query(&words);
-        let accepts = |slot: u32| slot % divisor == 0;
+        let accepts = |slot: u32| slot.is_multiple_of(divisor);
         let found = vectors.top_k(&query, k, accepts).unwrap();
         prop_assert_eq!(found, sorted(&vectors, &query, k, accepts));
     }

@@ -1,0 +1,433 @@
+//! Providers over HTTP: OpenAI's `/v1/embeddings` and Ollama's `/api/embed`.
+//!
+//! Invariant: a key is in the request's header and nowhere else, errors included.
+
+use std::{
+    sync::{Mutex, OnceLock, PoisonError, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    Error, MOST_DIMENSIONS,
+    provider::{Protocol, Remote},
+};
+use crate::model::Stop;
+
+/// Texts in a request, and the characters of all of them together.
+const BATCH: (usize, usize) = (64, 100_000);
+
+/// Characters kept of a text: models take some 8,000 tokens, and a character may be more than one.
+const MOST_CHARACTERS: usize = 6_000;
+
+/// Characters that every model takes: a text this short is not to blame for a refusal.
+const FEWEST_CHARACTERS: usize = 200;
+
+/// Bytes of an answer that are read.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// How often a request is tried: for messages, which can wait, and for a question, where somebody
+/// does.
+const TRIES: (u32, u32) = (5, 2);
+
+/// How long a question waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long questions are not sent to a provider that was not there.
+const PAUSE: Duration = Duration::from_secs(15);
+
+/// The longest wait that a provider may ask for.
+const MOST_WAIT: Duration = Duration::from_secs(60);
+
+/// How often someone who waits looks whether to stop.
+const POLL: Duration = Duration::from_millis(20);
+
+/// A provider that is spoken to.
+#[derive(Debug)]
+pub(super) struct Client {
+    remote: Remote,
+    name: String,
+    agent: ureq::Agent,
+    dimensions: OnceLock<usize>,
+    /// When it last was not there, and what came of it.
+    absent: Mutex<Option<(Instant, String)>>,
+}
+
+/// What became of one try.
+enum Failure {
+    /// It may work later; after so long, where the provider says.
+    Passing(String, Option<Duration>),
+    /// It will not.
+    Final(String),
+    /// It may work with fewer or shorter texts.
+    TooMuch(String),
+}
+
+/// What a text is embedded for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Question,
+    Document,
+}
+
+impl Client {
+    pub(super) fn new(remote: Remote) -> Client {
+        let host = remote.endpoint.split('/').nth(2).unwrap_or_default();
+        let is_here = ["localhost", "127.0.0.1", "[::1]"]
+            .iter()
+            .any(|here| host == *here || host.starts_with(&format!("{here}:")));
+        let mut config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            // A redirect could lead the key elsewhere.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(concat!("verbatim/", env!("CARGO_PKG_VERSION")))
+            .timeout_connect(Some(remote.timeout.min(Duration::from_secs(5))));
+        if is_here {
+            config = config.proxy(None);
+        }
+        Client {
+            name: remote.name(),
+            agent: config.build().into(),
+            dimensions: OnceLock::new(),
+            absent: Mutex::new(None),
+            remote,
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns how many numbers vectors have, by asking for one unless that is known.
+    pub(super) fn dimensions(&self, stop: &Stop) -> Result<usize, Error> {
+        if let Some(dimensions) = self.dimensions.get() {
+            return Ok(*dimensions);
+        }
+        Ok(self.encode(&["dimensions"], Purpose::Question, stop)?.pop().unwrap_or_default().len())
+    }
+
+    /// Returns the vectors of texts; all zeros for blank ones, which are not sent.
+    pub(super) fn encode(
+        &self,
+        texts: &[&str],
+        purpose: Purpose,
+        stop: &Stop,
+    ) -> Result<Vec<Vec<f32>>, Error> {
+        if purpose == Purpose::Question {
+            self.expect_present()?;
+        }
+        let prompted: Vec<(usize, String)> = texts
+            .iter()
+            .enumerate()
+            .filter(|(_, text)| !text.trim().is_empty())
+            .map(|(at, text)| (at, self.prompted(text, purpose)))
+            .collect();
+        let mut vectors = vec![Vec::new(); texts.len()];
+        for batch in batches(&prompted) {
+            let inputs: Vec<&str> = batch.iter().map(|(_, text)| text.as_str()).collect();
+            let answer = self.ask(&inputs, purpose, stop)?;
+            for ((at, _), vector) in batch.iter().zip(answer) {
+                vectors[*at] = vector;
+            }
+        }
+        if vectors.iter().any(Vec::is_empty) {
+            let dimensions = self.dimensions(stop)?;
+            for vector in vectors.iter_mut().filter(|vector| vector.is_empty()) {
+                vector.resize(dimensions, 0.0);
+            }
+        }
+        Ok(vectors)
+    }
+
+    fn prompted(&self, text: &str, purpose: Purpose) -> String {
+        let text = match text.char_indices().nth(MOST_CHARACTERS) {
+            Some((end, _)) => &text[..end],
+            None => text,
+        };
+        match purpose {
+            _ if !self.remote.has_prompts() => text.to_owned(),
+            Purpose::Question => format!("task: search result | query: {text}"),
+            Purpose::Document => format!("title: none | text: {text}"),
+        }
+    }
+
+    /// Fails at once where the provider was not there a moment ago.
+    fn expect_present(&self) -> Result<(), Error> {
+        let absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*absent {
+            Some((since, why)) if since.elapsed() < PAUSE => Err(self.failed(why.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    fn failed(&self, why: String) -> Error {
+        // What follows a question mark may be a secret.
+        let endpoint = self.remote.endpoint.split('?').next().unwrap_or_default().to_owned();
+        Error::Provider { endpoint, why }
+    }
+
+    /// Asks for the vectors of texts, again where that may help, in halves where they are too much.
+    fn ask(&self, texts: &[&str], purpose: Purpose, stop: &Stop) -> Result<Vec<Vec<f32>>, Error> {
+        let tries = if purpose == Purpose::Document { TRIES.0 } else { TRIES.1 };
+        let mut wait = self.remote.first_wait;
+        let mut tried = 0;
+        loop {
+            let failure = match self.try_once(texts, purpose, stop)? {
+                Ok(vectors) => {
+                    *self.absent.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                    return self.checked(vectors);
+                }
+                Err(failure) => failure,
+            };
+            tried += 1;
+            match failure {
+                Failure::TooMuch(_) if texts.len() > 1 => {
+                    let (first, second) = texts.split_at(texts.len() / 2);
+                    let mut vectors = self.ask(first, purpose, stop)?;
+                    vectors.extend(self.ask(second, purpose, stop)?);
+                    return Ok(vectors);
+                }
+                Failure::TooMuch(why) => {
+                    let count = texts[0].chars().count();
+                    if count <= FEWEST_CHARACTERS {
+                        return Err(self.failed(why));
+                    }
+                    let half: String = texts[0].chars().take(count / 2).collect();
+                    return self.ask(&[&half], purpose, stop);
+                }
+                Failure::Passing(_, after) if tried < tries => {
+                    let wait_now = after.unwrap_or(wait).min(MOST_WAIT);
+                    wait *= 2;
+                    // Nobody waits a minute for an answer to a question.
+                    if purpose == Purpose::Document || wait_now <= PATIENCE {
+                        pause(wait_now, stop)?;
+                    }
+                }
+                Failure::Passing(why, _) => {
+                    let times = if tries == 1 { "once" } else { "several times" };
+                    let why = format!("{why} (tried {times})");
+                    let mut absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
+                    *absent = Some((Instant::now(), why.clone()));
+                    return Err(self.failed(why));
+                }
+                Failure::Final(why) => return Err(self.failed(why)),
+            }
+        }
+    }
+
+    /// Sends one request, and waits for its answer or the stop.
+    fn try_once(
+        &self,
+        texts: &[&str],
+        purpose: Purpose,
+        stop: &Stop,
+    ) -> Result<Result<Vec<Vec<f32>>, Failure>, Error> {
+        let model = &self.remote.model;
+        let body = match self.remote.protocol {
+            Protocol::OpenAi => json!({"model": model, "input": texts, "encoding_format": "float"}),
+            Protocol::Ollama => json!({"model": model, "input": texts, "truncate": true}),
+        };
+        let timeout = match purpose {
+            Purpose::Document => self.remote.timeout,
+            Purpose::Question => self.remote.timeout.min(PATIENCE),
+        };
+        // An answer cannot be called off while it is waited for: that is left to another thread.
+        let (sender, receiver) = mpsc::channel();
+        let (agent, remote, count) = (self.agent.clone(), self.remote.clone(), texts.len());
+        let body = body.to_string();
+        thread::spawn(move || {
+            // Nobody listens any more where it was stopped.
+            let _ = sender.send(exchange(&agent, &remote, body, count, timeout));
+        });
+        loop {
+            match receiver.recv_timeout(POLL) {
+                Ok(answer) => return Ok(answer),
+                Err(mpsc::RecvTimeoutError::Timeout) if stop.requested() => {
+                    return Err(Error::Stopped);
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    return Ok(Err(Failure::Final("the request broke off".to_owned())));
+                }
+            }
+        }
+    }
+
+    /// Returns vectors one long, if all of them have as many numbers as those before.
+    fn checked(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, Error> {
+        for vector in &mut vectors {
+            let dimensions = *self.dimensions.get_or_init(|| vector.len());
+            let why = if vector.len() != dimensions {
+                format!(
+                    "it answered with {} numbers for a text, and with {dimensions} for another",
+                    vector.len()
+                )
+            } else if vector.is_empty() || vector.len() > MOST_DIMENSIONS {
+                format!("it answered with {} numbers for a text", vector.len())
+            } else {
+                let length = vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+                if length.is_finite() {
+                    if length > 0.0 {
+                        vector.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);
+                    }
+                    continue;
+                }
+                "it answered with what is no number".to_owned()
+            };
+            return Err(self.failed(why));
+        }
+        Ok(vectors)
+    }
+}
+
+/// Divides texts into requests.
+fn batches(texts: &[(usize, String)]) -> Vec<&[(usize, String)]> {
+    let mut all = Vec::new();
+    let (mut start, mut size) = (0, 0);
+    for (at, (_, text)) in texts.iter().enumerate() {
+        if at > start && (at - start == BATCH.0 || size + text.len() > BATCH.1) {
+            all.push(&texts[start..at]);
+            (start, size) = (at, 0);
+        }
+        size += text.len();
+    }
+    if start < texts.len() {
+        all.push(&texts[start..]);
+    }
+    all
+}
+
+fn pause(wait: Duration, stop: &Stop) -> Result<(), Error> {
+    let begun = Instant::now();
+    while begun.elapsed() < wait {
+        if stop.requested() {
+            return Err(Error::Stopped);
+        }
+        thread::sleep(POLL.min(wait));
+    }
+    Ok(())
+}
+
+/// Sends a request and reads the answer.
+fn exchange(
+    agent: &ureq::Agent,
+    remote: &Remote,
+    body: String,
+    count: usize,
+    timeout: Duration,
+) -> Result<Vec<Vec<f32>>, Failure> {
+    let mut request = agent
+        .post(&remote.endpoint)
+        .header("content-type", "application/json")
+        .config()
+        .timeout_global(Some(timeout))
+        .build();
+    if let Some(key) = &remote.key {
+        request = request.header("authorization", format!("Bearer {}", key.as_str()));
+    }
+    let mut response = request.send(body).map_err(|error| unsent(&error, timeout))?;
+    let status = response.status().as_u16();
+    let after = response.headers().get("retry-after");
+    let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let after = after.map(Duration::from_secs);
+    let read = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
+    if status != 200 {
+        let said = read.map(|bytes| said(&bytes, remote)).unwrap_or_default();
+        return Err(match status {
+            401 | 403 => Failure::Final(format!(
+                "it refused the key (status {status}); VERBATIM_EMBEDDINGS_KEY holds one"
+            )),
+            400 | 413 | 422 => Failure::TooMuch(format!("it refused (status {status}{said})")),
+            408 | 429 | 500..=599 => {
+                Failure::Passing(format!("it answered with status {status}{said}"), after)
+            }
+            _ => Failure::Final(format!("it answered with status {status}{said}")),
+        });
+    }
+    let bytes = read.map_err(|error| unsent(&error, timeout))?;
+    let vectors = parse(remote.protocol, &bytes)
+        .map_err(|why| Failure::Final(format!("its answer is not what was asked for: {why}")))?;
+    if vectors.len() != count {
+        let why = format!("it answered with {} vectors for {count} texts", vectors.len());
+        return Err(Failure::Final(why));
+    }
+    Ok(vectors)
+}
+
+/// What a failed exchange means.
+fn unsent(error: &ureq::Error, timeout: Duration) -> Failure {
+    match error {
+        ureq::Error::Timeout(_) => {
+            Failure::Passing(format!("it did not answer within {timeout:?}"), None)
+        }
+        ureq::Error::Io(_)
+        | ureq::Error::Protocol(_)
+        | ureq::Error::HostNotFound
+        | ureq::Error::ConnectionFailed => Failure::Passing(error.to_string(), None),
+        _ => Failure::Final(error.to_string()),
+    }
+}
+
+/// The beginning of what a provider says went wrong, after a colon; without the key, should it
+/// repeat that.
+fn said(bytes: &[u8], remote: &Remote) -> String {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Said {
+        Plain { error: String },
+        Nested { error: Message },
+    }
+    #[derive(Deserialize)]
+    struct Message {
+        message: String,
+    }
+    let text = match serde_json::from_slice(bytes) {
+        Ok(Said::Plain { error }) => error,
+        Ok(Said::Nested { error }) => error.message,
+        Err(_) => return String::new(),
+    };
+    let text = match &remote.key {
+        Some(key) => text.replace(key.as_str(), "…"),
+        None => text,
+    };
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let text: String = text.chars().take(200).map(plain).collect();
+    format!(": {text}")
+}
+
+/// Reads the vectors of an answer, in the order of the texts.
+fn parse(protocol: Protocol, bytes: &[u8]) -> Result<Vec<Vec<f32>>, String> {
+    #[derive(Deserialize)]
+    struct OpenAi {
+        data: Vec<Datum>,
+    }
+    #[derive(Deserialize)]
+    struct Datum {
+        index: usize,
+        embedding: Vec<f32>,
+    }
+    #[derive(Deserialize)]
+    struct Ollama {
+        embeddings: Vec<Vec<f32>>,
+    }
+    match protocol {
+        Protocol::Ollama => {
+            let answer: Ollama =
+                serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+            Ok(answer.embeddings)
+        }
+        Protocol::OpenAi => {
+            let mut answer: OpenAi =
+                serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+            answer.data.sort_by_key(|datum| datum.index);
+            if answer.data.iter().enumerate().any(|(at, datum)| datum.index != at) {
+                return Err("some texts have no vector, or two".to_owned());
+            }
+            Ok(answer.data.into_iter().map(|datum| datum.embedding).collect())
+        }
+    }
+}
