@@ -154,6 +154,13 @@ impl Stop {
         Stop { flag: Arc::default(), deadline: time::Instant::now().checked_add(timeout) }
     }
 
+    /// Returns a stop that is requested with this one, or once `timeout` has passed.
+    pub fn within(&self, timeout: time::Duration) -> Stop {
+        let end = time::Instant::now().checked_add(timeout);
+        let deadline = [self.deadline, end].into_iter().flatten().min();
+        Stop { flag: Arc::clone(&self.flag), deadline }
+    }
+
     /// Asks the work that holds a clone of this to end.
     pub fn request(&self) {
         self.flag.store(true, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! What memory has to say to a text: the passages that share most of its words.
 
-use std::{collections::BTreeMap, ops::ControlFlow};
+use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
 use super::{Engine, Error, SourceKind};
 use crate::{
@@ -16,6 +16,21 @@ const SHORTEST: usize = 4;
 
 /// Messages looked at for each word, the newest.
 const EACH: usize = 200;
+
+/// What a word counts that so many messages have.
+const COMMON: f64 = 0.25;
+
+/// How long memory is asked: less than a client waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Words that say nothing of what a text is about.
+const PLAIN: &str = " about after again also although always another because been before being between both \
+    cannot could does doing done down during each else ever every from going have having here hers \
+    himself into itself just know like made make many maybe more most much must myself need never \
+    none only other ours over please said same shall should since some such tell than that their \
+    them then there these they thing things think this those though through till today under until \
+    upon very want wants well were what when where whether which while whom whose will with within \
+    without would yours yourself ";
 
 /// Characters shown of a passage, and how many of them come before its first word.
 const PASSAGE: usize = 300;
@@ -50,54 +65,83 @@ impl Engine {
         stop: &Stop,
     ) -> Result<Vec<Recalled>, Error> {
         let words = words(text);
-        let mut found: BTreeMap<(usize, String, String), (Hit, usize)> = BTreeMap::new();
+        let within = stop.within(PATIENCE);
+        let mut found: BTreeMap<(usize, String, String), (Hit, Vec<usize>)> = BTreeMap::new();
+        let mut counts = vec![0; words.len()];
         for source in self.sources() {
             let Some(place) = sources.iter().position(|kind| *kind == source.kind) else {
                 continue;
             };
-            for word in &words {
+            for (at, word) in words.iter().enumerate() {
                 let request =
                     Request { text: word.clone(), limit: Some(EACH), ..Request::default() };
-                self.exact_in(&source, &request, stop, &mut |hit| {
+                let asked = self.exact_in(&source, &request, &within, &mut |hit| {
+                    counts[at] += 1;
                     let key = (place, hit.conversation_id.clone(), hit.message_id.clone());
-                    found.entry(key).or_insert_with(|| (hit, 0)).1 += 1;
+                    found.entry(key).or_insert_with(|| (hit, Vec::new())).1.push(at);
                     ControlFlow::Continue(())
-                })?;
+                });
+                match asked {
+                    // A source without an index may take too long: what was found by then counts.
+                    Err(error) if error.is_stopped() && !stop.requested() => break,
+                    asked => asked.map(drop)?,
+                }
             }
         }
-        let mut found: Vec<(usize, Hit, usize)> =
-            found.into_iter().map(|((place, ..), (hit, count))| (place, hit, count)).collect();
-        found.sort_by(|(_, a, x), (_, b, y)| y.cmp(x).then(b.time.cmp(&a.time)));
-        let recalled = |(place, hit, count): (usize, Hit, usize)| Recalled {
+        let weight = |at: &usize| if counts[*at] < EACH { 1.0 } else { COMMON };
+        let all: f64 = (0..words.len()).map(|at| weight(&at)).sum();
+        let mut found: Vec<(f64, usize, Hit)> = found
+            .into_iter()
+            .map(|((place, ..), (hit, has))| {
+                (has.iter().map(weight).sum::<f64>() / all, place, hit)
+            })
+            .collect();
+        found.sort_by(|(x, _, a), (y, _, b)| y.total_cmp(x).then(b.time.cmp(&a.time)));
+        let recalled = |(score, place, hit): (f64, usize, Hit)| Recalled {
             source: sources[place],
             passage: passage(&hit.content, &words),
             conversation: hit.conversation_id,
             title: hit.title,
             role: hit.role,
             time: hit.time,
-            score: count as f64 / words.len() as f64,
+            score,
         };
         Ok(found.into_iter().take(limit).map(recalled).collect())
     }
 }
 
 /// Returns the words of a text that are worth looking for; all of them where none is.
-fn words(text: &str) -> Vec<String> {
+pub(super) fn words(text: &str) -> Vec<String> {
     let mut all: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
+        .flat_map(pieces)
         .map(|word| word.chars().take(64).collect::<String>().to_ascii_lowercase())
         .take(10_000)
         .collect();
     all.sort();
     all.dedup();
-    let is_long = |word: &String| word.chars().count() >= SHORTEST || !word.is_ascii();
-    if all.iter().any(is_long) {
-        all.retain(is_long);
+    let counts = |word: &String| {
+        let is_long = word.chars().count() >= SHORTEST || !word.is_ascii();
+        is_long && !PLAIN.contains(&format!(" {word} "))
+    };
+    if all.iter().any(counts) {
+        all.retain(counts);
     }
     all.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
     all.truncate(WORDS);
     all
+}
+
+/// Returns a word, or its pairs of characters where it is written without spaces between words.
+fn pieces(word: &str) -> Vec<&str> {
+    let spaceless = |c: char| matches!(c, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}');
+    let mut ends: Vec<usize> = word.char_indices().map(|(at, _)| at).collect();
+    ends.push(word.len());
+    if !word.chars().any(spaceless) || ends.len() <= 3 {
+        return vec![word];
+    }
+    ends.windows(3).map(|window| &word[window[0]..window[2]]).collect()
 }
 
 /// Returns what surrounds the first of the words that a text has.
@@ -112,4 +156,30 @@ fn passage(content: &str, words: &[String]) -> String {
     };
     let first = if back > 0 { "…" } else { "" };
     format!("{first}{}{last}", text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_count() {
+        assert_eq!(
+            words("Why did the Postgres migration fail?"),
+            ["migration", "postgres", "fail"]
+        );
+        assert_eq!(words("to be or not to be"), ["not", "be", "or", "to"]);
+        assert_eq!(words("日本語の質問"), ["の質", "日本", "本語", "語の", "質問"]);
+        assert_eq!(words("... %_"), [""; 0]);
+        assert_eq!(words(&"x".repeat(1000)), ["x".repeat(64)]);
+    }
+
+    #[test]
+    fn passages() {
+        let text = format!("{} the needle\n in hay {}", "é ".repeat(100), "z".repeat(500));
+        let shown = passage(&text, &words("needle"));
+        assert!(shown.starts_with("…é") && shown.contains("the needle in hay"), "{shown}");
+        assert!(shown.ends_with("z…") && shown.chars().count() <= PASSAGE + 2, "{shown}");
+        assert_eq!(passage("short", &words("needle")), "short");
+    }
 }

@@ -6,7 +6,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{Engine, Error, SourceKind, recall::Recalled};
+use super::{
+    Engine, Error, SourceKind,
+    recall::{self, Recalled},
+};
 use crate::{
     db::threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread, Threads, Turn},
     model::{Instant, Stop},
@@ -103,6 +106,27 @@ impl Engine {
                 found.push(one);
             }
         }
+        // A thread of which nothing is recorded yet has a topic all the same.
+        let words = recall::words(text);
+        for thread in self.reading(|threads| threads.titled(&words))?.unwrap_or_default() {
+            let topic = thread.topic.to_ascii_lowercase();
+            let shared = words.iter().filter(|word| topic.contains(word.as_str())).count();
+            let score = shared as f64 / words.len() as f64;
+            if let Some(known) = found.iter_mut().find(|known| known.conversation == thread.id) {
+                known.score = known.score.max(score);
+                continue;
+            }
+            found.push(Recalled {
+                source: SourceKind::Threads,
+                conversation: thread.id,
+                passage: thread.topic.clone(),
+                title: thread.topic,
+                role: String::new(),
+                time: thread.last.or(thread.begun),
+                score,
+            });
+        }
+        found.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.time.cmp(&a.time)));
         found.truncate(limit);
         Ok(found)
     }

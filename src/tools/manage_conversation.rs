@@ -48,10 +48,8 @@ const ARGUMENTS: [&str; 10] = [
 pub const TOOL: Tool = Tool {
     name: "manage_conversation",
     title: "Manage conversation threads",
-    description: "Start, continue, resume, or search conversation threads across sessions. start returns a \
-                  thread_id and a continuation_id; continue records a turn (query) and returns what memory holds \
-                  on it and the next continuation_id; resume picks up a thread from any session; history returns \
-                  its latest messages; analytics reports usage.",
+    description: "Start, continue, resume, or search conversation threads across sessions; history and analytics. \
+                  continue records a turn and returns what memory holds on it, and the next continuation_id.",
     effect: Effect::Adds,
     schema,
     output_schema: None,
@@ -152,29 +150,18 @@ fn schema() -> Map<String, Value> {
             "action": {
                 "type": "string",
                 "enum": ACTIONS,
-                "description": "start (new thread), continue (with continuation_id), resume (with thread_id), \
-                                history (of thread_id), search (with query), analytics",
+                "description": "start (new thread), continue (with continuation_id), resume or history (with \
+                                thread_id), search (with query), analytics",
             },
-            "thread_id": {"type": "string", "description": "Thread to resume or get history of"},
-            "continuation_id": {"type": "string", "description": "Continuation ID from the previous response"},
-            "topic": {"type": "string", "default": DEFAULT_TOPIC, "description": "Topic for a new thread"},
-            "query": {"type": "string", "description": "The turn's text (continue); what to find (search)"},
-            "message": {"type": "string", "description": "The same as query, for continue"},
-            "role": {
-                "type": "string",
-                "enum": ["user", "assistant"],
-                "default": "user",
-                "description": "Who said the turn",
-            },
-            "user_id": {"type": "string", "default": DEFAULT_USER, "description": "User identifier"},
-            "platform": {"type": "string", "description": "Platform identifier"},
-            "limit": {
-                "type": "integer",
-                "default": DEFAULT_LIMIT,
-                "minimum": 1,
-                "maximum": MOST,
-                "description": "Limit for history and search results",
-            },
+            "thread_id": {"type": "string"},
+            "continuation_id": {"type": "string", "description": "From the previous response; works once"},
+            "topic": {"type": "string", "default": DEFAULT_TOPIC},
+            "query": {"type": "string", "description": "The turn's text (continue), or what to find (search)"},
+            "message": {"type": "string", "description": "Same as query, for continue"},
+            "role": {"type": "string", "enum": ["user", "assistant"], "default": "user"},
+            "user_id": {"type": "string", "default": DEFAULT_USER},
+            "platform": {"type": "string"},
+            "limit": {"type": "integer", "default": DEFAULT_LIMIT, "minimum": 1, "maximum": MOST},
         },
         "required": ["action"],
         "additionalProperties": false,

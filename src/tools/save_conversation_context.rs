@@ -80,7 +80,7 @@ fn schema() -> Map<String, Value> {
                     "additionalProperties": false,
                 },
             },
-            "embedTurns": {"type": "boolean", "default": false, "description": "Taken and not needed: every turn is searchable"},
+            "embedTurns": {"type": "boolean", "default": false, "description": "Not needed: every turn is searchable"},
         },
         "required": ["summary"],
         "additionalProperties": false,

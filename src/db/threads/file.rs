@@ -13,7 +13,7 @@ use rusqlite::{
 };
 
 use super::{Error, Threads};
-use crate::db::{header, schema};
+use crate::db::{header, open::beside, schema};
 
 /// The version of the tables below, kept in `verbatim_meta`.
 pub(super) const VERSION: i64 = 1;
@@ -41,7 +41,11 @@ impl Threads {
         let opened = Connection::open_with_flags(path, flags)
             .and_then(|mut connection| configure(&mut connection).map(|()| connection));
         let connection = opened.map_err(|source| explain(path, source))?;
-        let mut threads = Threads { connection, path: path.to_owned(), identity: stamp.identity };
+        // Whoever reads these files uses the same descriptors: closing another would drop our locks.
+        let shared = beside(path, "-shm");
+        let leases = [header::lease(path), header::lease(&shared)].map(Result::ok);
+        let (path, identity) = (path.to_owned(), stamp.identity);
+        let mut threads = Threads { connection, path, identity, _leases: leases };
         threads.migrate()?;
         Ok(Some(threads))
     }

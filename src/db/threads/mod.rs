@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use super::header::Identity;
+use super::header::{Identity, Lease};
 use crate::model::Instant;
 
 pub use read::{Analytics, Turn};
@@ -85,9 +85,11 @@ pub enum Error {
 /// The database, open for reading and writing.
 #[derive(Debug)]
 pub struct Threads {
+    // Fields drop in order: the connection goes before the files that it locks.
     connection: Connection,
     path: PathBuf,
     identity: Identity,
+    _leases: [Option<Lease>; 2],
 }
 
 /// A thread as it stands.

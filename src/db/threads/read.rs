@@ -6,6 +6,9 @@ use crate::{db::functions, model::Instant};
 /// Users that are counted one by one; the busiest.
 const MOST_USERS: i64 = 200;
 
+/// Threads returned at most for a word in their topics.
+const MOST_TITLED: i64 = 200;
+
 /// Topics that are called recent.
 const RECENT: i64 = 10;
 
@@ -79,6 +82,23 @@ impl Threads {
     pub fn keyed(&self, key: &str) -> Result<Option<Thread>, Error> {
         let sql = format!("SELECT {COLUMNS} WHERE t.session_key = ?1");
         Ok(self.select(&sql, [key])?.pop())
+    }
+
+    /// Returns the latest threads whose topics have one of some words, in either case of ASCII.
+    pub fn titled(&self, words: &[String]) -> Result<Vec<Thread>, Error> {
+        let mut found: Vec<Thread> = Vec::new();
+        for word in words {
+            let sql = format!(
+                "SELECT {COLUMNS} WHERE instr(lower(c.title), lower(?1)) > 0
+                 ORDER BY CAST(c.update_time AS REAL) DESC, c.rowid DESC LIMIT {MOST_TITLED}"
+            );
+            for thread in self.select(&sql, [word])? {
+                if !found.iter().any(|known| known.id == thread.id) {
+                    found.push(thread);
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Returns how the threads are used.
