@@ -21,6 +21,10 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<u8> {
+    #[cfg(debug_assertions)]
+    if let Some(number) = env::var("VERBATIM_FAILPOINT").ok().and_then(|text| text.parse().ok()) {
+        verbatim_search::failpoint::arm(number);
+    }
     let stdout = io::stdout();
     let environment = Environment {
         conversation_db: env::var_os("CONVERSATION_DB"),

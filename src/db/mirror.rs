@@ -13,6 +13,7 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
 use super::{
+    making::Making,
     open::beside,
     schema::{self, Found},
     writer::Error,
@@ -115,14 +116,9 @@ impl Mirror {
         let folder = path.parent().unwrap_or(Path::new("."));
         let failed = |source| Error::Io { path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(failed)?;
-        let file = tempfile::Builder::new()
-            .prefix(".verbatim-")
-            .suffix(".tmp")
-            .tempfile_in(folder)
-            .map_err(failed)?
-            .into_temp_path();
+        let file = Making::begin(folder).map_err(failed)?;
         let make = || -> rusqlite::Result<()> {
-            let connection = Connection::open(&file)?;
+            let connection = Connection::open(file.path())?;
             connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
             connection.execute_batch("BEGIN")?;
             schema::create(&connection, Found::Empty)?;
@@ -131,7 +127,7 @@ impl Mirror {
             connection.close().map_err(|(_, error)| error)
         };
         make().map_err(|source| Error::Sqlite { path: path.to_owned(), source })?;
-        file.persist(path).map_err(|error| failed(error.error))
+        file.replace(path).map_err(|error| failed(error.error))
     }
 
     /// Removes a database, with what lies beside it.

@@ -7,6 +7,7 @@ mod feed;
 mod functions;
 pub(crate) mod header;
 mod layout;
+mod making;
 pub mod mirror;
 mod open;
 mod outline;

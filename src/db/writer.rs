@@ -19,7 +19,11 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
 use self::merge::{Merge, Mode};
 use crate::{
-    db::schema::{self, Found},
+    db::{
+        making::Making,
+        schema::{self, Found},
+    },
+    failpoint,
     model::{Conversation, Instant},
 };
 
@@ -242,11 +246,14 @@ impl Writer {
         let Some(connection) = self.connection.take() else { return Ok(self.changes) };
         if self.state == State::Writing {
             if !connection.is_autocommit() {
+                failpoint::pass("import to be committed");
                 connection.execute_batch("COMMIT").map_err(failed)?;
             }
             // A reader that is in the way keeps the log for itself, and the next import tidies up.
             let _ = connection.busy_timeout(Duration::from_millis(50));
+            failpoint::pass("import committed");
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            failpoint::pass("log moved into the database");
             let _ = connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
         }
         connection.close().map_err(|(_, source)| failed(source))?;
@@ -291,14 +298,9 @@ impl Writer {
         };
         let failed = |source| Error::Io { path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(failed)?;
-        let file = tempfile::Builder::new()
-            .prefix(".verbatim-")
-            .suffix(".tmp")
-            .tempfile_in(folder)
-            .map_err(failed)?
-            .into_temp_path();
+        let file = Making::begin(folder).map_err(failed)?;
         let made = (|| {
-            let mut connection = Connection::open(&file)?;
+            let mut connection = Connection::open(file.path())?;
             configure(&mut connection)?;
             connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
             connection.execute_batch("BEGIN")?;
@@ -311,8 +313,10 @@ impl Writer {
         })();
         let (changes, id) =
             made.map_err(|source| Error::Sqlite { path: self.path.clone(), source })?;
-        match file.persist_noclobber(&self.path) {
+        failpoint::pass("database made");
+        match file.take_place(&self.path) {
             Ok(()) => {
+                failpoint::pass("database in its place");
                 self.changes.add(changes);
                 self.met.insert(id);
                 self.connect()?;
@@ -354,6 +358,7 @@ impl Writer {
         if self.pending > BATCH {
             self.pending = 0;
             self.begin()?.execute_batch("COMMIT")?;
+            failpoint::pass("batch committed");
             // The moment in which a second import may take its turn.
             thread::sleep(Duration::from_millis(2));
         }
@@ -372,6 +377,7 @@ impl Writer {
                     connection.execute_batch("PRAGMA synchronous = NORMAL")?;
                 }
             }
+            failpoint::pass("transaction to begin");
             connection.execute_batch("BEGIN IMMEDIATE")?;
         }
         self.state = State::Writing;

@@ -121,12 +121,16 @@ impl Engine {
     ) -> Result<Reindexed, Error> {
         let begun = Instant::now();
         let path = &source.path;
+        let shelf = Shelf::of(&self.config().index_folder(), Probe::of(path)?.real());
         if !options.full
             && let Ok(generation) = self.mirror(source)
         {
+            // Who put it into use may have been killed before it tidied up.
+            if let Ok(Some(writing)) = shelf.lock() {
+                writing.clean();
+            }
             return Ok(Reindexed::Current { messages: generation.messages() });
         }
-        let shelf = Shelf::of(&self.config().index_folder(), Probe::of(path)?.real());
         let writing = lock(&shelf)?;
         for _ in 0..ATTEMPTS {
             let state = db::settled(path)?;
@@ -192,6 +196,7 @@ impl Engine {
         let Some(current) = shelf.current() else { return Ok(false) };
         let generation = shelf.open(&current)?;
         if generation.sizes().len() == 1 && generation.messages() == generation.slots() {
+            writing.clean();
             return Ok(false);
         }
         within(&writing, |folder| {

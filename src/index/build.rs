@@ -14,6 +14,7 @@ use super::{
     postings,
     rows::{self, Conversation, Document},
 };
+use crate::failpoint;
 use crate::text::{
     grams::{CommonGrams, Gram},
     like::is_regular,
@@ -80,6 +81,7 @@ impl<'a> Build<'a> {
                 .map_err(failed)?;
         let rows =
             rows::Writer::create(&folder.join(ROWS), plan.messages as usize).map_err(failed)?;
+        failpoint::pass("part begun");
         Ok(Build {
             folder: folder.to_owned(),
             irregular_titles: plan
@@ -139,6 +141,7 @@ impl<'a> Build<'a> {
         for place in 0..plan.conversations.len() {
             titles.add(place as u32, title(place), None).map_err(failed)?;
         }
+        failpoint::pass("part filled");
         let grams = folder.join(GRAMS);
         fs::create_dir(&grams).map_err(failed)?;
         let share = |gram: Gram| gram.0 as f64 / u64::MAX as f64;
@@ -152,11 +155,13 @@ impl<'a> Build<'a> {
             |gram| progress(share(gram)),
         )
         .map_err(|error| failed(io::Error::other(error)))?;
+        failpoint::pass("posting lists written");
         let layout = rows.finish(&folder.join(COLUMNS), plan.conversations).map_err(failed)?;
         let mut file = File::create_new(folder.join(COMMON)).map_err(failed)?;
         let packed: Vec<u8> = common.packed().into_iter().flat_map(u64::to_le_bytes).collect();
         file.write_all(&packed).map_err(failed)?;
         drop(file);
+        failpoint::pass("part written");
         let manifest = Manifest::seal(&folder, layout, self.text_bytes).map_err(failed)?;
         Ok(Size {
             messages: self.added,

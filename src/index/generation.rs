@@ -22,7 +22,7 @@ use super::{
     postings::DocBits,
     shelf::{PART, Writing},
 };
-use crate::text::grams::CommonGrams;
+use crate::{failpoint, text::grams::CommonGrams};
 
 /// What a generation is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -101,7 +101,9 @@ impl Draft {
                 Some(bits) => {
                     let name = format!("dead-{number}");
                     let path = folder.join(&name);
+                    failpoint::pass("dead to be marked");
                     File::create_new(&path)?.write_all(&bits.to_bytes())?;
+                    failpoint::pass("dead marked");
                     Some(FileRecord::seal(name, &path)?)
                 }
             };

@@ -27,6 +27,7 @@ use super::{
     postings::Postings,
     rows::{Layout, Rows},
 };
+use crate::failpoint;
 
 /// The version of everything in a part and in a generation; another is not read but built anew.
 pub(super) const FORMAT: u32 = 2;
@@ -123,10 +124,15 @@ impl FileRecord {
 
 /// Writes the manifest of a folder and makes both durable.
 pub(super) fn write_manifest(folder: &Path, manifest: &impl Serialize) -> io::Result<()> {
+    failpoint::pass("manifest to be made");
     let mut file = File::create_new(folder.join(MANIFEST))?;
+    failpoint::pass("manifest empty");
     file.write_all(&serde_json::to_vec_pretty(manifest)?)?;
+    failpoint::pass("manifest written");
     file.sync_all()?;
-    sync_folder(folder)
+    sync_folder(folder)?;
+    failpoint::pass("manifest durable");
+    Ok(())
 }
 
 /// Returns the checksum by which a manifest is referred to.

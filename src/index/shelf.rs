@@ -14,6 +14,8 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
+    time::Duration,
 };
 
 use super::{
@@ -21,11 +23,17 @@ use super::{
     generation::{Draft, Manifest},
     part::{identity, manifest_checksum, read_manifest, sync_folder},
 };
+use crate::failpoint;
 
 const CURRENT: &str = "current";
 const LOCK: &str = "lock";
 const GENERATION: &str = "generation-";
 pub(super) const PART: &str = "part-";
+
+/// How often and at what distance the lock is asked for. A lock that was given up is held a moment
+/// longer by a process that another thread is just starting, until that is another program.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The folder of one database's generations.
 #[derive(Clone, Debug)]
@@ -92,12 +100,16 @@ impl Shelf {
         let failed = |error| Error::Write { path: self.folder.clone(), error };
         fs::create_dir_all(&self.folder).map_err(failed)?;
         let path = self.folder.join(LOCK);
+        failpoint::pass("folder of the index made");
         let file = File::options().create(true).append(true).open(path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Writing { shelf: self.clone(), _lock: file })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(failed(error)),
+        for _ in 0..TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(Writing { shelf: self.clone(), _lock: file })),
+                Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
         }
+        Ok(None)
     }
 }
 
@@ -113,7 +125,9 @@ impl Writing {
     pub fn begin(&self) -> Result<PathBuf, Error> {
         self.clean();
         let folder = self.shelf.folder.join(format!("{PART}{}", self.next_number()));
-        match fs::create_dir(&folder) {
+        let made = fs::create_dir(&folder);
+        failpoint::pass("folder of a part made");
+        match made {
             Ok(()) => Ok(folder),
             Err(error) => Err(Error::Write { path: folder, error }),
         }
@@ -141,6 +155,7 @@ impl Writing {
         let folder = self.shelf.folder.join(&name);
         let failed = |error| Error::Write { path: folder.clone(), error };
         fs::create_dir(&folder).map_err(failed)?;
+        failpoint::pass("folder of a generation made");
         manifest.write(&folder).map_err(failed)?;
         let checksum = manifest_checksum(&folder).map_err(failed)?;
         let mut file = tempfile::Builder::new()
@@ -149,9 +164,13 @@ impl Writing {
             .map_err(failed)?;
         writeln!(file, "{name} {checksum:08x}").map_err(failed)?;
         file.as_file().sync_all().map_err(failed)?;
+        failpoint::pass("next note written");
         file.persist(self.shelf.folder.join(CURRENT)).map_err(|error| failed(error.error))?;
+        failpoint::pass("generation in use");
         sync_folder(&self.shelf.folder).map_err(failed)?;
+        failpoint::pass("generation in use for good");
         self.clean();
+        failpoint::pass("older generations removed");
         Ok(())
     }
 
@@ -169,6 +188,7 @@ impl Writing {
             let path = self.shelf.folder.join(&name);
             if (name.starts_with(GENERATION) || name.starts_with(PART)) && !used.contains(&name) {
                 drop(fs::remove_dir_all(path));
+                failpoint::pass("folder removed");
             } else if name.starts_with("current-") {
                 drop(fs::remove_file(path));
             }

@@ -4,6 +4,8 @@ mod archives;
 mod cli;
 mod corpus;
 #[cfg(unix)]
+mod crash;
+#[cfg(unix)]
 mod hammer;
 mod import;
 mod index;

@@ -13,6 +13,7 @@ const LINES: &[&[&str]] = &[
     &["db", "index", "embed", "import", "workspace"],
     &["text"],
     &["model"],
+    &["failpoint"],
 ];
 
 /// Crates that one room alone may name.

@@ -1,0 +1,97 @@
+//! A database while it is made, beside the place that it is to take.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::Path,
+};
+
+use tempfile::{PathPersistError, TempPath};
+
+use super::header::Stamp;
+
+const PREFIX: &str = ".verbatim-";
+const SUFFIX: &str = ".tmp";
+
+/// A file that is no database to anyone yet; removed when dropped.
+///
+/// Who makes it holds a lock on it, so that the next sees whether its maker was killed.
+#[derive(Debug)]
+pub(super) struct Making {
+    path: TempPath,
+    _lock: File,
+}
+
+impl Making {
+    /// Makes an empty file in a folder, and removes those whose makers are gone.
+    pub(super) fn begin(folder: &Path) -> io::Result<Making> {
+        clean(folder);
+        let mut named = tempfile::Builder::new();
+        named.prefix(PREFIX).suffix(SUFFIX);
+        loop {
+            let (file, path) = named.tempfile_in(folder)?.into_parts();
+            if cfg!(unix) {
+                file.lock()?;
+            }
+            let ours = Stamp::of(&file.metadata()?).identity;
+            // Until it was locked, another could take it for left behind.
+            if fs::metadata(&path).is_ok_and(|there| Stamp::of(&there).identity == ours) {
+                return Ok(Making { path, _lock: file });
+            }
+        }
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the file its name, unless there is one of that name.
+    pub(super) fn take_place(self, path: &Path) -> Result<(), PathPersistError> {
+        self.path.persist_noclobber(path)
+    }
+
+    /// Gives the file its name, whether or not there is one of that name.
+    pub(super) fn replace(self, path: &Path) -> Result<(), PathPersistError> {
+        self.path.persist(path)
+    }
+}
+
+fn clean(folder: &Path) {
+    // Elsewhere than on Unix an open file cannot be removed, and a locked one not be read.
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if !name.starts_with(PREFIX) || !name.ends_with(SUFFIX) {
+            continue;
+        }
+        let is_free =
+            !cfg!(unix) || File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        if is_free {
+            drop(fs::remove_file(entry.path()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_left_behind_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let left = folder.path().join(".verbatim-left.tmp");
+        let other = folder.path().join(".other.tmp");
+        for path in [&left, &other] {
+            fs::write(path, "something").expect("a file");
+        }
+        let first = Making::begin(folder.path()).expect("a file");
+        let second = Making::begin(folder.path()).expect("a file");
+        assert!(first.path().exists() && second.path().exists() && other.exists());
+        assert!(!left.exists());
+        let place = folder.path().join("place");
+        first.take_place(&place).expect("its place");
+        assert!(second.take_place(&place).is_err(), "the place is taken");
+        assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 2);
+    }
+}
