@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use super::Brief;
 use crate::{index::Generation, model::Instant};
 
 /// The place of a slot whose message is gone.
@@ -42,6 +43,8 @@ pub struct Listed {
     /// Where its slots begin, and how many there are.
     slots: (u32, u32),
     reading: OnceLock<Reading>,
+    /// What it is about, once that was asked.
+    pub(super) brief: OnceLock<Brief>,
 }
 
 /// The slots of a conversation in reading order, and where each of them stands in it.
@@ -91,6 +94,7 @@ impl Catalogue {
                             last: None,
                             slots: (0, 0),
                             reading: OnceLock::new(),
+                            brief: OnceLock::new(),
                         }),
                     }
                 }

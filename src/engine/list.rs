@@ -135,11 +135,12 @@ impl Engine {
 /// Returns what a catalogue knows of a conversation.
 pub(super) fn about_listed(source: SourceKind, catalogue: &Catalogue, conversation: u32) -> About {
     let listed = &catalogue.conversations()[conversation as usize];
+    let brief = catalogue.brief(conversation);
     About {
         source,
         id: listed.id.clone(),
-        title: listed.title.clone(),
-        summary: String::new(),
+        title: if brief.title.is_empty() { &listed.title } else { &brief.title }.clone(),
+        summary: brief.summary.clone(),
         turns: listed.turns(),
         begun: listed.begun,
         last: listed.last,

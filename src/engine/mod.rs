@@ -3,6 +3,7 @@
 //! Invariant: an answer is that of one state of one database, the one that was there when the call came.
 
 mod archive;
+mod briefs;
 mod catalogue;
 mod difference;
 mod exact;
@@ -34,6 +35,7 @@ use crate::{
 };
 
 pub use archive::{ArchiveProgress, ArchiveReport};
+pub use briefs::Brief;
 pub use catalogue::{Catalogue, Listed};
 pub use exact::Answered;
 pub use find::Config;

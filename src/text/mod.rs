@@ -7,3 +7,4 @@ pub mod date;
 pub mod grams;
 pub mod like;
 pub mod snippet;
+pub mod summary;

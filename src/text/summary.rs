@@ -1,0 +1,518 @@
+//! What a conversation is about, in its own words: one or two of its sentences, and a title.
+//!
+//! Sentences compete by how near they are to what all of them share (the centroid of their words,
+//! rare ones weighing more), the second by how little it repeats the first (maximal marginal
+//! relevance, Carbonell and Goldstein 1998). No language is favoured: sentences end where Unicode
+//! says, and a word of Chinese or Japanese is two characters next to each other.
+
+use std::collections::HashMap;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+/// The fewest characters that two sentences should have together, and the most they may.
+const LENGTH: (usize, usize) = (160, 300);
+
+/// Characters that a short sentence is brought to by the next of its paragraph, and the most that
+/// they may have together.
+const PASSAGE: (usize, usize) = (80, 149);
+
+/// The most characters of a title.
+const TITLE: usize = 70;
+
+/// The most messages that are read, bytes of each, and sentences that compete.
+const READ: (usize, usize, usize) = (48, 8_000, 240);
+
+/// What the user says counts more than what is said to the user.
+const USER: f32 = 1.25;
+
+/// How much less each later sentence counts: conversations say early what they are about.
+const LATER: f32 = 0.985;
+
+/// What a second sentence loses by repeating the first.
+const REPETITION: f32 = 0.6;
+
+/// A message, in reading order.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'a> {
+    /// Whether the user wrote it.
+    pub by_user: bool,
+    /// What it says.
+    pub text: &'a str,
+}
+
+/// A sentence that may stand for its conversation.
+struct Sentence {
+    text: String,
+    words: HashMap<String, f32>,
+    by_user: bool,
+}
+
+/// Returns one or two sentences of a conversation, 300 characters at most; empty where there is
+/// nothing but code, data and greetings.
+pub fn summary(turns: &[Turn<'_>]) -> String {
+    let mut sentences = sentences(turns, PASSAGE);
+    weigh(&mut sentences);
+    let mut centroid: HashMap<&str, f32> = HashMap::new();
+    for sentence in &sentences {
+        for (word, weight) in &sentence.words {
+            *centroid.entry(word).or_default() += weight;
+        }
+    }
+    let length = centroid.values().map(|weight| weight * weight).sum::<f32>().sqrt();
+    let score = |(at, sentence): (usize, &Sentence)| {
+        let near: f32 = sorted(&sentence.words)
+            .map(|(word, weight)| weight * centroid.get(word).copied().unwrap_or_default())
+            .sum();
+        let by = if sentence.by_user { USER } else { 1.0 };
+        near / length.max(f32::MIN_POSITIVE) * by * LATER.powi(at as i32)
+    };
+    let scores: Vec<f32> = sentences.iter().enumerate().map(score).collect();
+    let best = |score: &dyn Fn(usize) -> Option<f32>| {
+        let scored = (0..sentences.len()).filter_map(|at| Some((at, score(at)?)));
+        // Of equally good ones the first.
+        scored.fold(None, |best: Option<(usize, f32)>, (at, score)| match best {
+            Some((_, most)) if most >= score => best,
+            _ => Some((at, score)),
+        })
+    };
+    let Some((first, _)) = best(&|at| Some(scores[at])) else { return String::new() };
+    let characters = |at: usize| sentences[at].text.chars().count();
+    let first_length = characters(first);
+    let second = best(&|at| {
+        let together = first_length + 1 + characters(at);
+        if at == first || first_length >= LENGTH.0 || together > LENGTH.1 {
+            return None;
+        }
+        let repeated = cosine(&sentences[first].words, &sentences[at].words);
+        let enough = if together >= LENGTH.0 { 0.1 } else { 0.0 };
+        // The same again says nothing.
+        (repeated < 0.9).then(|| scores[at] - REPETITION * repeated + enough)
+    });
+    let mut chosen = vec![first];
+    chosen.extend(second.map(|(second, _)| second));
+    chosen.sort_unstable();
+    let mut summary = String::new();
+    for at in chosen {
+        add(&mut summary, &sentences[at].text);
+    }
+    summary
+}
+
+/// Returns a title for a conversation that has none: the beginning of the first sentence of the
+/// user, or else of anyone, that says something.
+pub fn title(turns: &[Turn<'_>]) -> String {
+    let sentences = sentences(turns, (0, 0));
+    let first = sentences.iter().find(|sentence| sentence.by_user).or(sentences.first());
+    let text = first.map_or("", |sentence| sentence.text.as_str());
+    cut(text, TITLE).trim_end_matches(['.', '。', ' ', ':', '：']).to_owned()
+}
+
+/// Returns a text's first characters up to the end of a word, with an ellipsis where it goes on.
+fn cut(text: &str, most: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(most) else { return text.to_owned() };
+    let (last, _) = text.char_indices().nth(most - 1).unwrap_or((end, ' '));
+    let head = &text[..last];
+    let head = match head.rfind(char::is_whitespace) {
+        Some(space) if space > head.len() / 2 => &head[..space],
+        _ => head,
+    };
+    format!("{}…", head.trim_end_matches([' ', ',', ';', '，', '、']))
+}
+
+fn sentences(turns: &[Turn<'_>], passage: (usize, usize)) -> Vec<Sentence> {
+    let mut all: Vec<String> = Vec::new();
+    let mut by_user: Vec<bool> = Vec::new();
+    for turn in turns.iter().take(READ.0) {
+        let end = (0..=READ.1.min(turn.text.len())).rev();
+        let end = end.into_iter().find(|at| turn.text.is_char_boundary(*at)).unwrap_or(0);
+        for block in prose(&turn.text[..end]) {
+            let mut is_open = false;
+            for sentence in block.unicode_sentences() {
+                let text = tidy(sentence).filter(|text| says_something(text, &words(text)));
+                let Some(text) = text.filter(|text| !all.contains(text)) else {
+                    is_open = false;
+                    continue;
+                };
+                let text = cut(&text, LENGTH.1);
+                let length = text.chars().count();
+                let last = all.last_mut().filter(|_| is_open).filter(|last| {
+                    let before = last.chars().count();
+                    before < passage.0 && before + 1 + length <= passage.1
+                });
+                is_open = true;
+                if let Some(last) = last {
+                    add(last, &text);
+                } else if all.len() == READ.2 {
+                    break;
+                } else {
+                    all.push(text);
+                    by_user.push(turn.by_user);
+                }
+            }
+        }
+    }
+    let sentence = |(text, by_user): (String, bool)| Sentence {
+        words: words(&text).into_iter().map(|word| (word, 1.0)).collect(),
+        text,
+        by_user,
+    };
+    all.into_iter().zip(by_user).map(sentence).collect()
+}
+
+/// Adds a sentence to others, after a space where their script has one.
+fn add(text: &mut String, sentence: &str) {
+    if !text.is_empty() && !text.ends_with(['。', '！', '？']) {
+        text.push(' ');
+    }
+    text.push_str(sentence);
+}
+
+/// Returns the paragraphs of a text without what is no prose: code, quotations of it, tables, data.
+fn prose(text: &str) -> Vec<String> {
+    let mut blocks = vec![String::new()];
+    let mut fence: Option<&str> = None;
+    for line in text.lines() {
+        let trimmed = line.trim();
+        let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
+        match (fence, mark) {
+            (None, Some(mark)) => fence = Some(mark),
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            _ => {}
+        }
+        let is_listed = starts_list(trimmed);
+        if fence.is_some() || mark.is_some() || trimmed.is_empty() || !is_prose(line, trimmed) {
+            blocks.push(String::new());
+            continue;
+        }
+        if is_listed || trimmed.starts_with('#') {
+            blocks.push(String::new());
+        }
+        let block = blocks.last_mut().expect("one at the least");
+        if !block.is_empty() {
+            block.push(' ');
+        }
+        block.push_str(without_mark(trimmed));
+        if is_listed || trimmed.starts_with('#') {
+            blocks.push(String::new());
+        }
+    }
+    blocks.retain(|block| !block.is_empty());
+    blocks
+}
+
+/// Whether a line may be one of prose.
+fn is_prose(line: &str, trimmed: &str) -> bool {
+    const CODE: [&str; 24] = [
+        "at ",
+        "File \"",
+        "Traceback",
+        "$ ",
+        "> ",
+        ">>>",
+        "//",
+        "/*",
+        "* @",
+        "#include",
+        "#!",
+        "import ",
+        "from ",
+        "def ",
+        "fn ",
+        "let ",
+        "const ",
+        "var ",
+        "return ",
+        "SELECT ",
+        "diff ",
+        "@@",
+        "|",
+        "<",
+    ];
+    let has_code_mark = CODE.iter().any(|mark| trimmed.starts_with(mark));
+    let ends_like_code = trimmed.ends_with(['{', '}', ';', '\\', '[', '|', '>']);
+    let is_indented = line.starts_with("    ") || line.starts_with('\t');
+    // A sentence may begin with "from" or "let", and end with a bracket; code does more than one.
+    let is_wordy = trimmed.ends_with(['.', '!', '?', '。', '！', '？']) && symbols(trimmed) < 0.04;
+    let is_code = has_code_mark || ends_like_code || (is_indented && symbols(trimmed) > 0.03);
+    let is_log = trimmed.starts_with(|c: char| c.is_ascii_digit() || c == '[')
+        && ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"].iter().any(|level| trimmed.contains(level));
+    (!is_code || is_wordy) && !is_log && symbols(trimmed) < 0.1
+}
+
+/// The share of a text's characters that prose seldom has.
+fn symbols(text: &str) -> f32 {
+    let odd = text.chars().filter(|c| "{}[]()<>=;|\\/_$#@&^~`+*%\"".contains(*c)).count();
+    odd as f32 / text.chars().count().max(1) as f32
+}
+
+fn starts_list(line: &str) -> bool {
+    without_mark(line).len() < line.len()
+}
+
+/// Returns a line without the mark of a list or a heading.
+fn without_mark(line: &str) -> &str {
+    let bare = line.trim_start_matches(['#', '-', '*', '•', '+', '>']);
+    if bare.len() < line.len() && bare.starts_with(char::is_whitespace) {
+        return bare.trim_start();
+    }
+    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_number = digits.len() < line.len() && line.len() - digits.len() <= 3;
+    match digits.strip_prefix(['.', ')']) {
+        Some(rest) if is_number && rest.starts_with(' ') => rest.trim_start(),
+        _ => line,
+    }
+}
+
+/// Returns a sentence in one line, without the marks of emphasis and what greets before it; `None`
+/// for nothing.
+fn tidy(sentence: &str) -> Option<String> {
+    let plain: String = sentence.replace("**", "").replace('`', "");
+    let plain = plain.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<&str> = plain.filter(|word| !word.is_empty()).collect();
+    let text = words.join(" ");
+    let text = match text.split_once([',', '!', '，', '！']) {
+        Some((head, rest)) if is_greeting(head) && !rest.trim().is_empty() => rest.trim(),
+        _ => text.as_str(),
+    };
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Whether a text greets, thanks or agrees and does nothing else.
+fn is_greeting(text: &str) -> bool {
+    const WORDS: [&str; 46] = [
+        "hi",
+        "hello",
+        "hey",
+        "there",
+        "dear",
+        "thanks",
+        "thank",
+        "you",
+        "so",
+        "much",
+        "very",
+        "sure",
+        "certainly",
+        "absolutely",
+        "of",
+        "course",
+        "great",
+        "good",
+        "question",
+        "morning",
+        "evening",
+        "afternoon",
+        "day",
+        "ok",
+        "okay",
+        "yes",
+        "no",
+        "welcome",
+        "youre",
+        "please",
+        "sorry",
+        "got",
+        "it",
+        "perfect",
+        "awesome",
+        "nice",
+        "cool",
+        "hallo",
+        "danke",
+        "bonjour",
+        "merci",
+        "hola",
+        "gracias",
+        "你好",
+        "您好",
+        "谢谢",
+    ];
+    let bare = |word: &str| {
+        let letters = word.chars().filter(|c| c.is_alphanumeric());
+        letters.flat_map(char::to_lowercase).collect::<String>()
+    };
+    text.split_whitespace().map(bare).all(|word| word.is_empty() || WORDS.contains(&word.as_str()))
+}
+
+/// Whether a sentence is worth showing: long enough, mostly letters, and no mere courtesy.
+fn says_something(text: &str, words: &[String]) -> bool {
+    const COURTESIES: [&str; 14] = [
+        "let me know",
+        "i hope this",
+        "hope this helps",
+        "feel free",
+        "happy to help",
+        "as an ai",
+        "i'm sorry",
+        "i am sorry",
+        "i apologize",
+        "how can i help",
+        "how can i assist",
+        "is there anything",
+        "thank you for",
+        "thanks for",
+    ];
+    let characters = text.chars().count();
+    let letters = text.chars().filter(|c| c.is_alphabetic() || c.is_whitespace()).count();
+    let is_cjk = text.chars().filter(|c| is_cjk(*c)).count() * 2 > characters;
+    let is_long = if is_cjk { characters >= 8 } else { characters >= 20 && words.len() >= 4 };
+    // A word this long is no word: base64, a path, an address.
+    let is_wordy = is_cjk || text.split(' ').all(|word| word.chars().count() <= 40);
+    let lower = text.to_lowercase();
+    let is_courtesy = characters < 120 && COURTESIES.iter().any(|phrase| lower.contains(phrase));
+    is_long
+        && is_wordy
+        && !is_courtesy
+        && !is_greeting(text)
+        && letters * 10 >= characters * 8
+        && symbols(text) < 0.06
+}
+
+fn is_cjk(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}'
+        | '\u{20000}'..='\u{3FFFF}')
+}
+
+/// Returns the words of a sentence, each once: in lower case, Chinese and Japanese by two characters.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut before: Option<char> = None;
+    for word in text.unicode_words() {
+        let mut letters = word.chars();
+        match (letters.next(), letters.next()) {
+            (Some(only), None) if is_cjk(only) => {
+                words.extend(before.map(|before| [before, only].iter().collect()));
+                before = Some(only);
+            }
+            _ => {
+                before = None;
+                words.push(word.to_lowercase());
+            }
+        }
+    }
+    words.sort_unstable();
+    words.dedup();
+    words
+}
+
+/// Gives each word the weight of how few sentences have it, and each sentence the length one.
+fn weigh(sentences: &mut [Sentence]) {
+    let mut having: HashMap<String, f32> = HashMap::new();
+    for sentence in sentences.iter() {
+        for word in sentence.words.keys() {
+            *having.entry(word.clone()).or_default() += 1.0;
+        }
+    }
+    let count = sentences.len() as f32;
+    for sentence in sentences {
+        for (word, weight) in &mut sentence.words {
+            // A word of one sentence alone tells nothing of the others; one of all of them, little.
+            let share = having[word] / count;
+            *weight = (1.0 + 1.0 / share).ln() * if word.chars().count() < 3 { 0.5 } else { 1.0 };
+        }
+        let length: f32 = sorted(&sentence.words).map(|(_, weight)| weight * weight).sum();
+        let length = length.sqrt().max(f32::MIN_POSITIVE);
+        sentence.words.values_mut().for_each(|weight| *weight /= length);
+    }
+}
+
+/// A sentence's words in a fixed order, so that sums come out the same each time.
+fn sorted(words: &HashMap<String, f32>) -> impl Iterator<Item = (&str, f32)> {
+    let mut words: Vec<(&str, f32)> = words.iter().map(|(word, w)| (word.as_str(), *w)).collect();
+    words.sort_unstable_by(|a, b| a.0.cmp(b.0));
+    words.into_iter()
+}
+
+fn cosine(a: &HashMap<String, f32>, b: &HashMap<String, f32>) -> f32 {
+    sorted(a).map(|(word, weight)| weight * b.get(word).copied().unwrap_or_default()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn turns<'a>(texts: &[&'a str]) -> Vec<Turn<'a>> {
+        let turn = |(at, text): (usize, &&'a str)| Turn { by_user: at % 2 == 0, text };
+        texts.iter().enumerate().map(turn).collect()
+    }
+
+    #[test]
+    fn a_summary_says_what_it_is_about() {
+        let turns = turns(&[
+            "Hi! My sourdough bread comes out of the oven flat and dense, what can I do?",
+            "Great question! A flat loaf usually means that the dough was proofed too long or that the \
+             starter is weak.\n\n```python\nprint('bread')\n```\n\nFeed the starter twice before you \
+             bake bread with it, and let the dough rise until it has grown by half. Let me know if \
+             you have more questions!",
+            "Thanks!",
+            "You're welcome! I hope this helps.",
+        ]);
+        let summary = summary(&turns);
+        assert!((160..=300).contains(&summary.chars().count()), "{summary}");
+        assert!(summary.contains("dough") || summary.contains("bread"), "{summary}");
+        for absent in ["print", "welcome", "Let me know", "Great question", "Hi!", "```"] {
+            assert!(!summary.contains(absent), "{summary}");
+        }
+        assert_eq!(
+            title(&turns),
+            "My sourdough bread comes out of the oven flat and dense, what can I…"
+        );
+    }
+
+    #[test]
+    fn code_and_data_are_not_summed_up() {
+        let texts = [
+            "```rust\nfn main() { println!(\"hello, dear world of code\"); }\n```",
+            "{\"name\": \"a value\", \"list\": [1, 2, 3], \"other\": {\"more\": true}}",
+            "Traceback (most recent call last):\n  File \"main.py\", line 3, in <module>\n    main()",
+            "2024-05-01 12:00:00 ERROR could not connect to the database because it is down",
+            "    at com.example.Main.run(Main.java:15)\n    at java.base/java.lang.Thread.run(Thread.java:1)",
+            "SELECT name, count(*) FROM messages WHERE role = 'user' GROUP BY name;",
+            "| name | value |\n|------|-------|\n| one thing | another thing here |",
+            "<div class=\"box\"><p>some words in a page of the web</p></div>",
+            "Hello! Thanks so much!",
+            "aGVsbG8gd29ybGQgaGVsbG8gd29ybGQgaGVsbG8gd29ybGQgaGVsbG8gd29ybGQ= is not a word",
+            "",
+        ];
+        for text in texts {
+            let turns = [Turn { by_user: true, text }];
+            assert_eq!(summary(&turns), "", "{text}");
+            assert_eq!(title(&turns), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn other_languages_have_sentences_too() {
+        let chinese = "你好！我想学习如何用烤箱做面包。面包总是太硬，应该怎么办呢？可以多加一点水，\
+                       让面团发酵的时间更长一些。烤箱的温度也不要太高，否则面包的外皮会很硬。";
+        let russian = "Как правильно печь хлеб дома, чтобы он был мягким? Тесто должно подниматься \
+                       долго, а печь нужно хорошо прогреть перед выпечкой хлеба.";
+        for text in [chinese, russian] {
+            let turns = [Turn { by_user: true, text }];
+            let summary = summary(&turns);
+            assert!(summary.chars().count() >= 16, "{summary}");
+            assert!(summary.contains("面包") || summary.contains("хлеб"), "{summary}");
+            assert!(!summary.contains("你好"), "{summary}");
+        }
+        let turns = [Turn { by_user: true, text: chinese }];
+        assert_eq!(title(&turns), "我想学习如何用烤箱做面包");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+        #[test]
+        fn a_summary_is_short_and_the_same_each_time(
+            texts in prop::collection::vec("(\\PC|\n|[a-z]{1,9}|[ .,。!?]){0,120}", 0..6)
+        ) {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let turns = turns(&texts);
+            let one = summary(&turns);
+            prop_assert!(one.chars().count() <= LENGTH.1, "{}", one);
+            prop_assert!(title(&turns).chars().count() <= TITLE);
+            prop_assert!(!one.contains(|c: char| c.is_control()));
+            prop_assert_eq!(one, summary(&turns));
+        }
+    }
+}
