@@ -1,5 +1,6 @@
 //! The command line: one file per command.
 
+mod archives;
 mod demo;
 mod explain;
 mod import;
@@ -80,7 +81,7 @@ struct Places {
     index: Option<PathBuf>,
     /// Search the transcripts of coding agents in this folder too; may be given several times
     /// [default: VERBATIM_ARCHIVE, then what Claude Code and Codex keep in the user's home]
-    #[arg(long, global = true, value_name = "FOLDER", conflicts_with = "no_archive")]
+    #[arg(long, global = true, value_name = "FOLDER")]
     archive: Vec<PathBuf>,
     /// Search no transcripts of coding agents
     #[arg(long, global = true)]

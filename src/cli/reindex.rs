@@ -4,9 +4,9 @@ use std::{io::Write, time::Duration};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
-use super::{Environment, Error, FOUND};
+use super::{Environment, Error, FOUND, archives};
 use crate::{
-    engine::{Engine, Progress, Reindex, Reindexed},
+    engine::{Engine, Progress, Reindex, Reindexed, SourceKind},
     index::Resources,
     model::Stop,
 };
@@ -14,10 +14,11 @@ use crate::{
 /// The bar's length; reading takes the first nine tenths of it, the time of most builds.
 const STEPS: u64 = 10_000;
 
-/// Build the index that makes exact search fast
+/// Build the indexes that make searches fast
 ///
-/// Searching works without it, by reading every message, and while it is being built. An index
-/// that mirrors the database already is left as it is.
+/// Searching works without them, by reading every message, and while they are being built. There
+/// is one for the database and, where there are any, for the transcripts of coding agents and for
+/// recorded threads. An index that mirrors what it is of already is left as it is.
 ///
 ///     reindex
 ///     reindex --db export.db --memory 512M
@@ -46,15 +47,40 @@ pub(super) fn run(
     let threads = args
         .threads
         .map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let options =
+        Reindex { resources: Resources { memory: args.memory, threads }, full: args.full };
+    if let Some(report) = archives::mirror(engine, environment).filter(|report| report.read > 0) {
+        writeln!(out, "{report}")?;
+    }
+    let sources = engine.sources();
+    let has_export = sources.iter().any(|source| source.kind == SourceKind::Export);
+    if !has_export && (sources.is_empty() || engine.config().db.is_some()) {
+        // Says what was looked for, and where.
+        engine.database()?;
+    }
+    for source in &sources {
+        let bar = bar(environment);
+        let result =
+            engine.reindex_source(source, options, &Stop::never(), &mut |step| show(&bar, step));
+        bar.finish_and_clear();
+        if sources.len() > 1 {
+            write!(out, "{}: ", source.kind.name())?;
+        }
+        write_result(result?, out)?;
+    }
+    Ok(FOUND)
+}
+
+fn bar(environment: &Environment) -> ProgressBar {
     let bar = if environment.progress { ProgressBar::new(STEPS) } else { ProgressBar::hidden() };
     let style = "{msg:8} [{bar:30}] {percent:>3} % {prefix} {eta_precise} left";
     bar.set_style(ProgressStyle::with_template(style).expect("a template of known parts"));
     bar.enable_steady_tick(Duration::from_millis(200));
-    let options =
-        Reindex { resources: Resources { memory: args.memory, threads }, full: args.full };
-    let result = engine.reindex(options, &Stop::never(), &mut |step| show(&bar, step));
-    bar.finish_and_clear();
-    match result? {
+    bar
+}
+
+fn write_result(result: Reindexed, out: &mut dyn Write) -> std::io::Result<()> {
+    match result {
         Reindexed::Current { messages } => writeln!(
             out,
             "the index of {} messages is up to date; --full builds it anew",
@@ -86,7 +112,7 @@ pub(super) fn run(
             )?;
         }
     }
-    Ok(FOUND)
+    Ok(())
 }
 
 fn show(bar: &ProgressBar, step: Progress) {

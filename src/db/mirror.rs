@@ -16,7 +16,6 @@ use super::{
     making::Making,
     open::beside,
     schema::{self, Found},
-    writer::Error,
 };
 use crate::model::{Instant, Message, Origin};
 
@@ -49,6 +48,40 @@ CREATE TABLE verbatim_repeats ( -- a file leaves out what another's conversation
 ) WITHOUT ROWID;
 CREATE INDEX verbatim_repeats_by_conversation ON verbatim_repeats(conversation_id);
 ";
+
+/// What can go wrong with the mirror.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database or its folder cannot be made or read.
+    #[error("{}: cannot write the mirror of the transcripts: {source}; name another folder with --index", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// SQLite could not do what it was told.
+    #[error("{}: cannot write the mirror of the transcripts: {source}{}", path.display(), hint(source))]
+    Sqlite {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+}
+
+/// Returns what would help against an error of SQLite.
+fn hint(error: &rusqlite::Error) -> &'static str {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
+            "; the disk may be full: what is mirrored already stays, the rest follows"
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            "; its folder must be writable, or name another with --index"
+        }
+        _ => "",
+    }
+}
 
 /// What is known of a transcript's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -18,8 +18,7 @@ use super::{Config, Engine, Error};
 use crate::{
     db::{
         header::Stamp,
-        mirror::{About, Mirror, MirroredFile},
-        writer,
+        mirror::{self, About, Mirror, MirroredFile},
     },
     import::transcript::{Piece, Reader},
     model::{self, Message, Stop},
@@ -163,7 +162,7 @@ impl Engine {
 /// Takes the lock that one writer of the mirror holds; `None` where another process does.
 fn lock(database: &Path) -> Result<Option<File>, Error> {
     let path = database.with_extension("lock");
-    let failed = |source| Error::Mirror(writer::Error::Io { path: path.clone(), source });
+    let failed = |source| Error::Mirror(mirror::Error::Io { path: path.clone(), source });
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }

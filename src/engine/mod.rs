@@ -29,7 +29,7 @@ use std::{
 };
 
 use crate::{
-    db::{self, Heading, writer},
+    db::{self, Heading},
     embed::Model,
     index,
 };
@@ -133,8 +133,8 @@ pub enum Error {
     #[error(transparent)]
     Db(#[from] db::Error),
     /// Writing the mirror of the transcripts failed.
-    #[error("the transcripts cannot be mirrored: {0}")]
-    Mirror(#[from] writer::Error),
+    #[error(transparent)]
+    Mirror(#[from] db::mirror::Error),
     /// A transcript could not be read to its end.
     #[error("the transcript cannot be read: {0}")]
     Transcript(#[from] std::io::Error),

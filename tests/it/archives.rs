@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 use verbatim_search::{
+    cli::{self, Environment},
     engine::{ArchiveReport, Config, Engine, SourceKind, import},
     import::Branches,
     model::{Request, Stop},
@@ -515,6 +516,30 @@ fn long_lines_and_files() {
     let report = home.mirror();
     assert_eq!((report.messages, report.bytes), (39, content.len() as u64));
     assert_eq!(home.found("39 y").len(), 1);
+}
+
+#[test]
+fn indexed_from_the_terminal() {
+    let home = Home::new();
+    home.write("a.jsonl", line(1, "user", "words"));
+    let path = |name: &str| home.folder.path().join(name).to_string_lossy().into_owned();
+    let run = |arguments: &[&str]| {
+        let (root, archive) = (path(""), path("archive"));
+        let mut all = vec!["verbatim", "--home", &root, "--archive", &archive];
+        all.extend(arguments);
+        let mut out = Vec::new();
+        let all = all.into_iter().map(std::ffi::OsString::from);
+        let code = cli::run(all, &Environment::default(), &mut out);
+        (code.map_err(|error| error.to_string()), String::from_utf8(out).unwrap())
+    };
+    let (code, out) = run(&["reindex"]);
+    assert_eq!(code, Ok(0));
+    assert!(out.starts_with("1 of 1 transcripts read, 1 messages added"), "{out}");
+    assert!(out.contains("\nindexed 1 messages of 1 conversations"), "{out}");
+    let (_, again) = run(&["reindex"]);
+    assert!(again.starts_with("the index of 1 messages is up to date"), "{again}");
+    let none = run(&["reindex", "--no-archive"]).0.unwrap_err();
+    assert!(none.starts_with("Database not found"), "{none}");
 }
 
 #[test]
