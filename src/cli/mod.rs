@@ -4,10 +4,12 @@ mod archives;
 mod demo;
 mod explain;
 mod import;
+mod list;
 mod reindex;
 mod search;
 mod serve;
 mod show;
+mod stats;
 mod threads;
 mod watch;
 mod workspace;
@@ -56,7 +58,9 @@ enum Command {
     Import(import::ImportArgs),
     Reindex(reindex::Args),
     Search(search::Args),
+    List(list::Args),
     Show(show::Args),
+    Stats(stats::Args),
     Serve(serve::Args),
     Threads(threads::Args),
     Watch(watch::Args),
@@ -172,6 +176,14 @@ pub enum Error {
     /// The environment names a provider that there is not.
     #[error("VERBATIM_EMBEDDINGS: {0}")]
     Embeddings(#[from] embed::Unknown),
+    /// A chart could not be written.
+    #[error("{}: cannot write the chart: {source}", path.display())]
+    Drawing {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The output could not be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
@@ -221,7 +233,9 @@ pub fn run(
         }
         Command::Reindex(args) => reindex::run(&args, &engine, environment, out),
         Command::Search(args) => search::run(&args, &engine, environment, out),
+        Command::List(args) => list::run(&args, &engine, environment, out),
         Command::Show(args) => show::run(&args, &engine, environment, out),
+        Command::Stats(args) => stats::run(&args, &engine, environment, out),
         Command::Serve(args) => serve::run(&args, engine, environment),
         Command::Threads(args) => threads::run(&args, &engine, environment, out),
         Command::Watch(args) => watch::run(&args, engine, out),

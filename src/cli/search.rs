@@ -137,7 +137,8 @@ pub(super) fn run(
     Ok(if count > 0 { FOUND } else { NOTHING })
 }
 
-fn json(out: &mut dyn Write, hit: &Hit) -> io::Result<()> {
+/// Writes a message for another program.
+pub(super) fn json(out: &mut dyn Write, hit: &Hit) -> io::Result<()> {
     let line = Line {
         message_id: &hit.message_id,
         conversation_id: &hit.conversation_id,

@@ -1,28 +1,51 @@
 //! `verbatim show`.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    ops::RangeInclusive,
+};
 
-use super::{Environment, Error, FOUND, harmless};
+use super::{Environment, Error, FOUND, harmless, search};
 use crate::{
-    engine::{Engine, Transcript},
+    engine::{Engine, Session},
     model::Stop,
     text::{date, snippet},
 };
 
 /// Print one conversation as Markdown
 ///
-/// CONVERSATION is its id, the beginning of its id if no other begins so, or its
-/// whole title.
+/// CONVERSATION is its id, the beginning of its id if no other begins so, its whole
+/// title, or a path as `verbatim list --json` prints it. It may be of any source: the
+/// export, the transcripts of coding agents, the threads.
 ///
 ///     verbatim show 6650a1b2 > chat.md
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// The conversation's id, the beginning of its id, or its title
+    /// The conversation's id, the beginning of its id, its title, or its path
     conversation: String,
+    /// Print only the messages at these lines: 10, 10-20, 10- (of a transcript's file, else messages)
+    #[arg(long, value_name = "FROM-TO", value_parser = lines)]
+    lines: Option<RangeInclusive<u32>>,
+    /// Print one JSON object per message, as `verbatim search --json` does
+    #[arg(long)]
+    json: bool,
     /// Show what is stored, even where it is the JSON of ChatGPT's message parts
     #[arg(long)]
     raw_content: bool,
+}
+
+fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
+    let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number > 0);
+    let (from, to) = match text.split_once('-') {
+        None => (number(text), number(text)),
+        Some((from, "")) => (number(from), Some(u32::MAX)),
+        Some((from, to)) => (number(from), number(to)),
+    };
+    match (from, to) {
+        (Some(from), Some(to)) if from <= to => Ok(from..=to),
+        _ => Err("takes lines from 1 on: 10, 10-20 or 10-".to_owned()),
+    }
 }
 
 pub(super) fn run(
@@ -31,9 +54,26 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    let transcript = engine.conversation(&args.conversation, args.raw_content, &Stop::never())?;
+    super::list::check(engine)?;
+    let about = match engine.at_path(&args.conversation)? {
+        Some(about) => about,
+        None => engine.meant(&args.conversation)?,
+    };
+    let stop = Stop::never();
+    let session = engine.session(about.source, &about.id, args.raw_content, &stop)?;
+    let gone = || crate::engine::Error::NoConversation { word: args.conversation.clone() };
+    let session = session.ok_or_else(gone)?;
+    let turns = (0..session.turns()).filter(|turn| {
+        args.lines.as_ref().is_none_or(|lines| lines.contains(&session.line(*turn)))
+    });
+    if args.json {
+        for turn in turns {
+            search::json(out, &session.message(turn))?;
+        }
+        return Ok(FOUND);
+    }
     let mut page = Vec::new();
-    markdown(&mut page, &transcript)?;
+    markdown(&mut page, &session, turns)?;
     if environment.terminal {
         write!(out, "{}", harmless(&String::from_utf8_lossy(&page)))?;
     } else {
@@ -42,16 +82,29 @@ pub(super) fn run(
     Ok(FOUND)
 }
 
-fn markdown(out: &mut Vec<u8>, transcript: &Transcript) -> io::Result<()> {
-    let title = match snippet::trim(&transcript.heading.title) {
+fn markdown(
+    out: &mut Vec<u8>,
+    session: &Session,
+    turns: impl Iterator<Item = usize>,
+) -> io::Result<()> {
+    let about = &session.about;
+    let title = match snippet::trim(&about.title) {
         "" => "Untitled".to_owned(),
         title => title.replace(['\n', '\r'], " "),
     };
-    let messages = transcript.messages.len();
+    let messages = session.turns();
     let plural = if messages == 1 { "" } else { "s" };
     writeln!(out, "# {title}\n")?;
-    writeln!(out, "`{}` · {messages} message{plural}", transcript.heading.id)?;
-    for message in &transcript.messages {
+    write!(out, "`{}` · {messages} message{plural}", about.id)?;
+    if let Some(project) = &about.project {
+        write!(out, " · project {project}")?;
+    }
+    if let Some(file) = &about.file {
+        write!(out, " · `{}`", file.display())?;
+    }
+    writeln!(out)?;
+    for turn in turns {
+        let message = session.message(turn);
         let role = if message.role.is_empty() { "unknown" } else { &message.role };
         write!(out, "\n## {role}")?;
         if let Some(time) = message.time.and_then(date::to_minute) {

@@ -17,37 +17,6 @@ pub struct Heading {
     pub title: String,
 }
 
-/// Conversations named at most when a word means several.
-const MOST_CANDIDATES: i64 = 20;
-
-/// Returns the conversations that `word` may mean: by id, else by whole title, else by the
-/// beginning of the id. One is an answer; several are a question.
-pub fn find_conversations(database: &Database, word: &str) -> Result<Vec<Heading>, Error> {
-    let failed = |error| database.error(error);
-    for test in
-        ["c.id = ?1", "trim(c.title) = trim(?1)", "?1 <> '' AND substr(c.id, 1, length(?1)) = ?1"]
-    {
-        let sql = format!(
-            "SELECT DISTINCT CAST(c.id AS TEXT), CAST(c.title AS TEXT) FROM conversations AS c \
-             WHERE {test} ORDER BY c.id LIMIT {MOST_CANDIDATES}"
-        );
-        let mut statement = database.connection().prepare(&sql).map_err(failed)?;
-        let mut rows = statement.query([word]).map_err(failed)?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(failed)? {
-            let heading = (text(row, 0), text(row, 1));
-            found.push(Heading {
-                id: heading.0.map_err(failed)?,
-                title: heading.1.map_err(failed)?,
-            });
-        }
-        if !found.is_empty() {
-            return Ok(found);
-        }
-    }
-    Ok(Vec::new())
-}
-
 /// Returns a conversation's messages in reading order: by position, else by time.
 pub fn conversation(database: &Database, id: &str, raw: bool) -> Result<Vec<Hit>, Error> {
     let failed = |error| database.error(error);

@@ -20,6 +20,7 @@ mod refresh;
 mod session;
 mod show;
 mod source;
+mod tally;
 mod threads;
 mod workspace;
 
@@ -46,8 +47,8 @@ pub use ranked::{About, ConversationMatch, Fields, Match, Mode, Question, Rankin
 pub use recall::Recalled;
 pub use refresh::{Progress, Reindex, Reindexed};
 pub use session::Session;
-pub use show::Transcript;
 pub use source::{Source, SourceKind};
+pub use tally::{NO_TIME, Tally};
 pub use threads::Recorded;
 
 /// Answers questions about the databases that its [`Config`] leads to.

@@ -6,12 +6,15 @@ use std::{path::Path, sync::Arc};
 
 use super::{About, Catalogue, Engine, Error, Scope, Source, SourceKind, list};
 use crate::{
-    db,
+    db::{self, Heading},
     model::{Hit, Stop},
 };
 
 /// Characters of a title that go into a key.
 const SLUG: usize = 40;
+
+/// Conversations named at most when a word means several.
+const MOST_CANDIDATES: usize = 20;
 
 /// Hexadecimal digits at the end of a key.
 const DIGITS: usize = 8;
@@ -69,10 +72,50 @@ impl Engine {
         Ok(found)
     }
 
-    /// Returns the conversations that have a key which [`About::key`] made.
-    pub fn keyed(&self, key: &str) -> Result<Vec<About>, Error> {
-        let Some((kind, digest)) = parts_of_key(key) else { return Ok(Vec::new()) };
-        self.matching(&|source, id, _| source == kind && digest_of(id) == digest)
+    /// Returns the conversation that a word means to a person: its id, else its whole title, else the
+    /// beginning of its id.
+    pub fn meant(&self, word: &str) -> Result<About, Error> {
+        let mut found = Vec::new();
+        for source in self.sources_of(&Scope::default())? {
+            found.extend(self.about(source.kind, word)?);
+        }
+        if found.is_empty() {
+            found =
+                self.matching(&|_, _, title| !title.is_empty() && title.trim() == word.trim())?;
+        }
+        if found.is_empty() && !word.is_empty() {
+            found = self.matching(&|_, id, _| id.starts_with(word))?;
+        }
+        let word = word.to_owned();
+        if found.len() > 1 {
+            found.sort_by(|a, b| a.id.cmp(&b.id));
+            let heading = |about: About| Heading { id: about.id, title: about.title };
+            let candidates = found.into_iter().take(MOST_CANDIDATES).map(heading).collect();
+            return Err(Error::Ambiguous { word, candidates });
+        }
+        found.pop().ok_or(Error::NoConversation { word })
+    }
+
+    /// Returns the key of a conversation: the one it was saved under, else one that stays the same
+    /// while the conversation is there, whatever others there are.
+    pub fn key_of(&self, about: &About) -> Result<String, Error> {
+        if about.source == SourceKind::Threads {
+            let named = self.threads_named(&about.id)?;
+            let saved = named.into_iter().find(|thread| thread.id == about.id);
+            if let Some(key) = saved.and_then(|thread| thread.key) {
+                return Ok(key);
+            }
+        }
+        Ok(made_key(about))
+    }
+
+    /// Returns the conversation that has a key.
+    pub fn keyed(&self, key: &str) -> Result<Option<About>, Error> {
+        if let Some(thread) = self.thread_keyed(key)? {
+            return self.about(SourceKind::Threads, &thread.id);
+        }
+        let Some((kind, digest)) = parts_of_key(key) else { return Ok(None) };
+        Ok(self.matching(&|source, id, _| source == kind && digest_of(id) == digest)?.pop())
     }
 
     /// Returns the conversations for which `test` holds, of their source, id and title; latest
@@ -110,6 +153,14 @@ impl Engine {
     /// Returns the conversation that a path of [`Engine::path_of`] means; `None` for any other text.
     pub fn at_path(&self, path: &str) -> Result<Option<About>, Error> {
         for source in self.sources() {
+            if source.kind == SourceKind::Archive {
+                let scope = Scope { sources: vec![source.kind], ..Scope::default() };
+                let (listed, _) = self.list(&scope, 0, usize::MAX)?;
+                let is_file = |about: &About| about.file.as_deref() == Some(Path::new(path));
+                if let Some(about) = listed.into_iter().find(is_file) {
+                    return Ok(Some(about));
+                }
+            }
             if let Some(id) = id_within(&source, path)
                 && let Some(about) = self.about(source.kind, id)?
             {
@@ -162,11 +213,9 @@ impl Session {
     }
 }
 
-impl About {
-    /// A key that stays the same while the conversation is there, whatever others there are.
-    pub fn key(&self) -> String {
-        format!("{}-{}-{:08x}", self.source.name(), slug(&self.title), digest_of(&self.id))
-    }
+/// Returns a key made of a conversation's source, title and id.
+fn made_key(about: &About) -> String {
+    format!("{}-{}-{:08x}", about.source.name(), slug(&about.title), digest_of(&about.id))
 }
 
 /// Returns the line of a message: an archive's position is that of its transcript's line.
@@ -240,8 +289,8 @@ mod tests {
             session: None,
         };
         let digest = digest_of(&about.id);
-        assert_eq!(about.key(), format!("export-database-migration-planning-{digest:08x}"));
-        assert_eq!(parts_of_key(&about.key()), Some((SourceKind::Export, digest)));
+        assert_eq!(made_key(&about), format!("export-database-migration-planning-{digest:08x}"));
+        assert_eq!(parts_of_key(&made_key(&about)), Some((SourceKind::Export, digest)));
         for (title, expected) in [
             ("", "untitled".to_owned()),
             ("?!", "untitled".to_owned()),
@@ -255,7 +304,7 @@ mod tests {
         }
         about.source = SourceKind::Threads;
         about.title = "archive".to_owned();
-        assert_eq!(parts_of_key(&about.key()), Some((SourceKind::Threads, digest)));
+        assert_eq!(parts_of_key(&made_key(&about)), Some((SourceKind::Threads, digest)));
         for none in
             ["", "-", "export", "export-x", "export-0123456", "exports-x-01234567", "x-y-01234567"]
         {

@@ -10,7 +10,7 @@ use crate::{
     golden,
 };
 
-fn run(arguments: &[&str]) -> (Result<u8, String>, String) {
+pub(crate) fn run(arguments: &[&str]) -> (Result<u8, String>, String) {
     let mut out = Vec::new();
     let arguments =
         std::iter::once("verbatim").chain(arguments.iter().copied()).map(OsString::from);
@@ -20,13 +20,13 @@ fn run(arguments: &[&str]) -> (Result<u8, String>, String) {
 
 /// Runs a command that is well; returns what it wrote.
 #[track_caller]
-fn output(arguments: &[&str]) -> String {
+pub(crate) fn output(arguments: &[&str]) -> String {
     let (code, out) = run(arguments);
     assert_eq!(code, Ok(0), "{arguments:?}");
     out
 }
 
-fn sample(path: &Path) -> Connection {
+pub(crate) fn sample(path: &Path) -> Connection {
     let connection = Connection::open(path).unwrap();
     connection.execute_batch(SCHEMA).unwrap();
     let long = format!("{} the borrow checker again {}", "before ".repeat(60), "after ".repeat(60));

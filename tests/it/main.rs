@@ -10,6 +10,7 @@ mod hammer;
 mod import;
 mod index;
 mod like;
+mod lists;
 mod manners;
 mod mcp;
 mod open;

@@ -1,0 +1,275 @@
+//! `verbatim stats`.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use anstyle::{AnsiColor, Style};
+use serde_json::json;
+
+use super::{Environment, Error, FOUND, NOTHING, harmless};
+use crate::{
+    engine::{Engine, SourceKind, Tally},
+    model::Stop,
+    text::date,
+};
+
+/// Cells of the longest bar.
+const BAR: u64 = 40;
+
+/// Models shown; the others are counted together.
+const MODELS: usize = 15;
+
+/// Show how much there is: messages by month, role, source and model
+///
+///     verbatim stats --svg messages.svg
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// Count only this source: export, archive, threads (repeatable)
+    #[arg(long, value_name = "SOURCE", value_parser = super::list::source)]
+    source: Vec<SourceKind>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Draw the messages by month into this file too
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+pub(super) fn run(
+    args: &Args,
+    engine: &Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    super::list::check(engine)?;
+    let tally = engine.tally(&args.source, &Stop::never())?;
+    if let Some(path) = &args.svg {
+        fs::write(path, svg(&months(&tally)))
+            .map_err(|source| Error::Drawing { path: path.clone(), source })?;
+    }
+    if args.json {
+        writeln!(out, "{}", as_json(&tally))?;
+    } else {
+        charts(out, &tally, environment.colours)?;
+    }
+    Ok(if tally.messages > 0 { FOUND } else { NOTHING })
+}
+
+fn as_json(tally: &Tally) -> serde_json::Value {
+    json!({
+        "messages": tally.messages,
+        "conversations": tally.conversations,
+        "first": tally.first.and_then(date::to_iso),
+        "last": tally.last.and_then(date::to_iso),
+        "months": tally.months,
+        "roles": tally.roles,
+        "sources": tally.sources,
+        "models": tally.models,
+    })
+}
+
+fn charts(out: &mut dyn Write, tally: &Tally, colours: bool) -> io::Result<()> {
+    let plural = |count: u64| if count == 1 { "" } else { "s" };
+    write!(
+        out,
+        "{} message{} in {} conversation{}",
+        grouped(tally.messages),
+        plural(tally.messages),
+        grouped(tally.conversations as u64),
+        plural(tally.conversations as u64)
+    )?;
+    let day = |time: Option<_>| date::to_minute(time?)?.split(' ').next().map(str::to_owned);
+    if let (Some(first), Some(last)) = (day(tally.first), day(tally.last)) {
+        write!(out, ", {first} to {last}")?;
+    }
+    writeln!(out)?;
+    chart(out, "Months", &months(tally), colours)?;
+    for (heading, counts) in
+        [("Roles", &tally.roles), ("Sources", &tally.sources), ("Models", &tally.models)]
+    {
+        chart(out, heading, &largest(counts), colours)?;
+    }
+    Ok(())
+}
+
+/// Returns the months in order, with those between them in which nothing was written, where these
+/// are not too many.
+fn months(tally: &Tally) -> Vec<(String, u64)> {
+    let mut months: Vec<(String, u64)> = Vec::new();
+    let mut last = None;
+    for (name, count) in &tally.months {
+        let number = number_of(name);
+        if let (Some(last), Some(number)) = (last, number)
+            && number - last <= GAP
+        {
+            let name = |number| format!("{:04}-{:02}", number / 12, number % 12 + 1);
+            months.extend((last + 1..number).map(|number| (name(number), 0)));
+        }
+        last = number;
+        months.push((name.clone(), *count));
+    }
+    months
+}
+
+/// Months without messages that are shown in a row; a time that is far off makes no thousand lines.
+const GAP: u32 = 36;
+
+/// Returns the number of a month since the year 0; `None` for what has no time and years without four digits.
+fn number_of(month: &str) -> Option<u32> {
+    let (year, month) = month.split_once('-').filter(|(year, _)| year.len() == 4)?;
+    Some(year.parse::<u32>().ok()? * 12 + month.parse::<u32>().ok()?.checked_sub(1)?)
+}
+
+/// Returns the largest first, and what is beyond [`MODELS`] of them in one sum.
+fn largest(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
+    let mut counts: Vec<(String, u64)> =
+        counts.iter().map(|(name, count)| (name.clone(), *count)).collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    if counts.len() > MODELS {
+        let rest = counts.split_off(MODELS - 1);
+        let sum = rest.iter().map(|(_, count)| count).sum();
+        counts.push((format!("{} others", rest.len()), sum));
+    }
+    counts
+}
+
+fn chart(
+    out: &mut dyn Write,
+    heading: &str,
+    counts: &[(String, u64)],
+    colours: bool,
+) -> io::Result<()> {
+    let Some(most) = counts.iter().map(|(_, count)| *count).max() else { return Ok(()) };
+    let names: Vec<String> = counts.iter().map(|(name, _)| harmless(name)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let digits = grouped(most).len();
+    let style = if colours { AnsiColor::Cyan.on_default() } else { Style::new() };
+    writeln!(out, "\n{heading}")?;
+    for (name, (_, count)) in names.iter().zip(counts) {
+        let pad = " ".repeat(width - name.chars().count());
+        let number = grouped(*count);
+        write!(out, "  {name}{pad}  {number:>digits$}")?;
+        let bar = bar(*count, most);
+        if !bar.is_empty() {
+            write!(out, "  {style}{bar}{style:#}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// Returns a bar to the eighth of a cell; something for whatever is not nothing.
+fn bar(count: u64, most: u64) -> String {
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = u128::from(count) * u128::from(BAR) * 8 / u128::from(most.max(1));
+    let eighths = if count > 0 { eighths.max(1) as usize } else { 0 };
+    format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8])
+}
+
+/// Returns a number with a comma at each thousand.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Draws the messages by month as columns, with the years below.
+fn svg(months: &[(String, u64)]) -> String {
+    const COLUMN: usize = 12;
+    const HEIGHT: u64 = 160;
+    const LEFT: usize = 64;
+    const TOP: u64 = 24;
+    const BELOW: u64 = 40;
+    let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+    let width = LEFT + COLUMN * months.len().max(20) + 16;
+    let height = TOP + HEIGHT + BELOW;
+    let floor = TOP + HEIGHT;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+         font-family=\"system-ui, sans-serif\" font-size=\"11\">\n<title>Messages by month</title>\n\
+         <style>text {{ fill: #555 }} rect {{ fill: #2a7 }} line {{ stroke: #999 }} \
+         @media (prefers-color-scheme: dark) {{ text {{ fill: #bbb }} }}</style>\n"
+    );
+    let mut line = |text: String| {
+        svg.push_str(&text);
+        svg.push('\n');
+    };
+    let edge = LEFT - 8;
+    line(format!(
+        "<text x=\"{edge}\" y=\"{}\" text-anchor=\"end\">{}</text>",
+        TOP + 4,
+        grouped(most)
+    ));
+    line(format!("<text x=\"{edge}\" y=\"{floor}\" text-anchor=\"end\">0</text>"));
+    line(format!("<line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{}\" y2=\"{floor}\"/>", width - 16));
+    let mut year = String::new();
+    for (at, (month, count)) in months.iter().enumerate() {
+        let x = LEFT + COLUMN * at;
+        let tall = (u128::from(*count) * u128::from(HEIGHT) / u128::from(most)) as u64;
+        let tall = if *count > 0 { tall.max(1) } else { 0 };
+        if tall > 0 {
+            let (name, number) = (escaped(month), grouped(*count));
+            line(format!(
+                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{tall}\"><title>{name}: {number}</title></rect>",
+                x + 1,
+                floor - tall,
+                COLUMN - 2
+            ));
+        }
+        let this = month.split('-').next().unwrap_or_default();
+        if this != year {
+            line(format!("<text x=\"{x}\" y=\"{}\">{}</text>", floor + 16, escaped(this)));
+            year = this.to_owned();
+        }
+    }
+    let _ = writeln!(svg, "</svg>");
+    svg
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::NO_TIME;
+
+    #[test]
+    fn numbers_and_bars() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+        assert_eq!(bar(0, 7), "");
+        assert_eq!(bar(1, u64::MAX), "▏");
+        assert_eq!(bar(7, 7).chars().count(), 40);
+        assert_eq!(bar(1, 80), "▌");
+    }
+
+    #[test]
+    fn gaps_are_shown() {
+        let mut tally = Tally::default();
+        for (month, count) in
+            [("+33658-09", 1), ("2023-11", 1), ("2024-02", 2), ("2124-01", 1), (NO_TIME, 3)]
+        {
+            tally.months.insert(month.to_owned(), count);
+        }
+        let names: Vec<String> = months(&tally).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(
+            names,
+            ["+33658-09", "2023-11", "2023-12", "2024-01", "2024-02", "2124-01", NO_TIME]
+        );
+    }
+}
