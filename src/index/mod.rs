@@ -20,6 +20,7 @@ mod search;
 mod shelf;
 mod slots;
 mod varint;
+mod words;
 
 use std::{io, path::PathBuf};
 
@@ -30,6 +31,7 @@ pub use rows::{Conversation, Document};
 pub use search::{GramUse, Trace};
 pub use shelf::{Current, Note, Shelf, Writing};
 pub use slots::Part;
+pub use words::{Among, Norms, Weighted, Words, best, build_words, frequencies, holding};
 
 /// What can go wrong with an index; none of it keeps a database from being searched.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +61,14 @@ pub enum Error {
         path: PathBuf,
         /// The format's number.
         found: u32,
+    },
+    /// The words of a part are not there or not as they were written.
+    #[error("{path}: no words to rank by: {reason}")]
+    Words {
+        /// Their folder.
+        path: PathBuf,
+        /// What does not fit.
+        reason: String,
     },
     /// A posting list could not be read.
     #[error("reading the index: {0}")]

@@ -8,3 +8,4 @@ pub mod grams;
 pub mod like;
 pub mod snippet;
 pub mod summary;
+pub mod words;

@@ -1,0 +1,368 @@
+//! BM25 over the words of several parts, the best messages first (Robertson and Zaragoza, 2009).
+//!
+//! All messages are scored in windows that fit the cache, a term after the other. Terms whose sum
+//! can bring no message among the best any more are asked only of messages that others brought up
+//! (MaxScore: Turtle and Flood, 1995). What is filtered out never counts among the best.
+
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
+    ops::Range,
+};
+
+use tantivy::postings::BlockSegmentPostings;
+
+use super::{Words, length_of};
+use crate::{index::Error, model::Stop};
+
+/// Documents scored at a time: their scores take 128 KB.
+const WINDOW: u32 = 1 << 15;
+
+/// A term of a question, and what it weighs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weighted {
+    /// The term.
+    pub term: String,
+    /// Its weight: how rare it is.
+    pub weight: f32,
+}
+
+/// How length counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Norms {
+    /// How soon a term's further occurrences stop counting.
+    pub k1: f32,
+    /// How much longer messages count less.
+    pub b: f32,
+    /// The average length.
+    pub average: f32,
+}
+
+impl Norms {
+    /// For each code of a length, what is added to a frequency.
+    fn table(&self) -> [f32; 256] {
+        std::array::from_fn(|code| {
+            let share = length_of(code as u8) as f32 / self.average.max(1.0);
+            self.k1 * (1.0 - self.b + self.b * share)
+        })
+    }
+}
+
+/// Which messages are ranked.
+#[derive(Clone, Copy, Debug)]
+pub enum Among<'a> {
+    /// Those of one interval of slots in each part.
+    Intervals(&'a [Range<u32>]),
+    /// These slots, ascending.
+    Slots(&'a [u32]),
+}
+
+/// A score that can be put in order, then a slot: of equal scores the lower slot is better.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Scored(f32, Reverse<u32>);
+
+impl Eq for Scored {}
+
+impl PartialOrd for Scored {
+    fn partial_cmp(&self, other: &Scored) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scored {
+    fn cmp(&self, other: &Scored) -> Ordering {
+        self.0.total_cmp(&other.0).then(self.1.cmp(&other.1))
+    }
+}
+
+/// The best so far, at most so many.
+struct Best {
+    heap: BinaryHeap<Reverse<Scored>>,
+    most: usize,
+}
+
+impl Best {
+    /// The score that a message must be above; zero while there is room.
+    fn bar(&self) -> f32 {
+        match self.heap.peek() {
+            Some(Reverse(least)) if self.heap.len() == self.most => least.0,
+            _ => 0.0,
+        }
+    }
+
+    fn offer(&mut self, slot: u32, score: f32, accepts: &dyn Fn(u32) -> bool) {
+        let scored = Scored(score, Reverse(slot));
+        let is_full = self.heap.len() == self.most;
+        let enters = score > 0.0
+            && (!is_full || self.heap.peek().is_some_and(|Reverse(least)| scored > *least));
+        if enters && accepts(slot) {
+            if is_full {
+                self.heap.pop();
+            }
+            self.heap.push(Reverse(scored));
+        }
+    }
+}
+
+/// Returns the slots with the highest scores and those, the best first; slots that `accepts` says
+/// no to are left out before they are counted.
+///
+/// `parts` are the words of each part with its slots. `accepts` is asked of messages that would be
+/// among the best, so it may read their text.
+pub fn best(
+    parts: &[(Range<u32>, &Words)],
+    terms: &[Weighted],
+    norms: Norms,
+    among: Among<'_>,
+    accepts: &dyn Fn(u32) -> bool,
+    most: usize,
+    stop: &Stop,
+) -> Result<Vec<(u32, f32)>, Error> {
+    let mut best = Best { heap: BinaryHeap::with_capacity(most + 1), most };
+    if most == 0 {
+        return Ok(Vec::new());
+    }
+    let table = norms.table();
+    for (slots, words) in parts {
+        let mut cursors = Vec::new();
+        for term in terms {
+            if let Some(postings) = words.postings(&term.term)? {
+                let weight = term.weight * (norms.k1 + 1.0);
+                cursors.push(Cursor { postings, at: 0, weight });
+            }
+        }
+        let scorer = Scorer { words, table: &table, first: slots.start, accepts, stop };
+        match among {
+            Among::Intervals(intervals) => {
+                let inside = intervals.iter().find(|interval| {
+                    slots.start <= interval.start
+                        && interval.end <= slots.end
+                        && !interval.is_empty()
+                });
+                if let Some(interval) = inside {
+                    let documents = interval.start - slots.start..interval.end - slots.start;
+                    scorer.all(cursors, documents, &mut best)?;
+                }
+            }
+            Among::Slots(wanted) => {
+                let from = wanted.partition_point(|slot| *slot < slots.start);
+                let to = wanted.partition_point(|slot| *slot < slots.end);
+                scorer.some(cursors, &wanted[from..to], &mut best)?;
+            }
+        }
+    }
+    let mut found: Vec<Scored> = best.heap.into_iter().map(|Reverse(scored)| scored).collect();
+    found.sort_unstable_by_key(|scored| Reverse(*scored));
+    Ok(found.into_iter().map(|Scored(score, Reverse(slot))| (slot, score)).collect())
+}
+
+/// Returns the slots, ascending, of the messages that have all of these terms.
+pub fn holding(
+    parts: &[(Range<u32>, &Words)],
+    terms: &[String],
+    stop: &Stop,
+) -> Result<Vec<u32>, Error> {
+    let mut found = Vec::new();
+    'parts: for (slots, words) in parts {
+        let mut lists = Vec::new();
+        for term in terms {
+            match words.postings(term)? {
+                Some(list) => lists.push(list),
+                None => continue 'parts,
+            }
+        }
+        lists.sort_by_key(BlockSegmentPostings::doc_freq);
+        let Some((shortest, others)) = lists.split_first_mut() else { continue };
+        loop {
+            if stop.requested() {
+                return Err(Error::Stopped);
+            }
+            let documents = shortest.docs();
+            if documents.is_empty() {
+                break;
+            }
+            for document in documents {
+                if others.iter_mut().all(|list| seek(list, *document).is_some()) {
+                    found.push(slots.start + document);
+                }
+            }
+            shortest.advance();
+        }
+    }
+    Ok(found)
+}
+
+/// Returns in how many of some messages each term is; `slots` ascend.
+pub fn frequencies(
+    parts: &[(Range<u32>, &Words)],
+    terms: &[String],
+    slots: &[u32],
+) -> Result<Vec<u32>, Error> {
+    let mut counts = vec![0; terms.len()];
+    for (range, words) in parts {
+        let from = slots.partition_point(|slot| *slot < range.start);
+        let to = slots.partition_point(|slot| *slot < range.end);
+        for (count, term) in counts.iter_mut().zip(terms) {
+            let Some(mut list) = words.postings(term)? else { continue };
+            let there = |slot: &&u32| seek(&mut list, **slot - range.start).is_some();
+            *count += slots[from..to].iter().filter(there).count() as u32;
+        }
+    }
+    Ok(counts)
+}
+
+/// Returns how often a list has a document; documents are to be asked for in ascending order.
+fn seek(list: &mut BlockSegmentPostings, document: u32) -> Option<u32> {
+    let at = list.seek(document);
+    (at < list.block_len() && list.doc(at) == document).then(|| list.freq(at))
+}
+
+/// A term's list, and how far in its block it has been read.
+struct Cursor {
+    postings: BlockSegmentPostings,
+    at: usize,
+    /// The most that the term adds to a score.
+    weight: f32,
+}
+
+struct Scorer<'a> {
+    words: &'a Words,
+    table: &'a [f32; 256],
+    /// The slot of the first document.
+    first: u32,
+    accepts: &'a dyn Fn(u32) -> bool,
+    stop: &'a Stop,
+}
+
+impl Scorer<'_> {
+    #[inline]
+    fn norm(&self, document: u32) -> f32 {
+        self.table[usize::from(self.words.lengths[document as usize])]
+    }
+
+    /// Scores every document of an interval.
+    fn all(
+        &self,
+        mut cursors: Vec<Cursor>,
+        documents: Range<u32>,
+        best: &mut Best,
+    ) -> Result<(), Error> {
+        // The least first: it is the first that need not bring messages up.
+        cursors.sort_by(|a, b| a.weight.total_cmp(&b.weight));
+        let mut sums = vec![0f32; WINDOW as usize];
+        let mut touched: Vec<u32> = Vec::new();
+        let mut start = documents.start;
+        while start < documents.end {
+            if self.stop.requested() {
+                return Err(Error::Stopped);
+            }
+            let end = documents.end.min(start.saturating_add(WINDOW));
+            let bar = best.bar();
+            let mut idle = 0;
+            let mut idle_weight = 0.0;
+            while idle < cursors.len() && idle_weight + cursors[idle].weight < bar {
+                idle_weight += cursors[idle].weight;
+                idle += 1;
+            }
+            let (idlers, leaders) = cursors.split_at_mut(idle);
+            if leaders.is_empty() {
+                return Ok(());
+            }
+            touched.clear();
+            for cursor in leaders {
+                self.add(cursor, start..end, &mut sums, &mut touched);
+            }
+            if idlers.is_empty() {
+                for document in &touched {
+                    let score = std::mem::take(&mut sums[(document - start) as usize]);
+                    best.offer(self.first + document, score, self.accepts);
+                }
+            } else {
+                // Those that can still be among the best, in the order in which lists are read.
+                touched.retain(|document| {
+                    let sum = &mut sums[(document - start) as usize];
+                    let stays = *sum + idle_weight >= bar;
+                    if !stays {
+                        *sum = 0.0;
+                    }
+                    stays
+                });
+                touched.sort_unstable();
+                for document in &touched {
+                    let mut score = std::mem::take(&mut sums[(document - start) as usize]);
+                    let norm = self.norm(*document);
+                    let (mut left, bar) = (idle_weight, best.bar());
+                    for cursor in idlers.iter_mut().rev() {
+                        if score + left < bar {
+                            break;
+                        }
+                        left -= cursor.weight;
+                        if let Some(frequency) = seek(&mut cursor.postings, *document) {
+                            score += cursor.weight * frequency as f32 / (frequency as f32 + norm);
+                        }
+                    }
+                    best.offer(self.first + document, score, self.accepts);
+                }
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Adds a term's share to the scores of a window.
+    fn add(
+        &self,
+        cursor: &mut Cursor,
+        window: Range<u32>,
+        sums: &mut [f32],
+        touched: &mut Vec<u32>,
+    ) {
+        let Cursor { postings, at, weight } = cursor;
+        if postings.docs().last().is_some_and(|last| *last < window.start) {
+            *at = 0;
+            postings.seek(window.start);
+        }
+        loop {
+            let documents = postings.docs();
+            if documents.is_empty() {
+                return;
+            }
+            let from = *at + documents[*at..].partition_point(|doc| *doc < window.start);
+            let to = from + documents[from..].partition_point(|doc| *doc < window.end);
+            let frequencies = &postings.freqs()[from..to];
+            for (document, frequency) in documents[from..to].iter().zip(frequencies) {
+                let frequency = *frequency as f32;
+                let sum = &mut sums[(document - window.start) as usize];
+                if *sum == 0.0 {
+                    touched.push(*document);
+                }
+                *sum += *weight * frequency / (frequency + self.norm(*document));
+            }
+            if to < documents.len() {
+                *at = to;
+                return;
+            }
+            *at = 0;
+            postings.advance();
+        }
+    }
+
+    /// Scores some documents, given by their slots in ascending order.
+    fn some(&self, mut cursors: Vec<Cursor>, slots: &[u32], best: &mut Best) -> Result<(), Error> {
+        for (count, slot) in slots.iter().enumerate() {
+            if count % 1024 == 1023 && self.stop.requested() {
+                return Err(Error::Stopped);
+            }
+            let document = slot - self.first;
+            let norm = self.norm(document);
+            let mut score = 0.0;
+            for cursor in &mut cursors {
+                if let Some(frequency) = seek(&mut cursor.postings, document) {
+                    score += cursor.weight * frequency as f32 / (frequency as f32 + norm);
+                }
+            }
+            best.offer(*slot, score, self.accepts);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,482 @@
+//! Cutting text into the terms that ranking goes by.
+//!
+//! Words are those of Unicode's segmentation (UAX 29). An English word is known by its stem, and
+//! words that say nothing are left out; a name in code (`snake_case`, `camelCase`, `dotted.name`)
+//! is a term whole and by its parts. Scripts that put no spaces between words (Chinese, Japanese,
+//! Korean's particles, Thai and its neighbours) are cut into pairs of characters, and single
+//! characters beside them, so that one alone is found too.
+
+use std::{borrow::Cow, collections::HashSet, sync::LazyLock};
+
+use rust_stemmers::{Algorithm, Stemmer};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// The longest word that is a term, in bytes; longer ones are data, which exact search finds.
+const MOST_BYTES: usize = 128;
+
+/// English words that say little by themselves, apostrophes left out.
+const STOP_WORDS: &str = "a about above after again against ain all am an and any are aren arent as \
+    at be because been before being below between both but by can cannot cant could couldn couldnt d \
+    did didn didnt do does doesn doesnt doing don done dont down during each few for from further get \
+    got had hadn hadnt has hasn hasnt have haven havent having he hed hell her here hers herself hes \
+    him himself his how hows i id if ill im in into is isn isnt it its itself ive just let lets ll m \
+    ma me might more most must my myself no nor not now o of off on once only or other ought our ours \
+    ourselves out over own re s same shall shan shant she shes should shouldn shouldnt so some such t \
+    than that thats the their theirs them themselves then there theres these they theyd theyll theyre \
+    theyve this those through to too u under until up upon us ve very was wasn wasnt we wed well were \
+    weren werent weve what whats when whens where wheres which while who whom whos whose why whys will \
+    with won wont would wouldn wouldnt y you youd youll your youre yours yourself yourselves youve";
+
+static STOPS: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| STOP_WORDS.split_ascii_whitespace().collect());
+
+/// A stretch of text that terms are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'t> {
+    /// A word, as it is written.
+    Word(&'t str),
+    /// Characters of a script without spaces.
+    Run(&'t str),
+}
+
+/// Cuts texts into pieces, and pieces into terms.
+pub struct Cutter {
+    stemmer: Stemmer,
+}
+
+impl Default for Cutter {
+    fn default() -> Cutter {
+        Cutter { stemmer: Stemmer::create(Algorithm::English) }
+    }
+}
+
+impl std::fmt::Debug for Cutter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cutter").finish_non_exhaustive()
+    }
+}
+
+/// Calls `each` with the pieces of a text in order.
+pub fn pieces<'t>(text: &'t str, mut each: impl FnMut(Piece<'t>)) {
+    // A word never spans white space, so each chunk between is cut by itself: most are ASCII.
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at].is_ascii_whitespace() {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        let mut is_ascii = true;
+        while at < bytes.len() && !bytes[at].is_ascii_whitespace() {
+            is_ascii &= bytes[at].is_ascii();
+            at += 1;
+        }
+        let chunk = &text[start..at];
+        if is_ascii {
+            ascii_words(chunk, &mut each);
+        } else {
+            other_words(chunk, &mut each);
+        }
+    }
+}
+
+/// Finds the words of ASCII text without white space: letters, digits and `_`, joined by a `.` or
+/// an apostrophe between them.
+fn ascii_words<'t>(chunk: &'t str, each: &mut impl FnMut(Piece<'t>)) {
+    let bytes = chunk.as_bytes();
+    let is_word =
+        |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    let mut at = 0;
+    while at < bytes.len() {
+        if !is_word(at) {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        while is_word(at) || matches!(bytes.get(at), Some(b'.' | b'\'')) && is_word(at + 1) {
+            at += 1;
+        }
+        each(Piece::Word(&chunk[start..at]));
+    }
+}
+
+fn other_words<'t>(chunk: &'t str, each: &mut impl FnMut(Piece<'t>)) {
+    let mut start = 0;
+    let mut is_run = false;
+    let mut flush = |from: usize, to: usize, is_run: bool| match &chunk[from..to] {
+        "" => {}
+        run if is_run => each(Piece::Run(run)),
+        words => words.unicode_words().for_each(|word| each(Piece::Word(word))),
+    };
+    for (at, character) in chunk.char_indices() {
+        if is_unspaced(character) != is_run {
+            flush(start, at, is_run);
+            (start, is_run) = (at, !is_run);
+        }
+    }
+    flush(start, chunk.len(), is_run);
+}
+
+/// Whether a character is of a script that puts no spaces between words, or joins particles to them.
+pub fn is_unspaced(character: char) -> bool {
+    matches!(u32::from(character),
+        0x0E01..=0x0EFF | 0x1000..=0x109F | 0x1100..=0x11FF | 0x1780..=0x17FF | 0x2E80..=0x2FDF
+        | 0x3005..=0x3007 | 0x3041..=0x3096 | 0x309D..=0x309F | 0x30A1..=0x30FA | 0x30FC..=0x30FF
+        | 0x3105..=0x318F | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xA960..=0xA97F
+        | 0xAC00..=0xD7FF | 0xF900..=0xFAFF | 0xFF66..=0xFF9F | 0x20000..=0x3FFFF)
+}
+
+impl Cutter {
+    /// Calls `each` with the terms of a word: the whole first, then its parts if it has several.
+    ///
+    /// None for a word that says nothing.
+    pub fn word(&self, word: &str, each: &mut dyn FnMut(&str)) {
+        if word.len() > MOST_BYTES {
+            return;
+        }
+        let name = word.trim_matches(['_', '.', '\'']);
+        let whole = normal(name);
+        self.term(&whole, each);
+        let parts = parts(name);
+        if parts.len() > 1 {
+            for part in parts {
+                // A single letter of many is no name.
+                if part.len() > 1 || part.as_bytes()[0].is_ascii_digit() {
+                    self.term(&normal(part), each);
+                }
+            }
+        }
+    }
+
+    /// Calls `each` with the stem of a word in lower case, unless it says nothing.
+    fn term(&self, word: &str, each: &mut dyn FnMut(&str)) {
+        let bytes = word.as_bytes();
+        let is_plain = bytes.iter().all(u8::is_ascii_lowercase);
+        if bytes.is_empty() || STOPS.contains(word) {
+            return;
+        }
+        if is_plain && bytes.len() > 2 {
+            each(&self.stemmer.stem(word));
+        } else {
+            each(word);
+        }
+    }
+
+    /// Calls `each` with every term of a text; returns how many words and pairs it has that count.
+    pub fn cut(&self, text: &str, mut each: impl FnMut(&str)) -> u32 {
+        let mut length = 0;
+        pieces(text, |piece| match piece {
+            Piece::Word(word) => {
+                let mut counts = 0;
+                self.word(word, &mut |term| {
+                    counts = 1;
+                    each(term);
+                });
+                length += counts;
+            }
+            Piece::Run(run) => length += grams(run, &mut each),
+        });
+        length
+    }
+
+    /// Returns terms that every text has in which a phrase stands, even as a part of a name.
+    pub fn required(&self, phrase: &Phrase) -> Vec<String> {
+        let mut required = Vec::new();
+        pieces(phrase.text(), |piece| match piece {
+            Piece::Word(word) => {
+                let from = required.len();
+                self.word(word, &mut |term| required.push(term.to_owned()));
+                // A name may go on in the text: then it is another one, of these parts and others.
+                if required.len() > from + 1 {
+                    required.remove(from);
+                }
+            }
+            Piece::Run(run) => {
+                grams(run, &mut |gram: &str| required.push(gram.to_owned()));
+            }
+        });
+        required.retain(|term| term.len() > 1);
+        required
+    }
+
+    /// Returns the terms of a question, each once: of a run of characters its pairs alone.
+    pub fn question(&self, text: &str) -> Vec<String> {
+        let mut terms: Vec<String> = Vec::new();
+        let mut add = |term: &str| {
+            if !terms.iter().any(|known| known == term) {
+                terms.push(term.to_owned());
+            }
+        };
+        pieces(text, |piece| match piece {
+            Piece::Word(word) => self.word(word, &mut add),
+            Piece::Run(run) => {
+                let is_single = run.chars().count() == 1;
+                grams(run, &mut |gram: &str| {
+                    if is_single || gram.chars().count() > 1 {
+                        add(gram);
+                    }
+                });
+            }
+        });
+        terms
+    }
+}
+
+/// Calls `each` with the characters of a run and its pairs; returns how many pairs it has.
+pub fn grams(run: &str, each: &mut impl FnMut(&str)) -> u32 {
+    let mut before: Option<usize> = None;
+    let mut pairs = 0;
+    for (at, character) in run.char_indices() {
+        let end = at + character.len_utf8();
+        each(&run[at..end]);
+        if let Some(before) = before {
+            each(&run[before..end]);
+            pairs += 1;
+        }
+        before = Some(at);
+    }
+    pairs.max(1)
+}
+
+/// Returns a word in lower case, full-width letters as ASCII, without its `'s` and apostrophes.
+fn normal(word: &str) -> Cow<'_, str> {
+    let is_normal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    if word.bytes().all(is_normal) {
+        return Cow::Borrowed(word);
+    }
+    let mut normal = String::with_capacity(word.len());
+    for character in word.chars() {
+        match character {
+            '\u{2019}' => normal.push('\''),
+            '\u{FF01}'..='\u{FF5E}' => {
+                let ascii = u32::from(character) - 0xFF01 + 0x21;
+                normal.extend(char::from_u32(ascii).map(|c| c.to_ascii_lowercase()));
+            }
+            _ if character.is_ascii() => normal.push(character.to_ascii_lowercase()),
+            _ => normal.extend(character.to_lowercase()),
+        }
+    }
+    if normal.contains('\'') {
+        if normal.ends_with("'s") {
+            normal.truncate(normal.len() - 2);
+        }
+        normal.retain(|c| c != '\'');
+    }
+    Cow::Owned(normal)
+}
+
+/// Returns the parts of a name: between dots and underscores, and where its case says so.
+fn parts(name: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    for part in name.split(['_', '.']).filter(|part| !part.is_empty()) {
+        let mut start = 0;
+        let bytes = part.as_bytes();
+        for at in 1..bytes.len() {
+            let (before, here) = (bytes[at - 1], bytes[at]);
+            let next_is_lower = bytes.get(at + 1).is_some_and(u8::is_ascii_lowercase);
+            let begins = here.is_ascii_uppercase()
+                && (before.is_ascii_lowercase()
+                    || before.is_ascii_digit()
+                    || before.is_ascii_uppercase() && next_is_lower);
+            if begins {
+                parts.push(&part[start..at]);
+                start = at;
+            }
+        }
+        parts.push(&part[start..]);
+    }
+    parts
+}
+
+/// A question as a person types it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// What is asked, without what is excluded; quotation marks left out.
+    pub text: String,
+    /// What must be there as it stands.
+    pub phrases: Vec<Phrase>,
+    /// What must not be there.
+    pub excluded: Vec<Phrase>,
+}
+
+impl Query {
+    /// Reads a question: `"quoted"` text must be there, a `-word` or `-"quoted"` must not.
+    ///
+    /// Nothing is an error: what is neither is words. Where all is excluded, nothing is.
+    pub fn parse(text: &str) -> Query {
+        let mut query = Query::default();
+        let mut rest = text;
+        let mut at_start = true;
+        while let Some(character) = rest.chars().next() {
+            let after = &rest[character.len_utf8()..];
+            let minus = at_start && character == '-';
+            let quoted = if minus { after } else { rest };
+            let is_quote = |c: char| matches!(c, '"' | '\u{201C}' | '\u{201D}');
+            let opens = (at_start || minus) && quoted.starts_with(is_quote);
+            let inner = opens.then(|| {
+                let inner = &quoted[quoted.chars().next().map_or(0, char::len_utf8)..];
+                inner.find(is_quote).map(|end| inner.split_at(end))
+            });
+            if let Some((inner, closing)) = inner.flatten() {
+                let phrase = Phrase::new(inner);
+                rest = &closing[closing.chars().next().map_or(0, char::len_utf8)..];
+                if !phrase.is_empty() {
+                    if minus {
+                        query.excluded.push(phrase);
+                    } else {
+                        query.text.push_str(inner);
+                        query.phrases.push(phrase);
+                    }
+                }
+                query.text.push(' ');
+                at_start = true;
+                continue;
+            }
+            if minus && after.starts_with(char::is_alphabetic) {
+                let end = after.find(char::is_whitespace).unwrap_or(after.len());
+                query.excluded.push(Phrase::new(&after[..end]));
+                rest = &after[end..];
+                continue;
+            }
+            query.text.push(character);
+            at_start = character.is_whitespace() || character == '(';
+            rest = after;
+        }
+        if query.text.trim().is_empty() && !query.excluded.is_empty() {
+            return Query { text: text.to_owned(), ..Query::default() };
+        }
+        query.text = query.text.trim().to_owned();
+        query
+    }
+
+    /// Whether a text has every phrase and nothing that is excluded.
+    pub fn allows(&self, text: &str) -> bool {
+        if self.phrases.is_empty() && self.excluded.is_empty() {
+            return true;
+        }
+        let text = even(text);
+        self.phrases.iter().all(|phrase| phrase.is_in(&text))
+            && !self.excluded.iter().any(|phrase| phrase.is_in(&text))
+    }
+}
+
+/// Words that stand together: in any case, with any white space between them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Phrase(String);
+
+impl Phrase {
+    fn new(text: &str) -> Phrase {
+        Phrase(even(text).trim().to_owned())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The phrase in lower case.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it stands in a text that is [`even`], not as a part of longer words.
+    fn is_in(&self, text: &str) -> bool {
+        let joins = |a: Option<char>, b: Option<char>| {
+            let letter =
+                |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c));
+            letter(a) && letter(b)
+        };
+        let (first, last) = (self.0.chars().next(), self.0.chars().next_back());
+        text.match_indices(&self.0).any(|(at, found)| {
+            let before = text[..at].chars().next_back();
+            let after = text[at + found.len()..].chars().next();
+            !joins(before, first) && !joins(last, after)
+        })
+    }
+}
+
+/// Returns a text in lower case, with one space for any white space.
+fn even(text: &str) -> String {
+    let mut even = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            _ if character.is_whitespace() => {
+                if !even.ends_with(' ') {
+                    even.push(' ');
+                }
+            }
+            '\u{2019}' => even.push('\''),
+            _ if character.is_ascii() => even.push(character.to_ascii_lowercase()),
+            _ => even.extend(character.to_lowercase()),
+        }
+    }
+    even
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(text: &str) -> Vec<String> {
+        let mut terms = Vec::new();
+        Cutter::default().cut(text, |term| terms.push(term.to_owned()));
+        terms
+    }
+
+    #[test]
+    fn words_become_terms() {
+        let table: &[(&str, &[&str])] = &[
+            ("What did the Dogs chase?", &["dog", "chase"]),
+            ("snake_case fooBar", &["snake_case", "snake", "case", "foobar", "foo", "bar"]),
+            ("std.io.HTTPServer2", &["std.io.httpserver2", "std", "io", "http", "server2"]),
+            ("__init__ (it's) Anna's don\u{2019}t", &["init", "anna"]),
+            ("O'Brien 3.14, v2!", &["obrien", "3.14", "3", "14", "v2"]),
+            ("man-made https://docs.rs/x", &["man", "made", "https", "docs.rs", "doc", "rs", "x"]),
+            ("日本語", &["日", "本", "日本", "語", "本語"]),
+            ("我用Rust写", &["我", "用", "我用", "rust", "写"]),
+            ("Привет, мир", &["привет", "мир"]),
+            ("ＡＢＣ naïve", &["abc", "naïve"]),
+            ("", &[]),
+        ];
+        for (text, expected) in table {
+            let found = terms(text);
+            let found: Vec<&str> = found.iter().map(String::as_str).collect();
+            assert_eq!(found, *expected, "{text:?}");
+        }
+        assert_eq!(Cutter::default().question("日本語 日本 字"), ["日本", "本語", "字"]);
+        assert_eq!(Cutter::default().cut("the fooBar 日本語", |_| ()), 3);
+    }
+
+    #[test]
+    fn questions_have_no_syntax_errors() {
+        let phrases = |phrases: &[Phrase]| {
+            phrases.iter().map(|phrase| phrase.0.clone()).collect::<Vec<_>>().join("|")
+        };
+        for (text, expected, must, must_not) in [
+            ("plain words", "plain words", "", ""),
+            ("a \"Quoted  Phrase\" b", "a Quoted  Phrase  b", "quoted phrase", ""),
+            ("dog -cat well-known -5 --flag", "dog  well-known -5 --flag", "", "cat"),
+            ("x -\"bad thing\"", "x", "", "bad thing"),
+            ("an \"open quote", "an \"open quote", "", ""),
+            ("-only", "-only", "", ""),
+            ("\"\" )( AND OR * ~ ^ title:x \\", ")( AND OR * ~ ^ title:x \\", "", ""),
+            ("“curly quotes”", "curly quotes", "curly quotes", ""),
+        ] {
+            let query = Query::parse(text);
+            assert_eq!(query.text, expected, "{text}");
+            assert_eq!(phrases(&query.phrases), must, "{text}");
+            assert_eq!(phrases(&query.excluded), must_not, "{text}");
+        }
+    }
+
+    #[test]
+    fn phrases_hold_whole_words() {
+        let allows = |query: &str, text: &str| Query::parse(query).allows(text);
+        assert!(allows("\"borrow checker\"", "The Borrow\n  CHECKER."));
+        assert!(!allows("\"cat\"", "concatenate"));
+        assert!(allows("\"cat\"", "my_cat.rs"));
+        assert!(allows("\"日本\"", "在日本的"));
+        assert!(!allows("x -cat", "a Cat, here"));
+        assert!(allows("x -cat", "category"));
+    }
+}
