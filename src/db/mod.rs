@@ -26,7 +26,7 @@ use std::{io, path::PathBuf};
 pub use feed::{Conversation, Feed, Row, Scanned};
 pub use layout::Layout;
 pub use open::{Database, open, read};
-pub use outline::{Outline, outline};
+pub use outline::{Outline, Whence, outline, whences};
 pub use rows::{Heading, conversation};
 pub use search::search;
 pub use spool::Hits;

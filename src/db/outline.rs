@@ -1,5 +1,7 @@
 //! Every conversation in one line, for lists of them where no index tells.
 
+use std::collections::HashMap;
+
 use super::{Database, Error, functions, rows};
 use crate::model::Instant;
 
@@ -47,6 +49,40 @@ pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Er
             });
         }
         Ok(outlines)
+    };
+    read().map_err(|error| database.error(error))
+}
+
+/// Where a conversation of a coding agent comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Whence {
+    /// Its transcript's file.
+    pub file: Option<String>,
+    /// The project it was held in.
+    pub project: Option<String>,
+    /// The session.
+    pub session: Option<String>,
+}
+
+/// Returns where conversations come from, by id; none where the database does not say.
+pub fn whences(database: &Database) -> Result<HashMap<String, Whence>, Error> {
+    let read = || -> rusqlite::Result<HashMap<String, Whence>> {
+        let connection = database.connection();
+        let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') \
+                   WHERE name IN ('conversation_id', 'file', 'project', 'session')";
+        let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
+        let mut whences = HashMap::new();
+        if columns == 4 {
+            let sql = "SELECT conversation_id, file, project, session FROM verbatim_transcripts";
+            let mut statement = connection.prepare(sql)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let whence =
+                    Whence { file: row.get(1)?, project: row.get(2)?, session: row.get(3)? };
+                whences.insert(row.get(0)?, whence);
+            }
+        }
+        Ok(whences)
     };
     read().map_err(|error| database.error(error))
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::Brief;
-use crate::{index::Generation, model::Instant};
+use crate::{db::Whence, index::Generation, model::Instant};
 
 /// The place of a slot whose message is gone.
 const GONE: u32 = u32::MAX;
@@ -27,6 +27,8 @@ pub struct Catalogue {
     slots: Vec<u32>,
     /// Places in `conversations`, by id.
     by_id: Vec<u32>,
+    /// Where conversations come from, by id, once that was asked.
+    whences: OnceLock<HashMap<String, Whence>>,
 }
 
 /// A conversation of a [`Catalogue`].
@@ -151,7 +153,14 @@ impl Catalogue {
             conversations[*a as usize].id.cmp(&conversations[*b as usize].id)
         });
         drop(parts);
-        Catalogue { generation, conversations, conversation_of, slots: all, by_id }
+        Catalogue {
+            generation,
+            conversations,
+            conversation_of,
+            slots: all,
+            by_id,
+            whences: OnceLock::new(),
+        }
     }
 
     /// The generation it is of.
@@ -193,6 +202,15 @@ impl Catalogue {
         let places = &self.read(self.conversation(slot)?).places;
         let at = places.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
         Some(places[at].1)
+    }
+
+    /// Where a conversation comes from, as `read` tells once of all.
+    pub(super) fn whence(
+        &self,
+        conversation: u32,
+        read: impl FnOnce() -> HashMap<String, Whence>,
+    ) -> Option<&Whence> {
+        self.whences.get_or_init(read).get(&self.conversations[conversation as usize].id)
     }
 
     fn read(&self, conversation: u32) -> &Reading {

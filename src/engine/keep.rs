@@ -248,7 +248,12 @@ impl Care {
     ) -> Option<Duration> {
         let begun = Instant::now();
         let options = Reindex { resources: RESOURCES, full: false };
-        let work = AssertUnwindSafe(|| engine.reindex_source(source, options, stop, &mut |_| {}));
+        let work = AssertUnwindSafe(|| {
+            let done = engine.reindex_source(source, options, stop, &mut |_| {})?;
+            // Without words and vectors, questions say what they lack; the index serves all others.
+            let _ = engine.enrich(source, RESOURCES, stop, &mut |_, _| ());
+            Ok(done)
+        });
         let Ok(result) = catch_unwind(work) else {
             return Some(self.fail(source, "indexing it failed; please report this", tell));
         };

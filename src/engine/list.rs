@@ -1,10 +1,14 @@
 //! Lists of conversations, from the catalogue of an index that mirrors its database, else from SQLite.
 
-use std::sync::{Arc, PoisonError};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    sync::{Arc, PoisonError},
+};
 
 use super::{About, Catalogue, Engine, Error, Scope, Source, SourceKind, Why};
 use crate::{
-    db::{self, Outline},
+    db::{self, Outline, Whence},
     index::Generation,
     model::{Instant, Stop},
 };
@@ -15,7 +19,7 @@ type Key = (Option<Instant>, usize, usize);
 /// What is known of the conversations of one source, latest activity first.
 enum List {
     Indexed(Arc<Catalogue>, Vec<u32>),
-    Read(Vec<Outline>),
+    Read(Vec<Outline>, HashMap<String, Whence>),
 }
 
 impl Engine {
@@ -41,19 +45,23 @@ impl Engine {
                     let last = |conversation: &u32| listed[*conversation as usize].last;
                     keys.extend(found.iter().zip(0..).map(|(one, at)| (last(one), place, at)));
                 }
-                List::Read(found) => {
+                List::Read(found, _) => {
                     keys.extend(found.iter().zip(0..).map(|(one, at)| (one.last, place, at)));
                 }
             }
-            lists.push((source.kind, list));
+            lists.push((source, list));
         }
         // Each list is in order: equal times leave the sources in theirs.
         keys.sort_by_key(|(last, ..)| std::cmp::Reverse(*last));
         let total = keys.len();
         let page = keys.into_iter().skip(offset).take(limit);
         let abouts = page.map(|(_, place, at)| match &lists[place] {
-            (kind, List::Indexed(catalogue, found)) => about_listed(*kind, catalogue, found[at]),
-            (kind, List::Read(found)) => about_read(*kind, &found[at]),
+            (source, List::Indexed(catalogue, found)) => {
+                self.about_listed(source.kind, catalogue, found[at])
+            }
+            (source, List::Read(found, whences)) => {
+                about_read(source.kind, &found[at], whences.get(&found[at].id))
+            }
         });
         Ok((abouts.collect(), total))
     }
@@ -97,6 +105,73 @@ impl Engine {
         }
     }
 
+    /// Returns where a conversation comes from.
+    fn whence<'c>(
+        &self,
+        kind: SourceKind,
+        catalogue: &'c Catalogue,
+        conversation: u32,
+    ) -> Option<&'c Whence> {
+        if kind != SourceKind::Archive {
+            return None;
+        }
+        catalogue.whence(conversation, || {
+            let path = self.config().archive_database();
+            // Without it the conversation is known all the same.
+            db::read(&path, &Stop::never(), db::whences).unwrap_or_default()
+        })
+    }
+
+    /// Returns what a catalogue knows of a conversation.
+    pub(super) fn about_listed(
+        &self,
+        source: SourceKind,
+        catalogue: &Catalogue,
+        conversation: u32,
+    ) -> About {
+        let listed = &catalogue.conversations()[conversation as usize];
+        let brief = catalogue.brief(conversation);
+        let whence = self.whence(source, catalogue, conversation).cloned().unwrap_or_default();
+        About {
+            source,
+            id: listed.id.clone(),
+            title: if brief.title.is_empty() { &listed.title } else { &brief.title }.clone(),
+            summary: brief.summary.clone(),
+            turns: listed.turns(),
+            begun: listed.begun,
+            last: listed.last,
+            file: whence.file.map(PathBuf::from),
+            project: whence.project,
+            session: whence.session,
+        }
+    }
+
+    /// Returns the conversations of the project or session that a scope names; `None` for all.
+    pub(super) fn conversations_of(
+        &self,
+        kind: SourceKind,
+        catalogue: &Catalogue,
+        scope: &Scope,
+    ) -> Option<HashSet<u32>> {
+        if scope.project.is_none() && scope.session.is_none() {
+            return None;
+        }
+        let all = 0..catalogue.conversations().len() as u32;
+        Some(all.filter(|one| is_of(self.whence(kind, catalogue, *one), scope)).collect())
+    }
+
+    /// Returns the ids of the conversations of the project or session that a scope names.
+    pub(super) fn ids_of(&self, source: &Source, scope: &Scope) -> Result<HashSet<String>, Error> {
+        let scope = Scope {
+            sources: vec![source.kind],
+            project: scope.project.clone(),
+            session: scope.session.clone(),
+            ..Scope::default()
+        };
+        let (abouts, _) = self.list(&scope, 0, usize::MAX)?;
+        Ok(abouts.into_iter().map(|about| about.id).collect())
+    }
+
     fn list_of(&self, source: &Source, scope: &Scope) -> Result<List, Error> {
         let within = |begun: Option<Instant>, last: Option<Instant>| {
             let after = scope.since.is_none_or(|since| last.is_some_and(|last| last >= since));
@@ -104,14 +179,20 @@ impl Engine {
             after && before
         };
         let Ok(catalogue) = self.catalogue(source) else {
-            let mut found = self.on_source(source, |path| {
-                db::read(path, &Stop::never(), |database| db::outline(database, &scope.roles))
+            let (mut found, whences) = self.on_source(source, |path| {
+                db::read(path, &Stop::never(), |database| {
+                    let found = db::outline(database, &scope.roles)?;
+                    let is_archive = source.kind == SourceKind::Archive;
+                    let whences = if is_archive { db::whences(database)? } else { HashMap::new() };
+                    Ok((found, whences))
+                })
             })?;
             found.retain(|one| {
                 within(one.begun, one.last)
                     && scope.conversation.as_ref().is_none_or(|id| *id == one.id)
+                    && is_of(whences.get(&one.id), scope)
             });
-            return Ok(List::Read(found));
+            return Ok(List::Read(found, whences));
         };
         let generation = catalogue.generation();
         let spoken = |conversation: &u32| {
@@ -123,34 +204,22 @@ impl Engine {
             let listed = &catalogue.conversations()[*conversation as usize];
             within(listed.begun, listed.last)
         };
+        let is_of = |conversation: &u32| {
+            scope.project.is_none() && scope.session.is_none()
+                || is_of(self.whence(source.kind, &catalogue, *conversation), scope)
+        };
         let all = match &scope.conversation {
             Some(id) => catalogue.find(id).into_iter().collect(),
             None => (0..catalogue.conversations().len() as u32).collect::<Vec<_>>(),
         };
-        let found = all.into_iter().filter(|one| is_within(one) && spoken(one)).collect();
+        let found = all.into_iter().filter(|one| is_within(one) && is_of(one) && spoken(one));
+        let found = found.collect();
         Ok(List::Indexed(catalogue, found))
     }
 }
 
-/// Returns what a catalogue knows of a conversation.
-pub(super) fn about_listed(source: SourceKind, catalogue: &Catalogue, conversation: u32) -> About {
-    let listed = &catalogue.conversations()[conversation as usize];
-    let brief = catalogue.brief(conversation);
-    About {
-        source,
-        id: listed.id.clone(),
-        title: if brief.title.is_empty() { &listed.title } else { &brief.title }.clone(),
-        summary: brief.summary.clone(),
-        turns: listed.turns(),
-        begun: listed.begun,
-        last: listed.last,
-        file: None,
-        project: None,
-        session: None,
-    }
-}
-
-fn about_read(source: SourceKind, outline: &Outline) -> About {
+fn about_read(source: SourceKind, outline: &Outline, whence: Option<&Whence>) -> About {
+    let whence = whence.cloned().unwrap_or_default();
     About {
         source,
         id: outline.id.clone(),
@@ -159,8 +228,17 @@ fn about_read(source: SourceKind, outline: &Outline) -> About {
         turns: outline.turns,
         begun: outline.begun,
         last: outline.last,
-        file: None,
-        project: None,
-        session: None,
+        file: whence.file.map(PathBuf::from),
+        project: whence.project,
+        session: whence.session,
     }
+}
+
+/// Whether a conversation is of the project and the session asked for.
+fn is_of(whence: Option<&Whence>, scope: &Scope) -> bool {
+    let fits = |asked: &Option<String>, here: Option<&String>| {
+        asked.as_ref().is_none_or(|asked| here == Some(asked))
+    };
+    fits(&scope.project, whence.and_then(|whence| whence.project.as_ref()))
+        && fits(&scope.session, whence.and_then(|whence| whence.session.as_ref()))
 }

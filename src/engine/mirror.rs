@@ -88,4 +88,14 @@ impl Engine {
             _ => Err(Why::Stale),
         }
     }
+    /// Returns the generation in use of a source, whichever state of its database it mirrors.
+    pub(super) fn latest(&self, source: &Source) -> Option<Arc<Generation>> {
+        if let Ok(generation) = self.mirror(source) {
+            return Some(generation);
+        }
+        let held = &self.held[source.kind as usize];
+        let held = held.lock().unwrap_or_else(PoisonError::into_inner);
+        let (generation, _) = held.as_ref()?.generation.as_ref().ok()?;
+        Some(Arc::clone(generation))
+    }
 }

@@ -31,7 +31,7 @@ use std::{
 
 use crate::{
     db::{self, Heading},
-    embed::Model,
+    embed::{self, Model},
     index,
 };
 
@@ -43,7 +43,9 @@ pub use find::Config;
 pub use keep::{Keeper, News};
 pub use mirror::Why;
 pub use query::{MOST_PATTERN_BYTES, trimmed};
-pub use ranked::{About, ConversationMatch, Fields, Match, Mode, Question, Ranking, Scope};
+pub use ranked::{
+    About, ConversationMatch, Enriched, Fields, Match, Mode, Question, Ranking, Scope,
+};
 pub use recall::Recalled;
 pub use refresh::{Progress, Reindex, Reindexed};
 pub use session::Session;
@@ -63,6 +65,8 @@ pub struct Engine {
     catalogues: [Mutex<Option<Arc<Catalogue>>>; SourceKind::ALL.len()],
     /// The database of threads, once a thread was asked for.
     threads: Mutex<Option<db::threads::Threads>>,
+    /// What of each is ready to be ranked, opened last.
+    readied: [Mutex<Option<Arc<ranked::Ready>>>; SourceKind::ALL.len()],
 }
 
 /// What can go wrong with a question.
@@ -148,6 +152,9 @@ pub enum Error {
     /// Searching the workspace failed.
     #[error(transparent)]
     Workspace(#[from] crate::workspace::Error),
+    /// Turning texts into vectors failed.
+    #[error(transparent)]
+    Embed(#[from] embed::Error),
 }
 
 impl Engine {
@@ -159,6 +166,7 @@ impl Engine {
             held: Default::default(),
             catalogues: Default::default(),
             threads: Mutex::default(),
+            readied: Default::default(),
         }
     }
 

@@ -1,9 +1,19 @@
 //! Ranked search: messages and conversations by how well they answer, best first.
 
+mod answer;
+mod asked;
+mod exact;
+mod passage;
+mod ready;
+mod weigh;
+
 use std::path::PathBuf;
 
 use super::SourceKind;
 use crate::model::{Hit, Instant};
+
+pub use ready::Enriched;
+pub(super) use ready::Ready;
 
 /// How to rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use super::{About, Catalogue, Engine, Error, Scope, Source, SourceKind, list};
+use super::{About, Catalogue, Engine, Error, Scope, Source, SourceKind};
 use crate::{
     db::{self, Heading},
     model::{Hit, Stop},
@@ -49,7 +49,7 @@ impl Engine {
         };
         if let Ok(catalogue) = self.catalogue(&there) {
             let Some(conversation) = catalogue.find(id) else { return Ok(None) };
-            let about = list::about_listed(source, &catalogue, conversation);
+            let about = self.about_listed(source, &catalogue, conversation);
             let turns = Turns::Indexed { catalogue, conversation };
             return Ok(Some(Session { about, raw_content, turns }));
         }
@@ -130,7 +130,7 @@ impl Engine {
             if let Ok(catalogue) = self.catalogue(&source) {
                 let listed = catalogue.conversations().iter().zip(0..);
                 let wanted = listed.filter(|(one, _)| test(kind, &one.id, &one.title));
-                found.extend(wanted.map(|(_, at)| list::about_listed(kind, &catalogue, at)));
+                found.extend(wanted.map(|(_, at)| self.about_listed(kind, &catalogue, at)));
             } else {
                 let scope = Scope { sources: vec![kind], ..Scope::default() };
                 let listed = self.list(&scope, 0, usize::MAX)?.0.into_iter();

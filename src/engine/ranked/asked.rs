@@ -1,0 +1,165 @@
+//! A question made ready to be ranked by: its terms, its vector, and whom it names.
+
+use super::{ready::Ready, weigh::Selection};
+use crate::{
+    embed::Model,
+    engine::{Error, Mode},
+    index::{Weighted, Words},
+    model::Stop,
+    text::words::{Cutter, Query, is_unspaced},
+};
+
+/// The share of a question that the model must know for its vector to say anything.
+const KNOWN: f64 = 0.5;
+
+/// One thing that is asked for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) query: Query,
+    /// Its terms that are somewhere, with what they weigh.
+    pub(super) terms: Vec<Weighted>,
+    /// How long the messages in question are on average.
+    pub(super) average: f32,
+    /// Its vector, where that says something.
+    pub(super) vector: Option<Vec<f32>>,
+    /// The one author it names, if it names just one.
+    pub(super) author: Option<String>,
+}
+
+/// Returns the words of a text in lower case, without a possessive's end.
+fn words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric() && !matches!(c, '\'' | '\u{2019}'));
+    words.map(plain).filter(|word| !word.is_empty()).collect()
+}
+
+fn plain(word: &str) -> String {
+    let word = word.to_lowercase().replace('\u{2019}', "'");
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+    word.strip_suffix("'s").unwrap_or(word).to_owned()
+}
+
+/// Whether a question in these words names an author: by any part of the name, in any case.
+fn names(author: &str, words: &[String], question: &str) -> bool {
+    if author.chars().any(is_unspaced) {
+        return question.contains(author);
+    }
+    self::words(author).iter().any(|part| part.chars().count() > 1 && words.contains(part))
+}
+
+/// Reads one concept of a question.
+pub(super) fn ask(
+    concept: &str,
+    mode: Mode,
+    readies: &[std::sync::Arc<Ready>],
+    selections: &[Selection],
+    model: &Model,
+    stop: &Stop,
+    notes: &mut Vec<String>,
+) -> Result<Asked, Error> {
+    let query = Query::parse(concept);
+    let mut asked = Asked { terms: Vec::new(), average: 1.0, vector: None, author: None, query };
+    if mode != Mode::Vector {
+        weigh(&mut asked, readies, selections)?;
+    }
+    let of_question = words(&asked.query.text);
+    let mut named: Vec<&str> = readies
+        .iter()
+        .zip(selections)
+        .flat_map(|(ready, selection)| selection.authors(ready))
+        .filter(|author| names(author, &of_question, &asked.query.text))
+        .collect();
+    named.sort_unstable();
+    named.dedup();
+    if matches!(mode, Mode::Vector | Mode::Both) && !asked.query.text.is_empty() {
+        let parts: Vec<String> = named.iter().flat_map(|author| words(author)).collect();
+        let nameless: Vec<&str> = asked
+            .query
+            .text
+            .split_whitespace()
+            .filter(|word| !parts.contains(&plain(word)))
+            .collect();
+        let nameless = nameless.join(" ");
+        let text = if nameless.is_empty() { &asked.query.text } else { &nameless };
+        let is_known = mode == Mode::Vector || model.known(text) >= KNOWN;
+        if is_known {
+            match model.encode_query(text, stop) {
+                Ok(vector) => {
+                    asked.vector = Some(vector).filter(|v| v.iter().any(|number| *number != 0.0));
+                }
+                Err(crate::embed::Error::Stopped) => {
+                    return Err(crate::db::Error::Stopped.into());
+                }
+                Err(error) => {
+                    notes.push(format!("ranked by words alone, not by meaning: {error}"));
+                    if asked.terms.is_empty() {
+                        weigh(&mut asked, readies, selections)?;
+                    }
+                }
+            }
+        }
+    }
+    if let [author] = named[..] {
+        asked.author = Some(author.to_owned());
+    }
+    Ok(asked)
+}
+
+/// Weighs the terms of a question by how rare they are among all messages or, where one
+/// conversation is asked, in that.
+fn weigh(
+    asked: &mut Asked,
+    readies: &[std::sync::Arc<Ready>],
+    selections: &[Selection],
+) -> Result<(), Error> {
+    let cutter = Cutter::default();
+    let terms = cutter.question(&asked.query.text);
+    let mut frequencies = vec![0u32; terms.len()];
+    let (mut documents, mut tokens) = (0u64, 0u64);
+    for (ready, selection) in readies.iter().zip(selections) {
+        if let Some(slots) = &selection.conversation {
+            let words = ready.words();
+            let inside = crate::index::frequencies(&words, &terms, slots)?;
+            frequencies.iter_mut().zip(inside).for_each(|(sum, some)| *sum += some);
+            documents += slots.len() as u64;
+            let length = |slot: &u32| u64::from(ready.length(*slot).unwrap_or(1));
+            tokens += slots.iter().map(length).sum::<u64>();
+            continue;
+        }
+        for words in ready.parts.iter().filter_map(|part| part.words.as_deref()) {
+            let (count, length) = Words::size(words);
+            documents += u64::from(count);
+            tokens += length;
+            for (sum, term) in frequencies.iter_mut().zip(&terms) {
+                *sum += words.frequency(term)?;
+            }
+        }
+    }
+    let documents = documents as f32;
+    asked.average = (tokens as f32 / documents.max(1.0)).max(1.0);
+    let weighted = terms.into_iter().zip(frequencies).filter(|(_, frequency)| *frequency > 0);
+    asked.terms = weighted
+        .map(|(term, frequency)| {
+            let frequency = frequency as f32;
+            let weight = (1.0 + (documents - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
+            Weighted { term, weight }
+        })
+        .collect();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_part_of_a_name_in_any_case_names() {
+        let question = "What did MELANIE's brother and smith say?";
+        let of_question = words(question);
+        for (author, expected) in
+            [("Melanie", true), ("Anna Smith", true), ("Mel", false), ("bob", false), ("A", false)]
+        {
+            assert_eq!(names(author, &of_question, question), expected, "{author}");
+        }
+        assert!(names("小明", &[], "小明说了什么"));
+    }
+}
