@@ -2,9 +2,11 @@
 
 mod archives;
 mod demo;
+mod eval;
 mod explain;
 mod import;
 mod list;
+mod ranked;
 mod reindex;
 mod search;
 mod serve;
@@ -55,6 +57,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
+    Eval(eval::Args),
     Import(import::ImportArgs),
     Reindex(reindex::Args),
     Search(search::Args),
@@ -184,6 +187,9 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The evaluation went wrong.
+    #[error(transparent)]
+    Eval(#[from] eval::Error),
     /// The output could not be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
@@ -227,6 +233,7 @@ pub fn run(
     let engine = Engine::new(config);
     match cli.command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),
+        Command::Eval(args) => Ok(eval::run(&args, environment, out)?),
         Command::Import(args) => {
             import::run(&args, &engine, out)?;
             Ok(FOUND)

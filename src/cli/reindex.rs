@@ -1,12 +1,15 @@
 //! `verbatim reindex`
 
-use std::{io::Write, time::Duration};
+use std::{
+    io::Write,
+    time::{Duration, Instant},
+};
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use super::{Environment, Error, FOUND, archives};
 use crate::{
-    engine::{Engine, Progress, Reindex, Reindexed, SourceKind},
+    engine::{Engine, Enriched, Progress, Reindex, Reindexed, SourceKind},
     index::Resources,
     model::Stop,
 };
@@ -68,6 +71,7 @@ pub(super) fn run(
         }
         write_result(result?, out)?;
     }
+    enrich(engine, options.resources, environment, out)?;
     Ok(FOUND)
 }
 
@@ -109,6 +113,37 @@ fn write_result(result: Reindexed, out: &mut dyn Write) -> std::io::Result<()> {
                 HumanBytes(size.sidecar_bytes),
                 ratio(size.sidecar_bytes),
                 folder.display()
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the words and vectors that ranked search goes by, where messages have none.
+fn enrich(
+    engine: &Engine,
+    resources: Resources,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    for source in engine.sources() {
+        let bar =
+            if environment.progress { ProgressBar::new(STEPS) } else { ProgressBar::hidden() };
+        let style = "ranking  [{bar:30}] {percent:>3} % {eta_precise} left";
+        bar.set_style(ProgressStyle::with_template(style).expect("a template of known parts"));
+        let begun = Instant::now();
+        let made = engine.enrich(&source, resources, &Stop::never(), &mut |done, total| {
+            bar.set_position(STEPS * done / total.max(1));
+        });
+        bar.finish_and_clear();
+        let made = made?;
+        if made != Enriched::default() {
+            writeln!(
+                out,
+                "made the words of {} messages and the vectors of {} in {:.1} s",
+                HumanCount(made.words.into()),
+                HumanCount(made.vectors.into()),
+                begun.elapsed().as_secs_f64()
             )?;
         }
     }

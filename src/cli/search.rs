@@ -6,12 +6,12 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use clap::ValueEnum;
+use clap::{ValueEnum, error::ErrorKind};
 use serde::Serialize;
 
-use super::{Environment, Error, FOUND, NOTHING, explain::explain, harmless};
+use super::{Environment, Error, FOUND, NOTHING, explain::explain, harmless, ranked};
 use crate::{
-    engine::{self, Engine},
+    engine::{self, Engine, Question, Scope},
     model::{Hit, Instant, Request, Stop},
     text::{
         date::{self, Edge},
@@ -34,14 +34,20 @@ const CONTEXT_LINES: usize = 3;
 /// Prints the messages whose text or title contains QUERY, newest first: date, role and title, then
 /// the lines that match. ASCII letters match in either case, all others only as
 /// they are; % stands for any text and _ for any one character, as in SQL's LIKE.
+/// With --mode text, vector or both, QUERY is a question, and the messages of all sources that answer
+/// it best come first; in it, "quoted" text must be there as it stands and a -word must not.
 /// The exit code is grep's: 0 if something was found, 1 if nothing, 2 for trouble.
 ///
 ///     verbatim search "borrow checker" --role assistant --since 2025-01
+///     verbatim search "how did we fix the login?" --mode both
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     /// The text to find; write -- before one that begins with a dash
     query: String,
+    /// How to search: for the text itself, by words, by meaning, or by words and meaning
+    #[arg(long, value_name = "MODE", default_value = "exact")]
+    mode: Mode,
     /// Only messages with this role: user, assistant, tool, system (repeatable)
     #[arg(long, value_name = "ROLE")]
     role: Vec<String>,
@@ -75,6 +81,14 @@ pub(super) struct Args {
     color: Color,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    Exact,
+    Text,
+    Vector,
+    Both,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Color {
     Auto,
@@ -100,6 +114,21 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
+    if let Some(mode) = rank_by(args)? {
+        let question = Question {
+            concepts: vec![args.query.clone()],
+            mode,
+            scope: Scope {
+                roles: args.role.clone(),
+                since: args.since,
+                until: args.until,
+                ..Scope::default()
+            },
+            limit: args.limit,
+            ..Question::default()
+        };
+        return ranked::run(question, args.context, args.json, engine, out);
+    }
     let request = Request {
         text: args.query.clone(),
         roles: args.role.clone(),
@@ -135,6 +164,27 @@ pub(super) fn run(
         explain(out, &answered, count)?;
     }
     Ok(if count > 0 { FOUND } else { NOTHING })
+}
+
+/// Returns the mode to rank by; `None` for exact search.
+fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
+    let mode = match args.mode {
+        Mode::Exact => return Ok(None),
+        Mode::Text => engine::Mode::Text,
+        Mode::Vector => engine::Mode::Vector,
+        Mode::Both => engine::Mode::Both,
+    };
+    for (given, name) in [
+        (args.explain, "--explain"),
+        (args.case_sensitive, "--case-sensitive"),
+        (args.raw_content, "--raw-content"),
+    ] {
+        if given {
+            let message = format!("{name} is for exact search; leave out --mode or {name}\n");
+            return Err(Error::Usage(clap::Error::raw(ErrorKind::ArgumentConflict, message)));
+        }
+    }
+    Ok(Some(mode))
 }
 
 /// Writes a message for another program.

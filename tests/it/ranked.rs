@@ -1,8 +1,13 @@
 //! Lists of conversations and ranked search.
 
+use std::{fs, path::Path};
+
 use rusqlite::Connection;
+use tempfile::TempDir;
 use verbatim_search::{
-    engine::{About, Config, Engine, Reindex, Scope, SourceKind},
+    engine::{
+        About, Config, Engine, Fields, Match, Mode, Question, Ranking, Reindex, Scope, SourceKind,
+    },
     index::Resources,
     model::{Instant, Stop},
 };
@@ -85,4 +90,346 @@ fn lists_are_the_same_with_an_index_and_without() {
 
 fn at(seconds: i64) -> Instant {
     Instant { seconds, nanos: 0 }
+}
+
+/// A database with an engine on it.
+struct Library {
+    folder: TempDir,
+    connection: Connection,
+    engine: Engine,
+}
+
+impl Library {
+    fn new() -> Library {
+        let folder = folder();
+        let path = folder.path().join("a.db");
+        let connection = Connection::open(&path).expect("a database");
+        connection.execute_batch(SCHEMA).expect("the schema");
+        let engine = Library::engine(folder.path());
+        Library { folder, connection, engine }
+    }
+
+    fn engine(folder: &Path) -> Engine {
+        let db = Some(folder.join("a.db"));
+        Engine::new(Config { db, home: folder.into(), ..Config::default() })
+    }
+
+    /// A library about several things, two messages of each.
+    fn of_things() -> Library {
+        let library = Library::new();
+        let add = |id, title, messages| converse(&library.connection, id, title, messages);
+        add(
+            "turtles",
+            Some("Sea animals"),
+            &[
+                ("user", "How deep do turtles swim?", Some(100)),
+                ("assistant", "A leatherback dives to 1200 metres.", Some(101)),
+            ],
+        );
+        add(
+            "rust",
+            Some("Programming"),
+            &[
+                ("user", "What is wrong with parse_config_file in appConfig.loader?", Some(200)),
+                (
+                    "assistant",
+                    "The borrow checker refuses it: the file is borrowed mutably.",
+                    Some(201),
+                ),
+                ("user", "And what does the checker borrow from ML?", Some(202)),
+            ],
+        );
+        add(
+            "tokyo",
+            None,
+            &[
+                ("user", "東京タワーの高さは？", Some(300)),
+                ("assistant", "高さは333メートルです。", Some(301)),
+                ("user", "Какая высота у башни?", Some(302)),
+            ],
+        );
+        library
+    }
+
+    fn rank(&self, mode: Mode, text: &str) -> Vec<Match> {
+        self.ask(&Question { concepts: vec![text.into()], mode, limit: 10, ..Question::default() })
+            .items
+    }
+
+    fn ask(&self, question: &Question) -> Ranking<Match> {
+        let ranking = self.engine.rank(question, &Stop::never()).expect("an answer");
+        let scores: Vec<f64> = ranking.items.iter().map(|item| item.score).collect();
+        assert!(scores.iter().all(|score| (0.0..=1.0).contains(score)), "{scores:?}");
+        assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+        ranking
+    }
+}
+
+fn found(matches: &[Match]) -> Vec<&str> {
+    matches.iter().map(|one| one.hit.message_id.as_str()).collect()
+}
+
+#[track_caller]
+fn first(matches: &[Match], expected: &str) {
+    assert_eq!(found(matches).first(), Some(&expected), "{matches:#?}");
+}
+
+#[test]
+fn words_are_found_by_stem_part_and_script() {
+    let library = Library::of_things();
+    for mode in [Mode::Text, Mode::Both] {
+        first(&library.rank(mode, "a turtle swims"), "turtles/0");
+        first(&library.rank(mode, "parse_config_file"), "rust/0");
+        first(&library.rank(mode, "the config loader?"), "rust/0");
+        first(&library.rank(mode, "東京タワー"), "tokyo/0");
+        first(&library.rank(mode, "メートル"), "tokyo/1");
+        first(&library.rank(mode, "высота башни"), "tokyo/2");
+        assert_eq!(library.rank(mode, "").len(), 0);
+    }
+    // Of words of no meaning the text as it stands is looked for.
+    first(&library.rank(Mode::Text, "with"), "rust/0");
+    assert!(library.rank(Mode::Text, "zzyzx qqqq").is_empty());
+    let matches = library.rank(Mode::Vector, "how far down does a sea animal go");
+    assert!(found(&matches)[..2].contains(&"turtles/0"), "{matches:#?}");
+    first(&library.rank(Mode::Exact, "BORROW"), "rust/2");
+}
+
+#[test]
+fn no_punctuation_is_an_error() {
+    let library = Library::of_things();
+    for text in
+        ["\"", "-", "(", "a:b^2~ AND NOT \"", "\\ [x] {y} *?", "\u{0}", "- - -", "\"\" -\"\""]
+    {
+        for mode in [Mode::Text, Mode::Vector, Mode::Both] {
+            let question =
+                Question { concepts: vec![text.into()], mode, limit: 3, ..Question::default() };
+            match library.engine.rank(&question, &Stop::never()) {
+                Ok(_) => {}
+                Err(error) => assert!(error.to_string().contains("NUL"), "{text:?}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn phrases_must_be_there_and_minus_words_must_not() {
+    let library = Library::of_things();
+    for mode in [Mode::Text, Mode::Vector, Mode::Both] {
+        let matches = library.rank(mode, "\"borrow checker\"");
+        assert_eq!(found(&matches), ["rust/1"], "{mode:?}");
+        let matches = library.rank(mode, "borrow checker -mutably");
+        assert!(found(&matches).contains(&"rust/2"), "{mode:?}: {matches:#?}");
+        assert!(!found(&matches).contains(&"rust/1"), "{mode:?}: {matches:#?}");
+        assert_eq!(found(&library.rank(mode, "\"checker borrow\" -\"from ML\"")), [""; 0]);
+    }
+}
+
+#[test]
+fn filters_come_before_ranking() {
+    let library = Library::of_things();
+    let ask = |scope: Scope, mode| {
+        let concepts = vec!["borrow checker turtles".to_owned()];
+        let question = Question { concepts, mode, scope, limit: 1, ..Question::default() };
+        library.ask(&question).items
+    };
+    for mode in [Mode::Text, Mode::Both, Mode::Vector] {
+        let scope = Scope { roles: vec!["user".into()], ..Scope::default() };
+        assert_eq!(ask(scope, mode)[0].hit.role, "user");
+        let scope = Scope { since: Some(at(202)), until: Some(at(202)), ..Scope::default() };
+        first(&ask(scope, mode), "rust/2");
+        let scope = Scope { conversation: Some("turtles".into()), ..Scope::default() };
+        assert_eq!(ask(scope, mode)[0].hit.conversation_id, "turtles");
+        let scope = Scope { conversation: Some("none".into()), ..Scope::default() };
+        assert!(ask(scope, mode).is_empty());
+        let scope = Scope { sources: vec![SourceKind::Threads], ..Scope::default() };
+        assert!(ask(scope, mode).is_empty());
+    }
+}
+
+#[test]
+fn every_concept_must_be_in_the_conversation() {
+    let library = Library::of_things();
+    for mode in [Mode::Exact, Mode::Text] {
+        let ask = |concepts: &[&str]| {
+            let concepts = concepts.iter().map(|concept| (*concept).to_owned()).collect();
+            let question = Question { concepts, mode, limit: 10, ..Question::default() };
+            let found = library.engine.rank_conversations(&question, &Stop::never());
+            let found = found.expect("an answer").items;
+            found.into_iter().map(|one| one.about.id).collect::<Vec<_>>()
+        };
+        assert_eq!(ask(&["borrow checker", "mutably"]), ["rust"], "{mode:?}");
+        assert_eq!(ask(&["borrow checker", "leatherback"]), [""; 0], "{mode:?}");
+        assert_eq!(ask(&["leatherback"]), ["turtles"], "{mode:?}");
+    }
+    let question = Question {
+        concepts: vec!["animals of the sea".into()],
+        mode: Mode::Text,
+        fields: Fields::Summaries,
+        limit: 10,
+        ..Question::default()
+    };
+    let found = library.engine.rank_conversations(&question, &Stop::never()).expect("an answer");
+    assert_eq!(found.items[0].about.id, "turtles");
+    assert_eq!(found.items.len(), 1);
+}
+
+#[test]
+fn copies_are_counted_and_shown_once() {
+    let library = Library::new();
+    for id in ["a", "b", "c"] {
+        let messages =
+            [("user", "a giraffe on stilts", Some(1)), ("user", "yes, a giraffe", Some(2))];
+        converse(&library.connection, id, None, &messages);
+    }
+    for mode in [Mode::Exact, Mode::Text, Mode::Both] {
+        let matches = library.rank(mode, "giraffe");
+        let copies: Vec<(&str, u32)> =
+            matches.iter().map(|one| (one.hit.content.as_str(), one.copies)).collect();
+        assert_eq!(copies.len(), 2, "{mode:?}: {copies:?}");
+        assert!(copies.iter().all(|(_, copies)| *copies == 3), "{mode:?}: {copies:?}");
+    }
+}
+
+#[test]
+fn answers_are_the_same_each_time_and_follow_the_database() {
+    let library = Library::of_things();
+    let before = library.rank(Mode::Both, "what swims in the sea");
+    let again = Library::engine(library.folder.path());
+    let question = Question {
+        concepts: vec!["what swims in the sea".into()],
+        limit: 10,
+        ..Question::default()
+    };
+    assert_eq!(again.rank(&question, &Stop::never()).expect("an answer").items, before);
+    // What was just written is found at once, and what is gone no more.
+    converse(&library.connection, "new", None, &[("user", "quokkas smile", Some(999))]);
+    library
+        .connection
+        .execute("DELETE FROM messages WHERE conversation_id = 'turtles'", [])
+        .expect("deletes");
+    first(&library.rank(Mode::Text, "quokka"), "new/0");
+    first(&library.rank(Mode::Both, "smiling quokka"), "new/0");
+    assert!(library.rank(Mode::Text, "leatherback").is_empty());
+}
+
+#[test]
+fn passages_and_lines_say_where() {
+    let library = Library::new();
+    let filler = "Nothing of note was said that day. ".repeat(60);
+    let long = format!("{filler}The zeppelin landed in Rio. {filler}");
+    converse(
+        &library.connection,
+        "a",
+        None,
+        &[("user", "hello", Some(1)), ("user", &long, Some(2))],
+    );
+    for mode in [Mode::Exact, Mode::Text, Mode::Both] {
+        let matches = library.rank(mode, "zeppelin landed");
+        first(&matches, "a/1");
+        assert_eq!(matches[0].line, 2, "{mode:?}");
+        assert!(matches[0].passage.contains("The zeppelin landed in Rio."), "{mode:?}");
+        assert!(matches[0].passage.chars().count() <= 302);
+    }
+}
+
+/// Returns every file of the words of every part.
+fn files_of_words(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.join("index")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.components().any(|part| part.as_os_str() == "words") {
+                files.push(path);
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn damaged_words_are_made_anew() {
+    let library = Library::of_things();
+    let expected = library.rank(Mode::Text, "turtles swim");
+    first(&expected, "turtles/0");
+    let count = files_of_words(library.folder.path()).len();
+    assert!(count > 4);
+    for number in 0..count {
+        for damage in ["cut", "change", "remove"] {
+            // Made anew each time, under other names.
+            let mut names = files_of_words(library.folder.path());
+            names.sort_by_key(|name| name.extension().map(ToOwned::to_owned));
+            let name = &names[number];
+            let mut bytes = fs::read(name).expect("a file");
+            if bytes.is_empty() {
+                continue;
+            }
+            match damage {
+                "cut" => bytes.truncate(bytes.len() / 2),
+                "change" => bytes.iter_mut().for_each(|byte| *byte ^= 0x55),
+                _ => {}
+            }
+            fs::remove_file(name).expect("removes");
+            if damage != "remove" {
+                fs::write(name, bytes).expect("writes");
+            }
+            let engine = Library::engine(library.folder.path());
+            let question = Question {
+                concepts: vec!["turtles swim".into()],
+                mode: Mode::Text,
+                limit: 10,
+                ..Question::default()
+            };
+            let answer = engine.rank(&question, &Stop::never()).expect("an answer");
+            assert_eq!(answer.items, expected, "{} {damage}", name.display());
+            assert_eq!(answer.notes, [""; 0]);
+        }
+    }
+}
+
+/// The figures of `verbatim eval` on a corpus whose answers are plain.
+#[test]
+fn eval_measures() {
+    let folder = folder();
+    let (corpus, queries) = (folder.path().join("c.jsonl"), folder.path().join("q.jsonl"));
+    fs::write(
+        &corpus,
+        "{\"id\": 1, \"conversation\": \"x\", \"speaker\": \"Ann\", \"text\": \"I saw a heron\", \
+         \"time\": \"1:56 pm on 8 May, 2023\"}\n\n\
+         {\"id\": \"b\", \"conversation\": \"x\", \"speaker\": \"Bob\", \"text\": \"I saw a walrus\"}\n\
+         {\"id\": \"c\", \"conversation\": \"y\", \"speaker\": \"Bob\", \"text\": \"a heron again\", \
+         \"time\": 5}\n",
+    )
+    .expect("writes");
+    fs::write(
+        &queries,
+        "{\"qid\": \"q1\", \"text\": \"Who saw the heron?\", \"conversation\": \"x\", \"relevant\": [1]}\n\
+         {\"qid\": \"q2\", \"text\": \"walruses\", \"relevant\": [\"b\"]}\n",
+    )
+    .expect("writes");
+    let run = |arguments: &[&str]| {
+        let mut out = Vec::new();
+        let arguments = ["verbatim", "eval", queries.to_str().expect("a path"), "--corpus"]
+            .into_iter()
+            .chain([corpus.to_str().expect("a path")])
+            .chain(arguments.iter().copied())
+            .map(std::ffi::OsString::from);
+        let environment = verbatim_search::cli::Environment::default();
+        let code = verbatim_search::cli::run(arguments, &environment, &mut out);
+        (code.map_err(|error| error.to_string()), String::from_utf8(out).expect("text"))
+    };
+    let (code, out) = run(&["--json"]);
+    assert_eq!(code, Ok(0), "{out}");
+    let figures: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    for mode in ["text", "both"] {
+        for figure in ["recall_at_5", "recall_at_10", "mrr_at_10", "ndcg_at_10"] {
+            assert_eq!(figures["modes"][mode][figure], 1.0, "{out}");
+        }
+        assert!(figures["modes"][mode]["ms_per_query"].is_number());
+    }
+    assert!(run(&["--across"]).1.contains("both "));
+    fs::write(&corpus, "{\"text\": \"x\"}\n").expect("writes");
+    assert!(run(&[]).0.expect_err("an error").contains("c.jsonl:1: no \"id\""));
 }

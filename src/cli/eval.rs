@@ -1,0 +1,250 @@
+//! `verbatim eval`.
+
+mod corpus;
+
+use std::{
+    collections::HashSet,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::{Environment, FOUND};
+use crate::{
+    db::writer,
+    engine::{self, Config, Engine, Mode, Question, Reindex, Scope},
+    index::Resources,
+    model::Stop,
+};
+
+/// Measure how well ranked search finds what is known to be there
+///
+/// Reads messages and questions whose answers are known, ranks the messages for every question in
+/// every mode, and prints the share of the answers among the first 5 and 10, how near the top the
+/// first answer is (MRR, nDCG) and the time a question takes. Nothing of yours is read or kept.
+///
+/// A line of CORPUS is {"id", "conversation", "speaker", "text", "time"}, the messages of a conversation
+/// in order; one of QUERIES is {"qid", "text", "conversation", "relevant": [ids]}. A question is ranked
+/// within its conversation if it has one.
+///
+///     verbatim eval questions.jsonl --corpus messages.jsonl
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// The questions, one JSON object a line
+    queries: PathBuf,
+    /// The messages, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    corpus: PathBuf,
+    /// Print one JSON object: {"modes": {"text": {"recall_at_5", …}, "vector": …, "both": …}}
+    #[arg(long)]
+    json: bool,
+    /// Rank every question over all conversations
+    #[arg(long)]
+    across: bool,
+}
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A line is not what is expected.
+    #[error("{}:{line}: {reason}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file has nothing to work with.
+    #[error("{}: {what}", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+        /// What it lacks.
+        what: &'static str,
+    },
+    /// There is no room for the index.
+    #[error("cannot make a temporary folder: {0}")]
+    Temporary(#[source] io::Error),
+    /// The messages cannot be stored.
+    #[error(transparent)]
+    Database(#[from] writer::Error),
+    /// The messages cannot be indexed or ranked.
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+    /// The output could not be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[from] io::Error),
+}
+
+const MODES: [(&str, Mode); 3] =
+    [("text", Mode::Text), ("vector", Mode::Vector), ("both", Mode::Both)];
+
+/// Messages ranked for a question.
+const DEPTH: usize = 10;
+
+/// The figures of one mode.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Figures {
+    recall_at_5: f64,
+    recall_at_10: f64,
+    mrr_at_10: f64,
+    ndcg_at_10: f64,
+    ms_per_query: f64,
+}
+
+pub(super) fn run(
+    args: &Args,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let queries = corpus::queries(&args.queries)?;
+    let corpus = corpus::read(&args.corpus)?;
+    let folder = tempfile::tempdir().map_err(Error::Temporary)?;
+    let engine = prepare(&corpus, folder.path())?;
+    let questions = queries.iter().filter(|query| !query.relevant.is_empty()).count();
+    if questions == 0 {
+        let what = "no question says what is relevant to it";
+        return Err(Error::Empty { path: args.queries.clone(), what });
+    }
+    let bar = match environment.progress {
+        true => ProgressBar::new((MODES.len() * questions) as u64),
+        false => ProgressBar::hidden(),
+    };
+    let style = "{msg:8} [{bar:30}] {pos}/{len} {eta_precise} left";
+    bar.set_style(ProgressStyle::with_template(style).expect("a template of known parts"));
+    let mut all: Vec<(&str, Figures)> = Vec::new();
+    for (name, mode) in MODES {
+        bar.set_message(name);
+        let mut sum = Figures::default();
+        let mut took = Duration::ZERO;
+        let ranked = |query: &corpus::Query| -> Result<Vec<String>, Error> {
+            let conversation = query.conversation.as_ref().filter(|_| !args.across);
+            let question = Question {
+                concepts: vec![query.text.clone()],
+                mode,
+                scope: Scope {
+                    // A conversation that is not in the corpus is no reason to find nothing.
+                    conversation: conversation.and_then(|one| corpus.conversation(one)),
+                    ..Scope::default()
+                },
+                limit: DEPTH,
+                ..Question::default()
+            };
+            Ok(engine.rank_ids(&question, &Stop::never())?)
+        };
+        // The first question opens the index.
+        ranked(&queries[0])?;
+        for query in queries.iter().filter(|query| !query.relevant.is_empty()) {
+            let begun = Instant::now();
+            let found = ranked(query)?;
+            took += begun.elapsed();
+            let found: Vec<&str> = found.iter().filter_map(|id| corpus.id(id)).collect();
+            add(&mut sum, &found, &query.relevant);
+            bar.inc(1);
+        }
+        let count = questions as f64;
+        all.push((
+            name,
+            Figures {
+                recall_at_5: sum.recall_at_5 / count,
+                recall_at_10: sum.recall_at_10 / count,
+                mrr_at_10: sum.mrr_at_10 / count,
+                ndcg_at_10: sum.ndcg_at_10 / count,
+                ms_per_query: took.as_secs_f64() * 1e3 / count,
+            },
+        ));
+    }
+    bar.finish_and_clear();
+    if args.json {
+        let modes: serde_json::Map<String, serde_json::Value> = all
+            .iter()
+            .map(|(name, figures)| ((*name).to_owned(), serde_json::json!(figures)))
+            .collect();
+        writeln!(out, "{}", serde_json::json!({ "modes": modes }))?;
+        return Ok(FOUND);
+    }
+    writeln!(
+        out,
+        "{questions} questions over {} messages of {} conversations{}\n",
+        corpus.messages(),
+        corpus.conversations(),
+        if args.across { ", all in one" } else { "" }
+    )?;
+    writeln!(out, "mode    recall@5  recall@10  MRR@10  nDCG@10  ms/query")?;
+    for (name, figures) in all {
+        writeln!(
+            out,
+            "{name:<8}{:>8.3}{:>11.3}{:>8.3}{:>9.3}{:>10.2}",
+            figures.recall_at_5,
+            figures.recall_at_10,
+            figures.mrr_at_10,
+            figures.ndcg_at_10,
+            figures.ms_per_query
+        )?;
+    }
+    Ok(FOUND)
+}
+
+/// Stores and indexes the messages in a folder.
+fn prepare(corpus: &corpus::Corpus, folder: &Path) -> Result<Engine, Error> {
+    let database = folder.join("corpus.db");
+    corpus.write(&database)?;
+    let engine =
+        Engine::new(Config { db: Some(database), home: folder.to_owned(), ..Config::default() });
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let resources = Resources { memory: 512 << 20, threads };
+    let never = Stop::never();
+    engine.reindex(Reindex { resources, full: false }, &never, &mut |_| ())?;
+    for source in engine.sources() {
+        engine.enrich(&source, resources, &never, &mut |_, _| ())?;
+    }
+    Ok(engine)
+}
+
+/// Adds the figures of one question: what was found, the best first, and what is relevant.
+fn add(sum: &mut Figures, found: &[&str], relevant: &HashSet<String>) {
+    let is_relevant: Vec<bool> = found.iter().map(|id| relevant.contains(*id)).collect();
+    let count = relevant.len() as f64;
+    let hits = |most: usize| is_relevant.iter().take(most).filter(|hit| **hit).count() as f64;
+    sum.recall_at_5 += hits(5) / count;
+    sum.recall_at_10 += hits(10) / count;
+    let first = is_relevant.iter().take(10).position(|hit| *hit);
+    sum.mrr_at_10 += first.map_or(0.0, |place| 1.0 / (place + 1) as f64);
+    let gain = |place: usize| 1.0 / ((place + 2) as f64).log2();
+    let ideal: f64 = (0..relevant.len().min(10)).map(gain).sum();
+    let places = (0..is_relevant.len().min(10)).filter(|place| is_relevant[*place]);
+    sum.ndcg_at_10 += places.map(gain).sum::<f64>() / ideal;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_those_of_the_definitions() {
+        let relevant: HashSet<String> = ["a", "b"].map(str::to_owned).into();
+        let mut sum = Figures::default();
+        add(&mut sum, &["x", "a", "y", "z", "w", "b"], &relevant);
+        assert!((sum.recall_at_5 - 0.5).abs() < 1e-9 && (sum.recall_at_10 - 1.0).abs() < 1e-9);
+        assert!((sum.mrr_at_10 - 0.5).abs() < 1e-9);
+        let ideal = 1.0 + 1.0 / 3f64.log2();
+        let expected = (1.0 / 3f64.log2() + 1.0 / 7f64.log2()) / ideal;
+        assert!((sum.ndcg_at_10 - expected).abs() < 1e-9);
+        add(&mut sum, &[], &relevant);
+        assert!((sum.recall_at_10 - 1.0).abs() < 1e-9);
+    }
+}
