@@ -12,6 +12,7 @@ mod hunt;
 mod measure;
 mod ours;
 mod race;
+mod refresh;
 mod report;
 mod sqlite;
 mod stage;
@@ -72,6 +73,11 @@ struct Args {
     #[arg(long)]
     rebuild: bool,
 
+    /// Measure instead what refreshing an index costs after a hundredth of the messages changed, and how
+    /// fast it is then; writes refresh.md
+    #[arg(long)]
+    refresh: bool,
+
     /// Write the report of the last run again, without measuring
     #[arg(long)]
     report_only: bool,
@@ -94,6 +100,8 @@ enum Child {
     OptimizeBaseline { baseline: Baseline, database: PathBuf },
     #[command(hide = true)]
     BuildOurs { database: PathBuf, index: PathBuf, threads: usize },
+    #[command(hide = true)]
+    RefreshOurs { database: PathBuf, index: PathBuf, threads: usize },
     /// Answers one query
     #[command(hide = true)]
     First { database: PathBuf, index: PathBuf, text: String },
@@ -119,6 +127,14 @@ fn main() -> Result<()> {
         args.out.clone_from(&work);
     }
     fs::create_dir_all(&work)?;
+    if args.refresh {
+        let report = refresh::measure(&work, args.messages, args.seconds)?;
+        let path = args.out.join("refresh.md");
+        fs::create_dir_all(&args.out)?;
+        fs::write(&path, report).with_context(|| format!("writing {}", path.display()))?;
+        say(format_args!("wrote {}", path.display()));
+        return Ok(());
+    }
     let last = work.join("last-run.json");
     let results: Results = if args.report_only {
         let json = fs::read_to_string(&last)
@@ -153,7 +169,10 @@ fn run_child(child: &Child) -> Result<()> {
             serde_json::to_string(&cost(|| baseline.optimize(database))?)?
         }
         Child::BuildOurs { database, index, threads } => {
-            serde_json::to_string(&cost(|| ours::build(database, index, *threads))?)?
+            serde_json::to_string(&cost(|| ours::build(database, index, *threads, true))?)?
+        }
+        Child::RefreshOurs { database, index, threads } => {
+            serde_json::to_string(&cost(|| ours::build(database, index, *threads, false))?)?
         }
         Child::First { database, index, text } => {
             let literal = Literal { text: text.clone(), ..Literal::default() };

@@ -14,9 +14,9 @@ use crate::race::Racer;
 /// The memory that `verbatim reindex` uses unless told otherwise.
 const MEMORY: usize = 1 << 30;
 
-/// Builds the index of `database` in the folder `index` with `threads` threads.
-pub(crate) fn build(database: &Path, index: &Path, threads: usize) -> Result<()> {
-    let options = Reindex { resources: Resources { memory: MEMORY, threads }, full: true };
+/// Builds or refreshes the index of `database` in the folder `index` with `threads` threads.
+pub(crate) fn build(database: &Path, index: &Path, threads: usize, full: bool) -> Result<()> {
+    let options = Reindex { resources: Resources { memory: MEMORY, threads }, full };
     Ours::open(database, index).engine.reindex(options, &Stop::never(), &mut |_| {})?;
     Ok(())
 }

@@ -50,6 +50,14 @@ pub(crate) struct Machine {
     sqlite: String,
 }
 
+impl std::fmt::Display for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let memory =
+            self.memory_kib.map_or(String::new(), |kib| format!(", {} GiB", kib.div_ceil(1 << 20)));
+        write!(f, "{} cores ({}){memory}, SQLite {}", self.cores, self.processor, self.sqlite)
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Corpus {
     pub(crate) generated: bool,
@@ -134,7 +142,7 @@ fn write_page(results: &Results, page: &mut String) -> std::fmt::Result {
     writeln!(page, "# Exact search, measured\n")?;
     writeln!(
         page,
-        "{} messages in {} conversations, {:.0} MB of text ({}). {} cores ({}){}, SQLite {}. \
+        "{} messages in {} conversations, {:.0} MB of text ({}). {machine}. \
          Everything is warm. Times are CPU time of all threads, end to end with rows: the newest 50 \
          matching messages, all columns. A class's figure is the median over its literals of each \
          one's median.\n",
@@ -142,10 +150,6 @@ fn write_page(results: &Results, page: &mut String) -> std::fmt::Result {
         thousands(corpus.conversations),
         corpus.bytes as f64 / 1e6,
         if corpus.generated { "generated" } else { "a database given by its path" },
-        machine.cores,
-        machine.processor,
-        machine.memory_kib.map_or(String::new(), |kib| format!(", {} GiB", kib.div_ceil(1 << 20))),
-        machine.sqlite,
     )?;
     writeln!(
         page,

@@ -168,7 +168,7 @@ impl Stage {
 }
 
 /// Runs a child of this program to its end and returns the one line it answers with.
-fn answer<T: DeserializeOwned>(command: &mut Command) -> Result<T> {
+pub(crate) fn answer<T: DeserializeOwned>(command: &mut Command) -> Result<T> {
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let mut line = String::new();
     let stdout = child.stdout.take().expect("stdout is piped");
