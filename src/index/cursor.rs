@@ -22,6 +22,9 @@ use crate::{
 /// The most lists that are intersected: more of them cost more than the candidates they spare.
 const MOST_LISTS: usize = 10;
 
+/// The most lists in a part after the first, which is small: the rarest of the first suffice.
+const MOST_LATER_LISTS: usize = 4;
+
 /// Bytes read for verification, and candidates, after which a pattern with `_` is looked at more
 /// closely ([`super::gaps`]): about what that costs.
 const PATIENCE: (u64, u64) = (1 << 20, 2_000);
@@ -34,8 +37,8 @@ pub(super) struct Query<'a> {
     common: &'a CommonGrams,
 }
 
-/// The grams of the text, from the second part on in the order in which the first one, the
-/// largest, has found them rare: what is absent is then found out at once.
+/// The grams of the text; from the second part on those that the first one, the largest, has found
+/// the rarest: what is absent is then found out at once.
 pub(super) struct Needed {
     in_text: Vec<Gram>,
     in_title: Vec<Gram>,
@@ -237,7 +240,7 @@ fn lists(
     }
     found.sort_unstable_by_key(|(info, _)| info.doc_freq);
     grams.clear();
-    grams.extend(found.iter().map(|(_, gram)| *gram));
+    grams.extend(found.iter().take(MOST_LATER_LISTS).map(|(_, gram)| *gram));
     found.truncate(MOST_LISTS);
     found.iter().for_each(|(info, gram)| used(*gram, info.doc_freq));
     Ok(Lists::All(found.into_iter().map(|(info, _)| (info, list)).collect()))
