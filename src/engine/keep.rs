@@ -223,7 +223,7 @@ impl Care {
                 not_before: self.not_before,
                 ..Care::default()
             };
-            return None;
+            return self.fold(engine, source, stop, tell);
         }
         if self.hopeless.as_ref() == Some(&state) {
             return None;
@@ -236,6 +236,34 @@ impl Care {
             return Some(due - now);
         }
         self.refresh(engine, source, state, stop, tell)
+    }
+
+    /// Makes one part of an index that is current and has grown many, once its database rests.
+    fn fold(
+        &mut self,
+        engine: &Engine,
+        source: &Source,
+        stop: &Stop,
+        tell: &mut dyn FnMut(News),
+    ) -> Option<Duration> {
+        if !engine.is_fold_due(source) {
+            return None;
+        }
+        let now = Instant::now();
+        let due = (self.since.unwrap_or(now) + QUIET).max(self.not_before.unwrap_or(now));
+        if due > now {
+            return Some(due - now);
+        }
+        match engine.fold_at_rest(source, RESOURCES, stop) {
+            Ok(_) => Some(Duration::ZERO),
+            Err(Error::Indexing { .. }) => Some(ELSEWHERE),
+            Err(error) => {
+                self.fail(source, &error.to_string(), tell);
+                // Searches are fast enough meanwhile.
+                self.not_before = Some(Instant::now() + BACKOFF.1);
+                Some(BACKOFF.1)
+            }
+        }
     }
 
     fn refresh(

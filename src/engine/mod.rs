@@ -8,6 +8,7 @@ mod catalogue;
 mod difference;
 mod exact;
 mod find;
+mod fold;
 mod follow;
 pub mod import;
 mod keep;

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Messages sampled to see which grams are common, and the bytes kept of each.
-const SAMPLE: (usize, usize) = (20_000, 4 << 10);
+pub(super) const SAMPLE: (usize, usize) = (20_000, 4 << 10);
 
 /// Refreshes begun because the database changed while it was read.
 const ATTEMPTS: u32 = 3;
@@ -28,9 +28,6 @@ const ATTEMPTS: u32 = 3;
 /// How many times the messages to be added another part of that kind may have to be taken up with
 /// them. Parts then grow by such steps, and there are as many as the logarithm of their messages.
 const TAKEN_UP: usize = 2;
-
-/// The share of the messages that may stand in later parts or be dead before parts are folded.
-const UNFOLDED: f64 = 0.1;
 
 /// How to refresh an index.
 #[derive(Clone, Copy, Debug)]
@@ -165,57 +162,14 @@ impl Engine {
         }
         Err(db::Error::Unsteady { path: path.clone() }.into())
     }
-
-    /// Returns whether the index of a source has grown so many parts that searching it is slower
-    /// than it could be.
-    pub fn is_fold_due(&self, source: &Source) -> bool {
-        let shelf = Probe::of(&source.path)
-            .map(|probe| Shelf::of(&self.config().index_folder(), probe.real()));
-        let current = shelf.ok().and_then(|shelf| shelf.open(&shelf.current()?).ok());
-        current.is_some_and(|generation| {
-            let sizes = generation.sizes();
-            let dead: u32 = sizes.iter().map(|(_, dead)| dead).sum();
-            let later: u32 = sizes[1..].iter().map(|(messages, _)| messages).sum();
-            f64::from(dead + later) > f64::from(sizes[0].0) * UNFOLDED
-        })
-    }
-
-    /// Makes one part of all parts of a source's index, whichever state of the database it mirrors;
-    /// returns whether there was more than one, or a message that was dead.
-    ///
-    /// Reads the index alone. It can be searched all the while.
-    pub fn fold(
-        &self,
-        source: &Source,
-        resources: Resources,
-        stop: &Stop,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<bool, Error> {
-        let shelf = Shelf::of(&self.config().index_folder(), Probe::of(&source.path)?.real());
-        let writing = lock(&shelf)?;
-        let Some(current) = shelf.current() else { return Ok(false) };
-        let generation = shelf.open(&current)?;
-        if generation.sizes().len() == 1 && generation.messages() == generation.slots() {
-            writing.clean();
-            return Ok(false);
-        }
-        within(&writing, |folder| {
-            let size = fold_into(folder, &generation, resources, stop, progress)?;
-            let mut draft = Draft::new(generation.state(), generation.reading());
-            draft.add(folder);
-            draft.publish(&writing)?;
-            Ok(Some(size))
-        })?;
-        Ok(true)
-    }
 }
 
-fn lock(shelf: &Shelf) -> Result<Writing, Error> {
+pub(super) fn lock(shelf: &Shelf) -> Result<Writing, Error> {
     shelf.lock()?.ok_or_else(|| Error::Indexing { folder: shelf.folder().to_owned() })
 }
 
 /// Runs `work` with the folder of a new part, which is removed again unless something comes of it.
-fn within<T>(
+pub(super) fn within<T>(
     writing: &Writing,
     work: impl FnOnce(&Path) -> Result<Option<T>, Error>,
 ) -> Result<Option<T>, Error> {
@@ -411,74 +365,6 @@ impl Work<'_> {
         let size = build.finish(|share| progress(Progress::Writing(share)))?;
         Ok(Some((size, is_plain)))
     }
-}
-
-/// Builds one part of everything that is live in a generation.
-fn fold_into(
-    folder: &Path,
-    generation: &Generation,
-    resources: Resources,
-    stop: &Stop,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Size, Error> {
-    progress(Progress::Ordering);
-    let mut slots: Vec<u32> =
-        (0..generation.slots()).filter(|slot| generation.is_live(*slot)).collect();
-    // Runs in order already, of which the standard library's sort makes one.
-    slots.sort_by(|a, b| generation.order(*a, *b));
-    let mut conversations: Vec<index::Conversation> = Vec::new();
-    let mut numbers: HashMap<(Vec<u8>, Option<Vec<u8>>), u32> = HashMap::new();
-    // By part and the conversation's number there.
-    let mut number_of: Vec<Vec<u32>> = Vec::new();
-    for part in 0..generation.parts().len() {
-        let mut in_part = Vec::new();
-        for number in 0..generation.conversations_in(part) {
-            let (id, title) = generation.conversation_in(part, number);
-            let title = title.map(<[u8]>::to_vec);
-            let number = *numbers.entry((id.to_vec(), title.clone())).or_insert_with(|| {
-                let id = String::from_utf8_lossy(id).into_owned();
-                conversations.push(index::Conversation { id, title });
-                conversations.len() as u32 - 1
-            });
-            in_part.push(number);
-        }
-        number_of.push(in_part);
-    }
-    let sample: Vec<String> = slots
-        .iter()
-        .step_by(slots.len().div_ceil(SAMPLE.0).max(1))
-        .map(|slot| {
-            let text = generation.content(*slot);
-            let bytes = &text.as_bytes()[..text.len().min(SAMPLE.1)];
-            String::from_utf8_lossy(bytes).into_owned()
-        })
-        .collect();
-    let plan = Plan {
-        conversations: &conversations,
-        sample: &sample,
-        beside: None,
-        messages: slots.len() as u32,
-        text_bytes: generation.text_bytes(),
-    };
-    let mut build = Build::start(folder, plan, resources)?;
-    let starts: Vec<u32> = generation.parts().into_iter().map(|part| part.slots.start).collect();
-    let mut id = String::new();
-    let (mut done, mut bytes) = (0, 0);
-    for slot in &slots {
-        let part = starts.partition_point(|start| start <= slot) - 1;
-        let document = generation.document(*slot, &mut id);
-        let conversation = number_of[part][document.conversation as usize];
-        bytes += document.shown.map_or(0, <[u8]>::len) as u64;
-        build.add(&Document { conversation, ..document })?;
-        done += 1;
-        if done % 1024 == 0 {
-            if stop.requested() {
-                return Err(db::Error::Stopped.into());
-            }
-            progress(Progress::Reading { done, total: slots.len() as u64, bytes });
-        }
-    }
-    Ok(build.finish(|share| progress(Progress::Writing(share)))?)
 }
 
 /// Returns the keys of conversations, by key, and the conversations as an index takes them.

@@ -1,9 +1,15 @@
 //! Refreshing an index: whatever was done to the database in between, the answers are `LIKE`'s.
 
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
 use proptest::{collection::vec, prelude::*, sample::Index};
 use rusqlite::{Connection, params, types::Value};
 use verbatim_search::{
-    engine::{Answered, Reindexed, SourceKind},
+    engine::{Answered, Engine, Keeper, Reindexed, SourceKind},
     index::Resources,
     model::{Request, Stop},
 };
@@ -253,4 +259,27 @@ fn parts_grow_as_the_logarithm_of_what_is_added() {
     // Everything that no generation uses is gone.
     let entries = std::fs::read_dir(pair.shelf()).expect("a folder").count();
     assert_eq!(entries, pair.parts() + 3, "the parts, one generation, current, lock");
+}
+
+#[test]
+fn a_keeper_folds_what_has_grown_too_many_parts() {
+    let (pair, connection) = many(2_000);
+    connection
+        .execute_batch(
+            "UPDATE messages SET content = content || ' edited' WHERE rowid % 5 = 0;
+             DELETE FROM messages WHERE rowid % 9 = 0",
+        )
+        .expect("changes");
+    pair.reindex();
+    assert_eq!(pair.parts(), 2);
+    let engine = Arc::new(Engine::new(pair.with.config().clone()));
+    let mut keeper = Keeper::new(engine);
+    let begun = Instant::now();
+    while pair.parts() > 1 {
+        assert!(begun.elapsed() < Duration::from_secs(40), "not folded");
+        let wait = keeper.look(&Stop::never(), &mut |news| panic!("{news}"));
+        thread::sleep(wait.unwrap_or_default());
+    }
+    let answered = pair.compare(&Request { text: "edited".into(), ..Request::default() });
+    assert!(matches!(answered, Answered::ByIndex { .. }), "{answered:?}");
 }
