@@ -52,9 +52,7 @@ pub(super) struct Layout<'a> {
 impl Dates {
     /// Parses `YYYY-MM` or `YYYY-MM-DD`.
     pub fn parse(text: &str) -> Result<Dates, Error> {
-        let digits = |c: char| if c.is_ascii_digit() { '0' } else { c };
-        let shape: String = text.chars().map(digits).collect();
-        if shape != "0000-00" && shape != "0000-00-00" {
+        if !is_shaped(text) {
             return Err(Error::NotADate(text.to_owned()));
         }
         match date::parse_iso(text, Edge::Start) {
@@ -140,8 +138,24 @@ fn name(component: Component<'_>) -> Option<&str> {
     }
 }
 
+/// Returns whether a folder's name is a month or a day; asked of every folder, so without parsing
+/// those that every month has.
 fn is_date(name: &str) -> bool {
-    Dates::parse(name).is_ok()
+    let number = |part: Option<&str>| part.and_then(|part| part.parse::<u8>().ok());
+    is_shaped(name)
+        && match (number(name.get(5..7)), number(name.get(8..))) {
+            (Some(1..=12), None | Some(1..=28)) => true,
+            _ => Dates::parse(name).is_ok(),
+        }
+}
+
+/// Returns whether a text has the shape `0000-00` or `0000-00-00`.
+fn is_shaped(text: &str) -> bool {
+    let fits = |(at, byte): (usize, u8)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    matches!(text.len(), 7 | 10) && text.bytes().enumerate().all(fits)
 }
 
 /// Returns the number that a conversation's folder begins with; the lowest where there is none.
