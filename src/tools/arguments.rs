@@ -117,6 +117,30 @@ fn number<'a>(
     Ok(Some((whole.ok_or_else(|| wrong(name, takes, value))?, value)))
 }
 
+/// Returns one of several words; `None` where it is absent or null.
+pub(super) fn choice<T: Copy>(
+    arguments: &Map<String, Value>,
+    name: &'static str,
+    takes: &'static str,
+    choices: &[(&str, T)],
+) -> Result<Option<T>, Error> {
+    let Some(text) = string(arguments, name, takes)? else { return Ok(None) };
+    let chosen = choices.iter().find(|(word, _)| *word == text);
+    match chosen {
+        Some((_, choice)) => Ok(Some(*choice)),
+        None => Err(wrong(name, takes, &arguments[name])),
+    }
+}
+
+/// Returns `true` or `false`; `false` where it is absent or null.
+pub(super) fn flag(arguments: &Map<String, Value>, name: &'static str) -> Result<bool, Error> {
+    match arguments.get(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(other) => Err(wrong(name, "true or false", other)),
+    }
+}
+
 /// Returns the number that a text is, in the form in which JSON would have it.
 fn number_in(text: &str) -> Option<f64> {
     let text = snippet::trim(text);

@@ -7,8 +7,10 @@ mod bound;
 pub mod conversation_search;
 pub mod delete_conversation;
 pub mod manage_conversation;
+pub mod query_conversations;
 pub mod read;
 pub mod save_conversation_context;
+pub mod search;
 pub mod search_workspace;
 
 use serde_json::{Map, Value};
@@ -78,6 +80,8 @@ pub struct Answer {
 /// Every tool, in the order in which they are listed.
 pub const ALL: &[Tool] = &[
     conversation_search::TOOL,
+    query_conversations::TOOL,
+    search::TOOL,
     read::TOOL,
     search_workspace::TOOL,
     manage_conversation::TOOL,

@@ -17,10 +17,12 @@ mod open;
 #[cfg(unix)]
 mod program;
 mod provider;
+mod query_conversations;
 mod ranked;
 mod read;
 mod refresh;
 mod search;
+mod search_tool;
 mod threads;
 mod tidy;
 mod vectors;

@@ -1,0 +1,300 @@
+//! The tool `query_conversations`: the contract's modes, shapes and errors; structures held against its schema.
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use verbatim_search::{
+    engine::Engine,
+    tools::{self, Options},
+};
+
+use crate::{
+    corpus::folder,
+    read::{call_with, engines, sample},
+};
+
+const NAME: &str = "query_conversations";
+
+fn validator() -> jsonschema::Validator {
+    let tool = tools::ALL.iter().find(|tool| tool.name == NAME).unwrap();
+    let schema = Value::Object((tool.output_schema.unwrap())());
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+/// Returns the text as JSON, and the structure, which fits the schema and is the same in both forms.
+fn ask(engine: &Engine, arguments: Value) -> (Value, Value) {
+    let compact = call_with(engine, NAME, arguments.clone(), &Options::default());
+    assert!(!compact.is_error, "{}", compact.text);
+    let verbose = Options { verbose: true, ..Options::default() };
+    let verbose = call_with(engine, NAME, arguments, &verbose);
+    let structured = compact.structured.unwrap();
+    assert_eq!(verbose.structured.as_ref(), Some(&structured));
+    assert_eq!(serde_json::from_str::<Value>(&verbose.text).unwrap(), structured);
+    let errors: Vec<String> =
+        validator().iter_errors(&structured).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}\n{structured:#}");
+    (serde_json::from_str(&compact.text).unwrap(), structured)
+}
+
+#[test]
+fn listing() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    for engine in engines(&db) {
+        let (text, structured) = ask(&engine, json!({"mode": "list", "limit": 2, "offset": 1}));
+        assert_eq!((&structured["mode"], &structured["total"]), (&json!("list"), &json!(4)));
+        assert_eq!((&structured["returned"], &structured["offset"]), (&json!(2), &json!(1)));
+        let first = &structured["conversations"][0];
+        assert_eq!(first["sessionId"], "7c9e6679-7425-40de-944b-e07fc1f90ae7");
+        assert_eq!(
+            (&first["title"], &first["turnCount"]),
+            (&json!("API Design Review"), &json!(2))
+        );
+        assert_eq!(first["createdAt"], "2025-11-15T09:00:00Z");
+        assert_eq!(first["lastActivity"], "2025-11-15T09:01:00Z");
+        assert_eq!(text["n"], 4);
+        let short = &text["c"][0];
+        assert_eq!((&short["id"], &short["t"]), (&json!("7c9e6679"), &json!("API Design Review")));
+        assert_eq!((&short["turns"], &short["last"]), (&json!(2), &json!("2025-11-15T09:01:00Z")));
+        let key = short["k"].as_str().unwrap();
+        assert!(key.starts_with("export-api-design-review-"), "{key}");
+        let (text, structured) = ask(&engine, json!({"mode": "list", "offset": "99"}));
+        assert_eq!((text, &structured["returned"]), (json!({"n": 4, "c": []}), &json!(0)));
+    }
+}
+
+#[test]
+fn keys_come_in_the_order_of_the_contract() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    let [engine, _] = engines(&db);
+    let text = |arguments| call_with(&engine, NAME, arguments, &Options::default()).text;
+    let list = text(json!({"mode": "list", "limit": 1}));
+    assert!(
+        list.starts_with(
+            r#"{"n":4,"c":[{"id":"550e8400","k":"export-database-migration-planning-"#
+        ),
+        "{list}"
+    );
+    assert!(
+        list.ends_with(
+            r#","t":"Database Migration Planning","turns":7,"last":"2025-12-01T09:06:00Z"}]}"#
+        ),
+        "{list}"
+    );
+    let get = text(json!({"mode": "get", "sessionId": "550e8400", "maxTurns": 3}));
+    assert!(get.starts_with(r#"{"id":"550e8400","k":"export-"#), "{get}");
+    assert!(
+        get.contains(
+            r#""n":7,"turns":[{"r":"s","c":"You are helpful."},{"r":"u","c":"What's the plan"#
+        ),
+        "{get}"
+    );
+    let search =
+        text(json!({"mode": "search", "query": "PostgreSQL", "searchMode": "turns", "limit": 1}));
+    assert!(search.starts_with(r#"{"n":1,"c":[{"id":"550e8400","k":"export-"#), "{search}");
+    assert!(search.contains(r#""t":"Database Migration Planning","s":"#), "{search}");
+    assert!(
+        search.contains(r#""matched":[{"r":"a","c":"We should start with PostgreSQL."}"#),
+        "{search}"
+    );
+}
+
+#[test]
+fn getting_by_id_prefix_and_key() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    for engine in engines(&db) {
+        let id = "550e8400-e29b-41d4-a716-446655440000";
+        let (_, whole) = ask(&engine, json!({"mode": "get", "sessionId": id}));
+        assert_eq!((&whole["found"], &whole["session"]["id"]), (&json!(true), &json!(id)));
+        assert_eq!(whole["session"]["turnCount"], 7);
+        assert_eq!(whole["turns"].as_array().unwrap().len(), 7);
+        assert_eq!(
+            whole["turns"][1],
+            json!({"role": "user", "content": "What's the plan for the database migration?", "turnIndex": 1,
+                "createdAt": "2025-12-01T09:01:00Z"})
+        );
+        assert_eq!(whole["message"], Value::Null);
+        for other in [
+            json!({"sessionId": "550e8400"}),
+            json!({"sessionId": "550e"}),
+            json!({"sessionKey": whole["session"]["sessionKey"]}),
+            json!({"sessionId": "550e", "sessionKey": "of no effect beside an id"}),
+        ] {
+            let mut arguments = json!({"mode": "get"});
+            arguments.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
+            assert_eq!(ask(&engine, arguments).1, whole);
+        }
+        // The first turns, in order, and where the others are.
+        let (_, start) = ask(&engine, json!({"mode": "get", "sessionId": id, "maxTurns": 2}));
+        assert_eq!(start["turns"].as_array().unwrap()[..], whole["turns"].as_array().unwrap()[..2]);
+        let message = start["message"].as_str().unwrap();
+        assert!(message.starts_with("2 of 7 turns."), "{message}");
+        assert!(message.ends_with(&format!("{}#{id} startLine=3", db.display())), "{message}");
+        for word in ["sessionId", "sessionKey"] {
+            let (text, none) = ask(&engine, json!({"mode": "get", word: "ffffffff"}));
+            assert_eq!((&none["mode"], &none["found"]), (&json!("get"), &json!(false)));
+            assert!(none["message"].as_str().unwrap().starts_with("Session not found: "), "{none}");
+            assert_eq!(text["found"], false);
+        }
+    }
+}
+
+#[test]
+fn searching() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    for engine in engines(&db) {
+        let question = json!({"mode": "search", "query": "PostgreSQL", "searchMode": "both", "limit": 5,
+            "includeTranscript": true, "maxTurnsPerConversation": 2});
+        let (text, structured) = ask(&engine, question);
+        assert_eq!(structured["mode"], "search");
+        let conversations = structured["conversations"].as_array().unwrap();
+        assert_eq!(structured["totalResults"], conversations.len());
+        let first = &conversations[0];
+        assert_eq!(first["sessionId"], "550e8400-e29b-41d4-a716-446655440000");
+        let score = first["score"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&score));
+        // The last turns, in order.
+        let turns: Vec<&str> = first["turns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|turn| turn["content"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            turns,
+            ["What about ERR_AUTH_FAILED?", "React Router redirects to the login page."]
+        );
+        assert_eq!(first["turns"][0]["turnIndex"], 5);
+        assert!(first["matchedTurns"][0]["content"].as_str().unwrap().contains("PostgreSQL"));
+        assert_eq!(
+            (&text["n"], &text["c"][0]["id"]),
+            (&structured["totalResults"], &json!("550e8400"))
+        );
+        assert_eq!(text["c"][0]["turns"][0], json!({"r": "u", "c": "What about ERR_AUTH_FAILED?"}));
+        // Neither is there unless it is asked for.
+        let (text, plain) =
+            ask(&engine, json!({"mode": "search", "query": "database migration decisions"}));
+        let keys: Vec<&str> = plain["conversations"][0]
+            .as_object()
+            .map(|it| it.keys().map(String::as_str).collect())
+            .unwrap_or_default();
+        assert!(!keys.contains(&"turns") && !keys.contains(&"matchedTurns"), "{plain}");
+        assert_eq!(text["c"][0].get("turns"), None);
+    }
+}
+
+#[test]
+fn errors() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    let [engine, _] = engines(&db);
+    let refused = |arguments: Value, options: &Options| {
+        let answer = call_with(&engine, NAME, arguments, options);
+        assert!(answer.is_error && answer.structured.is_none(), "{}", answer.text);
+        let json: Value = serde_json::from_str(&answer.text).unwrap();
+        assert_eq!(json.as_object().unwrap().len(), 1);
+        json["error"].as_str().unwrap().to_owned()
+    };
+    for (arguments, text) in [
+        (json!({"mode": "search"}), "Missing query: query is required for mode=\"search\""),
+        (
+            json!({"mode": "search", "query": " "}),
+            "Missing query: query is required for mode=\"search\"",
+        ),
+        (
+            json!({"mode": "get"}),
+            "Missing session identifier: sessionId or sessionKey is required for mode=\"get\"",
+        ),
+        (
+            json!({"mode": "get", "sessionId": ""}),
+            "Missing session identifier: sessionId or sessionKey is required for mode=\"get\"",
+        ),
+        (
+            json!({"mode": "get", "sessionId": "550"}),
+            "sessionId takes a whole id, or at least its first 4 characters; got \"550\"",
+        ),
+        (
+            json!({"mode": "get", "sessionId": "7c9e"}),
+            "sessionId \"7c9e\" may be any of: 7c9e6679-7425-40de-944b-e07fc1f90ae7, 7c9e0000-1111; give more of it",
+        ),
+        (
+            json!({"mode": "search", "query": "x".repeat(1001)}),
+            "query takes 1 to 1000 characters; got 1001",
+        ),
+        (json!({}), r#"mode takes "search", "get" or "list"; got null"#),
+        (json!({"mode": "drop"}), r#"mode takes "search", "get" or "list"; got "drop""#),
+        (json!({"mode": "list", "limit": 51}), "limit takes an integer from 1 to 50; got 51"),
+        (json!({"mode": "list", "limit": 0}), "limit takes an integer from 1 to 50; got 0"),
+        (json!({"mode": "list", "offset": -1}), "offset takes an integer from 0 on; got -1"),
+        (
+            json!({"mode": "get", "sessionId": "550e", "maxTurns": 201}),
+            "maxTurns takes an integer from 1 to 200; got 201",
+        ),
+        (
+            json!({"mode": "search", "query": "x", "maxTurnsPerConversation": 0}),
+            "maxTurnsPerConversation takes an integer from 1 to 50; got 0",
+        ),
+        (
+            json!({"mode": "search", "query": "x", "includeTranscript": "yes"}),
+            "includeTranscript takes true or false; got \"yes\"",
+        ),
+        (
+            json!({"mode": "search", "query": "x", "searchMode": "all"}),
+            r#"searchMode takes "summary", "turns" or "both"; got "all""#,
+        ),
+        (json!({"mode": "list", "sessionKey": 5}), "sessionKey takes a string; got 5"),
+    ] {
+        assert_eq!(refused(arguments.clone(), &Options::default()), text, "{arguments}");
+    }
+    let unknown = refused(json!({"mode": "list", "page": 2}), &Options::default());
+    assert!(
+        unknown.starts_with("query_conversations has no argument \"page\"; it takes mode, query,"),
+        "{unknown}"
+    );
+    let off = Options { no_conversations: true, ..Options::default() };
+    assert_eq!(
+        refused(json!({"mode": "list"}), &off),
+        "Conversations not enabled: set ENABLE_CONVERSATIONS=true"
+    );
+}
+
+#[test]
+fn answers_are_bounded() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    let connection = Connection::open(&db).unwrap();
+    connection.execute_batch(crate::corpus::SCHEMA).unwrap();
+    connection
+        .execute_batch(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)
+             INSERT INTO conversations SELECT printf('c%04d', i), i, i, hex(zeroblob(5000)) FROM n;
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)
+             INSERT INTO messages SELECT 'm' || i || '-' || p, printf('c%04d', i), 'user',
+                 'needle ' || replace(hex(zeroblob(9000)), '0', '日'), i, NULL, p
+                 FROM n, (SELECT 1 AS p UNION SELECT 2 UNION SELECT 3);",
+        )
+        .unwrap();
+    drop(connection);
+    let [engine, _] = engines(&db);
+    for arguments in [
+        json!({"mode": "list", "limit": 50}),
+        json!({"mode": "get", "sessionId": "c0001"}),
+        json!({"mode": "search", "query": "needle", "searchMode": "both", "limit": 50, "includeTranscript": true}),
+    ] {
+        let (text, structured) = ask(&engine, arguments.clone());
+        // A model makes about a token of each such character, and of 3.5 others.
+        for json in [text, structured] {
+            let json = json.to_string();
+            let ascii = json.bytes().filter(u8::is_ascii).count();
+            let tokens = ascii * 2 / 7 + json.chars().count() - ascii;
+            assert!(tokens < 20_000, "{arguments}: {tokens}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The tool `search`: the contract's own examples and error table, with an index and without.
+
+use serde_json::{Value, json};
+
+use crate::{
+    corpus::folder,
+    read::{engines, found, path_of, refused, sample},
+};
+
+#[test]
+fn the_error_table_of_search() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    let [engine, _] = engines(&db);
+    for (arguments, text) in [
+        (json!({"query": 5}), "Query must be string or array; got 5"),
+        (json!({}), "Query must be string or array; got nothing"),
+        (json!({"query": null}), "Query must be string or array; got null"),
+        (json!({"query": {"a": 1}}), r#"Query must be string or array; got {"a":1}"#),
+        (json!({"query": ["ab", 5]}), "Query must be string or array; got 5"),
+        (json!({"query": ["one"]}), "Query array must have 2-5 items; got 1"),
+        (json!({"query": []}), "Query array must have 2-5 items; got 0"),
+        (
+            json!({"query": ["ab", "cd", "ef", "gh", "ij", "kl"]}),
+            "Query array must have 2-5 items; got 6",
+        ),
+        (json!({"query": "a"}), r#"Query too short: "a" has fewer than 2 characters"#),
+        (json!({"query": "  é  "}), r#"Query too short: "é" has fewer than 2 characters"#),
+        (json!({"query": ["ab", " "]}), r#"Query too short: "" has fewer than 2 characters"#),
+        (
+            json!({"query": "ab", "after": "2025-13-01"}),
+            r#"Invalid date format: after takes a day as YYYY-MM-DD; got "2025-13-01""#,
+        ),
+        (
+            json!({"query": "ab", "before": "yesterday"}),
+            r#"Invalid date format: before takes a day as YYYY-MM-DD; got "yesterday""#,
+        ),
+        (
+            json!({"query": "ab", "before": "2025-09"}),
+            r#"Invalid date format: before takes a day as YYYY-MM-DD; got "2025-09""#,
+        ),
+        (
+            json!({"query": "ab", "before": "2025-02-29"}),
+            r#"Invalid date format: before takes a day as YYYY-MM-DD; got "2025-02-29""#,
+        ),
+        (
+            json!({"query": "ab", "after": 20250901}),
+            "Invalid date format: after takes a day as YYYY-MM-DD; got 20250901",
+        ),
+        (
+            json!({"query": "ab", "after": "2025-10-01", "before": "2025-09-01"}),
+            "after (2025-10-01) is later than before (2025-09-01): no day lies between",
+        ),
+        (json!({"query": "ab", "limit": 0}), "limit takes an integer from 1 to 50; got 0"),
+        (json!({"query": "ab", "limit": 51}), "limit takes an integer from 1 to 50; got 51"),
+        (
+            json!({"query": "ab", "limit": "ten"}),
+            r#"limit takes an integer from 1 to 50; got "ten""#,
+        ),
+        (
+            json!({"query": "ab", "mode": "fuzzy"}),
+            r#"mode takes "vector", "text" or "both"; got "fuzzy""#,
+        ),
+        (
+            json!({"query": "ab", "response_format": "xml"}),
+            r#"response_format takes "markdown" or "json"; got "xml""#,
+        ),
+        (
+            json!({"query": "ab", "max": 1}),
+            "search has no argument \"max\"; it takes query, mode, limit, after, before, response_format, \
+             project, session_id",
+        ),
+    ] {
+        assert_eq!(refused(&engine, "search", arguments.clone()), text, "{arguments}");
+    }
+}
+
+#[test]
+fn searching_for_an_exact_text() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    for engine in engines(&db) {
+        let first = path_of(&db, "550e8400-e29b-41d4-a716-446655440000");
+        let text = found(&engine, "search", json!({"query": "err_auth", "mode": "text"}));
+        assert!(
+            text.starts_with(
+                "## Search Results (1 conversation)\n\n### 1. [export] - 2025-12-01\n"
+            ),
+            "{text}"
+        );
+        assert!(text.contains(&format!("\n**Path:** `{first}`\n**Score:** ")), "{text}");
+        assert!(text.contains("\n**Line:** 6 (read startLine 1, endLine 16)\n"), "{text}");
+        assert!(text.contains("\n**Title:** Database Migration Planning\n"), "{text}");
+        assert!(text.contains("Snippet: What about ERR_AUTH_FAILED?"), "{text}");
+        let json = |arguments| -> Value {
+            serde_json::from_str(&found(&engine, "search", arguments)).unwrap()
+        };
+        let both = json(json!({"query": "JWT", "mode": "text", "response_format": "json"}));
+        assert_eq!((&both["total"], both["results"].as_array().unwrap().len()), (&json!(2), 2));
+        let result = both["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["path"] == json!(first))
+            .unwrap();
+        assert_eq!(result["project"], "export");
+        assert_eq!(result["date"], "2025-12-01");
+        assert_eq!(result["line"], 5);
+        assert_eq!(result["title"], "Database Migration Planning");
+        assert!(
+            result["summary"].is_string() && result["snippet"].as_str().unwrap().contains("JWT")
+        );
+        let score = |at: usize| both["results"][at]["score"].as_f64().unwrap();
+        assert!(score(0) <= 1.0 && score(0) >= score(1) && score(1) >= 0.0);
+        // Every concept must be found in the conversation.
+        let all = json(
+            json!({"query": ["React Router", "authentication", "JWT"], "mode": "text", "response_format": "json"}),
+        );
+        assert_eq!((&all["total"], &all["results"][0]["path"]), (&json!(1), &json!(first)));
+        let none = json(
+            json!({"query": ["React Router", "REST API"], "mode": "text", "response_format": "json"}),
+        );
+        assert_eq!(none, json!({"total": 0, "results": []}));
+        // Days are inclusive; numbers may come as text.
+        for (after, before, total) in [
+            ("2025-12-01", "2025-12-01", 1),
+            ("2025-11-15", "2025-11-30", 1),
+            ("2025-11-15", "2025-12-01", 2),
+            ("2025-11-16", "2025-11-30", 0),
+        ] {
+            let arguments = json!({"query": "JWT", "mode": "text", "after": after, "before": before, "response_format": "json", "limit": "10"});
+            assert_eq!(json(arguments)["total"], total, "{after} {before}");
+        }
+        let one =
+            json(json!({"query": "JWT", "mode": "text", "limit": 1, "response_format": "json"}));
+        assert_eq!(one["total"], 1);
+        assert!(
+            one["notes"][0].as_str().unwrap().starts_with("There are more: raise limit"),
+            "{one}"
+        );
+        let nothing = found(&engine, "search", json!({"query": "no such words", "mode": "text"}));
+        assert!(nothing.starts_with("No conversations found"), "{nothing}");
+        // What search gives, read takes.
+        let path = json(json!({"query": "in its id", "mode": "text", "response_format": "json"}))["results"][0]["path"].clone();
+        let whole = found(&engine, "read", json!({"path": path}));
+        assert!(whole.ends_with("untitled, with a # in its id\n"), "{whole}");
+    }
+}
