@@ -14,6 +14,8 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use memchr::memmem;
+
 use super::{Config, Engine, Error};
 use crate::{
     db::{
@@ -32,6 +34,9 @@ const DEPTH: usize = 12;
 
 /// Bytes at either end of what was read by which it is known again.
 const ENDS: usize = 4 << 10;
+
+/// Bytes in which the time that a transcript begins at is looked for.
+const START: u64 = 64 << 10;
 
 /// Failures that are told.
 const TOLD: usize = 20;
@@ -86,7 +91,6 @@ struct Found {
     name: String,
     stamp: String,
     size: u64,
-    modified: Option<SystemTime>,
 }
 
 impl Config {
@@ -304,17 +308,26 @@ impl Found {
             name: name.to_owned(),
             stamp: format!("{device:x}.{number:x} {} {modified}", stamp.size),
             size: stamp.size,
-            modified: stamp.modified,
         }
     }
 
-    /// The order in which new files are read: what repeats comes after what it repeats.
-    fn key(&self) -> (bool, Option<SystemTime>, &Path) {
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        // Their names begin with when they were begun.
-        let is_dated = name.starts_with("rollout-");
-        (!is_dated, self.modified.filter(|_| !is_dated), &self.path)
+    /// The order in which new files are read: what repeats comes after what it repeats, because it
+    /// begins later or, where it begins with the same line, goes on longer.
+    fn key(&self) -> (bool, String, u64, &Path) {
+        let begun = begun(&self.path);
+        (begun.is_none(), begun.unwrap_or_default(), self.size, &self.path)
     }
+}
+
+/// Returns the first time that a file names, as it writes it.
+fn begun(path: &Path) -> Option<String> {
+    let mut start = Vec::new();
+    File::open(path).ok()?.take(START).read_to_end(&mut start).ok()?;
+    let name: &[u8] = b"\"timestamp\":";
+    let after = memmem::find(&start, name)? + name.len();
+    let value = start[after..].trim_ascii_start().strip_prefix(b"\"")?;
+    let end = value.iter().take(40).position(|byte| *byte == b'"')?;
+    Some(String::from_utf8_lossy(&value[..end]).into_owned())
 }
 
 /// One pass over the files that changed.
@@ -347,7 +360,8 @@ impl Pass<'_> {
             .map(|found| (found, known.get(&found.name)))
             .filter(|(found, known)| known.is_none_or(|known| known.stamp != found.stamp))
             .collect();
-        changed.sort_by_key(|(found, _)| found.key());
+        // Those that are known have their place already.
+        changed.sort_by_cached_key(|(found, known)| known.is_none().then(|| found.key()));
         let size = |(found, known): &(&Found, Option<&MirroredFile>)| {
             found.size.saturating_sub(known.map_or(0, |known| known.taken))
         };

@@ -540,8 +540,12 @@ fn derived_id(time: Option<Instant>, title: Option<&str>, messages: &[Message]) 
 fn derived_hash(texts: &[&str]) -> u64 {
     // FNV-1a: ids must not change with the version of a library.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in texts.iter().flat_map(|text| text.bytes().chain([0])) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    for text in texts {
+        for byte in text.as_bytes() {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        // The zero behind each.
+        hash = hash.wrapping_mul(0x0100_0000_01b3);
     }
     hash
 }

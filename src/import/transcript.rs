@@ -21,7 +21,7 @@ use super::{
 use crate::model::{Instant, Message, Origin};
 
 /// How much is read at once.
-const CHUNK: usize = 256 << 10;
+const CHUNK: u64 = 256 << 10;
 
 /// The longest line that is read. Real ones, with pictures in them, stay below 50 MB.
 const LONGEST: usize = 128 << 20;
@@ -239,7 +239,7 @@ impl Reader {
     /// not, because it was there before, does not go on either.
     pub fn read<E: From<io::Error>>(
         &mut self,
-        input: &mut dyn Read,
+        mut input: &mut dyn Read,
         sink: &mut dyn FnMut(&Reader, Piece) -> Result<bool, E>,
     ) -> Result<u64, E> {
         let mut buffer = Vec::new();
@@ -248,15 +248,7 @@ impl Reader {
         // Bytes of a line that is too long: they count once its end is found.
         let mut dropped = 0;
         loop {
-            let filled = buffer.len();
-            buffer.resize(filled + CHUNK, 0);
-            let read = loop {
-                match input.read(&mut buffer[filled..]) {
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    read => break read?,
-                }
-            };
-            buffer.truncate(filled + read);
+            let read = (&mut input).take(CHUNK).read_to_end(&mut buffer)?;
             let mut at = 0;
             while let Some(end) = memchr(b'\n', &buffer[searched..]) {
                 let line = at..searched + end;
