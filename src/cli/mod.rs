@@ -70,6 +70,17 @@ enum Command {
     Workspace(workspace::Args),
 }
 
+impl Command {
+    /// Returns whether it looks at the transcripts of coding agents, too.
+    fn asks_every_source(&self) -> bool {
+        match self {
+            Command::List(_) | Command::Show(_) | Command::Stats(_) => true,
+            Command::Search(args) => args.is_ranked(),
+            _ => false,
+        }
+    }
+}
+
 /// Where things are.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Places")]
@@ -231,6 +242,9 @@ pub fn run(
         _ => Vec::new(),
     };
     let engine = Engine::new(config);
+    if cli.command.asks_every_source() {
+        archives::mirror(&engine, environment);
+    }
     match cli.command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),
         Command::Eval(args) => Ok(eval::run(&args, environment, out)?),

@@ -81,6 +81,13 @@ pub(super) struct Args {
     color: Color,
 }
 
+impl Args {
+    /// Returns whether every source is asked, and not the export alone.
+    pub(super) fn is_ranked(&self) -> bool {
+        self.mode != Mode::Exact
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
     Exact,

@@ -527,6 +527,17 @@ fn indexed_from_the_terminal() {
     assert_eq!(code, Ok(0));
     assert!(out.starts_with("1 of 1 transcripts read, 1 messages added"), "{out}");
     assert!(out.contains("\nindexed 1 messages of 1 conversations"), "{out}");
+    home.write("b.jsonl", line(2, "user", "new").replace("\"session\"", "\"session-b\""));
+    assert!(run(&["list"]).1.contains("new"));
+    home.append(
+        "b.jsonl",
+        line(3, "assistant", "blue whales").replace("\"session\"", "\"session-b\""),
+    );
+    assert!(run(&["search", "whales", "--mode", "text"]).1.contains("blue whales"));
+    assert!(run(&["show", "session-b"]).1.contains("new"));
+    fs::remove_file(home.path("b.jsonl")).unwrap();
+    let (_, again) = run(&["reindex"]);
+    assert!(again.starts_with("refreshed") || again.starts_with("indexed"), "{again}");
     let (_, again) = run(&["reindex"]);
     assert!(again.starts_with("the index of 1 messages is up to date"), "{again}");
     let none = run(&["reindex", "--no-archive"]).0.unwrap_err();
