@@ -126,6 +126,7 @@ fn enrich(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
+    let mut failed = None;
     for source in engine.sources() {
         let bar =
             if environment.progress { ProgressBar::new(STEPS) } else { ProgressBar::hidden() };
@@ -136,7 +137,10 @@ fn enrich(
             bar.set_position(STEPS * done / total.max(1));
         });
         bar.finish_and_clear();
-        let made = made?;
+        let made = made.unwrap_or_else(|error| {
+            failed.get_or_insert(error);
+            Enriched::default()
+        });
         if made != Enriched::default() {
             writeln!(
                 out,
@@ -147,7 +151,7 @@ fn enrich(
             )?;
         }
     }
-    Ok(())
+    failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
 fn show(bar: &ProgressBar, step: Progress) {

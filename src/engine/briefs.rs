@@ -14,7 +14,7 @@ use std::{
     collections::HashMap,
     fs,
     io::{self, BufWriter, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use super::{Catalogue, Engine, Error, Source};
@@ -83,22 +83,37 @@ impl Catalogue {
     }
 }
 
+impl Catalogue {
+    /// The file of its summaries, and its parts by their first slots.
+    fn shelf(&self) -> Option<(PathBuf, Vec<(u32, String)>)> {
+        let parts = self.generation().parts();
+        let shelf = parts.first()?.folder.parent()?;
+        let name =
+            |folder: &Path| folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let parts = parts.iter().map(|part| (part.slots.start, name(part.folder))).collect();
+        Some((shelf.join(FILE), parts))
+    }
+
+    /// Takes the summaries that were kept, where all are about to be asked for.
+    pub(super) fn recall(&self) {
+        if self.conversations().iter().all(|listed| listed.brief.get().is_some()) {
+            return;
+        }
+        let Some((path, parts)) = self.shelf() else { return };
+        let mut known = load(&path);
+        for (conversation, listed) in (0..).zip(self.conversations()) {
+            if let Some(brief) = known.remove(&self.print(conversation, &parts)) {
+                drop(listed.brief.set(brief));
+            }
+        }
+    }
+}
+
 impl Engine {
     /// Makes the summaries of all conversations of a source that have none, and keeps them.
     pub fn sum_up(&self, source: &Source, stop: &Stop) -> Result<(), Error> {
         let Ok(catalogue) = self.catalogue(source) else { return Ok(()) };
-        let generation = catalogue.generation();
-        let mut shelf = PathBuf::new();
-        let mut parts = Vec::new();
-        for part in generation.parts() {
-            let name = part.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            parts.push((part.slots.start, name));
-            shelf = part.folder.parent().unwrap_or(part.folder).to_owned();
-        }
-        if parts.is_empty() {
-            return Ok(());
-        }
-        let path = shelf.join(FILE);
+        let Some((path, parts)) = catalogue.shelf() else { return Ok(()) };
         let mut known = load(&path);
         let before = known.len();
         let mut lines = Vec::new();
@@ -124,7 +139,7 @@ impl Engine {
 }
 
 /// Returns what a file holds; nothing where it is of another format or damaged.
-fn load(path: &std::path::Path) -> HashMap<u64, Brief> {
+fn load(path: &Path) -> HashMap<u64, Brief> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut lines = text.lines();
     if lines.next().and_then(|line| line.parse().ok()) != Some(FORMAT) {
@@ -137,7 +152,7 @@ fn load(path: &std::path::Path) -> HashMap<u64, Brief> {
     lines.filter_map(brief).collect()
 }
 
-fn store(path: &std::path::Path, lines: &[(u64, &Brief)]) -> io::Result<()> {
+fn store(path: &Path, lines: &[(u64, &Brief)]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     let file = tempfile::Builder::new().prefix("current-summaries-").tempfile_in(folder)?;
     let mut writer = BufWriter::new(file);

@@ -23,6 +23,7 @@ mod read;
 mod refresh;
 mod search;
 mod search_tool;
+mod summaries;
 mod threads;
 mod tidy;
 mod vectors;

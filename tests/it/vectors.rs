@@ -110,7 +110,7 @@ fn threads_and_cells_change_nothing_that_is_stored_of_a_slot() {
 #[test]
 fn cells_find_nearly_all_and_with_a_narrow_filter_all() {
     let part = folder();
-    let texts = texts(20_000);
+    let texts = texts(6_000);
     let options = Options { threads: 2, exact_most: 1_000 };
     let vectors = build(part.path(), &texts, options).unwrap();
     let (mut found, mut all) = (0, 0);

@@ -256,6 +256,7 @@ impl Engine {
         let wanted: Vec<Vec<String>> =
             question.concepts.iter().map(|concept| cutter.question(concept)).collect();
         for (place, ready) in found.readies.iter().enumerate() {
+            ready.catalogue.recall();
             let some = self.conversations_of(ready.kind, &ready.catalogue, &question.scope);
             for conversation in 0..ready.catalogue.conversations().len() as u32 {
                 let listed = &ready.catalogue.conversations()[conversation as usize];

@@ -87,7 +87,8 @@ impl Ready {
 }
 
 impl Engine {
-    /// Makes the words and the vectors that a source's messages have not, of the index in use.
+    /// Makes the words and the vectors that a source's messages have not, of the index in use, and
+    /// the summaries of its conversations.
     ///
     /// `progress` is told how many messages of how many are done.
     pub fn enrich(
@@ -100,6 +101,7 @@ impl Engine {
         let Some(generation) = self.latest(source) else { return Ok(Enriched::default()) };
         let model = self.model();
         let mut done = Enriched::default();
+        let mut failed = None;
         let total = 2 * u64::from(generation.slots());
         let mut before = 0;
         for part in generation.parts() {
@@ -112,15 +114,21 @@ impl Engine {
                 done.words += count;
             }
             before += u64::from(count);
-            if Vectors::open(part.folder, model.name(), count).is_none() {
-                build_vectors(&generation, &part, model, resources.threads, stop, &mut |some| {
+            if failed.is_none() && Vectors::open(part.folder, model.name(), count).is_none() {
+                let threads = resources.threads;
+                let built = build_vectors(&generation, &part, model, threads, stop, &mut |some| {
                     progress(before + u64::from(some), total);
-                })?;
-                done.vectors += count;
+                });
+                match built {
+                    Ok(()) => done.vectors += count,
+                    // A provider that is away keeps no words from being made.
+                    Err(error) => failed = Some(error),
+                }
             }
             before += u64::from(count);
         }
-        Ok(done)
+        self.sum_up(source, stop)?;
+        failed.map_or(Ok(done), Err)
     }
 
     /// Returns what of the sources in a scope can be ranked, and what a reader should know of it.
@@ -224,6 +232,8 @@ impl Engine {
             let mut vectors = Vectors::open(part.folder, model.name(), count);
             if vectors.is_none()
                 && is_few
+                // Nobody who asks waits for a provider to embed what is new.
+                && model.is_built_in()
                 && build_vectors(generation, &part, model, 1, stop, &mut |_| ()).is_ok()
             {
                 vectors = Vectors::open(part.folder, model.name(), count);
