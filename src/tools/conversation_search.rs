@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Answer, Effect, Options, Tool, arguments};
 use crate::{
-    engine::{self, Engine},
+    engine::{self, Answered, Engine, Why},
     model::{Hit, Instant, Request, Stop},
     text::{
         date::{self, Edge},
@@ -95,7 +95,7 @@ fn schema() -> Map<String, Value> {
 
 fn run(engine: &Engine, options: &Options, arguments: &Map<String, Value>, stop: &Stop) -> Answer {
     match search(engine, options, arguments, stop) {
-        Ok(text) => Answer { text, ..Answer::default() },
+        Ok((text, log)) => Answer { text, log, ..Answer::default() },
         Err(error) => explained(&error),
     }
 }
@@ -114,22 +114,29 @@ fn explained(error: &Error) -> Answer {
     Answer { text, log, ..Answer::default() }
 }
 
+/// Returns the answer, and what the log should say of how it was found.
 fn search(
     engine: &Engine,
     options: &Options,
     arguments: &Map<String, Value>,
     stop: &Stop,
-) -> Result<String, Error> {
+) -> Result<(String, Option<String>), Error> {
     let request = request(options, arguments)?;
     let mut text = String::new();
-    engine.exact(&request, stop, &mut |hit| {
+    let answered = engine.exact(&request, stop, &mut |hit| {
         if !text.is_empty() {
             text.push_str("\n\n---\n\n");
         }
         block(&mut text, &hit);
         ControlFlow::Continue(())
     })?;
-    Ok(if text.is_empty() { "No matching messages.".to_owned() } else { text })
+    let log = match answered {
+        Answered::ByLike { why: Why::Unreadable(reason), .. } => {
+            Some(format!("{}: answered without its index: {reason}", TOOL.name))
+        }
+        _ => None,
+    };
+    Ok((if text.is_empty() { "No matching messages.".to_owned() } else { text }, log))
 }
 
 fn request(options: &Options, given: &Map<String, Value>) -> Result<Request, Error> {

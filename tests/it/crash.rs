@@ -85,7 +85,7 @@ pub(crate) fn make(path: &Path) -> Connection {
 }
 
 /// Changes, removes and adds some messages.
-fn change(connection: &Connection, round: usize) {
+pub(crate) fn change(connection: &Connection, round: usize) {
     connection
         .execute_batch(&format!(
             "UPDATE messages SET content = 'a new colour' WHERE rowid % 40 = {round};

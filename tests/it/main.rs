@@ -6,6 +6,8 @@ mod corpus;
 #[cfg(unix)]
 mod crash;
 #[cfg(unix)]
+mod damage;
+#[cfg(unix)]
 mod hammer;
 mod import;
 mod index;

@@ -1,0 +1,163 @@
+//! An index whose files are changed, cut and swapped, before it is opened and while a server has it
+//! open: the answer is SQLite's, the log says so, and the next refresh builds it anew.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use serde_json::json;
+
+use crate::{
+    corpus::folder,
+    crash::{by_like, change, compare, make, reindex},
+    program::{Place, Server},
+};
+
+/// A generator of numbers, the same ones each time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) as usize % end.max(1)
+    }
+}
+
+/// Every file of the index but the lock, in order.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder of the index") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files.extend(self::files(&path));
+        } else if path.file_name().is_some_and(|name| name != "lock") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Changes a file where it lies, so that who has it mapped sees it; returns what was done.
+fn harm(path: &Path, random: &mut Random) -> String {
+    let file = File::options().read(true).write(true).open(path).expect("a file of the index");
+    let length = file.metadata().expect("a file").len() as usize;
+    let at = random.below(length);
+    match random.below(4) {
+        0 if length > 0 => {
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, at as u64).expect("a byte");
+            byte[0] ^= 1 << random.below(8);
+            file.write_all_at(&byte, at as u64).expect("another byte");
+            format!("byte {at} of {length} changed in {}", path.display())
+        }
+        1 => {
+            let zeros = vec![0xA5; 1 + random.below(5_000)];
+            file.write_all_at(&zeros, at as u64).expect("other bytes");
+            format!("{} bytes from {at} of {length} changed in {}", zeros.len(), path.display())
+        }
+        2 => {
+            file.set_len(0).expect("it can be cut");
+            format!("emptied {}", path.display())
+        }
+        _ => {
+            file.set_len(at as u64).expect("it can be cut");
+            format!("{length} bytes cut to {at} in {}", path.display())
+        }
+    }
+}
+
+/// Makes a database and an index of it of two parts with dead messages.
+fn prepare(place: &Place) {
+    let connection = make(&place.db);
+    reindex(place, true);
+    change(&connection, 1);
+    reindex(place, false);
+    assert!(compare(place));
+}
+
+#[test]
+fn harmed_before_it_is_opened() {
+    let folder = folder();
+    let place = Place::in_folder(folder.path());
+    prepare(&place);
+    let mut random = Random(1);
+    for _ in 0..crate::config(30).cases {
+        let all = files(&place.index);
+        let path = &all[random.below(all.len())];
+        let before = fs::read(path).expect("a file");
+        let done = harm(path, &mut random);
+        if fs::read(path).expect("a file") == before {
+            continue;
+        }
+        assert!(!compare(&place), "{done}");
+        reindex(&place, false);
+        assert!(compare(&place), "{done}");
+    }
+}
+
+#[test]
+fn harmed_while_a_server_has_it_open() {
+    let folder = folder();
+    let place = Place::in_folder(folder.path());
+    prepare(&place);
+    let log = folder.path().join("log");
+    let start = || {
+        let log = File::options().create(true).append(true).open(&log).expect("a log");
+        Server::start(place.command(&["serve", "--no-watch"]).stderr(log))
+    };
+    let mut server = start();
+    let mut ask = |done: &str| {
+        for text in ["colour", "rare 7", "new", "the_c"] {
+            let arguments = json!({"query": text, "limit": 200});
+            let answer = server.call("conversation_search", &arguments);
+            let found: Vec<&str> =
+                answer.split("\n\n---\n\n").filter_map(|block| block.lines().nth(1)).collect();
+            let wanted = by_like(&place.db, text);
+            let wanted: Vec<&str> = wanted.iter().map(|hit| hit.content.as_str()).collect();
+            assert_eq!(found, wanted, "{text:?} {done}");
+        }
+    };
+    ask("at first");
+    let mut random = Random(2);
+    // Those that are mapped, each once at least.
+    let mut names = vec!["rows", "columns", ".term", ".idx"];
+    for _ in 0..crate::config(16).cases {
+        let wanted = names.pop().unwrap_or_default();
+        let mut all = files(&place.index);
+        all.retain(|path| path.to_string_lossy().ends_with(wanted));
+        let path = &all[random.below(all.len())];
+        let done = harm(path, &mut random);
+        ask(&done);
+        reindex(&place, true);
+        ask(&format!("after a rebuild, {done}"));
+    }
+    let log = fs::read_to_string(log).expect("a log");
+    assert!(log.contains("without its index"), "{log}");
+    assert!(!log.contains("panicked"), "{log}");
+}
+
+#[test]
+fn an_index_of_another_database() {
+    let folder = folder();
+    let place = Place::in_folder(folder.path());
+    prepare(&place);
+    let other_folder = crate::corpus::folder();
+    let other = Place::in_folder(other_folder.path());
+    drop(crate::corpus::database(&other.db, &["the colour of something else", "rare 7"]));
+    reindex(&other, true);
+    let shelf = |place: &Place| {
+        let mut entries = fs::read_dir(&place.index).expect("an index");
+        entries.next().expect("a shelf").expect("an entry").path()
+    };
+    let (ours, theirs) = (shelf(&place), shelf(&other));
+    fs::remove_dir_all(&ours).expect("it can be removed");
+    fs::rename(theirs, &ours).expect("it can be moved");
+    assert!(!compare(&place));
+    let output = place.command(&["reindex"]).stdout(Stdio::null()).output().expect("the program");
+    assert!(output.status.success(), "{output:?}");
+    assert!(compare(&place));
+}
