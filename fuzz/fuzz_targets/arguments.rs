@@ -1,0 +1,63 @@
+//! Tools called with any arguments: an answer, or an error that says something.
+//!
+//! Input: a byte that names the tool, one of options, the arguments as JSON.
+
+#![no_main]
+
+use std::{cell::RefCell, fs, time::Duration};
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::{Map, Value};
+use tempfile::TempDir;
+use verbatim_search::{
+    engine::{Config, Engine, Reindex, import},
+    import::Branches,
+    index::Resources,
+    model::Stop,
+    tools::{self, Options},
+};
+
+/// Calls after which what the tools have stored is thrown away.
+const CALLS: u32 = 2_000;
+
+const EXPORT: &str = include_str!("../../tests/golden/import/claude.json");
+
+thread_local! {
+    static HOME: RefCell<Option<(TempDir, Engine, u32)>> = const { RefCell::new(None) };
+}
+
+fn home() -> (TempDir, Engine, u32) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let export = folder.path().join("conversations.json");
+    fs::write(&export, EXPORT).expect("an export");
+    let db = folder.path().join("db");
+    fs::create_dir(&db).expect("a folder");
+    import::import(&[export], &db.join("chats.db"), Branches::All, &|_| {}).expect("an import");
+    let engine = Engine::new(Config { home: folder.path().to_owned(), ..Config::default() });
+    let resources = Resources { memory: 16 << 20, threads: 1 };
+    let options = Reindex { resources, full: true };
+    engine.reindex(options, &Stop::never(), &mut |_| {}).expect("an index");
+    (folder, engine, 0)
+}
+
+fuzz_target!(|data: &[u8]| {
+    let [tool, bits, json @ ..] = data else { return };
+    let Ok(arguments) = serde_json::from_slice::<Map<String, Value>>(json) else { return };
+    HOME.with_borrow_mut(|held| {
+        let (_, engine, calls) = held.get_or_insert_with(home);
+        let tool = &tools::ALL[usize::from(*tool) % tools::ALL.len()];
+        let options = Options {
+            case_sensitive: bits & 1 != 0,
+            raw_content: bits & 2 != 0,
+            ..Options::default()
+        };
+        let stop = Stop::after(Duration::from_secs(20));
+        let answer = (tool.run)(engine, &options, &arguments, &stop);
+        assert!(!answer.text.is_empty(), "{}: {answer:?}", tool.name);
+        assert_eq!(answer.log, None, "{}: {answer:?}", tool.name);
+        *calls += 1;
+        if *calls == CALLS {
+            *held = None;
+        }
+    });
+});

@@ -1,0 +1,57 @@
+//! Our `LIKE` is SQLite's, and a text that matches holds the grams of the pattern.
+//!
+//! Input: a byte of settings, the pattern up to a NUL, the text.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use rusqlite::{Connection, params};
+use verbatim_search::text::{
+    grams::{CommonGrams, Cutter, gaps, query_grams},
+    like::{LikePattern, is_regular},
+};
+
+thread_local! {
+    static SQLITE: Connection = Connection::open_in_memory().expect("a database in memory");
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((settings, data)) = data.split_first() else { return };
+    let Some(end) = data.iter().position(|byte| *byte == 0) else { return };
+    let (Ok(pattern), text) = (std::str::from_utf8(&data[..end]), &data[end + 1..]) else { return };
+    let sensitive = settings & 1 == 1;
+    let expected = SQLITE.with(|sqlite| {
+        sqlite.pragma_update(None, "case_sensitive_like", sensitive).expect("a known pragma");
+        // CAST keeps the bytes as they are: this is how a TEXT column holds what is no UTF-8.
+        let values = params![text, format!("%{pattern}%")];
+        let like = "SELECT CAST(?1 AS TEXT) LIKE ?2";
+        sqlite.query_row(like, values, |row| row.get::<_, bool>(0)).expect("LIKE answers")
+    });
+    let parsed = LikePattern::parse(pattern, sensitive);
+    assert_eq!(parsed.matches_irregular(text), expected);
+    if !is_regular(text) {
+        return;
+    }
+    assert_eq!(parsed.matches(text), expected);
+    let text = std::str::from_utf8(text).expect("regular text is UTF-8");
+    let spans = parsed.spans(text);
+    assert!(spans.is_empty() || expected);
+    assert!(spans.iter().all(|span| text.get(span.clone()).is_some()));
+    if !expected || sensitive {
+        return;
+    }
+    let sample = [text; 3];
+    let few = settings & 2 == 2;
+    let sample = if few { Vec::new() } else { sample.to_vec() };
+    let common = CommonGrams::of_sample(sample.into_iter());
+    let mut held = Vec::new();
+    Cutter::default().cut(text, &common, |gram| held.push(gram));
+    for gram in query_grams(pattern, &common) {
+        assert!(held.contains(&gram), "{gram} of {pattern:?} in {text:?}");
+    }
+    for gap in gaps(pattern) {
+        let mut fillings = text.chars().map(|c| c.to_ascii_lowercase());
+        let fits = |c| gap.filled(c, &common).iter().all(|gram| held.contains(gram));
+        assert!(fillings.any(fits), "{gap:?} in {text:?}");
+    }
+});

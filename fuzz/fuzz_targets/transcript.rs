@@ -1,0 +1,38 @@
+//! Transcripts of coding agents: read in two goes they tell what one go tells.
+//!
+//! Input: two bytes that say where the first go ends, then the transcript.
+
+#![no_main]
+
+use std::{io, path::Path};
+
+use libfuzzer_sys::fuzz_target;
+use verbatim_search::import::transcript::{Piece, Reader};
+
+fn read(reader: &mut Reader, mut bytes: &[u8], pieces: &mut Vec<Piece>) -> usize {
+    let taken = reader.read::<io::Error>(&mut bytes, &mut |_, piece| {
+        pieces.push(piece);
+        Ok(true)
+    });
+    taken.expect("bytes in memory can be read") as usize
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((cut, transcript)) = data.split_first_chunk::<2>() else { return };
+    let file = Path::new("/projects/a-project/11111111-2222-4333-8444-555555555555.jsonl");
+    let (mut once, mut at_once) = (Reader::new(file), Vec::new());
+    let taken = read(&mut once, transcript, &mut at_once);
+    assert!(taken <= transcript.len());
+    once.origin(file);
+
+    let cut = usize::from(u16::from_le_bytes(*cut)) % (transcript.len() + 1);
+    let (mut first, mut in_two) = (Reader::new(file), Vec::new());
+    let begun = read(&mut first, &transcript[..cut], &mut in_two);
+    assert!(begun <= cut);
+    let mut second = Reader::restore(&first.save()).expect("what was saved can be restored");
+    read(&mut second, &transcript[begun..], &mut in_two);
+    assert_eq!(in_two, at_once);
+    assert_eq!((second.lines(), second.malformed()), (once.lines(), once.malformed()));
+    assert_eq!((second.kind(), second.id()), (once.kind(), once.id()));
+    assert_eq!((second.title(), second.model()), (once.title(), once.model()));
+});
