@@ -46,6 +46,8 @@ fn run() -> anyhow::Result<u8> {
         program: env::current_exe().unwrap_or_else(|_| "verbatim".into()),
         working_folder: env::current_dir().context("the working folder is gone")?,
         data_folder: dirs::data_dir(),
+        config_folder: dirs::config_dir(),
+        path: env::var_os("PATH"),
         colours: AutoStream::choice(&stdout) != ColorChoice::Never,
         terminal: stdout.is_terminal(),
         progress: io::stderr().is_terminal(),

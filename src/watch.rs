@@ -126,11 +126,12 @@ fn keep(engine: &Arc<Engine>, stop: &Stop, bell: &Arc<Bell>, tell: &mut dyn FnMu
     }
 }
 
-/// Lets everything else on the machine go first. Only where a thread has a priority of its own:
+/// Lets what else there is to do on the machine go first: a third of its share. Lower, and a machine
+/// that is busy for long would leave no time at all. Only where a thread has a priority of its own:
 /// elsewhere searches would be slowed too.
 fn yield_to_others() {
     #[cfg(target_os = "linux")]
-    let _ = rustix::process::nice(15);
+    let _ = rustix::process::nice(5);
 }
 
 impl std::fmt::Display for Event {

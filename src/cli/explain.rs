@@ -6,10 +6,7 @@ use std::{
 };
 
 use super::harmless;
-use crate::{
-    engine::{Answered, Why},
-    index::Trace,
-};
+use crate::{engine::Answered, index::Trace};
 
 /// Writes the way that a search took and what it cost.
 pub(super) fn explain(out: &mut dyn Write, answered: &Answered, hits: usize) -> io::Result<()> {
@@ -19,16 +16,8 @@ pub(super) fn explain(out: &mut dyn Write, answered: &Answered, hits: usize) -> 
             explain_index(out, trace)?;
         }
         Answered::ByLike { why, took } => {
-            let reason = match why {
-                Why::NoIndex => "there is no index of this database; `verbatim reindex` builds it",
-                Why::Stale => {
-                    "the database has changed since it was indexed; `verbatim reindex` follows it"
-                }
-                Why::Unreadable(reason) => reason,
-                Why::NotForIndex => "the index does not tell empty roles apart",
-            };
             writeln!(out, "answered by: LIKE, by SQLite over every message")?;
-            writeln!(out, "because: {reason}")?;
+            writeln!(out, "because: {why}")?;
             writeln!(out, "time: {}", micros(*took))?;
         }
     }

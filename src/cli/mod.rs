@@ -1,7 +1,9 @@
 //! The command line: one file per command.
 
 mod archives;
+mod clients;
 mod demo;
+mod doctor;
 mod eval;
 mod explain;
 mod import;
@@ -12,6 +14,7 @@ mod search;
 mod serve;
 mod show;
 mod stats;
+mod status;
 mod threads;
 mod watch;
 mod workspace;
@@ -68,6 +71,8 @@ enum Command {
     Threads(threads::Args),
     Watch(watch::Args),
     Workspace(workspace::Args),
+    Status(status::Args),
+    Doctor(doctor::Args),
 }
 
 impl Command {
@@ -145,6 +150,10 @@ pub struct Environment {
     pub working_folder: PathBuf,
     /// The platform's folder for a user's data.
     pub data_folder: Option<PathBuf>,
+    /// The platform's folder for a user's configurations.
+    pub config_folder: Option<PathBuf>,
+    /// `PATH`, where programs are looked for.
+    pub path: Option<OsString>,
     /// Whether output goes to a terminal that shows colours.
     pub colours: bool,
     /// Whether output goes to a terminal.
@@ -234,6 +243,7 @@ pub fn run(
         }
         Err(error) => return Err(Error::Usage(error)),
     };
+    let named = named_by(&cli.places, environment);
     let mut config = config(cli.places, environment);
     config.embeddings = embeddings(environment)?;
     config.workspaces = match &cli.command {
@@ -261,6 +271,8 @@ pub fn run(
         Command::Threads(args) => threads::run(&args, &engine, environment, out),
         Command::Watch(args) => watch::run(&args, engine, out),
         Command::Workspace(args) => workspace::run(&args, &engine, environment, out),
+        Command::Doctor(args) => doctor::run(&args, &engine, environment, out),
+        Command::Status(args) => status::run(&args, &engine, named, out),
     }
 }
 
@@ -334,6 +346,20 @@ fn embeddings(environment: &Environment) -> Result<Provider, embed::Unknown> {
         [&environment.verbatim_embeddings_key, &environment.openai_api_key].map(key);
     let provider: Provider = name.to_string_lossy().parse()?;
     Ok(provider.with_keys(key.as_deref(), openai.as_deref()))
+}
+
+/// Returns the flag or variable that named the database, if one did; in the order of [`config`].
+fn named_by(places: &Places, environment: &Environment) -> Option<&'static str> {
+    let is_set = |variable: &Option<OsString>| variable.as_ref().is_some_and(|v| !v.is_empty());
+    if places.db.is_some() {
+        Some("--db")
+    } else if is_set(&environment.conversation_db) {
+        Some("CONVERSATION_DB")
+    } else if is_set(&environment.origin_conversation_db) {
+        Some("ORIGIN_CONVERSATION_DB")
+    } else {
+        None
+    }
 }
 
 /// Returns text that a terminal takes for nothing but text.

@@ -3,6 +3,7 @@
 //! Invariant: what a user gave us is never written to, and no file is ever left beside it.
 //! Invariant: a writer of the database waits for us no longer than one query takes.
 
+mod examine;
 mod feed;
 mod functions;
 pub(crate) mod header;
@@ -23,6 +24,7 @@ pub mod writer;
 
 use std::{io, path::PathBuf};
 
+pub use examine::{counts, faults, sample_keys, span, strays};
 pub use feed::{Conversation, Feed, Row, Scanned};
 pub use layout::Layout;
 pub use open::{Database, open, read};

@@ -79,6 +79,7 @@ impl Engine {
             let mut draft = Draft::new(generation.state(), generation.reading());
             draft.add(folder);
             draft.publish(&writing)?;
+            writing.record("folded", size.messages.into());
             Ok(Some(size))
         })?;
         Ok(true)
@@ -158,5 +159,5 @@ fn fold_into(
             progress(Progress::Reading { done, total: slots.len() as u64, bytes });
         }
     }
-    Ok(build.finish(|share| progress(Progress::Writing(share)))?)
+    Ok(build.finish(stop, |share| progress(Progress::Writing(share)))?)
 }

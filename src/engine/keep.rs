@@ -57,6 +57,13 @@ pub enum News {
         /// What came of it.
         done: Reindexed,
     },
+    /// Its parts were folded into one here.
+    Folded {
+        /// The source.
+        source: Source,
+        /// How long that took.
+        took: Duration,
+    },
     /// It is being built by another process.
     Elsewhere {
         /// The source.
@@ -167,16 +174,8 @@ impl Keeper {
     /// Speaks of exports beside the databases that came after the one that is searched: databases
     /// are searched there, and everything else is for the user to import.
     fn look_for_exports(&mut self, sources: &[Source], tell: &mut dyn FnMut(News)) {
-        let export = sources.iter().find(|source| source.kind == SourceKind::Export);
-        let searched = export.and_then(|export| modified(&export.path));
-        for entry in fs::read_dir(self.engine.config().db_folder()).into_iter().flatten().flatten()
-        {
-            let path = entry.path();
-            if is_named_as_export(&path)
-                && modified(&path) > searched
-                && age(&path).is_none_or(|age| age > QUIET)
-                && !self.spoken_of.contains(&path)
-            {
+        for path in beside(&self.engine, sources) {
+            if !self.spoken_of.contains(&path) {
                 if Export::open(&path).is_ok() {
                     tell(News::NotImported { path: path.clone() });
                 }
@@ -184,6 +183,19 @@ impl Keeper {
             }
         }
     }
+}
+
+/// Returns the files beside the databases that have names of exports, came after the database that
+/// is searched, and are not being written.
+pub(super) fn beside(engine: &Engine, sources: &[Source]) -> impl Iterator<Item = PathBuf> {
+    let export = sources.iter().find(|source| source.kind == SourceKind::Export);
+    let searched = export.and_then(|export| modified(&export.path));
+    let entries = fs::read_dir(engine.config().db_folder()).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(move |path| {
+        is_named_as_export(path)
+            && modified(path) > searched
+            && age(path).is_none_or(|age| age > QUIET)
+    })
 }
 
 impl Care {
@@ -255,7 +267,12 @@ impl Care {
             return Some(due - now);
         }
         match engine.fold_at_rest(source, RESOURCES, stop) {
-            Ok(_) => Some(Duration::ZERO),
+            Ok(is_folded) => {
+                if is_folded {
+                    tell(News::Folded { source: source.clone(), took: now.elapsed() });
+                }
+                Some(Duration::ZERO)
+            }
             Err(Error::Indexing { .. }) => Some(ELSEWHERE),
             Err(error) => {
                 self.fail(source, &error.to_string(), tell);
@@ -391,11 +408,17 @@ impl fmt::Display for News {
                     took.as_secs_f64()
                 ),
             },
+            News::Folded { source, took } => write!(
+                f,
+                "{}: made one part of its index again in {:.1} s",
+                name(source),
+                took.as_secs_f64()
+            ),
             News::Elsewhere { source } => {
                 write!(f, "{}: another process is building its index", name(source))
             }
             News::Failed { source, reason } => {
-                write!(f, "{}: searched without an index: {reason}", name(source))
+                write!(f, "{}: its index stays as it is: {reason}", name(source))
             }
             News::Mirrored(report) => report.fmt(f),
             News::NotMirrored { reason } => f.write_str(reason),

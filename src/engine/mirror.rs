@@ -1,6 +1,7 @@
 //! Says whether the index mirrors the database as it is now.
 
 use std::{
+    fmt,
     path::Path,
     sync::{Arc, PoisonError},
 };
@@ -22,6 +23,19 @@ pub enum Why {
     Unreadable(String),
     /// The request is one that it does not answer.
     NotForIndex,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Why::NoIndex => "there is no index of this database; `verbatim reindex` builds it",
+            Why::Stale => {
+                "the database has changed since it was indexed; `verbatim reindex` follows it"
+            }
+            Why::Unreadable(reason) => reason,
+            Why::NotForIndex => "the index does not tell empty roles apart",
+        })
+    }
 }
 
 /// The database that was searched last, with its index.

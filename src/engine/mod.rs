@@ -6,6 +6,7 @@ mod archive;
 mod briefs;
 mod catalogue;
 mod difference;
+mod doctor;
 mod exact;
 mod find;
 mod fold;
@@ -18,9 +19,11 @@ mod query;
 mod ranked;
 mod recall;
 mod refresh;
+mod sample;
 mod session;
 mod show;
 mod source;
+mod status;
 mod tally;
 mod threads;
 mod workspace;
@@ -39,6 +42,7 @@ use crate::{
 pub use archive::{ArchiveProgress, ArchiveReport};
 pub use briefs::Brief;
 pub use catalogue::{Catalogue, Listed};
+pub use doctor::{Finding, Verdict};
 pub use exact::Answered;
 pub use find::Config;
 pub use keep::{Keeper, News};
@@ -51,6 +55,7 @@ pub use recall::Recalled;
 pub use refresh::{Progress, Reindex, Reindexed};
 pub use session::Session;
 pub use source::{Source, SourceKind};
+pub use status::{GenerationStatus, SourceStatus, Status, ago};
 pub use tally::{NO_TIME, Tally};
 pub use threads::Recorded;
 
@@ -192,7 +197,9 @@ impl Error {
     pub fn is_stopped(&self) -> bool {
         matches!(
             self,
-            Error::Db(db::Error::Stopped) | Error::Workspace(crate::workspace::Error::Stopped)
+            Error::Db(db::Error::Stopped)
+                | Error::Index(index::Error::Stopped)
+                | Error::Workspace(crate::workspace::Error::Stopped)
         )
     }
 }

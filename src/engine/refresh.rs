@@ -151,12 +151,14 @@ impl Engine {
                         if !work.add(&generation, difference, progress)? {
                             continue;
                         }
+                        writing.record("refreshed", added.into());
                         return Ok(Reindexed::Refreshed { added, removed, took: begun.elapsed() });
                     }
                 }
             }
             if let Some((size, conversations, folder)) = work.build(progress)? {
                 let took = begun.elapsed();
+                writing.record("built", size.messages.into());
                 return Ok(Reindexed::Built { size, conversations, took, folder });
             }
         }
@@ -362,7 +364,7 @@ impl Work<'_> {
             }
             progress(Progress::Reading { done, total, bytes });
         }
-        let size = build.finish(|share| progress(Progress::Writing(share)))?;
+        let size = build.finish(self.stop, |share| progress(Progress::Writing(share)))?;
         Ok(Some((size, is_plain)))
     }
 }

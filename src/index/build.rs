@@ -14,10 +14,13 @@ use super::{
     postings,
     rows::{self, Conversation, Document},
 };
-use crate::failpoint;
-use crate::text::{
-    grams::{CommonGrams, Gram},
-    like::is_regular,
+use crate::{
+    failpoint,
+    model::Stop,
+    text::{
+        grams::{CommonGrams, Gram},
+        like::is_regular,
+    },
 };
 
 /// What is known of the messages before they are read.
@@ -120,9 +123,12 @@ impl<'a> Build<'a> {
 
     /// Writes the posting lists and the manifest, and makes all of it durable; `progress` is told
     /// the share of the lists that is written.
-    pub fn finish(self, mut progress: impl FnMut(f64)) -> Result<Size, Error> {
+    pub fn finish(self, stop: &Stop, mut progress: impl FnMut(f64)) -> Result<Size, Error> {
         let Build { folder, plan, common, resources, rows, texts, irregular_titles, .. } = self;
-        let failed = |error| Error::Write { path: folder.clone(), error };
+        let failed = |error| match stop.requested() {
+            true => Error::Stopped,
+            false => Error::Write { path: folder.clone(), error },
+        };
         let title = |place: usize| match irregular_titles[place] {
             true => "",
             false => std::str::from_utf8(plan.conversations[place].title_bytes())
@@ -152,7 +158,10 @@ impl<'a> Build<'a> {
             titles,
             &rows,
             plan.conversations.len(),
-            |gram| progress(share(gram)),
+            |gram| {
+                progress(share(gram));
+                if stop.requested() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+            },
         )
         .map_err(|error| failed(io::Error::other(error)))?;
         failpoint::pass("posting lists written");

@@ -54,6 +54,11 @@ impl Manifest {
     pub(super) fn part_names(&self) -> impl Iterator<Item = String> {
         self.parts.iter().map(|part| part.name.clone())
     }
+
+    /// Returns each part's name, the checksum of its manifest, and the record of its dead messages.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (&str, u32, Option<&FileRecord>)> {
+        self.parts.iter().map(|part| (&*part.name, part.manifest_checksum, part.dead.as_ref()))
+    }
 }
 
 /// A generation that is not written yet.

@@ -7,7 +7,9 @@
 //! Invariant: holds nothing that `db` cannot rebuild.
 //! Invariant: may propose too many candidates, never too few.
 
+mod activity;
 mod build;
+mod check;
 mod cursor;
 mod gaps;
 mod generation;
@@ -24,6 +26,7 @@ mod words;
 
 use std::{io, path::PathBuf};
 
+pub use activity::{Activity, Last, now};
 pub use build::{Build, Plan, Size};
 pub use generation::{Draft, Generation, Reading};
 pub use invert::Resources;

@@ -28,6 +28,7 @@ use super::{
     rows::{Layout, Rows},
 };
 use crate::failpoint;
+use crate::model::Stop;
 
 /// The version of everything in a part and in a generation; another is not read but built anew.
 pub(super) const FORMAT: u32 = 2;
@@ -86,6 +87,11 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// Returns the records of the part's files.
+    pub(super) fn files(&self) -> &[FileRecord] {
+        &self.files
+    }
+
     /// Returns the bytes of the sidecar, or else of the posting lists.
     pub(super) fn bytes(&self, of_sidecar: bool) -> u64 {
         let part = |name: &str| (name == ROWS || name == COLUMNS) == of_sidecar;
@@ -102,6 +108,20 @@ impl FileRecord {
         let metadata = file.metadata()?;
         let identity = identity(&metadata);
         Ok(FileRecord { name, length: metadata.len(), identity, checksum: checksum(file)? })
+    }
+
+    /// Reads the file to its end to see whether it is as it was written; returns its length.
+    pub(super) fn check(&self, folder: &Path, stop: &Stop) -> Result<u64, Error> {
+        let failed = |error: io::Error| match stop.requested() {
+            true => Error::Stopped,
+            false => damaged(folder, &format!("{}: {error}", self.name)),
+        };
+        let file = File::open(folder.join(&self.name)).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        if length != self.length || checksum_unless(file, stop).map_err(failed)? != self.checksum {
+            return Err(damaged(folder, &format!("{} is not as it was written", self.name)));
+        }
+        Ok(length)
     }
 
     /// Opens the file if it is as it was written.
@@ -196,10 +216,17 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-fn checksum(mut file: File) -> io::Result<u32> {
+fn checksum(file: File) -> io::Result<u32> {
+    checksum_unless(file, &Stop::never())
+}
+
+fn checksum_unless(mut file: File, stop: &Stop) -> io::Result<u32> {
     let mut hasher = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
+        if stop.requested() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         match file.read(&mut buffer)? {
             0 => return Ok(hasher.finalize()),
             length => hasher.update(&buffer[..length]),

@@ -58,7 +58,7 @@ pub(super) fn write(
     titles: Inverter,
     rows: &rows::Writer,
     conversations: usize,
-    mut progress: impl FnMut(Gram),
+    mut progress: impl FnMut(Gram) -> io::Result<()>,
 ) -> tantivy::Result<()> {
     let settings = IndexSettings {
         docstore_compression: Compressor::None,
@@ -90,10 +90,7 @@ pub(super) fn write(
             write_list(&mut field, gram.term(&mut [0; 8]), these)?;
             docs = rest;
         }
-        if let Some((gram, _)) = block.grams.last() {
-            progress(*gram);
-        }
-        Ok(())
+        block.grams.last().map_or(Ok(()), |(gram, _)| progress(*gram))
     })?;
     field.close()?;
 

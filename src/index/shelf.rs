@@ -20,13 +20,14 @@ use std::{
 
 use super::{
     Error, Generation,
+    activity::Begun,
     generation::{Draft, Manifest},
     part::{identity, manifest_checksum, read_manifest, sync_folder},
 };
 use crate::failpoint;
 
 const CURRENT: &str = "current";
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 const GENERATION: &str = "generation-";
 pub(super) const PART: &str = "part-";
 
@@ -50,6 +51,22 @@ pub struct Note(Option<String>);
 pub struct Current {
     name: String,
     manifest_checksum: u32,
+}
+
+impl Current {
+    /// The name of the generation's folder.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn manifest_checksum(&self) -> u32 {
+        self.manifest_checksum
+    }
+}
+
+/// Returns whether a folder or file of that name is made and removed by whoever writes.
+pub(super) fn is_ours(name: &str) -> bool {
+    [GENERATION, PART, "current-"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 impl Shelf {
@@ -104,7 +121,11 @@ impl Shelf {
         let file = File::options().create(true).append(true).open(path).map_err(failed)?;
         for _ in 0..TRIES {
             match file.try_lock() {
-                Ok(()) => return Ok(Some(Writing { shelf: self.clone(), _lock: file })),
+                Ok(()) => {
+                    let writing = Writing { shelf: self.clone(), begun: Begun::now(), _lock: file };
+                    writing.announce();
+                    return Ok(Some(writing));
+                }
                 Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
@@ -117,10 +138,15 @@ impl Shelf {
 #[derive(Debug)]
 pub struct Writing {
     shelf: Shelf,
+    pub(super) begun: Begun,
     _lock: File,
 }
 
 impl Writing {
+    pub(super) fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
     /// Removes what earlier builds left unfinished, and makes an empty folder for a new part.
     pub fn begin(&self) -> Result<PathBuf, Error> {
         self.clean();

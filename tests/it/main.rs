@@ -26,6 +26,8 @@ mod refresh;
 mod search;
 mod search_tool;
 mod summaries;
+mod soak;
+mod status;
 mod threads;
 mod tidy;
 mod vectors;

@@ -258,7 +258,7 @@ fn parts_grow_as_the_logarithm_of_what_is_added() {
     pair.compare(&Request { text: "one more".into(), ..Request::default() });
     // Everything that no generation uses is gone.
     let entries = std::fs::read_dir(pair.shelf()).expect("a folder").count();
-    assert_eq!(entries, pair.parts() + 3, "the parts, one generation, current, lock");
+    assert_eq!(entries, pair.parts() + 4, "the parts, one generation, current, lock, last");
 }
 
 #[test]

@@ -1,0 +1,72 @@
+//! `verbatim doctor`.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use super::{Environment, Error, FOUND, NOTHING, clients, harmless};
+use crate::{
+    engine::{Engine, Finding, Verdict},
+    model::Stop,
+};
+
+/// Examine databases, indexes, folders and client configurations
+///
+/// Says of each thing how it is, and which command mends what is wrong. Changes nothing. The exit
+/// code is 1 where something is wrong.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// Examine databases to the end however long that takes, their own indexes included
+    #[arg(long)]
+    full: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(
+    args: &Args,
+    engine: &Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let mut findings = Vec::new();
+    let mut written = Ok(());
+    let mut tell = |finding: Finding| {
+        if !args.json && written.is_ok() {
+            written = write_finding(out, &finding);
+        }
+        findings.push(finding);
+    };
+    engine.examine(args.full, &Stop::never(), &mut tell);
+    clients::examine(environment, &mut tell);
+    written?;
+    let wrong = findings.iter().filter(|finding| finding.verdict == Verdict::Wrong).count();
+    if args.json {
+        writeln!(out, "{:#}", json!({"findings": findings, "wrong": wrong}))?;
+    } else {
+        match wrong {
+            0 => writeln!(out, "nothing is wrong")?,
+            1 => writeln!(out, "1 thing is wrong")?,
+            _ => writeln!(out, "{wrong} things are wrong")?,
+        }
+    }
+    Ok(if wrong == 0 { FOUND } else { NOTHING })
+}
+
+fn write_finding(out: &mut dyn Write, finding: &Finding) -> std::io::Result<()> {
+    let verdict = match finding.verdict {
+        Verdict::Well => "well ",
+        Verdict::Note => "note ",
+        Verdict::Wrong => "WRONG",
+    };
+    // Errors name their path themselves.
+    let Finding { about, what, mend, .. } = finding;
+    let about = if what.starts_with(about.as_str()) { "" } else { &format!("{about}: ") };
+    writeln!(out, "{verdict}  {}", harmless(&format!("{about}{what}")))?;
+    if let Some(mend) = mend {
+        writeln!(out, "       -> {}", harmless(mend))?;
+    }
+    out.flush()
+}

@@ -1,0 +1,145 @@
+//! `verbatim status`.
+
+use std::{io::Write, time::Duration};
+
+use indicatif::{HumanBytes, HumanCount};
+use serde_json::{Value, json};
+
+use super::{Error, FOUND, harmless};
+use crate::{
+    engine::{Engine, SourceStatus, ago},
+    model::Stop,
+};
+
+/// Show which databases are searched, and how current their indexes are
+///
+/// For each source: its database and why it was chosen, what it holds, its index, and who refreshes
+/// that at this moment.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Writes what there is; `named` is the flag or variable that named the database.
+pub(super) fn run(
+    args: &Args,
+    engine: &Engine,
+    named: Option<&'static str>,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let status = engine.status(&Stop::never());
+    if args.json {
+        let mut json = serde_json::to_value(&status).map_err(std::io::Error::from)?;
+        json["named_by"] = named.map_or(Value::Null, Value::from);
+        json["version"] = json!(env!("CARGO_PKG_VERSION"));
+        writeln!(out, "{json:#}")?;
+        return Ok(FOUND);
+    }
+    if let Some(missing) = &status.missing {
+        writeln!(out, "export: none\n  {missing}")?;
+    }
+    for source in &status.sources {
+        let chosen = match (source.source, named) {
+            ("export", Some(named)) => format!("named by {named}"),
+            ("export", None) if source.passed_over.is_empty() => {
+                format!("the only database in {}", engine.config().db_folder().display())
+            }
+            ("export", None) => {
+                let others = count(source.passed_over.len() as u64, "other");
+                format!("newer than {others} in {}", engine.config().db_folder().display())
+            }
+            _ => "kept by verbatim".to_owned(),
+        };
+        let text = described(source, &chosen);
+        writeln!(out, "{}", harmless(&text))?;
+    }
+    for path in &status.not_imported {
+        let path = path.display();
+        writeln!(out, "not imported: {path}\n  `verbatim import {path}` brings it in")?;
+    }
+    writeln!(out, "home: {}\nindexes: {}", status.home.display(), status.index.display())?;
+    Ok(FOUND)
+}
+
+/// Returns what is known of a source, a line for each kind of thing.
+fn described(source: &SourceStatus, chosen: &str) -> String {
+    let mut lines = vec![format!("{}: {}", source.source, source.database.display())];
+    lines.push(format!("  chosen: {chosen}"));
+    let mut holds = match (&source.error, source.messages) {
+        (Some(error), _) => error.clone(),
+        (None, Some(messages)) => format!(
+            "{} in {}",
+            count(messages, "message"),
+            count(source.conversations.unwrap_or_default(), "conversation")
+        ),
+        (None, None) => "not counted: that takes long without a current index".to_owned(),
+    };
+    if let (Some(first), Some(last)) = (&source.first, &source.last) {
+        holds.push_str(&format!(", {first} to {last}"));
+    }
+    lines.push(format!("  holds: {holds}"));
+    let changed = source.changed.map(|at| format!(", changed {} ago", human(ago(at))));
+    lines.push(format!("  size: {}{}", HumanBytes(source.bytes), changed.unwrap_or_default()));
+    match (&source.generation, &source.by_like) {
+        (_, None) => lines.push("  searched: by its index, which is current".to_owned()),
+        (_, Some(why)) => lines.push(format!("  searched: by LIKE, because {why}")),
+    }
+    if let Some(generation) = &source.generation {
+        let gone: u32 = generation.parts.iter().map(|(_, dead)| dead).sum();
+        let mut text = format!(
+            "{}, {} in {}",
+            generation.name,
+            count(generation.messages.into(), "message"),
+            count(generation.parts.len() as u64, "part")
+        );
+        if gone > 0 {
+            text.push_str(&format!(" ({} gone)", HumanCount(gone.into())));
+        }
+        let ratio = generation.bytes as f64 / generation.text_bytes.max(1) as f64;
+        text.push_str(&format!(", {} ({ratio:.1} × the text)", HumanBytes(generation.bytes)));
+        if !generation.derived.is_empty() {
+            text.push_str(&format!(", with {}", generation.derived.join(" and ")));
+        }
+        lines.push(format!("  index: {text}"));
+    }
+    if let Some(last) = &source.refreshed {
+        let cpu = last.cpu.map(|cpu| format!(", {cpu:.1} s of CPU time"));
+        lines.push(format!(
+            "  last refresh: {} ago, {} {} in {:.1} s{}",
+            human(ago(last.at)),
+            last.what,
+            count(last.messages, "message"),
+            last.took,
+            cpu.unwrap_or_default()
+        ));
+    }
+    if let Some(activity) = &source.at_work {
+        lines.push(match activity.process {
+            0 => "  at work: a process refreshes the index".to_owned(),
+            process => format!(
+                "  at work: process {process} has been refreshing the index for {}",
+                human(ago(activity.since))
+            ),
+        });
+    }
+    lines.join("\n")
+}
+
+/// Returns `1 message` or `2,000 messages`.
+fn count(number: u64, what: &str) -> String {
+    format!("{} {what}{}", HumanCount(number), if number == 1 { "" } else { "s" })
+}
+
+/// Returns a length of time in its largest unit.
+fn human(length: Duration) -> String {
+    let seconds = length.as_secs();
+    let (number, unit) = match seconds {
+        0..120 => (seconds, "second"),
+        120..7_200 => (seconds / 60, "minute"),
+        7_200..172_800 => (seconds / 3_600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    count(number, unit)
+}

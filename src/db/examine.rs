@@ -1,0 +1,81 @@
+//! What a database holds and whether it is sound, for people who ask.
+
+use rusqlite::OptionalExtension;
+
+use super::{Database, Error, functions};
+use crate::model::Instant;
+
+/// What `PRAGMA quick_check` is asked to tell at most.
+const MOST_FAULTS: u32 = 5;
+
+/// Returns how many conversations and messages a database has.
+pub fn counts(database: &Database) -> Result<(u64, u64), Error> {
+    let count = |table: &str| -> rusqlite::Result<i64> {
+        let sql = format!("SELECT count(*) FROM {table}");
+        database.connection().query_row(&sql, [], |row| row.get(0))
+    };
+    let both = || Ok((count("conversations")?, count("messages")?));
+    let (conversations, messages) = both().map_err(|error| database.error(error))?;
+    Ok((conversations.unsigned_abs(), messages.unsigned_abs()))
+}
+
+/// Returns the times of the first message and of the last; reads every message.
+pub fn span(database: &Database) -> Result<Option<(Instant, Instant)>, Error> {
+    let ends = ["min", "max"].map(|end| {
+        let sql = format!(
+            "SELECT create_time, {end}(verbatim_instant(create_time)) AS instant FROM messages"
+        );
+        database.connection().query_row(&sql, [], |row| Ok(functions::instant(row.get_ref(0)?)))
+    });
+    let [first, last] = ends;
+    let failed = |error| database.error(error);
+    let first = first.optional().map_err(failed)?.flatten();
+    let last = last.optional().map_err(failed)?.flatten();
+    Ok(first.zip(last))
+}
+
+/// Returns the faults that SQLite finds in the file; `full` compares indexes with tables too.
+pub fn faults(database: &Database, full: bool) -> Result<Vec<String>, Error> {
+    let check = if full { "integrity_check" } else { "quick_check" };
+    let read = || -> rusqlite::Result<Vec<String>> {
+        let sql = format!("PRAGMA {check}({MOST_FAULTS})");
+        let mut statement = database.connection().prepare(&sql)?;
+        statement.query_map([], |row| row.get(0))?.collect()
+    };
+    let mut faults = read().map_err(|error| database.error(error))?;
+    faults.retain(|fault| fault != "ok");
+    Ok(faults)
+}
+
+/// Returns the keys of up to `count` messages spread over the whole table.
+pub fn sample_keys(database: &Database, count: usize) -> Result<Vec<i64>, Error> {
+    let Some(key) = database.layout().message_key else { return Ok(Vec::new()) };
+    let read = || -> rusqlite::Result<Vec<i64>> {
+        let connection = database.connection();
+        let end = |end: &str| -> rusqlite::Result<Option<i64>> {
+            connection
+                .query_row(&format!("SELECT {end}({key}) FROM messages"), [], |row| row.get(0))
+        };
+        let (Some(first), Some(last)) = (end("min")?, end("max")?) else { return Ok(Vec::new()) };
+        let sql = format!("SELECT {key} FROM messages WHERE {key} >= ?1 ORDER BY {key} LIMIT 1");
+        let mut next = connection.prepare(&sql)?;
+        let mut keys = Vec::new();
+        let width = i128::from(last) - i128::from(first);
+        for number in 0..count as i128 {
+            let from = i128::from(first) + width * number / (count.max(2) - 1) as i128;
+            let found: Option<i64> = next.query_row([from as i64], |row| row.get(0)).optional()?;
+            keys.extend(found);
+        }
+        keys.dedup();
+        Ok(keys)
+    };
+    read().map_err(|error| database.error(error))
+}
+
+/// Returns how many messages name a conversation that is not there; they are in no answer.
+pub fn strays(database: &Database) -> Result<u64, Error> {
+    let sql = "SELECT count(*) FROM messages AS m \
+               WHERE NOT EXISTS (SELECT 1 FROM conversations AS c WHERE c.id = m.conversation_id)";
+    let count = database.connection().query_row(sql, [], |row| row.get::<_, i64>(0));
+    Ok(count.map_err(|error| database.error(error))?.unsigned_abs())
+}

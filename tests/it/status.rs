@@ -1,0 +1,252 @@
+//! What `verbatim status` and `verbatim doctor` say of databases that are well, and of others.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+use crate::corpus::{add, database, files, folder};
+
+fn run(home: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    command.env_clear().env("HOME", home).arg("--home").arg(home).args(arguments);
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+/// Runs `verbatim status`; returns its text and its JSON.
+#[track_caller]
+fn status(home: &Path, arguments: &[&str]) -> (String, Value) {
+    let plain = run(home, &[&["status"], arguments].concat());
+    assert!(plain.status.success(), "{plain:?}");
+    let json = run(home, &[&["status", "--json"], arguments].concat());
+    assert!(json.status.success(), "{json:?}");
+    (String::from_utf8(plain.stdout).unwrap(), serde_json::from_slice(&json.stdout).unwrap())
+}
+
+#[test]
+fn the_status_of_what_is_searched() {
+    let folder = folder();
+    let home = folder.path();
+    let (text, json) = status(home, &[]);
+    assert!(text.contains("export: none") && text.contains("verbatim import"), "{text}");
+    assert_eq!(json["sources"], Value::Array(Vec::new()));
+
+    fs::create_dir(home.join("db")).unwrap();
+    drop(database(&home.join("db/old.db"), &["grey"]));
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let connection = database(&home.join("db/a.db"), &["red", "green"]);
+    let (text, json) = status(home, &[]);
+    let export = &json["sources"][0];
+    assert!(text.contains("newer than 1 other in") && text.contains("verbatim reindex"), "{text}");
+    assert!(text.contains("2 messages in 1 conversation, 2023-11-14T22:13:20"), "{text}");
+    assert_eq!((&export["generation"], &export["refreshed"]), (&Value::Null, &Value::Null));
+    assert!(!home.join("index").exists(), "looking changes nothing");
+
+    assert!(run(home, &["reindex"]).status.success());
+    let (text, json) = status(home, &[]);
+    let export = &json["sources"][0];
+    assert!(text.contains("by its index") && text.contains("built 2 messages in"), "{text}");
+    assert_eq!(export["generation"]["current"], true);
+    assert_eq!(export["generation"]["messages"], 2);
+    assert_eq!((&export["by_like"], &export["at_work"]), (&Value::Null, &Value::Null));
+    assert_eq!(export["last"], "2023-11-14T22:13:21Z", "{export}");
+
+    add(&connection, "blue");
+    let (text, json) = status(home, &[]);
+    let export = &json["sources"][0];
+    assert!(text.contains("has changed since it was indexed"), "{text}");
+    assert_eq!(export["generation"]["current"], false);
+    assert_eq!((&export["messages"], &export["generation"]["messages"]), (&3.into(), &2.into()));
+
+    // Whoever holds the lock is at work.
+    let shelf = files(&home.join("index")).into_keys().next().unwrap();
+    let lock = fs::File::open(shelf.join("lock")).unwrap();
+    fs::write(shelf.join("activity"), r#"{"process": 4711, "since": 0}"#).unwrap();
+    assert_eq!(status(home, &[]).1["sources"][0]["at_work"], Value::Null, "of a dead process");
+    lock.lock().unwrap();
+    let (text, json) = status(home, &[]);
+    assert!(text.contains("process 4711 has been refreshing"), "{text}");
+    assert_eq!(json["sources"][0]["at_work"]["process"], 4711);
+    drop(lock);
+
+    let path = home.join("db/old.db");
+    let (text, json) = status(home, &["--db", path.to_str().unwrap()]);
+    assert!(text.contains("named by --db"), "{text}");
+    assert_eq!(json["named_by"], "--db");
+    fs::write(home.join("db/z.db"), "no database").unwrap();
+    let (text, _) = status(home, &["--db", home.join("db/z.db").to_str().unwrap()]);
+    assert!(text.contains("not an SQLite database"), "{text}");
+}
+
+/// Runs `verbatim doctor`; returns its exit code and text, which its JSON must agree with.
+#[track_caller]
+fn doctor(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let before = everything(home);
+    let json = run(home, &[&["doctor", "--json"], arguments].concat());
+    let plain = run(home, &[&["doctor"], arguments].concat());
+    let text = String::from_utf8(plain.stdout).unwrap();
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    let wrong = text.lines().filter(|line| line.starts_with("WRONG")).count();
+    assert_eq!(json["wrong"], wrong, "{text}");
+    assert_eq!(plain.status.code(), Some(i32::from(wrong > 0)), "{text}");
+    for finding in json["findings"].as_array().unwrap() {
+        let is_wrong = finding["verdict"] == "wrong";
+        assert!(!is_wrong || finding["mend"].is_string(), "nothing mends it: {finding}");
+    }
+    assert_eq!(everything(home), before, "looking changes nothing");
+    (plain.status.code(), text)
+}
+
+/// Returns every file below a folder with its bytes.
+fn everything(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for (path, bytes) in files(folder) {
+        if path.is_dir() {
+            found.extend(everything(&path));
+        }
+        found.push((path, bytes));
+    }
+    found
+}
+
+#[test]
+fn the_doctor_finds_nothing_wrong_where_nothing_is() {
+    let folder = folder();
+    let home = folder.path();
+    let (code, text) = doctor(home, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("-> verbatim import"), "{text}");
+    fs::create_dir(home.join("db")).unwrap();
+    let texts: Vec<String> = (0..300).map(|number| format!("red {number} green")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let connection = database(&home.join("db/a.db"), &texts);
+    let (code, text) = doctor(home, &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("300 messages in 1 conversation"), "{text}");
+    assert!(text.contains("searches are slow") && text.contains("-> verbatim reindex"), "{text}");
+    assert!(run(home, &["reindex"]).status.success());
+    let (code, text) = doctor(home, &["--full"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("messages and 8 searches compared"), "{text}");
+    assert!(!text.contains("note   /"), "nothing to note of the index: {text}");
+    // Of two parts, and with messages that are gone.
+    add(&connection, "blue");
+    connection.execute("DELETE FROM messages WHERE position = 7", []).unwrap();
+    assert!(run(home, &["reindex"]).status.success());
+    let (code, text) = doctor(home, &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("searches compared"), "{text}");
+}
+
+#[test]
+fn the_doctor_says_what_is_wrong_and_what_mends_it() {
+    let folder = folder();
+    let home = folder.path();
+    fs::create_dir(home.join("db")).unwrap();
+    let path = home.join("db/a.db");
+    let connection = database(&path, &["red", "green", "blue"]);
+    assert!(run(home, &["reindex"]).status.success());
+    let shelf = files(&home.join("index")).into_keys().next().unwrap();
+
+    // A file of the index that was changed behind its back, and its times put back.
+    let rows = everything(&shelf).into_iter().find(|(path, _)| path.ends_with("rows")).unwrap();
+    let mut flipped = rows.1.clone();
+    flipped[0] ^= 1;
+    fs::write(&rows.0, flipped).unwrap();
+    let (code, text) = doctor(home, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("is not as it was written") && text.contains("reindex --full"), "{text}");
+    fs::write(&rows.0, &rows.1).unwrap();
+    assert_eq!(doctor(home, &[]).0, Some(0));
+
+    // What a killed process leaves, and an index whose database is another one's.
+    fs::create_dir(shelf.join("part-77")).unwrap();
+    fs::create_dir(home.join("index/old-0123")).unwrap();
+    fs::write(home.join("index/old-0123/current"), "generation-1 00000000\n").unwrap();
+    let (code, text) = doctor(home, &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.contains("left of refreshes") && text.contains("old-0123: the index of"),
+        "{text}"
+    );
+    assert!(run(home, &["reindex", "--full"]).status.success());
+    assert!(!shelf.join("part-77").exists(), "the command that was named mends it");
+
+    // Messages without a conversation; a damaged database; none at all.
+    let sql = "INSERT INTO messages VALUES ('x', 'nowhere', 'user', 'lost', 1, NULL, 0)";
+    connection.execute(sql, []).unwrap();
+    drop(connection);
+    assert!(doctor(home, &[]).1.contains("1 messages are in no conversation"));
+    let mut bytes = fs::read(&path).unwrap();
+    let end = bytes.len();
+    bytes[4096 + 8..end].fill(0x5A);
+    fs::write(&path, bytes).unwrap();
+    let (code, text) = doctor(home, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("a.db") && text.contains("restore it from a backup"), "{text}");
+    fs::write(&path, "not a database").unwrap();
+    assert!(doctor(home, &[]).1.contains("not an SQLite database"));
+    let (code, text) = doctor(home, &["--db", "/nowhere.db", "--index", path.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("Database not found") && text.contains("is not a folder"), "{text}");
+}
+
+#[test]
+fn the_doctor_reads_what_clients_are_told() {
+    let folder = folder();
+    let home = folder.path();
+    fs::create_dir(home.join("db")).unwrap();
+    let db = home.join("db/a.db");
+    drop(database(&db, &["red"]));
+    assert!(doctor(home, &[]).1.contains("none that we know is configured"));
+    let program = env!("CARGO_BIN_EXE_verbatim");
+    let write = |name: &str, text: &str| {
+        let path = home.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let good = format!(
+        r#"// of the user's own
+        {{"mcpServers": {{"chats": {{"command": {program:?}, "args": ["serve", "--db", {db:?}]}},
+            "else": {{"command": "/nowhere/else"}},}}}}"#
+    );
+    write(".cursor/mcp.json", &good);
+    write(
+        ".codex/config.toml",
+        &format!("[mcp_servers.verbatim]\ncommand = {program:?}\nargs = [\"serve\"]\n"),
+    );
+    let (code, text) = doctor(home, &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(text.matches("starts verbatim as it should").count(), 2, "{text}");
+    let server = |body: &str| format!(r#"{{"mcpServers": {{"verbatim": {body}}}}}"#);
+    let relative = r#""args": ["serve", "--db", "a.db"]"#;
+    for (config, expected) in [
+        (server(r#"{"command": "/nowhere/verbatim"}"#), "which is not there"),
+        (server(r#"{"args": []}"#), "names no \"command\""),
+        (
+            server(&format!(r#"{{"command": {program:?}, "args": ["search", "x"]}}"#)),
+            "another command",
+        ),
+        (
+            server(&format!(r#"{{"command": {program:?}, "args": ["serve", "--colour"]}}"#)),
+            "--colour",
+        ),
+        (server(&format!(r#"{{"command": {program:?}, {relative}}}"#)), "depends on the folder"),
+        (
+            server(&format!(
+                r#"{{"command": {program:?}, "args": ["serve"], "env": {{"CONVERSATION_DB": "/nowhere.db"}}}}"#
+            )),
+            "\"/nowhere.db\", which is not there",
+        ),
+        ("{".to_owned(), "cannot read its configuration"),
+    ] {
+        write(".claude.json", &config);
+        let (code, text) = doctor(home, &[]);
+        assert_eq!(code, Some(1), "{config}: {text}");
+        let line = text.lines().find(|line| line.starts_with("WRONG")).unwrap();
+        assert!(line.contains(".claude.json") && line.contains(expected), "{config}: {line}");
+    }
+}
