@@ -9,7 +9,7 @@ use anstyle::{AnsiColor, Style};
 use clap::{ValueEnum, error::ErrorKind};
 use serde::Serialize;
 
-use super::{Environment, Error, FOUND, NOTHING, explain::explain, harmless, ranked};
+use super::{Environment, Error, FOUND, NOTHING, archives, explain::explain, harmless, ranked};
 use crate::{
     engine::{self, Engine, Question, Scope},
     model::{Hit, Instant, Request, Stop},
@@ -134,6 +134,8 @@ pub(super) fn run(
             limit: args.limit,
             ..Question::default()
         };
+        // What was just written there is found too; a report is for those who ask for one.
+        drop(archives::mirror(engine, environment));
         return ranked::run(question, args.context, args.json, engine, out);
     }
     let request = Request {
