@@ -10,8 +10,8 @@ use std::{
 
 use memchr::{memchr2, memmem};
 
-/// How much is read at once.
-const CHUNK: usize = 1 << 20;
+/// How much is read at once; little where values should often lie across two reads.
+const CHUNK: usize = if cfg!(fuzzing) { 1 << 10 } else { 1 << 20 };
 
 /// The longest conversation that is read. Real ones stay below 100 MB, pictures left out.
 const LONGEST: usize = 512 << 20;
