@@ -41,6 +41,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// to all day costs a quarter of a core at most.
 const REST: (u32, Duration) = (3, Duration::from_secs(60));
 
+/// How long words and vectors are made before they give way to a database that has changed; a
+/// provider far away may take hours, and goes on where it was.
+const ENRICHING: Duration = Duration::from_secs(300);
+
 /// How often a build by another process is looked for.
 const ELSEWHERE: Duration = Duration::from_secs(1);
 
@@ -293,12 +297,7 @@ impl Care {
     ) -> Option<Duration> {
         let begun = Instant::now();
         let options = Reindex { resources: RESOURCES, full: false };
-        let work = AssertUnwindSafe(|| {
-            let done = engine.reindex_source(source, options, stop, &mut |_| {})?;
-            // Without words and vectors, questions say what they lack; the index serves all others.
-            let _ = engine.enrich(source, RESOURCES, stop, &mut |_, _| ());
-            Ok(done)
-        });
+        let work = AssertUnwindSafe(|| engine.reindex_source(source, options, stop, &mut |_| {}));
         let Ok(result) = catch_unwind(work) else {
             return Some(self.fail(source, "indexing it failed; please report this", tell));
         };
@@ -312,6 +311,17 @@ impl Care {
                 if !matches!(done, Reindexed::Current { .. }) {
                     tell(News::Refreshed { source: source.clone(), done });
                 }
+                // The index serves without words and vectors: questions that lack them say so.
+                let (halt, begun) = (Stop::never(), Instant::now());
+                let mut look = |_, _| {
+                    let is_late = begun.elapsed() > ENRICHING && engine.mirror(source).is_err();
+                    if is_late || stop.requested() {
+                        halt.request();
+                    }
+                };
+                let _ = catch_unwind(AssertUnwindSafe(|| {
+                    engine.enrich(source, RESOURCES, &halt, &mut look)
+                }));
                 // At once: searches should hold on to the new generation, and the data may have changed.
                 Some(Duration::ZERO)
             }

@@ -73,7 +73,13 @@ pub(crate) fn compare(place: &Place) -> bool {
 
 pub(crate) fn reindex(place: &Place, full: bool) -> Reindexed {
     let options = Reindex { resources: RESOURCES, full };
-    let done = place.engine().reindex(options, &Stop::never(), &mut |_| {});
+    let engine = place.engine();
+    let done = engine.reindex(options, &Stop::never(), &mut |_| {});
+    // As the command does.
+    for source in engine.sources() {
+        let made = engine.enrich(&source, RESOURCES, &Stop::never(), &mut |_, _| {});
+        made.expect("words and vectors can be made");
+    }
     done.expect("the database can be indexed")
 }
 
