@@ -292,7 +292,7 @@ impl<R: Read> Items<R> {
                         depth -= 1;
                         if depth == 0 {
                             // A bracket is two places before its partner in ASCII.
-                            let partner = too_far || bytes[start] + 2 == bytes[at];
+                            let partner = too_far || bytes[start].checked_add(2) == Some(bytes[at]);
                             return match self.end(at + 1, too_far) {
                                 End::At(end) if !partner => End::Mismatched(end),
                                 end => end,
@@ -458,6 +458,13 @@ mod tests {
             assert_eq!(all(Items::new(json.as_bytes())), expected, "{json}");
             assert_eq!(all(Items::new(Drip(json.as_bytes()))), expected, "{json}, byte by byte");
         }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_before_a_bracket() {
+        let mut items = Items::new(&b"[\xFF\xFF{\"a\": 1}, {\"b\": 2}]"[..]);
+        assert!(matches!(items.next(), Some(Item::Broken(_))));
+        assert!(all(items).contains(&"{\"b\": 2}".to_owned()));
     }
 
     #[test]
