@@ -58,8 +58,9 @@ pub(super) fn ask(
 ) -> Result<Asked, Error> {
     let query = Query::parse(concept);
     let mut asked = Asked { terms: Vec::new(), average: 1.0, vector: None, author: None, query };
-    if mode != Mode::Vector {
-        weigh(&mut asked, readies, selections)?;
+    weigh(&mut asked, readies, selections)?;
+    if mode == Mode::Vector {
+        asked.terms.clear();
     }
     let of_question = words(&asked.query.text);
     let mut named: Vec<&str> = readies

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The best K by words and the best K by vectors, and what stands beside them in their
-//! conversations, are scored so. A long message borrows less: of its own it has enough.
+//! conversations, are scored so. A long message borrows less, and so does every message where they
+//! are long on average: of their own they have enough, and what stands beside them says less.
 
 use std::{
     cmp::Ordering,
@@ -424,7 +425,7 @@ fn finish<'a>(
         let reading = catalogue.reading(conversation);
         let place = i64::from(catalogue.place(*slot)?);
         let own_words = field.ready.length(*slot).unwrap_or(1).max(1) as f32;
-        let share = (OWN / own_words).min(1.0);
+        let share = (OWN / own_words).min(1.0) * (OWN / asked.average).min(1.0);
         let mut score = own.get(slot).copied().unwrap_or(0.0);
         for (distance, part) in BORROWED {
             let at = usize::try_from(place + distance).ok();
