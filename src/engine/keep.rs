@@ -9,7 +9,7 @@
 
 use std::{
     collections::HashSet,
-    fmt, fs,
+    fs,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::Arc,
@@ -17,13 +17,13 @@ use std::{
 };
 
 use super::{
-    ArchiveReport, Engine, Error, Reindex, Reindexed, Source, SourceKind,
+    Engine, Error, News, Reindex, Reindexed, Source, SourceKind,
     follow::{self, Follower},
 };
 use crate::{
-    db::{self, State},
+    db::{self, Probe, State},
     import::Export,
-    index::Resources,
+    index::{Resources, Shelf},
     model::Stop,
 };
 
@@ -41,58 +41,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// to all day costs a quarter of a core at most.
 const REST: (u32, Duration) = (3, Duration::from_secs(60));
 
-/// How long words and vectors are made before they give way to a database that has changed; a
-/// provider far away may take hours, and goes on where it was.
+/// How long words and vectors are made before they give way whatever was before; a provider far
+/// away may take hours, and goes on where it was.
 const ENRICHING: Duration = Duration::from_secs(300);
+/// How many times making words and vectors gives way to a database that changes.
+const MOST_CHANGES: u32 = 3;
 
 /// How often a build by another process is looked for.
 const ELSEWHERE: Duration = Duration::from_secs(1);
 
 /// The waits after failures: the first, doubled each time up to the last.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(600));
-
-/// What happened to an index, for a log.
-#[derive(Debug)]
-pub enum News {
-    /// It was refreshed here.
-    Refreshed {
-        /// The source.
-        source: Source,
-        /// What came of it.
-        done: Reindexed,
-    },
-    /// Its parts were folded into one here.
-    Folded {
-        /// The source.
-        source: Source,
-        /// How long that took.
-        took: Duration,
-    },
-    /// It is being built by another process.
-    Elsewhere {
-        /// The source.
-        source: Source,
-    },
-    /// It could not be refreshed; said once as long as the reason stays.
-    Failed {
-        /// The source.
-        source: Source,
-        /// Why.
-        reason: String,
-    },
-    /// Transcripts were mirrored.
-    Mirrored(Box<ArchiveReport>),
-    /// A transcript, or all of them, could not be mirrored; said once as long as the reason stays.
-    NotMirrored {
-        /// Why.
-        reason: String,
-    },
-    /// An export lies where databases are looked for, and was not imported.
-    NotImported {
-        /// The export.
-        path: PathBuf,
-    },
-}
 
 /// What is known of one source from look to look.
 #[derive(Debug, Default)]
@@ -110,6 +69,21 @@ struct Care {
     said: Option<String>,
     /// The state that cannot be indexed, however often that is tried.
     hopeless: Option<State>,
+    /// Whether the index in use was refreshed or folded here, so that the rest is to be made too.
+    is_ours: bool,
+    /// The generation that has all there is to derive from it.
+    enriched: Option<String>,
+    put_off: PutOff,
+}
+
+/// Deriving words and vectors that was put off.
+#[derive(Clone, Copy, Debug, Default)]
+struct PutOff {
+    until: Option<Instant>,
+    failures: u32,
+    /// How many times that was because the database changed.
+    changes: u32,
+    has_told: bool,
 }
 
 /// Looks after the indexes of an engine.
@@ -237,9 +211,14 @@ impl Care {
                 state: self.state.take(),
                 since: self.since,
                 not_before: self.not_before,
+                is_ours: self.is_ours,
+                enriched: self.enriched.take(),
+                put_off: self.put_off,
                 ..Care::default()
             };
-            return self.fold(engine, source, stop, tell);
+            let wait = self.fold(engine, source, stop, tell);
+            let is_next = !stop.requested() && wait.is_none();
+            return if is_next { self.enrich(engine, source, &state, stop, tell) } else { wait };
         }
         if self.hopeless.as_ref() == Some(&state) {
             return None;
@@ -273,6 +252,7 @@ impl Care {
         match engine.fold_at_rest(source, RESOURCES, stop) {
             Ok(is_folded) => {
                 if is_folded {
+                    self.is_ours = true;
                     tell(News::Folded { source: source.clone(), took: now.elapsed() });
                 }
                 Some(Duration::ZERO)
@@ -285,6 +265,71 @@ impl Care {
                 Some(BACKOFF.1)
             }
         }
+    }
+
+    /// Makes the words, vectors and summaries that a current index lacks. Gives way to a database
+    /// that changes, but not each time: else one that is written to all day would never have them.
+    fn enrich(
+        &mut self,
+        engine: &Engine,
+        source: &Source,
+        state: &State,
+        stop: &Stop,
+        tell: &mut dyn FnMut(News),
+    ) -> Option<Duration> {
+        let generation = engine.mirror(source).ok()?;
+        if self.enriched.as_deref() == Some(generation.name()) {
+            return None;
+        }
+        let now = Instant::now();
+        if let Some(until) = self.put_off.until.filter(|until| *until > now) {
+            return Some(until - now);
+        }
+        if !self.is_ours && !engine.is_lacking(source) {
+            self.enriched = Some(generation.name().to_owned());
+            return None;
+        }
+        let shelf =
+            Shelf::of(&engine.config().index_folder(), Probe::of(&source.path).ok()?.real());
+        let Ok(Some(_writing)) = shelf.lock() else { return Some(ELSEWHERE) };
+        let halt = Stop::never();
+        let is_patient = self.put_off.changes < MOST_CHANGES;
+        let mut looked = now;
+        let mut look = |_, _| {
+            let gives_way = is_patient || now.elapsed() > ENRICHING;
+            let is_moved = gives_way && looked.elapsed() > QUIET && {
+                looked = Instant::now();
+                db::state(&source.path).ok().as_ref() != Some(state)
+            };
+            if is_moved || stop.requested() {
+                halt.request();
+            }
+        };
+        let work = AssertUnwindSafe(|| engine.enrich(source, RESOURCES, &halt, &mut look));
+        let reason = match catch_unwind(work) {
+            Ok(Ok(done)) => {
+                self.put_off = PutOff::default();
+                self.is_ours = false;
+                self.enriched = Some(generation.name().to_owned());
+                if done.words > 0 || done.vectors > 0 {
+                    tell(News::Enriched { source: source.clone(), done, took: now.elapsed() });
+                }
+                return None;
+            }
+            Ok(Err(_)) if halt.requested() => {
+                self.put_off.changes += 1;
+                return Some(Duration::ZERO);
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "making words and vectors failed; please report this".to_owned(),
+        };
+        if !std::mem::replace(&mut self.put_off.has_told, true) {
+            tell(News::NotEnriched { source: source.clone(), reason });
+        }
+        let wait = BACKOFF.0.saturating_mul(1 << self.put_off.failures.min(16)).min(BACKOFF.1);
+        self.put_off.failures += 1;
+        self.put_off.until = Some(Instant::now() + wait);
+        Some(wait)
     }
 
     fn refresh(
@@ -309,19 +354,9 @@ impl Care {
                 let rest = (begun.elapsed() * REST.0).min(REST.1);
                 self.not_before = Some(Instant::now() + rest);
                 if !matches!(done, Reindexed::Current { .. }) {
+                    self.is_ours = true;
                     tell(News::Refreshed { source: source.clone(), done });
                 }
-                // The index serves without words and vectors: questions that lack them say so.
-                let (halt, begun) = (Stop::never(), Instant::now());
-                let mut look = |_, _| {
-                    let is_late = begun.elapsed() > ENRICHING && engine.mirror(source).is_err();
-                    if is_late || stop.requested() {
-                        halt.request();
-                    }
-                };
-                let _ = catch_unwind(AssertUnwindSafe(|| {
-                    engine.enrich(source, RESOURCES, &halt, &mut look)
-                }));
                 // At once: searches should hold on to the new generation, and the data may have changed.
                 Some(Duration::ZERO)
             }
@@ -394,49 +429,4 @@ fn age(path: &Path) -> Option<Duration> {
     log.push("-wal");
     let last = modified(path).into_iter().chain(modified(Path::new(&log))).max()?;
     SystemTime::now().duration_since(last).ok()
-}
-
-impl fmt::Display for News {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |source: &Source| source.path.display().to_string();
-        match self {
-            News::Refreshed { source, done } => match done {
-                Reindexed::Current { messages } => {
-                    write!(f, "{}: the index of {messages} messages is current", name(source))
-                }
-                Reindexed::Refreshed { added, removed, took } => write!(
-                    f,
-                    "{}: refreshed in {:.1} s, {added} messages added and {removed} removed",
-                    name(source),
-                    took.as_secs_f64()
-                ),
-                Reindexed::Built { size, took, .. } => write!(
-                    f,
-                    "{}: indexed {} messages in {:.1} s",
-                    name(source),
-                    size.messages,
-                    took.as_secs_f64()
-                ),
-            },
-            News::Folded { source, took } => write!(
-                f,
-                "{}: made one part of its index again in {:.1} s",
-                name(source),
-                took.as_secs_f64()
-            ),
-            News::Elsewhere { source } => {
-                write!(f, "{}: another process is building its index", name(source))
-            }
-            News::Failed { source, reason } => {
-                write!(f, "{}: its index stays as it is: {reason}", name(source))
-            }
-            News::Mirrored(report) => report.fmt(f),
-            News::NotMirrored { reason } => f.write_str(reason),
-            News::NotImported { path } => write!(
-                f,
-                "{}: an export, which is searched once `verbatim import` has read it",
-                path.display()
-            ),
-        }
-    }
 }

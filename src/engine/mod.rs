@@ -15,6 +15,7 @@ pub mod import;
 mod keep;
 mod list;
 mod mirror;
+mod news;
 mod query;
 mod ranked;
 mod recall;
@@ -45,8 +46,9 @@ pub use catalogue::{Catalogue, Listed};
 pub use doctor::{Finding, Verdict};
 pub use exact::Answered;
 pub use find::Config;
-pub use keep::{Keeper, News};
+pub use keep::Keeper;
 pub use mirror::Why;
+pub use news::News;
 pub use query::{MOST_PATTERN_BYTES, trimmed};
 pub use ranked::{
     About, ConversationMatch, Enriched, Fields, Match, Mode, Question, Ranking, Scope,

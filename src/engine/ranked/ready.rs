@@ -131,6 +131,16 @@ impl Engine {
         failed.map_or(Ok(done), Err)
     }
 
+    /// Returns whether some part of the index in use has no words, or no vectors of our model.
+    pub(in crate::engine) fn is_lacking(&self, source: &Source) -> bool {
+        let Some(generation) = self.latest(source) else { return false };
+        generation.parts().into_iter().any(|part| {
+            let count = part.slots.len() as u32;
+            Words::open(part.folder, count).is_err()
+                || Vectors::open(part.folder, self.model().name(), count).is_none()
+        })
+    }
+
     /// Returns what of the sources in a scope can be ranked, and what a reader should know of it.
     pub(super) fn ready(
         &self,
