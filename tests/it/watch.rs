@@ -448,7 +448,8 @@ fn the_lock_of_a_killed_process_holds_nobody_up() {
     let _next = Running::start(&mut program(&["watch"], home));
     until("the index was not built", || is_indexed(home));
     let shelf = files(&home.join("index")).into_keys().next().unwrap();
-    assert_eq!(parts(&shelf), 1, "what the killed ones left is gone");
+    // A new index is in use a moment before what was there is removed.
+    until("what the killed ones left is still there", || parts(&shelf) == 1);
 }
 
 #[test]
