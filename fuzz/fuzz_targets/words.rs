@@ -1,0 +1,34 @@
+//! Words to rank by, questions as people type them, and summaries: of any text.
+//!
+//! Input: a question up to a NUL, then texts with a NUL after each.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use verbatim_search::text::{
+    summary::{self, Turn},
+    words::{Cutter, Query},
+};
+
+fuzz_target!(|data: &[u8]| {
+    let data = String::from_utf8_lossy(data);
+    let (question, texts) = data.split_once('\0').unwrap_or((&data, ""));
+    let cutter = Cutter::default();
+    let query = Query::parse(question);
+    let terms = cutter.question(&query.text);
+    assert!(terms.iter().all(|term| !term.is_empty()));
+    for phrase in &query.phrases {
+        cutter.required(phrase);
+    }
+    let mut turns = Vec::new();
+    for (number, text) in texts.split('\0').enumerate() {
+        let mut terms = Vec::new();
+        cutter.cut(text, |term| terms.push(term.to_owned()));
+        assert!(terms.iter().all(|term| !term.is_empty()));
+        query.allows(text);
+        turns.push(Turn { by_user: number % 2 == 0, text });
+    }
+    let summary = summary::summary(&turns);
+    assert!(summary.chars().count() <= 300, "{summary:?}");
+    summary::title(&turns);
+});
