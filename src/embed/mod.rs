@@ -12,6 +12,7 @@ mod file;
 mod provider;
 mod remote;
 mod scan;
+mod table;
 mod vectors;
 
 use std::{io, path::PathBuf, sync::Arc};
@@ -20,6 +21,7 @@ use crate::model::Stop;
 
 pub use build::{Options, Progress, Texts};
 pub use provider::{Key, Protocol, Provider, Remote, Unknown};
+pub use table::Table;
 pub use vectors::{Scored, Vectors};
 
 use remote::{Client, Purpose};

@@ -238,19 +238,23 @@ pub(super) fn quantise(vector: &[f32], row: &mut [u8]) -> f32 {
 }
 
 /// A question's vector, rounded as the messages' are.
-struct Query {
+pub(super) struct Query {
     numbers: Vec<i8>,
     scale: f32,
 }
 
 impl Query {
-    fn new(vector: &[f32]) -> Query {
+    pub(super) fn new(vector: &[f32]) -> Query {
         let mut bytes = vec![0; vector.len()];
         let scale = quantise(vector, &mut bytes);
         Query { numbers: bytes.into_iter().map(|byte| byte as i8).collect(), scale }
     }
 
-    fn score(&self, product: i32, scale: f32) -> f32 {
+    pub(super) fn numbers(&self) -> &[i8] {
+        &self.numbers
+    }
+
+    pub(super) fn score(&self, product: i32, scale: f32) -> f32 {
         // A row without a vector is like nothing, and falls below every bar.
         if scale == 0.0 { f32::NEG_INFINITY } else { product as f32 * (scale * self.scale) }
     }

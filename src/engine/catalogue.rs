@@ -6,10 +6,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
 };
 
-use super::Brief;
+use super::{Brief, SourceKind, briefs::Gists};
 use crate::{db::Whence, index::Generation, model::Instant};
 
 /// The place of a slot whose message is gone.
@@ -18,6 +18,7 @@ const GONE: u32 = u32::MAX;
 /// The conversations of one generation.
 #[derive(Debug)]
 pub struct Catalogue {
+    kind: SourceKind,
     generation: Arc<Generation>,
     /// Latest activity first, those without a time last, equal ones by id.
     conversations: Vec<Listed>,
@@ -29,6 +30,8 @@ pub struct Catalogue {
     by_id: Vec<u32>,
     /// Where conversations come from, by id, once that was asked.
     whences: OnceLock<HashMap<String, Whence>>,
+    /// What they are ranked by as a whole, once that was asked.
+    pub(super) gists: Mutex<Option<Arc<Gists>>>,
 }
 
 /// A conversation of a [`Catalogue`].
@@ -65,8 +68,8 @@ impl Listed {
 }
 
 impl Catalogue {
-    /// Reads the columns of a generation.
-    pub fn of(generation: Arc<Generation>) -> Catalogue {
+    /// Reads the columns of a generation of a source's index.
+    pub fn of(kind: SourceKind, generation: Arc<Generation>) -> Catalogue {
         let slots = generation.slots();
         let mut conversations: Vec<Listed> = Vec::new();
         let mut conversation_of = vec![GONE; slots as usize];
@@ -154,13 +157,20 @@ impl Catalogue {
         });
         drop(parts);
         Catalogue {
+            kind,
             generation,
             conversations,
             conversation_of,
             slots: all,
             by_id,
             whences: OnceLock::new(),
+            gists: Mutex::default(),
         }
+    }
+
+    /// The source it is of.
+    pub fn kind(&self) -> SourceKind {
+        self.kind
     }
 
     /// The generation it is of.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, PoisonError},
 };
 
@@ -101,7 +101,7 @@ impl Engine {
         let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
         match &*made {
             Some(known) if Arc::ptr_eq(known.generation(), generation) => Arc::clone(known),
-            _ => Arc::clone(made.insert(Arc::new(Catalogue::of(Arc::clone(generation))))),
+            _ => Arc::clone(made.insert(Arc::new(Catalogue::of(kind, Arc::clone(generation))))),
         }
     }
 
@@ -168,8 +168,31 @@ impl Engine {
             session: scope.session.clone(),
             ..Scope::default()
         };
-        let (abouts, _) = self.list(&scope, 0, usize::MAX)?;
-        Ok(abouts.into_iter().map(|about| about.id).collect())
+        Ok(match self.list_of(source, &scope)? {
+            List::Indexed(catalogue, found) => {
+                let id = |at: u32| catalogue.conversations()[at as usize].id.clone();
+                found.into_iter().map(id).collect()
+            }
+            List::Read(found, _) => found.into_iter().map(|one| one.id).collect(),
+        })
+    }
+
+    /// Returns the conversation whose transcript is a file.
+    pub(super) fn of_file(&self, source: &Source, file: &Path) -> Result<Option<About>, Error> {
+        let is_it = |whence: Option<&Whence>| {
+            whence.and_then(|whence| whence.file.as_ref()).is_some_and(|it| Path::new(it) == file)
+        };
+        Ok(match self.list_of(source, &Scope::default())? {
+            List::Indexed(catalogue, found) => {
+                let place =
+                    found.into_iter().find(|at| is_it(self.whence(source.kind, &catalogue, *at)));
+                place.map(|at| self.about_listed(source.kind, &catalogue, at))
+            }
+            List::Read(found, whences) => {
+                let one = found.iter().find(|one| is_it(whences.get(&one.id)));
+                one.map(|one| about_read(source.kind, one, whences.get(&one.id)))
+            }
+        })
     }
 
     fn list_of(&self, source: &Source, scope: &Scope) -> Result<List, Error> {

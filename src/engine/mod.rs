@@ -41,7 +41,7 @@ use crate::{
 };
 
 pub use archive::{ArchiveProgress, ArchiveReport};
-pub use briefs::Brief;
+pub use briefs::{Brief, SAVED};
 pub use catalogue::{Catalogue, Listed};
 pub use doctor::{Finding, Verdict};
 pub use exact::Answered;

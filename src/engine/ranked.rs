@@ -3,6 +3,7 @@
 mod answer;
 mod asked;
 mod exact;
+mod gist;
 mod passage;
 mod ready;
 mod weigh;

@@ -153,13 +153,10 @@ impl Engine {
     /// Returns the conversation that a path of [`Engine::path_of`] means; `None` for any other text.
     pub fn at_path(&self, path: &str) -> Result<Option<About>, Error> {
         for source in self.sources() {
-            if source.kind == SourceKind::Archive {
-                let scope = Scope { sources: vec![source.kind], ..Scope::default() };
-                let (listed, _) = self.list(&scope, 0, usize::MAX)?;
-                let is_file = |about: &About| about.file.as_deref() == Some(Path::new(path));
-                if let Some(about) = listed.into_iter().find(is_file) {
-                    return Ok(Some(about));
-                }
+            if source.kind == SourceKind::Archive
+                && let Some(about) = self.of_file(&source, Path::new(path))?
+            {
+                return Ok(Some(about));
             }
             if let Some(id) = id_within(&source, path)
                 && let Some(about) = self.about(source.kind, id)?

@@ -5,7 +5,7 @@
 //! relevance, Carbonell and Goldstein 1998). No language is favoured: sentences end where Unicode
 //! says, and a word of Chinese or Japanese is two characters next to each other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -19,8 +19,9 @@ const PASSAGE: (usize, usize) = (80, 149);
 /// The most characters of a title.
 const TITLE: usize = 70;
 
-/// The most messages that are read, bytes of each, and sentences that compete.
-const READ: (usize, usize, usize) = (48, 8_000, 240);
+/// The most messages that are read, bytes of each, and sentences that compete: later ones hardly
+/// ever win, and each costs as much as the first.
+const READ: (usize, usize, usize) = (48, 4_000, 96);
 
 /// What the user says counts more than what is said to the user.
 const USER: f32 = 1.25;
@@ -43,26 +44,24 @@ pub struct Turn<'a> {
 /// A sentence that may stand for its conversation.
 struct Sentence {
     text: String,
-    words: HashMap<String, f32>,
+    /// Numbers of its words, ascending, and what each weighs.
+    words: Vec<(usize, f32)>,
     by_user: bool,
 }
 
 /// Returns one or two sentences of a conversation, 300 characters at most; empty where there is
 /// nothing but code, data and greetings.
 pub fn summary(turns: &[Turn<'_>]) -> String {
-    let mut sentences = sentences(turns, PASSAGE);
-    weigh(&mut sentences);
-    let mut centroid: HashMap<&str, f32> = HashMap::new();
-    for sentence in &sentences {
-        for (word, weight) in &sentence.words {
-            *centroid.entry(word).or_default() += weight;
-        }
+    let sentences = weighed(sentences(turns, PASSAGE));
+    let words = sentences.iter().flat_map(|sentence| &sentence.words);
+    let count = words.clone().map(|(word, _)| word + 1).max().unwrap_or_default();
+    let mut centroid = vec![0.0_f32; count];
+    for (word, weight) in words {
+        centroid[*word] += weight;
     }
-    let length = centroid.values().map(|weight| weight * weight).sum::<f32>().sqrt();
+    let length = centroid.iter().map(|weight| weight * weight).sum::<f32>().sqrt();
     let score = |(at, sentence): (usize, &Sentence)| {
-        let near: f32 = sorted(&sentence.words)
-            .map(|(word, weight)| weight * centroid.get(word).copied().unwrap_or_default())
-            .sum();
+        let near: f32 = sentence.words.iter().map(|(word, weight)| weight * centroid[*word]).sum();
         let by = if sentence.by_user { USER } else { 1.0 };
         near / length.max(f32::MIN_POSITIVE) * by * LATER.powi(at as i32)
     };
@@ -102,8 +101,8 @@ pub fn summary(turns: &[Turn<'_>]) -> String {
 /// user, or else of anyone, that says something.
 pub fn title(turns: &[Turn<'_>]) -> String {
     let sentences = sentences(turns, (0, 0));
-    let first = sentences.iter().find(|sentence| sentence.by_user).or(sentences.first());
-    let text = first.map_or("", |sentence| sentence.text.as_str());
+    let first = sentences.iter().find(|(_, by_user)| *by_user).or(sentences.first());
+    let text = first.map_or("", |(text, _)| text.as_str());
     cut(text, TITLE).trim_end_matches(['.', '。', ' ', ':', '：']).to_owned()
 }
 
@@ -119,9 +118,11 @@ fn cut(text: &str, most: usize) -> String {
     format!("{}…", head.trim_end_matches([' ', ',', ';', '，', '、']))
 }
 
-fn sentences(turns: &[Turn<'_>], passage: (usize, usize)) -> Vec<Sentence> {
-    let mut all: Vec<String> = Vec::new();
-    let mut by_user: Vec<bool> = Vec::new();
+/// Returns the sentences that compete, and whether the user wrote them; short ones with the next of
+/// their paragraph.
+fn sentences(turns: &[Turn<'_>], passage: (usize, usize)) -> Vec<(String, bool)> {
+    let mut all: Vec<(String, bool)> = Vec::new();
+    let mut known: HashSet<String> = HashSet::new();
     for turn in turns.iter().take(READ.0) {
         let end = (0..=READ.1.min(turn.text.len())).rev();
         let end = end.into_iter().find(|at| turn.text.is_char_boundary(*at)).unwrap_or(0);
@@ -129,34 +130,28 @@ fn sentences(turns: &[Turn<'_>], passage: (usize, usize)) -> Vec<Sentence> {
             let mut is_open = false;
             for sentence in block.unicode_sentences() {
                 let text = tidy(sentence).filter(|text| says_something(text, &words(text)));
-                let Some(text) = text.filter(|text| !all.contains(text)) else {
+                let Some(text) = text.filter(|text| known.insert(text.clone())) else {
                     is_open = false;
                     continue;
                 };
                 let text = cut(&text, LENGTH.1);
                 let length = text.chars().count();
-                let last = all.last_mut().filter(|_| is_open).filter(|last| {
+                let last = all.last_mut().filter(|_| is_open).filter(|(last, _)| {
                     let before = last.chars().count();
                     before < passage.0 && before + 1 + length <= passage.1
                 });
                 is_open = true;
-                if let Some(last) = last {
+                if let Some((last, _)) = last {
                     add(last, &text);
                 } else if all.len() == READ.2 {
-                    break;
+                    return all;
                 } else {
-                    all.push(text);
-                    by_user.push(turn.by_user);
+                    all.push((text, turn.by_user));
                 }
             }
         }
     }
-    let sentence = |(text, by_user): (String, bool)| Sentence {
-        words: words(&text).into_iter().map(|word| (word, 1.0)).collect(),
-        text,
-        by_user,
-    };
-    all.into_iter().zip(by_user).map(sentence).collect()
+    all
 }
 
 /// Adds a sentence to others, after a space where their script has one.
@@ -395,36 +390,43 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Gives each word the weight of how few sentences have it, and each sentence the length one.
-fn weigh(sentences: &mut [Sentence]) {
-    let mut having: HashMap<String, f32> = HashMap::new();
-    for sentence in sentences.iter() {
-        for word in sentence.words.keys() {
-            *having.entry(word.clone()).or_default() += 1.0;
+/// Gives each word of the sentences the weight of how few have it, and each sentence the length one.
+fn weighed(sentences: Vec<(String, bool)>) -> Vec<Sentence> {
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    // By number: in how many sentences a word is, and what it counts as such.
+    let mut known: Vec<(f32, f32)> = Vec::new();
+    let mut number = |word: String| {
+        let counts = if word.chars().count() < 3 { 0.5 } else { 1.0 };
+        let number = *numbers.entry(word).or_insert(known.len());
+        if number == known.len() {
+            known.push((0.0, counts));
         }
+        known[number].0 += 1.0;
+        (number, 0.0)
+    };
+    let mut weighed: Vec<Sentence> = Vec::with_capacity(sentences.len());
+    for (text, by_user) in sentences {
+        let mut words: Vec<(usize, f32)> = words(&text).into_iter().map(&mut number).collect();
+        words.sort_unstable_by_key(|(number, _)| *number);
+        weighed.push(Sentence { text, words, by_user });
     }
-    let count = sentences.len() as f32;
-    for sentence in sentences {
-        for (word, weight) in &mut sentence.words {
+    let count = weighed.len() as f32;
+    for sentence in &mut weighed {
+        for (number, weight) in &mut sentence.words {
             // A word of one sentence alone tells nothing of the others; one of all of them, little.
-            let share = having[word] / count;
-            *weight = (1.0 + 1.0 / share).ln() * if word.chars().count() < 3 { 0.5 } else { 1.0 };
+            let (having, counts) = known[*number];
+            *weight = (1.0 + count / having).ln() * counts;
         }
-        let length: f32 = sorted(&sentence.words).map(|(_, weight)| weight * weight).sum();
+        let length: f32 = sentence.words.iter().map(|(_, weight)| weight * weight).sum();
         let length = length.sqrt().max(f32::MIN_POSITIVE);
-        sentence.words.values_mut().for_each(|weight| *weight /= length);
+        sentence.words.iter_mut().for_each(|(_, weight)| *weight /= length);
     }
+    weighed
 }
 
-/// A sentence's words in a fixed order, so that sums come out the same each time.
-fn sorted(words: &HashMap<String, f32>) -> impl Iterator<Item = (&str, f32)> {
-    let mut words: Vec<(&str, f32)> = words.iter().map(|(word, w)| (word.as_str(), *w)).collect();
-    words.sort_unstable_by(|a, b| a.0.cmp(b.0));
-    words.into_iter()
-}
-
-fn cosine(a: &HashMap<String, f32>, b: &HashMap<String, f32>) -> f32 {
-    sorted(a).map(|(word, weight)| weight * b.get(word).copied().unwrap_or_default()).sum()
+fn cosine(a: &[(usize, f32)], b: &[(usize, f32)]) -> f32 {
+    let in_b = |word: usize| b.binary_search_by_key(&word, |(word, _)| *word).ok();
+    a.iter().map(|(word, weight)| weight * in_b(*word).map_or(0.0, |at| b[at].1)).sum()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{Answer, Effect, Options, Tool, arguments, bound};
 use crate::{
     engine::{
-        self, About, ConversationMatch, Engine, Fields, Question, Scope, Session, SourceKind,
+        self, About, ConversationMatch, Engine, Fields, Question, SAVED, Scope, Session, SourceKind,
     },
     model::{Instant, Stop},
     text::{date, snippet},
@@ -402,7 +402,8 @@ fn search(
     Ok(answer(options, &compact, &results))
 }
 
-/// Returns what a conversation is about: in the words it was saved with, else in its own.
+/// Returns what a conversation is about: in the words it was saved with, else in its own. The index
+/// tells both apart; where there is none, the words it was saved with are read.
 fn summary(
     engine: &Engine,
     options: &Options,
@@ -410,6 +411,7 @@ fn summary(
     stop: &Stop,
 ) -> Result<Option<String>, Error> {
     if about.source == SourceKind::Threads
+        && about.summary.is_empty()
         && let Some(session) = engine.session(about.source, &about.id, options.raw_content, stop)?
         && session.role(0) == SAVED
     {
@@ -417,9 +419,6 @@ fn summary(
     }
     Ok(present(&about.summary))
 }
-
-/// The role of the first message of a conversation that was saved with a summary: that is the message.
-const SAVED: &str = "system";
 
 /// Returns about how many tokens it takes to say what is known of a conversation.
 fn cost_of(about: &About) -> usize {

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use rusqlite::Connection;
 use verbatim_search::{
-    engine::{Config, Engine, Reindex, SourceKind},
+    engine::{Config, Engine, Fields, Mode, Question, Reindex, SourceKind},
     index::Resources,
     model::Stop,
 };
@@ -63,14 +63,76 @@ fn conversations_say_what_they_are_about() {
     let shelves = fs::read_dir(home.path().join("index")).unwrap();
     let kept = shelves.map(|shelf| shelf.unwrap().path().join("summaries")).find(|it| it.is_file());
     let kept = kept.expect("summaries are kept");
-    assert_eq!(fs::read_to_string(&kept).unwrap().lines().count(), 3);
+    let before = fs::read(&kept).unwrap();
     // A conversation that goes on is summed up anew, with what was added.
     add("5", "b", "user", "Which mountain in Norway has the longest walk up to its top?", 4);
     reindex(&engine);
     assert!(summary(&engine, "b").1.contains("mountain"));
     assert_eq!(summary(&engine, "a"), (title, text));
+    let whole = fs::read(&kept).unwrap();
+    assert_ne!(whole, before);
     // Damage is of no consequence.
-    fs::write(&kept, "1\n[\"nonsense\n").unwrap();
-    reindex(&engine_in(home.path()));
-    assert_eq!(fs::read_to_string(&kept).unwrap().lines().count(), 3);
+    for damage in [&b"nonsense"[..], &whole[..whole.len() / 2], &before] {
+        fs::write(&kept, damage).unwrap();
+        reindex(&engine_in(home.path()));
+        assert_eq!(fs::read(&kept).unwrap(), whole);
+    }
+}
+
+/// Asks for conversations by their summaries.
+fn about(engine: &Engine, text: &str, mode: Mode) -> Vec<(String, f64)> {
+    let question = Question {
+        concepts: vec![text.to_owned()],
+        mode,
+        fields: Fields::Summaries,
+        limit: 10,
+        ..Question::default()
+    };
+    let ranking = engine.rank_conversations(&question, &Stop::never()).unwrap();
+    assert_eq!(ranking.notes, [""; 0], "{text}");
+    ranking.items.into_iter().map(|one| (one.about.id, one.score)).collect()
+}
+
+#[test]
+fn conversations_are_found_by_what_they_are_about() {
+    let home = folder();
+    fs::create_dir(home.path().join("db")).unwrap();
+    let connection = Connection::open(home.path().join("db/chats.db")).unwrap();
+    connection.execute_batch(SCHEMA).unwrap();
+    let add = |conversation: &str, title: Option<&str>, text: &str| {
+        let values = (conversation, title);
+        connection.execute("INSERT INTO conversations VALUES (?1, '1', '1', ?2)", values).unwrap();
+        let sql = "INSERT INTO messages VALUES (?1 || 'm', ?1, 'user', ?2, 1700000000, NULL, 0)";
+        connection.execute(sql, (conversation, text)).unwrap();
+    };
+    add("bread", None, BREAD);
+    add("car", Some("Engine trouble"), "The engine of my old car makes a strange noise uphill.");
+    add("trip", None, "We would like to walk in the mountains of Norway for a week in summer.");
+    let engine = engine_in(home.path());
+    reindex(&engine);
+    let check = |engine: &Engine| {
+        // By words, those of the title too; by meaning, where none is shared; by both.
+        let by_words = about(engine, "engine noise", Mode::Text);
+        assert_eq!(by_words.len(), 1, "{by_words:?}");
+        assert!(by_words[0].0 == "car" && by_words[0].1 > 0.8, "{by_words:?}");
+        for (text, expected) in
+            [("vehicle repair", "car"), ("hiking holiday", "trip"), ("oven loaf", "bread")]
+        {
+            for mode in [Mode::Vector, Mode::Both] {
+                let found = about(engine, text, mode);
+                assert_eq!(found[0].0, expected, "{text}: {found:?}");
+                assert!(found.windows(2).all(|two| two[0].1 >= two[1].1), "{found:?}");
+                assert!(found.iter().all(|(_, score)| (0.0..=1.0).contains(score)), "{found:?}");
+            }
+        }
+        assert_eq!(about(engine, "vehicle", Mode::Text), []);
+    };
+    check(&engine);
+    check(&engine_in(home.path()));
+    // What is new has no kept summary yet, and is found all the same.
+    add("cat", None, "My cat refuses to eat the dry food that the vet told us to buy.");
+    let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
+    engine.reindex(options, &Stop::never(), &mut |_| ()).unwrap();
+    assert_eq!(about(&engine, "feline nutrition", Mode::Vector)[0].0, "cat");
+    check(&engine);
 }

@@ -25,18 +25,18 @@ const MATCHES: usize = 5;
 /// What the second message of a conversation adds to the score of its best, and the third.
 const FURTHER: [f32; 2] = [0.15, 0.05];
 
-/// What all of the question's weight in a title is worth, where titles are ranked.
-const TITLE: f32 = 0.5;
+/// What a title and a summary that say all that is asked count beside the best of the messages.
+const GIST: f32 = 0.5;
 
 /// Bytes of a text that are compared with the question piece by piece for the best passage.
 const MOST_CHUNKED: usize = 16 << 10;
 
 /// What was found for a question.
-struct Found {
-    readies: Vec<Arc<Ready>>,
-    asked: Vec<Asked>,
+pub(super) struct Found {
+    pub(super) readies: Vec<Arc<Ready>>,
+    pub(super) asked: Vec<Asked>,
     scored: Vec<Scored>,
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 impl Engine {
@@ -78,13 +78,15 @@ impl Engine {
         let Some(mut found) = self.find(question, stop)? else {
             return self.conversations_exactly(question, stop);
         };
+        let gists = match question.fields {
+            Fields::Messages => HashMap::new(),
+            Fields::Summaries | Fields::Both => self.weigh_gists(question, &mut found, stop)?,
+        };
         let mut of: HashMap<(usize, u32), Vec<Scored>> = HashMap::new();
-        if question.fields != Fields::Summaries {
-            for scored in &found.scored {
-                let catalogue = &found.readies[scored.ready].catalogue;
-                if let Some(conversation) = catalogue.conversation(scored.slot) {
-                    of.entry((scored.ready, conversation)).or_default().push(*scored);
-                }
+        for scored in &found.scored {
+            let catalogue = &found.readies[scored.ready].catalogue;
+            if let Some(conversation) = catalogue.conversation(scored.slot) {
+                of.entry((scored.ready, conversation)).or_default().push(*scored);
             }
         }
         let mut scores: HashMap<(usize, u32), f32> = HashMap::new();
@@ -92,8 +94,14 @@ impl Engine {
             let further = messages[1..].iter().zip(FURTHER).map(|(one, part)| part * one.score);
             scores.insert(*conversation, messages[0].score + further.sum::<f32>());
         }
-        if question.fields != Fields::Messages {
-            self.add_summaries(question, &found, &mut scores)?;
+        let of_messages = 1.0 + FURTHER.iter().sum::<f32>();
+        let (share, most) = match question.fields {
+            Fields::Messages => (0.0, of_messages),
+            Fields::Summaries => (1.0, 1.0),
+            Fields::Both => (GIST, of_messages + GIST),
+        };
+        for (conversation, score) in gists {
+            *scores.entry(conversation).or_default() += share * score;
         }
         let mut order: Vec<((usize, u32), f32)> = scores.into_iter().collect();
         order.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -105,7 +113,7 @@ impl Engine {
                 let messages = of.remove(&conversation).unwrap_or_default();
                 ConversationMatch {
                     about: self.about_ready(ready, conversation.1),
-                    score: f64::from(score / (1.0 + FURTHER.iter().sum::<f32>() + TITLE)),
+                    score: f64::from(score / most),
                     matches: self.matches(&found, &messages, MATCHES),
                 }
             })
@@ -117,7 +125,7 @@ impl Engine {
         self.about_listed(ready.kind, &ready.catalogue, conversation)
     }
 
-    /// Scores every message that answers; `None` where there is nothing to rank by and the text has
+    /// Scores every message that answers, where messages are ranked; `None` where there is nothing to rank by and the text has
     /// to be found as it stands.
     fn find(&self, question: &Question, stop: &Stop) -> Result<Option<Found>, Error> {
         let mut notes = Vec::new();
@@ -150,19 +158,25 @@ impl Engine {
                     return Ok(None);
                 }
             }
-            every.push(weigh(
-                &readies,
-                &selections,
-                &asked,
-                question.mode,
-                is_one_of_several,
-                stop,
-                &mut notes,
-            )?);
+            if question.fields != Fields::Summaries {
+                every.push(weigh(
+                    &readies,
+                    &selections,
+                    &asked,
+                    question.mode,
+                    is_one_of_several,
+                    stop,
+                    &mut notes,
+                )?);
+            }
             all.push(asked);
         }
         notes.dedup();
-        let scored = if is_one_of_several { together(&readies, every) } else { every.remove(0) };
+        let scored = match every.len() {
+            0 => Vec::new(),
+            1 => every.remove(0),
+            _ => together(&readies, every),
+        };
         Ok(Some(Found { readies, asked: all, scored, notes }))
     }
 
@@ -243,57 +257,6 @@ impl Engine {
             }
             _ => passage::passage(text, terms, cutter),
         }
-    }
-
-    /// Adds to the scores of conversations what their titles and summaries have of the question.
-    fn add_summaries(
-        &self,
-        question: &Question,
-        found: &Found,
-        scores: &mut HashMap<(usize, u32), f32>,
-    ) -> Result<(), Error> {
-        let cutter = Cutter::default();
-        let wanted: Vec<Vec<String>> =
-            question.concepts.iter().map(|concept| cutter.question(concept)).collect();
-        for (place, ready) in found.readies.iter().enumerate() {
-            ready.catalogue.recall();
-            let some = self.conversations_of(ready.kind, &ready.catalogue, &question.scope);
-            for conversation in 0..ready.catalogue.conversations().len() as u32 {
-                let listed = &ready.catalogue.conversations()[conversation as usize];
-                let scope = &question.scope;
-                let is_asked = scope.conversation.as_ref().is_none_or(|id| *id == listed.id)
-                    && some.as_ref().is_none_or(|some| some.contains(&conversation))
-                    && scope.since.is_none_or(|since| listed.last.is_some_and(|at| at >= since))
-                    && scope.until.is_none_or(|until| listed.begun.is_some_and(|at| at <= until));
-                if !is_asked {
-                    continue;
-                }
-                let about = self.about_ready(ready, conversation);
-                let of_title = cutter.question(&about.title);
-                let of_summary = cutter.question(&about.summary);
-                let mut least = f32::MAX;
-                for terms in &wanted {
-                    let weight = |term: &String| {
-                        let mut all = found.asked.iter().flat_map(|asked| &asked.terms);
-                        all.find(|known| known.term == *term).map_or(1.0, |known| known.weight)
-                    };
-                    let total: f32 = terms.iter().map(weight).sum();
-                    let there = terms.iter().map(|term| {
-                        let share = match (of_title.contains(term), of_summary.contains(term)) {
-                            (true, _) => 1.0,
-                            (false, true) => 0.8,
-                            (false, false) => 0.0,
-                        };
-                        share * weight(term)
-                    });
-                    least = least.min(there.sum::<f32>() / total.max(f32::MIN_POSITIVE));
-                }
-                if least > 0.0 && least < f32::MAX {
-                    *scores.entry((place, conversation)).or_default() += TITLE * least;
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -36,7 +36,7 @@ const DEPTH: (usize, usize) = (100, 200);
 const DEEPER: usize = 1000;
 
 /// What words and vectors count.
-const SHARES: (f32, f32) = (0.6, 0.4);
+pub(super) const SHARES: (f32, f32) = (0.6, 0.4);
 
 /// What a message has of those beside it: how far after it the other stands, and the share.
 const BORROWED: [(i64, f32); 4] = [(-1, 0.4), (-2, 0.2), (1, 0.15), (2, 0.1)];
@@ -281,6 +281,19 @@ impl<'a> Field<'a> {
     }
 }
 
+/// Returns where a cosine is placed between the least of the best, which are sorted, and the very
+/// best: from 0 to 1.
+pub(super) fn nearness(best: &[f32]) -> impl Fn(f32) -> f32 + use<> {
+    let first = best.first().copied().unwrap_or(1.0);
+    let last = best.last().copied().unwrap_or(0.0);
+    // Of one there is no range to place it in: it is the best there is.
+    let range = first - last;
+    move |cosine| match range > 1e-6 {
+        true => ((cosine - last) / range).max(0.0),
+        false => f32::from(cosine >= first),
+    }
+}
+
 /// Returns the messages that answer one thing asked for, the best first.
 pub(super) fn weigh(
     readies: &[Arc<Ready>],
@@ -332,17 +345,8 @@ pub(super) fn weigh(
         (_, false) => (1.0, 0.0),
     };
     let best_words = by_words.first().map_or(1.0, |found| found.2);
-    let best_vector = by_vector.first().map_or(1.0, |found| found.2);
-    let least_vector = by_vector.last().map_or(0.0, |found| found.2);
-    // Of one message there is no range to place it in: it is the best there is.
-    let range = best_vector - least_vector;
-    let nearness = |score: f32| {
-        if range > 1e-6 {
-            ((score - least_vector) / range).max(0.0)
-        } else {
-            f32::from(score >= best_vector)
-        }
-    };
+    let cosines: Vec<f32> = by_vector.iter().map(|found| found.2).collect();
+    let nearness = nearness(&cosines);
 
     let mut all = Vec::new();
     for (place, field) in fields.iter().enumerate() {

@@ -1,0 +1,233 @@
+//! The file that briefs are kept in, with what they are ranked by.
+//!
+//! ```text
+//! SHELF/summaries   "VBSU" | u32 format | u32 dimensions | u32 bytes of the model's name | the name
+//!                   | one record after the other | u32 CRC-32 of all before it
+//! record            u64 print | u32 bytes of the title | u32 bytes of the summary | u32 terms of
+//!                   the title | u32 terms of the summary | f32 scale | title | summary | u32 each
+//!                   term | one byte for each dimension
+//! ```
+//!
+//! Numbers are little-endian. Where there are no vectors, there are no dimensions.
+//!
+//! Invariant: what is damaged or of another format is as if it were not there.
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{self, BufWriter, Write},
+    ops::Range,
+    path::Path,
+};
+
+use super::{Brief, gists::Gists};
+
+const MAGIC: &[u8; 4] = b"VBSU";
+
+/// The version of the file, and of how briefs and their terms are made.
+const FORMAT: u32 = 2;
+
+/// Bytes of a record before its title.
+const HEAD: usize = 28;
+
+/// What was kept, by print.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    bytes: Vec<u8>,
+    /// Where the record of each print begins.
+    records: HashMap<u64, usize>,
+    dimensions: usize,
+}
+
+/// What was kept of one conversation.
+#[derive(Debug)]
+pub(super) struct Record<'k> {
+    pub(super) brief: Brief,
+    pub(super) title_terms: Vec<u32>,
+    pub(super) summary_terms: Vec<u32>,
+    /// The row and the scale of its vector.
+    pub(super) vector: (&'k [u8], f32),
+}
+
+impl Kept {
+    /// Reads what is there; of vectors those by this model alone.
+    pub(super) fn load(path: &Path, model: &str) -> Kept {
+        let bytes = fs::read(path).unwrap_or_default();
+        Kept::read(bytes, model).unwrap_or_default()
+    }
+
+    fn read(bytes: Vec<u8>, model: &str) -> Option<Kept> {
+        let end = bytes.len().checked_sub(4)?;
+        let is_ours = bytes.starts_with(MAGIC)
+            && number(&bytes, 4)? == FORMAT
+            && number(&bytes, end)? == crc32fast::hash(&bytes[..end]);
+        if !is_ours {
+            return None;
+        }
+        let stored = number(&bytes, 8)? as usize;
+        let length = number(&bytes, 12)? as usize;
+        let is_of_model = bytes.get(16..16usize.checked_add(length)?)? == model.as_bytes();
+        let mut at = 16 + length;
+        let mut records = HashMap::new();
+        while at < end {
+            records.insert(print(&bytes, at)?, at);
+            at = sections(&bytes, at)?.3.end.checked_add(stored)?;
+        }
+        let dimensions = if is_of_model { stored } else { 0 };
+        (at == end).then_some(Kept { bytes, records, dimensions })
+    }
+
+    /// How many conversations it knows.
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// How many numbers its vectors have; 0 where there are none by the model asked for.
+    pub(super) fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    /// Returns what was kept of a conversation.
+    pub(super) fn record(&self, print: u64) -> Option<Record<'_>> {
+        let at = *self.records.get(&print)?;
+        let (title, summary, title_terms, summary_terms) = sections(&self.bytes, at)?;
+        let text = |range: Range<usize>| {
+            let bytes = self.bytes.get(range)?;
+            Some(std::str::from_utf8(bytes).ok()?.to_owned())
+        };
+        let terms = |range: Range<usize>| -> Option<Vec<u32>> {
+            let bytes = self.bytes.get(range)?.as_chunks::<4>().0;
+            Some(bytes.iter().map(|four| u32::from_le_bytes(*four)).collect())
+        };
+        let row = summary_terms.end..summary_terms.end + self.dimensions;
+        Some(Record {
+            brief: Brief { title: text(title)?, summary: text(summary)? },
+            title_terms: terms(title_terms)?,
+            summary_terms: terms(summary_terms)?,
+            vector: (self.bytes.get(row)?, f32::from_bits(number(&self.bytes, at + 24)?)),
+        })
+    }
+}
+
+/// Returns where the parts of the record at `at` are: texts and terms of title and summary.
+#[allow(clippy::type_complexity)]
+fn sections(
+    bytes: &[u8],
+    at: usize,
+) -> Option<(Range<usize>, Range<usize>, Range<usize>, Range<usize>)> {
+    let length = |field: usize| Some(number(bytes, at + 8 + 4 * field)? as usize);
+    let mut end = at.checked_add(HEAD)?;
+    let mut next = |length: usize| {
+        let start = end;
+        end = end.checked_add(length)?;
+        Some(start..end)
+    };
+    let found = (
+        next(length(0)?)?,
+        next(length(1)?)?,
+        next(length(2)?.checked_mul(4)?)?,
+        next(length(3)?.checked_mul(4)?)?,
+    );
+    (end <= bytes.len()).then_some(found)
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn print(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// Writes briefs in one step: of each its place among the gists, its print, and itself.
+pub(super) fn store(
+    path: &Path,
+    model: &str,
+    briefs: &[(usize, u64, &Brief)],
+    gists: &Gists,
+) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    let file = tempfile::Builder::new().prefix("current-summaries-").tempfile_in(folder)?;
+    let mut writer = Sum { writer: BufWriter::new(file), crc: crc32fast::Hasher::new() };
+    let size = |length: usize| (length as u32).to_le_bytes();
+    writer.write_all(MAGIC)?;
+    writer.write_all(&FORMAT.to_le_bytes())?;
+    writer.write_all(&size(gists.vectors().dimensions()))?;
+    writer.write_all(&size(model.len()))?;
+    writer.write_all(model.as_bytes())?;
+    for (at, print, brief) in briefs {
+        let [of_title, of_summary] = gists.terms(*at);
+        let (row, scale) = gists.vectors().row(*at);
+        writer.write_all(&print.to_le_bytes())?;
+        let lengths = [brief.title.len(), brief.summary.len(), of_title.len(), of_summary.len()];
+        for length in lengths {
+            writer.write_all(&size(length))?;
+        }
+        writer.write_all(&scale.to_le_bytes())?;
+        writer.write_all(brief.title.as_bytes())?;
+        writer.write_all(brief.summary.as_bytes())?;
+        for term in of_title.iter().chain(of_summary) {
+            writer.write_all(&term.to_le_bytes())?;
+        }
+        writer.write_all(row)?;
+    }
+    let Sum { mut writer, crc } = writer;
+    writer.write_all(&crc.finalize().to_le_bytes())?;
+    let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Writes, and sums up what was written.
+struct Sum<W> {
+    writer: W,
+    crc: crc32fast::Hasher,
+}
+
+impl<W: Write> Write for Sum<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.writer.write(bytes)?;
+        self.crc.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_as_written_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("summaries");
+        let brief = |title: &str, summary: &str| Brief {
+            title: title.to_owned(),
+            summary: summary.to_owned(),
+        };
+        let briefs = [brief("", "Größe."), brief("Titel", "")];
+        let mut gists = Gists::new(3);
+        gists.push(&[1, 2], &[3], |vectors| vectors.push(&[0.0, 1.0, 0.0]));
+        gists.push(&[], &[], |vectors| vectors.push(&[]));
+        store(&path, "m", &[(0, 7, &briefs[0]), (1, 9, &briefs[1])], &gists).unwrap();
+        let kept = Kept::load(&path, "m");
+        assert_eq!((kept.len(), kept.dimensions()), (2, 3));
+        let record = kept.record(7).unwrap();
+        assert_eq!((&record.brief, &record.title_terms[..]), (&briefs[0], &[1, 2][..]));
+        assert_eq!((&record.summary_terms[..], record.vector), (&[3][..], gists.vectors().row(0)));
+        assert_eq!(kept.record(9).unwrap().brief, briefs[1]);
+        assert!(kept.record(8).is_none());
+        // Of another model the vectors say nothing.
+        assert_eq!(Kept::load(&path, "n").record(7).unwrap().vector.0, [0; 0]);
+        let bytes = fs::read(&path).unwrap();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x11;
+            assert!(Kept::read(damaged, "m").is_none(), "byte {at}");
+            assert!(Kept::read(bytes[..at].to_vec(), "m").is_none(), "cut at {at}");
+        }
+    }
+}
