@@ -6,10 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{
-    Engine, Error, SourceKind,
-    recall::{self, Recalled},
-};
+use super::{Engine, Error, recall::Recalled};
 use crate::{
     db::threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread, Threads, Turn},
     model::{Instant, Stop},
@@ -17,9 +14,6 @@ use crate::{
 
 /// Passages of memory that are returned for a turn.
 const PASSAGES: usize = 3;
-
-/// The score from which on a passage bears on a turn.
-const BEARS: f64 = 0.5;
 
 /// A turn that was recorded.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,15 +47,12 @@ impl Engine {
         };
         let (mut memory, mut trouble) = (Vec::new(), None);
         if let Some((_, text)) = message {
-            let sources = [SourceKind::Export, SourceKind::Threads];
-            match self.recall(text, &sources, PASSAGES + 1, stop) {
+            match self.recall(text, &thread.id, PASSAGES, stop) {
                 Ok(found) => memory = found,
-                Err(error) if error.is_stopped() => return Err(error),
+                Err(error) if stop.requested() => return Err(error),
                 Err(error) if error.is_not_found() => {}
                 Err(error) => trouble = Some(error.to_string()),
             }
-            memory.retain(|one| one.conversation != thread.id && one.score >= BEARS);
-            memory.truncate(PASSAGES);
         }
         let thread = self.writing(|threads| threads.turn(continuation, message, now()))?;
         Ok(Recorded { thread, memory, trouble })
@@ -90,47 +81,6 @@ impl Engine {
         Ok(self.reading(|threads| threads.list(user, limit))?.unwrap_or_default())
     }
 
-    /// Returns what of the threads bears on a text, the best first, each thread once.
-    pub fn search_threads(
-        &self,
-        text: &str,
-        limit: usize,
-        stop: &Stop,
-    ) -> Result<Vec<Recalled>, Error> {
-        if !self.config.threads_database().is_file() {
-            return Ok(Vec::new());
-        }
-        let mut found: Vec<Recalled> = Vec::new();
-        for one in self.recall(text, &[SourceKind::Threads], limit.saturating_mul(5), stop)? {
-            if !found.iter().any(|known| known.conversation == one.conversation) {
-                found.push(one);
-            }
-        }
-        // A thread of which nothing is recorded yet has a topic all the same.
-        let words = recall::words(text);
-        for thread in self.reading(|threads| threads.titled(&words))?.unwrap_or_default() {
-            let topic = thread.topic.to_ascii_lowercase();
-            let shared = words.iter().filter(|word| topic.contains(word.as_str())).count();
-            let score = shared as f64 / words.len() as f64;
-            if let Some(known) = found.iter_mut().find(|known| known.conversation == thread.id) {
-                known.score = known.score.max(score);
-                continue;
-            }
-            found.push(Recalled {
-                source: SourceKind::Threads,
-                conversation: thread.id,
-                passage: thread.topic.clone(),
-                title: thread.topic,
-                role: String::new(),
-                time: thread.last.or(thread.begun),
-                score,
-            });
-        }
-        found.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.time.cmp(&a.time)));
-        found.truncate(limit);
-        Ok(found)
-    }
-
     /// Returns how the threads are used.
     pub fn thread_analytics(&self) -> Result<Analytics, Error> {
         Ok(self.reading(|threads| threads.analytics())?.unwrap_or_default())
@@ -139,6 +89,11 @@ impl Engine {
     /// Saves a conversation, or brings the one under its key up to date.
     pub fn save_conversation(&self, save: &Save<'_>) -> Result<Saved, Error> {
         self.writing(|threads| threads.save(save, now()))
+    }
+
+    /// Returns the latest threads whose topics have one of some words.
+    pub(super) fn threads_titled(&self, words: &[String]) -> Result<Vec<Thread>, Error> {
+        Ok(self.reading(|threads| threads.titled(words))?.unwrap_or_default())
     }
 
     /// Returns the threads that a word may mean: one by its id, else those whose id begins so.

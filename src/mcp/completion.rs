@@ -31,7 +31,17 @@ pub(super) fn complete(
             ids(engine, &typed)
         }
         other => {
-            let message = format!("there is nothing to complete in {other:?}");
+            let message = match other {
+                Reference::Prompt(prompt) => format!("there is no prompt {:?}", prompt.name),
+                Reference::Resource(template) => {
+                    let known = resources::TEMPLATE;
+                    format!(
+                        "there is no template {:?} with that argument; there is {known}",
+                        template.uri
+                    )
+                }
+                other => format!("there is nothing to complete in {other:?}"),
+            };
             return Err(ErrorData::invalid_params(message, None));
         }
     };

@@ -79,6 +79,9 @@ struct Done<'a> {
     success: bool,
     action: &'a str,
     data: Data,
+    /// What was said of an argument that is none of the tool's: the contract ignores those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -164,7 +167,6 @@ fn schema() -> Map<String, Value> {
             "limit": {"type": "integer", "default": DEFAULT_LIMIT, "minimum": 1, "maximum": MOST},
         },
         "required": ["action"],
-        "additionalProperties": false,
     });
     let Value::Object(schema) = schema else { unreachable!("the literal above is an object") };
     schema
@@ -174,7 +176,7 @@ fn run(engine: &Engine, _: &Options, arguments: &Map<String, Value>, stop: &Stop
     let (result, log) = answer(engine, arguments, stop);
     match result {
         Ok((action, data)) => Answer {
-            text: written(&Done { success: true, action, data }),
+            text: written(&Done { success: true, action, data, note: unknown(arguments) }),
             log,
             ..Answer::default()
         },
@@ -189,6 +191,12 @@ fn run(engine: &Engine, _: &Options, arguments: &Map<String, Value>, stop: &Stop
     }
 }
 
+/// Says which argument is none of the tool's, if any is.
+fn unknown(arguments: &Map<String, Value>) -> Option<String> {
+    let refused = arguments::only(TOOL.name, &ARGUMENTS, arguments).err();
+    refused.map(|error| format!("ignored: {error}"))
+}
+
 /// Runs an action; also returns what the server's log should say.
 fn answer(
     engine: &Engine,
@@ -197,7 +205,6 @@ fn answer(
 ) -> (Result<(&'static str, Data), Error>, Option<String>) {
     let mut log = None;
     let result = (|| {
-        arguments::only(TOOL.name, &ARGUMENTS, given)?;
         let name = arguments::string(given, "action", "one of the actions as a string")?;
         let name = name.ok_or(Error::NoAction)?;
         let unknown = || Error::UnknownAction { name: shortened(name, NAME) };

@@ -219,9 +219,9 @@ struct Found {
     project: String,
     date: Option<String>,
     score: f64,
-    title: String,
     summary: String,
     snippet: String,
+    title: String,
     line: Option<u32>,
 }
 
@@ -240,9 +240,9 @@ impl Found {
             project: about.project.clone().unwrap_or_else(|| about.source.name().to_owned()),
             date: super::day(time),
             score: (item.score * 1e4).round() / 1e4,
-            title,
             summary,
             snippet: best.map(|best| bound::line(&best.passage, SHOWN.2)).unwrap_or_default(),
+            title,
             line: best.map(|best| best.line),
         }
     }
@@ -257,8 +257,8 @@ impl Found {
 fn as_json(results: Vec<Found>, notes: Vec<String>) -> String {
     #[derive(Serialize)]
     struct Results {
-        total: usize,
         results: Vec<Found>,
+        total: usize,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
     }
@@ -291,7 +291,7 @@ fn as_markdown(results: &[Found], notes: &[String]) -> String {
         if !found.title.is_empty() {
             writeln!(text, "**Title:** {}", found.title).expect(WRITES);
         }
-        if found.summary != found.title {
+        if !found.summary.is_empty() {
             write!(text, "\nSummary: {}\n", found.summary).expect(WRITES);
         }
         if !found.snippet.is_empty() {

@@ -93,6 +93,10 @@ fn searching_for_an_exact_text() {
         assert!(text.contains(&format!("\n**Path:** `{first}`\n**Score:** ")), "{text}");
         assert!(text.contains("\n**Line:** 6 (read startLine 1, endLine 16)\n"), "{text}");
         assert!(text.contains("\n**Title:** Database Migration Planning\n"), "{text}");
+        assert!(
+            text.contains("\n\nSummary: ") && text.contains("\n---\n") == text.contains("### 2."),
+            "{text}"
+        );
         assert!(text.contains("Snippet: What about ERR_AUTH_FAILED?"), "{text}");
         let json = |arguments| -> Value {
             serde_json::from_str(&found(&engine, "search", arguments)).unwrap()
@@ -112,6 +116,21 @@ fn searching_for_an_exact_text() {
         assert!(
             result["summary"].is_string() && result["snippet"].as_str().unwrap().contains("JWT")
         );
+        // In the order of the contract, what it does not have after it.
+        let keys = [
+            "{\"results\":[{\"path\"",
+            "project",
+            "date",
+            "score",
+            "summary",
+            "snippet",
+            "title",
+            "line",
+        ];
+        let query = json!({"query": "JWT", "mode": "text", "response_format": "json"});
+        let written = found(&engine, "search", query);
+        let places: Vec<_> = keys.map(|key| written.find(key).unwrap()).into();
+        assert!(places.is_sorted() && written.ends_with("\"total\":2}"), "{written}");
         let score = |at: usize| both["results"][at]["score"].as_f64().unwrap();
         assert!(score(0) <= 1.0 && score(0) >= score(1) && score(1) >= 0.0);
         // Every concept must be found in the conversation.

@@ -216,8 +216,11 @@ fn what_is_refused() {
     ] {
         assert_eq!(refused(&engine, &arguments), error);
     }
-    let unknown = refused(&engine, &json!({"action": "start", "colour": "red"}));
-    assert!(unknown.starts_with("manage_conversation has no argument \"colour\""), "{unknown}");
+    let unknown = call(&engine, &json!({"action": "analytics", "colour": "red"}));
+    let unknown: Value = serde_json::from_str(&unknown.text).unwrap();
+    let note = text(&unknown["note"]);
+    assert_eq!((&unknown["success"], &unknown["data"]["total_threads"]), (&json!(true), &json!(1)));
+    assert!(note.starts_with("ignored: manage_conversation has no argument \"colour\"; it takes"));
     let huge = json!({"action": "continue", "continuation_id": id, "query": "x".repeat(2 << 20)});
     assert_eq!(refused(&engine, &huge), "query is too long: it takes at most 1 MiB");
     assert_eq!(
@@ -295,6 +298,11 @@ fn memory_answers_with_its_source() {
         "{response}"
     );
     assert!(!response.contains("soup") && !response.contains(&first), "{response}");
+    let (response, _) = go_on("How did moving the PostgreSQL database of orders go wrong?");
+    assert!(response.contains("The postgres migration failed"), "other words: {response}");
+    // What ranked search reads as operators is nothing but words in a turn.
+    let (response, _) = go_on("\"orders table\" of \"lions\", -postgres -migration");
+    assert!(response.contains("The postgres migration failed"), "{response}");
     for nothing in
         ["Zebras graze quietly beside xylophones", "What do you think about this?", "..."]
     {

@@ -200,7 +200,7 @@ impl Engine {
             return Ok(Some(generation));
         }
         let options = Reindex { resources: RESOURCES, full: false };
-        let patience = Stop::after(PATIENCE);
+        let patience = stop.within(PATIENCE);
         // Whatever hinders it, the index before is better than nothing.
         let _ = self.reindex_source(source, options, &patience, &mut |_| ());
         if stop.requested() {
