@@ -173,6 +173,10 @@ impl<'d> Feed<'d> {
     ) -> Result<bool, Error> {
         let key = self.keys.0;
         let position = if self.database.layout().position { "position" } else { "NULL" };
+        // Each page is read once: what SQLite keeps of them should stay in the processor's cache.
+        let connection = self.database.connection();
+        let small = connection.execute_batch("PRAGMA cache_size = -512");
+        small.map_err(|error| self.database.error(error))?;
         let from = after.map_or_else(String::new, |after| format!("WHERE {key} > {after}"));
         let sql = format!(
             "SELECT {key}, CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \

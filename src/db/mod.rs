@@ -27,7 +27,7 @@ use std::{io, path::PathBuf};
 pub use examine::{counts, faults, sample_keys, span, strays};
 pub use feed::{Conversation, Feed, Row, Scanned};
 pub use layout::Layout;
-pub use open::{Database, open, read};
+pub use open::{Database, open, open_again, read};
 pub use outline::{Outline, Whence, outline, whences};
 pub use rows::{Heading, conversation};
 pub use search::search;

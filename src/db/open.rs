@@ -90,7 +90,12 @@ struct State {
 ///
 /// What is read counts only if [`Database::steady`] afterwards; [`read`] sees to that.
 pub fn open(path: &Path, stop: &Stop) -> Result<Database, Error> {
-    attempt(path, stop, 0)
+    attempt(path, stop, 0, None)
+}
+
+/// Opens a database as [`open`] does, of a state whose layout is known: it is not looked for again.
+pub fn open_again(path: &Path, layout: &Layout, stop: &Stop) -> Result<Database, Error> {
+    attempt(path, stop, 0, Some(layout))
 }
 
 /// Reads from a database, again if another program wrote to it meanwhile.
@@ -103,7 +108,7 @@ pub fn read<T>(
     mut work: impl FnMut(&Database) -> Result<T, Error>,
 ) -> Result<T, Error> {
     for number in 0..ATTEMPTS {
-        match attempt(path, stop, number) {
+        match attempt(path, stop, number, None) {
             Ok(database) => match work(&database) {
                 Err(Error::Stopped) => return Err(Error::Stopped),
                 answer if database.steady() => return answer,
@@ -154,14 +159,19 @@ impl Database {
     }
 }
 
-fn attempt(path: &Path, stop: &Stop, number: u32) -> Result<Database, Error> {
+fn attempt(
+    path: &Path,
+    stop: &Stop,
+    number: u32,
+    known: Option<&Layout>,
+) -> Result<Database, Error> {
     let mut files = Files::find(path)?;
     let mut way = if number < COPY_FROM { files.way() } else { files.copy(path, stop)? };
     if matches!(way, Way::Still | Way::Log) {
         files.settle(path)?;
     }
     let (connection, detected) = loop {
-        let error = match begin(path, stop, &mut files, &way) {
+        let error = match begin(path, stop, &mut files, &way, known) {
             Ok(begun) => break begun,
             Err(error) => error,
         };
@@ -199,6 +209,7 @@ fn begin(
     stop: &Stop,
     files: &mut Files,
     way: &Way,
+    known: Option<&Layout>,
 ) -> Result<(Connection, layout::Detected), Error> {
     let explained = |error| explain(path, stop, error);
     let connection = connect(&files.real, stop, way).map_err(explained)?;
@@ -210,7 +221,10 @@ fn begin(
     if matches!(way, Way::Locked) {
         files.before = files.now().map_err(|source| Error::Io { path: path.to_owned(), source })?;
     }
-    let detected = layout::detect(&connection).map_err(explained)?;
+    let detected = match known {
+        Some(layout) => Ok(layout.clone()),
+        None => layout::detect(&connection).map_err(explained)?,
+    };
     Ok((connection, detected))
 }
 

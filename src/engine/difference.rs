@@ -57,7 +57,7 @@ pub(super) fn compare(
     if !generation.reading().plain {
         return Ok(Compared::TooMuch);
     }
-    let mut known = {
+    let (mut known, layout) = {
         let database = db::open(path, stop)?;
         let feed = feed(&database)?;
         if database.layout().parts != generation.reading().decoded || !feed.has_unique_ids()? {
@@ -67,7 +67,7 @@ pub(super) fn compare(
         if conversations.iter().any(|conversation| !conversation.is_plain) {
             return Ok(Compared::TooMuch);
         }
-        Known::of(generation, &conversations)
+        (Known::of(generation, &conversations), database.layout().clone())
     };
     let most = (f64::from(generation.messages()) * MOST) as usize + 1_000;
     let mut difference =
@@ -75,7 +75,7 @@ pub(super) fn compare(
     let mut rest = known.slots.iter().peekable();
     let mut after = None;
     loop {
-        let database = db::open(path, stop)?;
+        let database = db::open_again(path, &layout, stop)?;
         let feed = feed(&database)?;
         let slice = Instant::now();
         let mut scanned = 0u32;

@@ -12,7 +12,7 @@ use super::{
     difference::{self, Compared, Difference, SLICE},
 };
 use crate::{
-    db::{self, Database, Feed, Probe, Row, State},
+    db::{self, Database, Feed, Layout, Probe, Row, State},
     index::{
         self, Build, Document, Draft, Generation, Plan, Reading, Resources, Shelf, Size, Writing,
     },
@@ -142,13 +142,15 @@ impl Engine {
                     return Ok(Reindexed::Current { messages: generation.messages() });
                 }
                 progress(Progress::Ordering);
-                match difference::compare(path, &generation, &|| work.is_same(), stop)? {
-                    Compared::Unsteady => continue,
-                    Compared::TooMuch => {}
-                    Compared::By(difference) => {
+                let compared = difference::compare(path, &generation, &|| work.is_same(), stop);
+                match work.steady(compared.map(Some))? {
+                    None | Some(Compared::Unsteady) => continue,
+                    Some(Compared::TooMuch) => {}
+                    Some(Compared::By(difference)) => {
                         let added = difference.fresh.len() as u32;
                         let removed = difference.dead.len() as u32;
-                        if !work.add(&generation, difference, progress)? {
+                        let done = work.add(&generation, difference, progress);
+                        if !work.steady(done.map(Some))?.unwrap_or(false) {
                             continue;
                         }
                         writing.record("refreshed", added.into());
@@ -156,7 +158,7 @@ impl Engine {
                     }
                 }
             }
-            if let Some((size, conversations, folder)) = work.build(progress)? {
+            if let Some((size, conversations, folder)) = work.steady(work.build(progress))? {
                 let took = begun.elapsed();
                 writing.record("built", size.messages.into());
                 return Ok(Reindexed::Built { size, conversations, took, folder });
@@ -188,6 +190,15 @@ impl Work<'_> {
     /// Returns whether the database is still in the state that this is of.
     fn is_same(&self) -> Result<bool, Error> {
         Ok(db::state(self.path)? == self.state)
+    }
+
+    /// Returns what came of reading the database; `None` where it failed and the database changed
+    /// meanwhile, which may be why.
+    fn steady<T>(&self, outcome: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+        match outcome {
+            Err(error) if !error.is_stopped() && matches!(self.is_same(), Ok(false)) => Ok(None),
+            outcome => outcome,
+        }
     }
 
     /// Builds a generation of the whole database; `None` if that changed meanwhile.
@@ -332,8 +343,13 @@ impl Work<'_> {
         let mut order = order.iter();
         let (mut done, mut bytes) = (0, 0);
         let mut is_plain = true;
+        let mut layout: Option<Layout> = None;
         while !order.as_slice().is_empty() {
-            let database = db::open(self.path, self.stop)?;
+            let database = match &layout {
+                Some(layout) => db::open_again(self.path, layout, self.stop)?,
+                None => db::open(self.path, self.stop)?,
+            };
+            layout.get_or_insert_with(|| database.layout().clone());
             let mut feed = feed(&database)?;
             let slice = Instant::now();
             for [message, conversation] in order.by_ref() {

@@ -617,25 +617,30 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     if text.len() != 36 {
         return None;
     }
+    let is_parted = [8, 13, 18, 23].into_iter().all(|place| text[place] == b'-');
     let mut uuid = [0; 16];
-    let mut nibbles = 0;
-    for (place, byte) in text.iter().enumerate() {
-        if matches!(place, 8 | 13 | 18 | 23) {
-            if *byte != b'-' {
-                return None;
-            }
-            continue;
-        }
-        let nibble = match byte {
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            _ => return None,
-        };
-        uuid[nibbles / 2] = uuid[nibbles / 2] << 4 | nibble;
-        nibbles += 1;
+    let mut all = 0;
+    for (byte, place) in uuid.iter_mut().zip(UUID_PLACES) {
+        let [high, low] = [text[place], text[place + 1]].map(|b| NIBBLES[usize::from(b)]);
+        all |= high | low;
+        *byte = high << 4 | low & 15;
     }
-    Some(uuid)
+    (is_parted && all < 16).then_some(uuid)
 }
+
+/// Where each byte's two digits are in a UUID.
+const UUID_PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+
+/// What each digit stands for; 16 and more for what is none.
+const NIBBLES: [u8; 256] = {
+    let mut nibbles = [0xFF; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        nibbles[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    nibbles
+};
 
 fn format_uuid(uuid: &[u8; 16]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -706,5 +711,19 @@ mod tests {
         assert_eq!(rows.interval(instant(7, 6), None), 0..1);
         assert_eq!(rows.interval(None, instant(9, 4)), 1..2);
         assert!(rows.interval(instant(8, 0), instant(8, 0)).is_empty());
+    }
+    #[test]
+    fn only_what_is_written_back_the_same_is_a_uuid() {
+        let uuid = "0123abcd-4567-4000-8000-89ef00ffeedd";
+        assert_eq!(parse_uuid(uuid).map(|bytes| format_uuid(&bytes)).as_deref(), Some(uuid));
+        for at in 0..uuid.len() {
+            for other in ["-", "A", "g", "/", ":", "`", "\u{7f}"] {
+                let mut text = uuid.to_owned();
+                text.replace_range(at..=at, other);
+                assert!(text == uuid || parse_uuid(&text).is_none(), "{text}");
+            }
+        }
+        assert_eq!(parse_uuid("0123abcd456740008000 89ef00ffeedd"), None);
+        assert_eq!(parse_uuid(&"é".repeat(18)), None);
     }
 }

@@ -19,9 +19,12 @@ const PASSAGE: (usize, usize) = (80, 149);
 /// The most characters of a title.
 const TITLE: usize = 70;
 
-/// The most messages that are read, bytes of each, and sentences that compete: later ones hardly
-/// ever win, and each costs as much as the first.
-const READ: (usize, usize, usize) = (48, 4_000, 96);
+/// Messages that are read, those that open the conversation.
+pub const TURNS: usize = 24;
+
+/// Bytes of each that are read at most, and sentences that compete: later ones hardly ever win, and
+/// each costs as much as the first.
+const READ: (usize, usize) = (2_000, 64);
 
 /// What the user says counts more than what is said to the user.
 const USER: f32 = 1.25;
@@ -123,8 +126,8 @@ fn cut(text: &str, most: usize) -> String {
 fn sentences(turns: &[Turn<'_>], passage: (usize, usize)) -> Vec<(String, bool)> {
     let mut all: Vec<(String, bool)> = Vec::new();
     let mut known: HashSet<String> = HashSet::new();
-    for turn in turns.iter().take(READ.0) {
-        let end = (0..=READ.1.min(turn.text.len())).rev();
+    for turn in turns.iter().take(TURNS) {
+        let end = (0..=READ.0.min(turn.text.len())).rev();
         let end = end.into_iter().find(|at| turn.text.is_char_boundary(*at)).unwrap_or(0);
         for block in prose(&turn.text[..end]) {
             let mut is_open = false;
@@ -143,7 +146,7 @@ fn sentences(turns: &[Turn<'_>], passage: (usize, usize)) -> Vec<(String, bool)>
                 is_open = true;
                 if let Some((last, _)) = last {
                     add(last, &text);
-                } else if all.len() == READ.2 {
+                } else if all.len() == READ.1 {
                     return all;
                 } else {
                     all.push((text, turn.by_user));

@@ -380,6 +380,14 @@ fn saved_conversations() {
             "Done."
         ]
     );
+    // The summary is what it is found by, and what is said of it.
+    let query = json!({"mode": "search", "query": "which one was decided on"});
+    let found = call_with(&engine, tools::query_conversations::TOOL, &verbose, &query);
+    let found = &found.structured.unwrap()["conversations"][0];
+    assert_eq!(
+        (&found["sessionId"], &found["summary"]),
+        (&json!(id), &json!("Decided on Supabase."))
+    );
     let unnamed: Value =
         serde_json::from_str(&save(&engine, &short, &json!({"summary": "x"})).text).unwrap();
     assert!(text(&unnamed["key"]).starts_with("session-"));

@@ -3,7 +3,7 @@
 //! ```text
 //! SHELF/summaries   "VBSU" | u32 format | u32 dimensions | u32 bytes of the model's name | the name
 //!                   | one record after the other | u32 CRC-32 of all before it
-//! record            u64 print | u32 bytes of the title | u32 bytes of the summary | u32 terms of
+//! record            u64 print of the place | u64 print of the text | u32 bytes of the title | u32 bytes of the summary | u32 terms of
 //!                   the title | u32 terms of the summary | f32 scale | title | summary | u32 each
 //!                   term | one byte for each dimension
 //! ```
@@ -28,20 +28,30 @@ const MAGIC: &[u8; 4] = b"VBSU";
 const FORMAT: u32 = 2;
 
 /// Bytes of a record before its title.
-const HEAD: usize = 28;
+const HEAD: usize = 36;
 
 /// What was kept, by print.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     bytes: Vec<u8>,
     /// Where the record of each print begins.
-    records: HashMap<u64, usize>,
+    by_place: HashMap<u64, usize>,
+    by_text: HashMap<u64, usize>,
     dimensions: usize,
+}
+
+/// What tells the opening of a conversation from others: by where it is, and by what it says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Prints {
+    pub(super) place: u64,
+    pub(super) text: u64,
 }
 
 /// What was kept of one conversation.
 #[derive(Debug)]
 pub(super) struct Record<'k> {
+    /// The print of its text.
+    pub(super) text: u64,
     pub(super) brief: Brief,
     pub(super) title_terms: Vec<u32>,
     pub(super) summary_terms: Vec<u32>,
@@ -68,18 +78,19 @@ impl Kept {
         let length = number(&bytes, 12)? as usize;
         let is_of_model = bytes.get(16..16usize.checked_add(length)?)? == model.as_bytes();
         let mut at = 16 + length;
-        let mut records = HashMap::new();
+        let (mut by_place, mut by_text) = (HashMap::new(), HashMap::new());
         while at < end {
-            records.insert(print(&bytes, at)?, at);
+            by_place.insert(print(&bytes, at)?, at);
+            by_text.insert(print(&bytes, at + 8)?, at);
             at = sections(&bytes, at)?.3.end.checked_add(stored)?;
         }
         let dimensions = if is_of_model { stored } else { 0 };
-        (at == end).then_some(Kept { bytes, records, dimensions })
+        (at == end).then_some(Kept { bytes, by_place, by_text, dimensions })
     }
 
     /// How many conversations it knows.
     pub(super) fn len(&self) -> usize {
-        self.records.len()
+        self.by_place.len()
     }
 
     /// How many numbers its vectors have; 0 where there are none by the model asked for.
@@ -87,9 +98,17 @@ impl Kept {
         self.dimensions
     }
 
-    /// Returns what was kept of a conversation.
-    pub(super) fn record(&self, print: u64) -> Option<Record<'_>> {
-        let at = *self.records.get(&print)?;
+    /// Returns what was kept of the conversation whose opening is at a place.
+    pub(super) fn at_place(&self, print: u64) -> Option<Record<'_>> {
+        self.record(*self.by_place.get(&print)?)
+    }
+
+    /// Returns what was kept of a conversation whose opening says the same.
+    pub(super) fn of_text(&self, print: u64) -> Option<Record<'_>> {
+        self.record(*self.by_text.get(&print)?)
+    }
+
+    fn record(&self, at: usize) -> Option<Record<'_>> {
         let (title, summary, title_terms, summary_terms) = sections(&self.bytes, at)?;
         let text = |range: Range<usize>| {
             let bytes = self.bytes.get(range)?;
@@ -101,10 +120,11 @@ impl Kept {
         };
         let row = summary_terms.end..summary_terms.end + self.dimensions;
         Some(Record {
+            text: print(&self.bytes, at + 8)?,
             brief: Brief { title: text(title)?, summary: text(summary)? },
             title_terms: terms(title_terms)?,
             summary_terms: terms(summary_terms)?,
-            vector: (self.bytes.get(row)?, f32::from_bits(number(&self.bytes, at + 24)?)),
+            vector: (self.bytes.get(row)?, f32::from_bits(number(&self.bytes, at + 32)?)),
         })
     }
 }
@@ -115,7 +135,7 @@ fn sections(
     bytes: &[u8],
     at: usize,
 ) -> Option<(Range<usize>, Range<usize>, Range<usize>, Range<usize>)> {
-    let length = |field: usize| Some(number(bytes, at + 8 + 4 * field)? as usize);
+    let length = |field: usize| Some(number(bytes, at + 16 + 4 * field)? as usize);
     let mut end = at.checked_add(HEAD)?;
     let mut next = |length: usize| {
         let start = end;
@@ -139,11 +159,11 @@ fn print(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Writes briefs in one step: of each its place among the gists, its print, and itself.
+/// Writes briefs in one step: of each its number among the gists, its prints, and itself.
 pub(super) fn store(
     path: &Path,
     model: &str,
-    briefs: &[(usize, u64, &Brief)],
+    briefs: &[(usize, Prints, &Brief)],
     gists: &Gists,
 ) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
@@ -155,10 +175,11 @@ pub(super) fn store(
     writer.write_all(&size(gists.vectors().dimensions()))?;
     writer.write_all(&size(model.len()))?;
     writer.write_all(model.as_bytes())?;
-    for (at, print, brief) in briefs {
+    for (at, prints, brief) in briefs {
         let [of_title, of_summary] = gists.terms(*at);
         let (row, scale) = gists.vectors().row(*at);
-        writer.write_all(&print.to_le_bytes())?;
+        writer.write_all(&prints.place.to_le_bytes())?;
+        writer.write_all(&prints.text.to_le_bytes())?;
         let lengths = [brief.title.len(), brief.summary.len(), of_title.len(), of_summary.len()];
         for length in lengths {
             writer.write_all(&size(length))?;
@@ -212,16 +233,18 @@ mod tests {
         let mut gists = Gists::new(3);
         gists.push(&[1, 2], &[3], |vectors| vectors.push(&[0.0, 1.0, 0.0]));
         gists.push(&[], &[], |vectors| vectors.push(&[]));
-        store(&path, "m", &[(0, 7, &briefs[0]), (1, 9, &briefs[1])], &gists).unwrap();
+        let prints = |place| Prints { place, text: place + 100 };
+        let written = [(0, prints(7), &briefs[0]), (1, prints(9), &briefs[1])];
+        store(&path, "m", &written, &gists).unwrap();
         let kept = Kept::load(&path, "m");
         assert_eq!((kept.len(), kept.dimensions()), (2, 3));
-        let record = kept.record(7).unwrap();
+        let record = kept.at_place(7).unwrap();
         assert_eq!((&record.brief, &record.title_terms[..]), (&briefs[0], &[1, 2][..]));
         assert_eq!((&record.summary_terms[..], record.vector), (&[3][..], gists.vectors().row(0)));
-        assert_eq!(kept.record(9).unwrap().brief, briefs[1]);
-        assert!(kept.record(8).is_none());
+        assert_eq!((&kept.of_text(109).unwrap().brief, record.text), (&briefs[1], 107));
+        assert!(kept.at_place(8).is_none() && kept.of_text(7).is_none());
         // Of another model the vectors say nothing.
-        assert_eq!(Kept::load(&path, "n").record(7).unwrap().vector.0, [0; 0]);
+        assert_eq!(Kept::load(&path, "n").at_place(7).unwrap().vector.0, [0; 0]);
         let bytes = fs::read(&path).unwrap();
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();

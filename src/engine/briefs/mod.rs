@@ -1,7 +1,8 @@
 //! What each conversation is about: its summary, and a title where it has none.
 //!
-//! A print tells of which messages a conversation consists: messages of a part never change, so
-//! what was said of the same ones still holds, and only conversations that changed are read.
+//! A brief is made of the messages that open a conversation, and kept. It is found again by a print
+//! of where they are, because the messages of a part never change; where they were moved, by a print
+//! of what they say. So only conversations whose opening is new are summed up.
 //!
 //! Invariant: holds nothing that the texts cannot make again; what is missing is made when asked for.
 
@@ -9,7 +10,10 @@ mod file;
 mod gists;
 
 use std::{
+    borrow::Cow,
+    cmp::Reverse,
     collections::HashSet,
+    hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
     sync::{Arc, PoisonError},
 };
@@ -25,7 +29,7 @@ use crate::{
     },
 };
 
-use file::Kept;
+use file::{Kept, Prints};
 
 pub(super) use gists::{Gists, hash};
 
@@ -42,9 +46,6 @@ pub const SAVED: &str = "system";
 
 /// Characters of a summary that somebody saved, at most.
 const LONGEST: usize = 1_000;
-
-/// Messages that a summary is made of: those that begin the conversation.
-const TURNS: usize = 48;
 
 /// What a conversation is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,10 +65,13 @@ impl Catalogue {
 
     fn make_brief(&self, conversation: u32) -> Brief {
         let generation = self.generation();
-        let slots = self.reading(conversation).iter().take(TURNS);
+        let mut slots = self.opening(conversation);
+        // As they are read.
+        slots.sort_by_key(|slot| (generation.position(*slot), generation.time(*slot)));
         let is_untitled = self.conversations()[conversation as usize].title.trim().is_empty();
-        let turns: Vec<(bool, std::borrow::Cow<'_, str>)> = slots
-            .map(|slot| (generation.role(*slot), generation.content(*slot)))
+        let turns: Vec<(bool, Cow<'_, str>)> = slots
+            .into_iter()
+            .map(|slot| (generation.role(slot), generation.content(slot)))
             // What tools and the system say is not what people talk about.
             .filter(|(role, _)| !["tool", "system"].contains(role))
             .map(|(role, text)| (role != "assistant", text))
@@ -79,33 +83,48 @@ impl Catalogue {
         Brief { title, summary }
     }
 
+    /// The messages that open a conversation, the earliest first.
+    fn opening(&self, conversation: u32) -> Vec<u32> {
+        let mut slots = self.slots(conversation).to_vec();
+        slots.sort_unstable_by_key(|slot| (self.generation().time(*slot), Reverse(*slot)));
+        slots.truncate(summary::TURNS);
+        slots
+    }
+
     /// The summary that a thread was saved with.
     fn saved(&self, conversation: u32) -> Option<String> {
+        if self.kind() != SourceKind::Threads {
+            return None;
+        }
         let first = *self.reading(conversation).first()?;
         let generation = self.generation();
-        (self.kind() == SourceKind::Threads && generation.role(first) == SAVED).then(|| {
+        (generation.role(first) == SAVED).then(|| {
             let content = generation.content(first);
             let content = snippet::trim(&content);
             snippet::cut(content, LONGEST).unwrap_or(content).to_owned()
         })
     }
 
-    /// What changes when other messages belong to a conversation.
-    fn print(&self, conversation: u32, parts: &[(u32, String)]) -> u64 {
-        let step =
-            |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3);
-        let mut slots = self.slots(conversation).to_vec();
-        slots.sort_unstable();
-        // FNV-1a. Whether it has a title decides whether one is made.
-        let listed = &self.conversations()[conversation as usize];
-        let mut hash = 0xCBF2_9CE4_8422_2325_u64 ^ u64::from(listed.title.trim().is_empty());
-        for slot in slots {
+    /// What changes when other messages open a conversation, or the same are elsewhere.
+    fn place_print(&self, conversation: u32, parts: &[(u32, String)]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for slot in self.opening(conversation) {
             let at = parts.partition_point(|(first, _)| *first <= slot).saturating_sub(1);
             let Some((first, name)) = parts.get(at) else { continue };
-            hash = name.as_bytes().iter().fold(hash, step);
-            hash = (slot - first).to_le_bytes().iter().fold(hash, step);
+            (name, slot - first).hash(&mut hasher);
         }
-        hash
+        hasher.finish()
+    }
+
+    /// What changes when a conversation has another title or opening, wherever that is.
+    fn text_print(&self, conversation: u32) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.conversations()[conversation as usize].title.hash(&mut hasher);
+        let generation = self.generation();
+        for slot in self.opening(conversation) {
+            (generation.role(slot), generation.content(slot)).hash(&mut hasher);
+        }
+        hasher.finish()
     }
 }
 
@@ -124,7 +143,7 @@ impl Catalogue {
 /// What was kept, and made where it was not.
 struct Gathered {
     path: PathBuf,
-    prints: Vec<u64>,
+    prints: Vec<Prints>,
     gists: Gists,
     /// Those that have no vector though they should: what is kept of them would be taken as whole.
     without: HashSet<usize>,
@@ -181,12 +200,9 @@ impl Engine {
         let model = self.model();
         let kept = Kept::load(&path, model.name());
         let count = catalogue.conversations().len() as u32;
-        let prints: Vec<u64> = (0..count).map(|at| catalogue.print(at, &parts)).collect();
-        let lacks =
-            |print: &&u64| kept.record(**print).is_none_or(|record| record.vector.0.is_empty());
         let mut failed = None;
         let mut dimensions = kept.dimensions();
-        if dimensions == 0 && with_vectors && prints.iter().any(|print| lacks(&print)) {
+        if dimensions == 0 && with_vectors && count > 0 {
             match model.dimensions(stop) {
                 Ok(asked) => dimensions = asked,
                 Err(error) => failed = Some(error),
@@ -194,15 +210,26 @@ impl Engine {
         }
         let cutter = Cutter::default();
         let mut gists = Gists::new(dimensions);
-        let mut made = 0;
+        let mut prints = Vec::with_capacity(count as usize);
+        let (mut made, mut moved) = (0, 0);
         let mut batch = Vec::new();
         let mut without = HashSet::new();
-        for (conversation, print) in (0..).zip(&prints) {
+        for conversation in 0..count {
             if stop.requested() {
                 return Err(db::Error::Stopped.into());
             }
             let listed = &catalogue.conversations()[conversation as usize];
-            let record = kept.record(*print);
+            let place = catalogue.place_print(conversation, &parts);
+            let by_place = kept.at_place(place);
+            // What is not there may have been moved there: then the text is known.
+            let text = match &by_place {
+                Some(record) => record.text,
+                None if made >= most => 0,
+                None => catalogue.text_print(conversation),
+            };
+            prints.push(Prints { place, text });
+            moved += usize::from(by_place.is_none());
+            let record = by_place.or_else(|| kept.of_text(text));
             if let Some(record) = &record {
                 drop(listed.brief.set(record.brief.clone()));
                 if record.vector.0.len() == dimensions {
@@ -248,7 +275,7 @@ impl Engine {
             }
         }
         gists.lacking += without.len();
-        let is_news = made > 0 || kept.len() != prints.len();
+        let is_news = made + moved > 0 || kept.len() != prints.len();
         Ok(Some(Gathered { path, prints, gists, without, is_news, failed }))
     }
 }
