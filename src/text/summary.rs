@@ -1,7 +1,8 @@
-//! What a conversation is about, in its own words: one or two of its sentences, and a title.
+//! What a conversation is about, in its own words: one or two of its sentences, more where they are
+//! short, and a title.
 //!
 //! Sentences compete by how near they are to what all of them share (the centroid of their words,
-//! rare ones weighing more), the second by how little it repeats the first (maximal marginal
+//! rare ones weighing more), further ones by how little they repeat those before (maximal marginal
 //! relevance, Carbonell and Goldstein 1998). No language is favoured: sentences end where Unicode
 //! says, and a word of Chinese or Japanese is two characters next to each other.
 
@@ -9,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The fewest characters that two sentences should have together, and the most they may.
+/// The fewest characters that sentences should have together, and the most they may.
 const LENGTH: (usize, usize) = (160, 300);
 
 /// Characters that a short sentence is brought to by the next of its paragraph, and the most that
@@ -32,7 +33,7 @@ const USER: f32 = 1.25;
 /// How much less each later sentence counts: conversations say early what they are about.
 const LATER: f32 = 0.985;
 
-/// What a second sentence loses by repeating the first.
+/// What a further sentence loses by repeating one before.
 const REPETITION: f32 = 0.6;
 
 /// A message, in reading order.
@@ -52,7 +53,7 @@ struct Sentence {
     by_user: bool,
 }
 
-/// Returns one or two sentences of a conversation, 300 characters at most; empty where there is
+/// Returns some sentences of a conversation, 160 to 300 characters where it has them; empty where there is
 /// nothing but code, data and greetings.
 pub fn summary(turns: &[Turn<'_>]) -> String {
     let sentences = weighed(sentences(turns, PASSAGE));
@@ -79,19 +80,24 @@ pub fn summary(turns: &[Turn<'_>]) -> String {
     };
     let Some((first, _)) = best(&|at| Some(scores[at])) else { return String::new() };
     let characters = |at: usize| sentences[at].text.chars().count();
-    let first_length = characters(first);
-    let second = best(&|at| {
-        let together = first_length + 1 + characters(at);
-        if at == first || first_length >= LENGTH.0 || together > LENGTH.1 {
-            return None;
-        }
-        let repeated = cosine(&sentences[first].words, &sentences[at].words);
-        let enough = if together >= LENGTH.0 { 0.1 } else { 0.0 };
-        // The same again says nothing.
-        (repeated < 0.9).then(|| scores[at] - REPETITION * repeated + enough)
-    });
     let mut chosen = vec![first];
-    chosen.extend(second.map(|(second, _)| second));
+    let mut length = characters(first);
+    while length < LENGTH.0 {
+        let next = best(&|at| {
+            let together = length + 1 + characters(at);
+            if chosen.contains(&at) || together > LENGTH.1 {
+                return None;
+            }
+            let like = |other: &usize| cosine(&sentences[*other].words, &sentences[at].words);
+            let repeated = chosen.iter().map(like).fold(0.0, f32::max);
+            let enough = if together >= LENGTH.0 { 0.1 } else { 0.0 };
+            // The same again says nothing.
+            (repeated < 0.9).then(|| scores[at] - REPETITION * repeated + enough)
+        });
+        let Some((next, _)) = next else { break };
+        length += 1 + characters(next);
+        chosen.push(next);
+    }
     chosen.sort_unstable();
     let mut summary = String::new();
     for at in chosen {
@@ -464,6 +470,24 @@ mod tests {
             title(&turns),
             "My sourdough bread comes out of the oven flat and dense, what can I…"
         );
+    }
+
+    #[test]
+    fn short_turns_are_summed_up_by_several() {
+        let turns = turns(&[
+            "I want to find a restaurant in San Jose.",
+            "What kind of food would you like to eat?",
+            "Something Italian with vegetarian dishes please.",
+            "Olive Garden in San Jose serves Italian food.",
+            "Please reserve a table for two at noon tomorrow.",
+            "The table at Olive Garden is reserved for two people.",
+        ]);
+        let summary = summary(&turns);
+        assert!((160..=300).contains(&summary.chars().count()), "{summary}");
+        let chinese =
+            ["我想在北京找一家安静的餐厅。", "您想吃什么样的菜呢？", "有没有适合素食者的川菜馆？"];
+        let turns = self::turns(&chinese);
+        assert_eq!(super::summary(&turns), chinese.concat());
     }
 
     #[test]
