@@ -6,19 +6,20 @@
 //!                             dimensions × int8
 //! ```
 //!
-//! It is only appended to. Work that was interrupted goes on from its last whole record, and texts
-//! that were embedded for one part need not be for the next.
+//! Work that was interrupted goes on from its last whole record, and texts that were embedded for
+//! one part need not be for the next. Texts that no message has any more are forgotten once they are
+//! the larger part, and caches of models that were not used for a while.
 
 use std::{
-    collections::HashMap,
-    fs::{File, TryLockError},
+    collections::{HashMap, HashSet},
+    fs::{self, File, TryLockError},
     io::{self, BufReader, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     thread,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
-use super::Error;
+use super::{Error, Texts};
 use crate::model::Stop;
 
 const MAGIC: &[u8; 16] = b"verbatim vectors";
@@ -29,6 +30,11 @@ const HEAD: usize = 4 + 16 + 4;
 
 /// How often a cache that another process writes is looked at.
 const POLL: Duration = Duration::from_millis(50);
+
+/// How long the cache of a model is kept that is no longer used.
+const UNUSED: Duration = Duration::from_secs(30 * 86_400);
+
+const PREFIX: &str = "embedded-";
 
 /// FNV-1a over 128 bits: the same text has the same in every version.
 pub(super) fn hash(text: &str) -> u128 {
@@ -53,7 +59,7 @@ pub(super) struct Cache {
 impl Cache {
     /// Opens the cache of a model in a folder, or begins one.
     pub(super) fn open(folder: &Path, model: &str, stop: &Stop) -> Result<Cache, Error> {
-        let path = folder.join(format!("embedded-{model}"));
+        let path = folder.join(format!("{PREFIX}{model}"));
         let failed = |error| Error::Write { path: path.clone(), error };
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(false).open(&path);
@@ -66,13 +72,15 @@ impl Cache {
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
+        // Where that fails, its last change counts for its last use.
+        let _ = file.set_modified(SystemTime::now());
         let records = HashMap::new();
         let mut cache = Cache { path: path.clone(), file, dimensions: 0, records, end: 0 };
         cache.read().map_err(failed)?;
         Ok(cache)
     }
 
-    /// Reads every whole record; what comes after the last is cut off.
+    /// Reads every whole record, and closes the gaps between them.
     fn read(&mut self) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         let mut reader = BufReader::with_capacity(1 << 20, &self.file);
@@ -91,16 +99,45 @@ impl Cache {
         while length - end >= record.len() as u64 {
             reader.read_exact(&mut record)?;
             let (checksum, rest) = record.split_at(4);
-            if checksum != crc32fast::hash(rest).to_le_bytes() {
-                break;
+            if checksum == crc32fast::hash(rest).to_le_bytes() {
+                let hash = u128::from_le_bytes(rest[..16].try_into().expect("sixteen bytes"));
+                self.records.insert(hash, end);
             }
-            let hash = u128::from_le_bytes(rest[..16].try_into().expect("sixteen bytes"));
-            self.records.insert(hash, end);
             end += record.len() as u64;
         }
-        self.file.set_len(end)?;
         (self.dimensions, self.end) = (dimensions, end);
+        if self.records.is_empty() { self.clear() } else { self.close_gaps() }
+    }
+
+    /// Moves the last records to where there are none, and cuts off what comes after all.
+    ///
+    /// Killed in between, it leaves one record that is none, or one twice.
+    fn close_gaps(&mut self) -> io::Result<()> {
+        let size = HEAD + self.dimensions;
+        let end = (HEADER + self.records.len() * size) as u64;
+        let taken: HashSet<u64> = self.records.values().copied().collect();
+        let places = (HEADER as u64..end).step_by(size);
+        let mut free = places.filter(|place| !taken.contains(place));
+        let mut record = vec![0; size];
+        let mut file = &self.file;
+        for place in self.records.values_mut().filter(|place| **place >= end) {
+            file.seek(SeekFrom::Start(*place))?;
+            file.read_exact(&mut record)?;
+            *place = free.next().expect("as many are free before the end as stand after it");
+            file.seek(SeekFrom::Start(*place))?;
+            file.write_all(&record)?;
+        }
+        file.sync_data()?;
+        file.set_len(end)?;
+        self.end = end;
         Ok(())
+    }
+
+    /// Forgets all texts but some.
+    fn retain(&mut self, some: &HashSet<u128>) -> Result<(), Error> {
+        self.records.retain(|text, _| some.contains(text));
+        let kept = if self.records.is_empty() { self.clear() } else { self.close_gaps() };
+        kept.map_err(|error| self.failed(error))
     }
 
     /// Forgets everything.
@@ -180,6 +217,49 @@ impl Cache {
         self.records.extend(added);
         Ok(())
     }
+}
+
+/// Forgets the texts of a model that are none of these, where they are the larger part of its
+/// cache, and the caches of other models that were not used for a month.
+pub(super) fn tidy(
+    folder: &Path,
+    model: &str,
+    texts: &Texts<'_>,
+    stop: &Stop,
+) -> Result<(), Error> {
+    let failed = |error| Error::Write { path: folder.to_owned(), error };
+    for entry in fs::read_dir(folder).map_err(failed)?.flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        if name == model {
+            // To read all of it is dear, and seldom of use.
+            if records_of(&entry.path()).is_some_and(|count| count > 2 * u64::from(texts.count)) {
+                let needed = (0..texts.count).map(|slot| hash(&(texts.text)(slot))).collect();
+                Cache::open(folder, model, stop)?.retain(&needed)?;
+            }
+        } else if is_unused(&entry.path()) {
+            // What cannot be removed now is in nobody's way.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// Returns how many records a cache has, as its length says.
+fn records_of(path: &Path) -> Option<u64> {
+    let mut file = File::open(path).ok()?;
+    let mut header = [0; HEADER];
+    file.read_exact(&mut header).ok()?;
+    let dimensions = u32::from_le_bytes(header[MAGIC.len()..].try_into().expect("four bytes"));
+    let bytes = file.metadata().ok()?.len() - HEADER as u64;
+    Some(bytes / (HEAD as u64 + u64::from(dimensions)))
+}
+
+fn is_unused(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let used = file.metadata().and_then(|metadata| metadata.modified());
+    let age = used.ok().and_then(|used| used.elapsed().ok());
+    age.is_some_and(|age| age > UNUSED) && file.try_lock().is_ok()
 }
 
 #[cfg(test)]

@@ -15,7 +15,11 @@ mod scan;
 mod table;
 mod vectors;
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::model::Stop;
 
@@ -147,6 +151,12 @@ impl Model {
             }
             Kind::Remote(client) => client.encode(texts, purpose, stop),
         }
+    }
+
+    /// Forgets what is kept in a folder of vectors that a provider made and that are of no use for
+    /// these texts, all that the folder's messages have.
+    pub fn tidy(&self, folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<(), Error> {
+        cache::tidy(folder, self.name(), texts, stop)
     }
 
     /// Returns the share of a text's letters that the model knows the meaning of, 0 to 1.

@@ -9,7 +9,7 @@ use std::{
     path::Path,
     sync::{Arc, Mutex},
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use serde_json::{Value, json};
@@ -443,4 +443,45 @@ fn a_damaged_cache_is_worth_nothing() {
         let query = model.encode_query(&texts[3], &Stop::never()).unwrap();
         assert!(vectors.scores(&query, &[3]).unwrap()[0] > 0.99);
     }
+}
+
+#[test]
+fn what_no_message_has_any_more_is_forgotten() {
+    let shelf = folder();
+    let part = shelf.path().join("part-1");
+    fs::create_dir(&part).unwrap();
+    let server = Server::start();
+    let model = openai(&server);
+    let texts = some_texts(30);
+    build(&part, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    let cache = shelf.path().join(format!("embedded-{}", model.name()));
+    let length = || fs::metadata(&cache).unwrap().len();
+    let tidy = |count: usize| {
+        // The last of them, so that what stays has to move.
+        let text = |slot: u32| Cow::Borrowed(texts[30 - count + slot as usize].as_str());
+        let texts = Texts { count: count as u32, text: &text };
+        model.tidy(shelf.path(), &texts, &Stop::never()).unwrap();
+    };
+    let whole = length();
+    tidy(15);
+    assert_eq!(length(), whole, "half of it is in use");
+    tidy(10);
+    let record = 24 + NUMBERS as u64;
+    assert_eq!(length(), 20 + 10 * record);
+    let asked = server.texts().len();
+    let kept = texts[20..].to_vec();
+    let vectors = build(&part, &model, &kept, &Stop::never(), &mut |_| ()).unwrap();
+    assert_eq!(server.texts().len(), asked, "nothing is asked for again");
+    let query = model.encode_query(&texts[23], &Stop::never()).unwrap();
+    assert!(vectors.scores(&query, &[3]).unwrap()[0] > 0.99);
+
+    let other = shelf.path().join("embedded-other");
+    for (days, is_there) in [(29, true), (31, false)] {
+        let used = SystemTime::now() - Duration::from_secs(days * 86_400);
+        fs::write(&other, "anything").unwrap();
+        fs::File::options().append(true).open(&other).unwrap().set_modified(used).unwrap();
+        tidy(10);
+        assert_eq!(other.exists(), is_there, "{days} days");
+    }
+    assert!(cache.exists());
 }

@@ -128,7 +128,15 @@ impl Engine {
             before += u64::from(count);
         }
         self.sum_up(source, stop)?;
-        failed.map_or(Ok(done), Err)
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if let Some(shelf) = generation.parts().first().and_then(|part| part.folder.parent()) {
+            let text = |slot: u32| generation.content(slot);
+            let texts = Texts { count: generation.slots(), text: &text };
+            model.tidy(shelf, &texts, stop)?;
+        }
+        Ok(done)
     }
 
     /// Returns whether some part of the index in use has no words, or no vectors of our model.
