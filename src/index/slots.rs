@@ -56,6 +56,12 @@ impl Generation {
         String::from_utf8_lossy(rows.texts(doc).shown)
     }
 
+    /// How many bytes the text of a message has as it is stored; reads none of them.
+    pub fn content_length(&self, slot: u32) -> usize {
+        let (rows, doc) = self.row(slot);
+        rows.texts(doc).shown.len()
+    }
+
     /// The role of a message; empty for NULL.
     pub fn role(&self, slot: u32) -> &str {
         let (rows, doc) = self.row(slot);

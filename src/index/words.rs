@@ -30,12 +30,13 @@ use tantivy::{
 };
 
 use super::{Error, map::Mapped, part::FileRecord};
+use crate::text::slip::is_slip;
 
 pub use build::build_words;
 pub use score::{Among, Norms, Weighted, best, frequencies, holding};
 
 /// The version of the folder and of how texts are cut into terms; another is built anew.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 const FOLDER: &str = "words";
 const TERMS: &str = "terms";
@@ -106,6 +107,21 @@ impl Words {
     /// How many messages have a term.
     pub fn frequency(&self, term: &str) -> Result<u32, Error> {
         Ok(self.list.terms().get(term.as_bytes())?.map_or(0, |info| info.doc_freq))
+    }
+
+    /// Calls `each` with the terms that a term can be a slip of, and how many messages have them.
+    pub fn slips(&self, term: &str, each: &mut dyn FnMut(&str, u32)) -> Result<(), Error> {
+        let Some(first) = term.as_bytes().first() else { return Ok(()) };
+        let from_here = self.list.terms().range().ge([*first]).lt([first + 1]);
+        let mut terms = from_here.into_stream()?;
+        while let Some((other, info)) = terms.next() {
+            if is_slip(term.as_bytes(), other)
+                && let Ok(other) = std::str::from_utf8(other)
+            {
+                each(other, info.doc_freq);
+            }
+        }
+        Ok(())
     }
 
     /// The messages that have a term, and how often each does.

@@ -184,6 +184,9 @@ fn words_are_found_by_stem_part_and_script() {
         first(&library.rank(mode, "東京タワー"), "tokyo/0");
         first(&library.rank(mode, "メートル"), "tokyo/1");
         first(&library.rank(mode, "высота башни"), "tokyo/2");
+        first(&library.rank(mode, "о высотах"), "tokyo/2");
+        // Each character stands there, but beside others.
+        first(&library.rank(mode, "何京都高"), "tokyo/0");
         assert_eq!(library.rank(mode, "").len(), 0);
     }
     // Of words of no meaning the text as it stands is looked for.
@@ -221,6 +224,36 @@ fn phrases_must_be_there_and_minus_words_must_not() {
         assert!(found(&matches).contains(&"rust/2"), "{mode:?}: {matches:#?}");
         assert!(!found(&matches).contains(&"rust/1"), "{mode:?}: {matches:#?}");
         assert_eq!(found(&library.rank(mode, "\"checker borrow\" -\"from ML\"")), [""; 0]);
+    }
+}
+
+#[test]
+fn slips_of_the_keyboard_are_mended() {
+    let library = Library::of_things();
+    for mode in [Mode::Text, Mode::Both] {
+        let ranking = |text: &str| {
+            let concepts = vec![text.to_owned()];
+            library.ask(&Question { concepts, mode, limit: 3, ..Question::default() })
+        };
+        let mended = ranking("chekcer for cofnig");
+        assert!(found(&mended.items)[..2].contains(&"rust/1"), "{mended:#?}");
+        assert_eq!(mended.notes, ["nothing has “chekcer”: ranked by “checker” in its place"]);
+        // One message has “config”: that may be a slip itself.
+        assert_eq!(ranking("checkers borrow cofnig").notes, [""; 0]);
+    }
+}
+
+#[test]
+fn a_phrase_quoted_from_memory_is_words() {
+    let library = Library::of_things();
+    for mode in [Mode::Text, Mode::Both] {
+        let concepts = vec!["what about the \"borrowing checker\"".to_owned()];
+        let question = Question { concepts, mode, limit: 3, ..Question::default() };
+        let ranking = library.ask(&question);
+        assert!(found(&ranking.items)[..2].contains(&"rust/1"), "{ranking:#?}");
+        let said = "nothing has “borrowing checker” as it stands: ranked by its words";
+        assert_eq!(ranking.notes, [said]);
+        assert_eq!(found(&library.rank(mode, "\"borrowing checker\"")), [""; 0]);
     }
 }
 

@@ -25,7 +25,7 @@ use super::{Brief, gists::Gists};
 const MAGIC: &[u8; 4] = b"VBSU";
 
 /// The version of the file, and of how briefs and their terms are made.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// Bytes of a record before its title.
 const HEAD: usize = 36;

@@ -28,6 +28,9 @@ const FURTHER: [f32; 2] = [0.15, 0.05];
 /// What a title and a summary that say all that is asked count beside the best of the messages.
 const GIST: f32 = 0.5;
 
+/// Bytes of white space around a text that make no other text of it.
+const SPACE: usize = 64;
+
 /// Bytes of a text that are compared with the question piece by piece for the best passage.
 const MOST_CHUNKED: usize = 16 << 10;
 
@@ -150,7 +153,7 @@ impl Engine {
         let mut all = Vec::new();
         let mut every: Vec<Vec<Scored>> = Vec::new();
         for concept in concepts {
-            let asked =
+            let mut asked =
                 ask(concept, question.mode, &readies, &selections, model, stop, &mut notes)?;
             if asked.terms.is_empty() && asked.vector.is_none() && asked.query.phrases.is_empty() {
                 let is_wordless = Cutter::default().question(&asked.query.text).is_empty();
@@ -162,7 +165,7 @@ impl Engine {
                 every.push(weigh(
                     &readies,
                     &selections,
-                    &asked,
+                    &mut asked,
                     question.mode,
                     is_one_of_several,
                     stop,
@@ -194,10 +197,16 @@ impl Engine {
         for one in scored {
             let ready = &found.readies[one.ready];
             let generation = ready.generation();
+            let next = matches.len();
+            // Beyond the limit only further copies are counted; to read all texts for that is dear.
+            let length = generation.content_length(one.slot);
+            let is_like = |match_: &Match| match_.hit.content.len().abs_diff(length) <= SPACE;
+            if next == limit && !matches.iter().any(is_like) {
+                continue;
+            }
             let content = generation.content(one.slot);
             let mut hasher = DefaultHasher::new();
             (snippet::trim(&content), generation.role(one.slot)).hash(&mut hasher);
-            let next = matches.len();
             match known.entry(hasher.finish()) {
                 std::collections::hash_map::Entry::Occupied(place) => {
                     if let Some(first) = matches.get_mut(*place.get()) {
@@ -205,9 +214,8 @@ impl Engine {
                     }
                 }
                 std::collections::hash_map::Entry::Vacant(place) => {
-                    // Beyond the limit, only further copies are counted.
-                    place.insert(if next < limit { next } else { usize::MAX });
                     if next < limit {
+                        place.insert(next);
                         let hit = generation.hit(one.slot, false);
                         let passage = self.passage(&hit.content, found, &terms, &cutter);
                         let place = ready.catalogue.place(one.slot).unwrap_or(0);

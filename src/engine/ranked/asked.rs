@@ -1,16 +1,29 @@
 //! A question made ready to be ranked by: its terms, its vector, and whom it names.
 
+use std::collections::{BTreeMap, HashSet};
+
 use super::{ready::Ready, weigh::Selection};
 use crate::{
     embed::Model,
     engine::{Error, Mode},
     index::{Weighted, Words},
     model::Stop,
-    text::words::{Cutter, Query, is_unspaced},
+    text::{
+        slip,
+        words::{Cutter, Query, is_character, is_unspaced},
+    },
 };
 
-/// The share of a question that the model must know for its vector to say anything.
-const KNOWN: f64 = 0.5;
+/// The share of a question that the model must know for its vector to say anything, and that from
+/// which on it says all it can: nearly all English questions are above, half of German ones between.
+const KNOWN: (f64, f64) = (0.7, 0.95);
+
+/// What a single character of a script without spaces counts beside the pairs it is in.
+///
+/// A word need not stand in the text beside the same characters as in the question. Pairs alone have
+/// MRR@10 .683 on the sentences of CMRC 2018, .793 on XQuAD's Chinese ones and .821 on DRCD's;
+/// with characters .685, .804 and .830.
+const CHARACTER: f32 = 0.5;
 
 /// One thing that is asked for.
 #[derive(Debug)]
@@ -22,6 +35,8 @@ pub(super) struct Asked {
     pub(super) average: f32,
     /// Its vector, where that says something.
     pub(super) vector: Option<Vec<f32>>,
+    /// How much of it the model knows, from 0 to 1.
+    pub(super) known: f32,
     /// The one author it names, if it names just one.
     pub(super) author: Option<String>,
 }
@@ -57,8 +72,9 @@ pub(super) fn ask(
     notes: &mut Vec<String>,
 ) -> Result<Asked, Error> {
     let query = Query::parse(concept);
-    let mut asked = Asked { terms: Vec::new(), average: 1.0, vector: None, author: None, query };
-    weigh(&mut asked, readies, selections)?;
+    let mut asked =
+        Asked { terms: Vec::new(), average: 1.0, vector: None, known: 1.0, author: None, query };
+    weigh(&mut asked, readies, selections, notes)?;
     if mode == Mode::Vector {
         asked.terms.clear();
     }
@@ -81,8 +97,11 @@ pub(super) fn ask(
             .collect();
         let nameless = nameless.join(" ");
         let text = if nameless.is_empty() { &asked.query.text } else { &nameless };
-        let is_known = mode == Mode::Vector || model.known(text) >= KNOWN;
-        if is_known {
+        if mode == Mode::Both {
+            asked.known =
+                ((model.known(text) - KNOWN.0) / (KNOWN.1 - KNOWN.0)).clamp(0.0, 1.0) as f32;
+        }
+        if asked.known > 0.0 {
             match model.encode_query(text, stop) {
                 Ok(vector) => {
                     asked.vector = Some(vector).filter(|v| v.iter().any(|number| *number != 0.0));
@@ -93,7 +112,7 @@ pub(super) fn ask(
                 Err(error) => {
                     notes.push(format!("ranked by words alone, not by meaning: {error}"));
                     if asked.terms.is_empty() {
-                        weigh(&mut asked, readies, selections)?;
+                        weigh(&mut asked, readies, selections, notes)?;
                     }
                 }
             }
@@ -111,9 +130,10 @@ fn weigh(
     asked: &mut Asked,
     readies: &[std::sync::Arc<Ready>],
     selections: &[Selection],
+    notes: &mut Vec<String>,
 ) -> Result<(), Error> {
-    let cutter = Cutter::default();
-    let terms = cutter.question(&asked.query.text);
+    let mut terms = Cutter::default().question(&asked.query.text);
+    mend(&mut terms, readies, notes)?;
     let mut frequencies = vec![0u32; terms.len()];
     let (mut documents, mut tokens) = (0u64, 0u64);
     for (ready, selection) in readies.iter().zip(selections) {
@@ -141,10 +161,49 @@ fn weigh(
     asked.terms = weighted
         .map(|(term, frequency)| {
             let frequency = frequency as f32;
-            let weight = (1.0 + (documents - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
+            let rarity = (1.0 + (documents - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
+            let weight = if is_character(&term) { CHARACTER * rarity } else { rarity };
             Weighted { term, weight }
         })
         .collect();
+    Ok(())
+}
+
+/// Puts in place of each English word that no message has the most frequent one it can be a slip of.
+///
+/// With one slip in each question, LoCoMo's MRR@10 over all conversations is .412, mended .492, and
+/// .503 without slips.
+fn mend(
+    terms: &mut Vec<String>,
+    readies: &[std::sync::Arc<Ready>],
+    notes: &mut Vec<String>,
+) -> Result<(), Error> {
+    let parts = readies.iter().flat_map(|ready| &ready.parts);
+    let words: Vec<&Words> = parts.filter_map(|part| part.words.as_deref()).collect();
+    for term in terms.iter_mut() {
+        let is_word = term.len() >= slip::LEAST && term.bytes().all(|b| b.is_ascii_lowercase());
+        let mut is_there = !is_word;
+        for words in &words {
+            is_there = is_there || words.frequency(term)? > 0;
+        }
+        if is_there {
+            continue;
+        }
+        let mut similar: BTreeMap<String, u32> = BTreeMap::new();
+        for words in &words {
+            words.slips(term, &mut |other, frequency| {
+                *similar.entry(other.to_owned()).or_default() += frequency;
+            })?;
+        }
+        // What stands in one message may be a slip itself.
+        let meant = similar.into_iter().filter(|(_, frequency)| *frequency > 1);
+        if let Some((meant, _)) = meant.max_by_key(|(_, frequency)| *frequency) {
+            notes.push(format!("nothing has “{term}”: ranked by “{meant}” in its place"));
+            *term = meant;
+        }
+    }
+    let mut known = HashSet::new();
+    terms.retain(|term| known.insert(term.clone()));
     Ok(())
 }
 

@@ -8,13 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::{
-    Question, Scope,
-    answer::Found,
-    asked::Asked,
-    ready::Ready,
-    weigh::{SHARES, nearness},
-};
+use super::{Question, Scope, answer::Found, asked::Asked, ready::Ready, weigh::nearness};
 use crate::{
     engine::{
         Engine, Error,
@@ -26,6 +20,9 @@ use crate::{
 
 /// What a word counts that is in the summary and not in the title.
 const IN_SUMMARY: f32 = 0.8;
+
+/// What words and vectors count.
+const SHARES: (f32, f32) = (0.6, 0.4);
 
 /// The conversations nearest to the question among which nearness is measured.
 const DEPTH: usize = 100;
