@@ -6,6 +6,8 @@
 //! Invariant: reading a transcript in two goes, cut at any byte, tells what one go tells.
 //! Invariant: holds no more of a transcript than one line.
 
+mod head;
+
 use std::{
     io::{self, Read},
     path::Path,
@@ -14,20 +16,19 @@ use std::{
 use memchr::memchr;
 use serde::{Deserialize, Serialize};
 
+use self::head::project;
+pub(super) use self::head::{Head, first, last};
 use super::{
     Kind, claude_code, codex,
     json::{Fields, Raw},
 };
-use crate::model::{Instant, Message, Origin};
+use crate::model::{Message, Origin};
 
 /// How much is read at once.
 const CHUNK: u64 = 256 << 10;
 
 /// The longest line that is read. Real ones, with pictures in them, stay below 50 MB.
 const LONGEST: usize = 128 << 20;
-
-/// Characters of a prompt that are enough for a title.
-const TITLE: usize = 100;
 
 /// What a line says.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,71 +71,6 @@ enum Format {
 
 /// Lines that may be unknown before a file is taken for something else.
 const FOREIGN_AFTER: u32 = 50;
-
-/// What is known of a transcript as a whole.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Head {
-    /// The session that its lines name first.
-    pub(super) session: Option<String>,
-    /// The agent whose transcript it is, where a session started it.
-    pub(super) agent: Option<String>,
-    /// The session that it repeats the beginning of.
-    pub(super) parent: Option<String>,
-    /// The folder that the session worked in first.
-    pub(super) folder: Option<String>,
-    /// The branch that was checked out last.
-    pub(super) branch: Option<String>,
-    /// The model that answered last.
-    pub(super) model: Option<String>,
-    /// The title that the user gave.
-    pub(super) given_title: Option<String>,
-    /// The title that was made up.
-    pub(super) made_title: Option<String>,
-    /// The first thing that the user asked.
-    prompt: Option<String>,
-    /// The title of something else, perhaps; better than none.
-    pub(super) last_resort: Option<String>,
-    /// The time of the last line that has one.
-    #[serde(with = "instant")]
-    pub(super) time: Option<Instant>,
-}
-
-impl Head {
-    /// Notes a prompt of the user's, where it is the first that says something.
-    pub(super) fn prompt(&mut self, text: &str) {
-        if self.prompt.is_none() {
-            let words = text.split_whitespace().filter(|word| *word != "[image]");
-            let line = words.collect::<Vec<_>>().join(" ");
-            let is_command = line.starts_with('/') && !line.contains(' ') || line.starts_with("! ");
-            if !line.is_empty() && !is_command {
-                let mut title: String = line.chars().take(TITLE).collect();
-                if title.len() < line.len() {
-                    title.push('…');
-                }
-                self.prompt = Some(title);
-            }
-        }
-    }
-
-    fn title(&self) -> Option<&String> {
-        let titles = [&self.given_title, &self.made_title, &self.prompt, &self.last_resort];
-        titles.into_iter().find_map(Option::as_ref)
-    }
-}
-
-/// Sets a value that was not known, where there is one now.
-pub(super) fn first(known: &mut Option<String>, new: Option<impl Into<String>>) {
-    if known.is_none() {
-        last(known, new);
-    }
-}
-
-/// Sets a value, where there is one now.
-pub(super) fn last(known: &mut Option<String>, new: Option<impl Into<String>>) {
-    if let Some(new) = new.map(Into::into).filter(|new| !new.is_empty()) {
-        *known = Some(new);
-    }
-}
 
 impl Reader {
     /// Returns a reader for the transcript in the file of that name.
@@ -426,19 +362,6 @@ pub(super) fn kind_of(fields: &Fields<'_>) -> Option<Kind> {
     is_claude_code.then_some(Kind::ClaudeCode)
 }
 
-/// Returns the name of the project in a folder: that of the folder, or of the one that a work tree
-/// belongs to.
-fn project(folder: &str) -> Option<&str> {
-    let parts: Vec<&str> = folder.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
-    let trees = parts.iter().position(|part| matches!(*part, ".worktrees" | "worktrees"));
-    let inner = trees.map(|at| match at.checked_sub(1).map(|before| parts[before]) {
-        Some(".claude" | ".git") => at - 1,
-        _ => at,
-    });
-    let end = inner.filter(|end| *end > 0).unwrap_or(parts.len());
-    end.checked_sub(1).map(|last| parts[last])
-}
-
 /// Returns the UUID that a file's name ends with.
 fn ending_uuid(stem: &str) -> Option<&str> {
     let start = stem.len().checked_sub(36)?;
@@ -476,59 +399,9 @@ fn is_blank(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0
 }
 
-/// Keeps instants as two numbers.
-mod instant {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::model::Instant;
-
-    pub(super) fn serialize<S: Serializer>(
-        time: &Option<Instant>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        time.map(|time| (time.seconds, time.nanos)).serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'d, D: Deserializer<'d>>(
-        deserializer: D,
-    ) -> Result<Option<Instant>, D::Error> {
-        let time = Option::<(i64, u32)>::deserialize(deserializer)?;
-        Ok(time.map(|(seconds, nanos)| Instant { seconds, nanos }))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn projects_by_folder() {
-        for (folder, expected) in [
-            ("/home/ann/code/verbatim", "verbatim"),
-            ("/home/ann/code/verbatim/", "verbatim"),
-            ("C:\\code\\verbatim", "verbatim"),
-            ("/home/ann/verbatim/.worktrees/streams", "verbatim"),
-            ("/home/ann/verbatim/.claude/worktrees/streams/src", "verbatim"),
-            ("/worktrees/a", "a"),
-        ] {
-            assert_eq!(project(folder), Some(expected), "{folder}");
-        }
-        assert_eq!(project("/"), None);
-    }
-
-    #[test]
-    fn titles() {
-        let mut head = Head::default();
-        for passed_over in ["  ", "/clear", "! ls -l", "[image]\n[image]"] {
-            head.prompt(passed_over);
-        }
-        assert_eq!(head.title(), None);
-        head.prompt(&format!("Why\n does {}", "it ".repeat(100)));
-        assert!(head.title().unwrap().starts_with("Why does it it"));
-        assert_eq!(head.title().unwrap().chars().count(), TITLE + 1);
-        head.prompt("another");
-        assert!(head.title().unwrap().starts_with("Why"));
-    }
 
     #[test]
     fn ids_by_file_and_session() {

@@ -1,0 +1,239 @@
+//! What the texts of Codex's records say: of the user, of tools, and of the program itself.
+
+use super::super::{
+    json::{Damage, Raw, Value},
+    tool::{self, joined},
+    transcript::{Head, first},
+};
+
+/// Returns the text of one block, or a mark for what is no text.
+pub(super) fn shown(block: &Value) -> String {
+    if let Some(text) = block.as_str() {
+        return text.to_owned();
+    }
+    match block.str("type") {
+        "input_image" | "image" | "output_image" => "[image]".to_owned(),
+        "input_file" | "file" => "[file]".to_owned(),
+        "input_audio" | "audio" => "[audio]".to_owned(),
+        "encrypted_content" => String::new(),
+        "refusal" => block.str("refusal").to_owned(),
+        _ => block.str("text").to_owned(),
+    }
+}
+
+/// Returns what the user said in one block.
+pub(super) fn asked(block: &Value) -> String {
+    let text = shown(block);
+    // The tags around a picture.
+    let tag = text.trim();
+    if tag == "</image>"
+        || tag == "<image>"
+        || tag.starts_with("<image name=") && tag.ends_with('>')
+    {
+        return String::new();
+    }
+    injected_away(&text)
+}
+
+/// Beginnings and ends of what the program tells in the user's place.
+const INJECTED: [(&str, &str); 20] = [
+    ("# AGENTS.md instructions", "</INSTRUCTIONS>"),
+    ("<user_instructions>", "</user_instructions>"),
+    ("<environment_context>", "</environment_context>"),
+    ("<INSTRUCTIONS>", "</INSTRUCTIONS>"),
+    ("<permissions instructions>", "</permissions instructions>"),
+    ("<collaboration_mode>", "</collaboration_mode>"),
+    ("<turn_aborted>", "</turn_aborted>"),
+    ("<skill>", "</skill>"),
+    ("<skills_instructions>", "</skills_instructions>"),
+    ("<apps_instructions>", "</apps_instructions>"),
+    ("<plugins_instructions>", "</plugins_instructions>"),
+    ("<recommended_plugins>", "</recommended_plugins>"),
+    ("<subagent_notification>", "</subagent_notification>"),
+    ("<agent_message_board_notification>", "</agent_message_board_notification>"),
+    ("<codex_internal_context", "</codex_internal_context>"),
+    ("<goal_context>", "</goal_context>"),
+    ("<hook_prompt ", "</hook_prompt>"),
+    ("<user_action>", "</user_action>"),
+    ("<model_switch>", "</model_switch>"),
+    ("<personality_spec>", "</personality_spec>"),
+];
+
+/// Beginnings of whole messages that the program tells in the user's place.
+const INJECTED_WHOLE: [&str; 5] = [
+    "# AGENTS.md instructions",
+    "Another language model started to solve this problem and produced a summary",
+    "Warning: The maximum number of unified exec processes you can keep open is",
+    "Warning: apply_patch was requested via ",
+    "Warning: Your account was flagged for potentially high-risk cyber activity",
+];
+
+/// Where the user's own words begin after what the editor tells.
+const REQUEST: &str = "## My request for Codex:";
+
+/// Returns what the user said of a text, without what the program put before it.
+pub(super) fn injected_away(text: &str) -> String {
+    let mut rest = text.trim();
+    'again: loop {
+        for (start, end) in INJECTED {
+            if starts_with(rest, start)
+                && let Some(at) = rest.find(end)
+            {
+                rest = rest[at + end.len()..].trim_start();
+                continue 'again;
+            }
+        }
+        break;
+    }
+    if INJECTED_WHOLE.iter().any(|start| rest.starts_with(start)) {
+        return String::new();
+    }
+    if rest.starts_with("# Context from my IDE setup:")
+        && let Some((_, request)) = rest.split_once(REQUEST)
+    {
+        rest = request.trim_start();
+    }
+    if let Some(command) = rest.strip_prefix("<user_shell_command>")
+        && let Some((_, command)) = command.split_once("<command>")
+        && let Some((command, after)) = command.split_once("</command>")
+    {
+        let result = after.split_once("<result>").map_or("", |(_, result)| result);
+        let result = result.split_once("</result>").map_or(result, |(result, _)| result);
+        return joined("\n", &[&format!("! {}", command.trim()), result.trim()]);
+    }
+    rest.to_owned()
+}
+
+fn starts_with(text: &str, start: &str) -> bool {
+    text.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
+}
+
+/// Learns the folder from what the program tells the model; the first generation says it nowhere
+/// else.
+pub(super) fn environment(text: &str, head: &mut Head) {
+    if head.folder.is_none() && text.trim_start().starts_with("<environment_context>") {
+        let tagged = text.split_once("<cwd>").and_then(|(_, rest)| rest.split_once("</cwd>"));
+        let named = || {
+            let (_, rest) = text.split_once("Current working directory: ")?;
+            Some((rest.lines().next()?, ""))
+        };
+        first(&mut head.folder, tagged.or_else(named).map(|(folder, _)| folder.trim()));
+    }
+}
+
+/// Returns a summary without what tells the model to go on from it.
+pub(super) fn without_preamble(message: &str) -> &str {
+    match message.split_once("to assist with your own analysis:") {
+        Some((before, summary)) if before.starts_with(INJECTED_WHOLE[1]) => summary,
+        _ => message,
+    }
+}
+
+/// Returns the value that a string holds as JSON, or the value itself.
+pub(super) fn unpacked(value: Value) -> Result<Value, Damage> {
+    if let Value::String(text) = &value
+        && text.trim_start().starts_with(['{', '['])
+        && let Some((raw, rest)) = Raw::split(text.trim().as_bytes())
+        && rest.is_empty()
+        && let Ok(inner) = raw.value()
+    {
+        return Ok(inner);
+    }
+    Ok(value)
+}
+
+/// Writes commands that are lists of words as they are typed.
+pub(super) fn commands(input: Value) -> Value {
+    let Value::Object(fields) = input else { return input };
+    let fields = fields.into_iter().map(|(name, value)| {
+        let Value::Array(words) = &value else { return (name, value) };
+        if name != "command" && name != "cmd" {
+            return (name, value);
+        }
+        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+        let command = match words[..] {
+            [_, "-lc" | "-c" | "-Command" | "/c", script] => script.to_owned(),
+            _ => words.join(" "),
+        };
+        (name, Value::String(command))
+    });
+    Value::Object(fields.collect())
+}
+
+/// Returns the text that a tool put out.
+pub(super) fn output(output: &Value) -> String {
+    match output {
+        Value::Object(_) => {
+            let named = ["output", "content", "stdout"].map(|name| output.get(name));
+            match named.into_iter().flatten().next() {
+                Some(inner @ Value::Array(_)) => self::output(inner),
+                Some(inner) => inner.as_str().unwrap_or_default().to_owned(),
+                // Whatever else a tool answers: its values, each with its name.
+                None => {
+                    let mut lines = Vec::new();
+                    tool::arguments(output, "", &mut lines);
+                    lines.join("\n")
+                }
+            }
+        }
+        Value::Array(items) if items.iter().any(|item| !item.str("type").is_empty()) => {
+            joined("\n", &items.iter().map(shown).collect::<Vec<_>>())
+        }
+        Value::Array(_) => {
+            let mut lines = Vec::new();
+            tool::arguments(output, "", &mut lines);
+            lines.join("\n")
+        }
+        other => other.as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_said() {
+        for (text, expected) in [
+            ("Fix it", "Fix it"),
+            ("<environment_context>\n<cwd>/x</cwd>\n</environment_context>", ""),
+            ("# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nBe nice\n</INSTRUCTIONS>", ""),
+            (
+                "# AGENTS.md instructions for /x\n<INSTRUCTIONS>a</INSTRUCTIONS>\n<environment_context>b</environment_context>",
+                "",
+            ),
+            ("<user_instructions>\n\nx\n\n</user_instructions>\nFix it", "Fix it"),
+            (
+                "# Context from my IDE setup:\n\n## Active file: a.rs\n\n## My request for Codex:\nFix it\n",
+                "Fix it",
+            ),
+            (
+                "<user_shell_command>\n<command>\nls\n</command>\n<result>\na.rs\n</result>\n</user_shell_command>",
+                "! ls\na.rs",
+            ),
+            ("What does <environment_context> mean?", "What does <environment_context> mean?"),
+        ] {
+            assert_eq!(injected_away(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn outputs_of_every_shape() {
+        for (json, expected) in [
+            (r#""plain""#, "plain"),
+            (r#""{\"output\":\"a\\nb\",\"metadata\":{\"exit_code\":0}}""#, "a\nb"),
+            (r#"{"content":"c","success":false}"#, "c"),
+            (
+                r#"[{"type":"input_text","text":"t"},{"type":"input_image","image_url":"d"}]"#,
+                "t\n[image]",
+            ),
+            (r#""[{\"type\":\"text\",\"text\":\"t\"}]""#, "t"),
+            (r#""{\"answers\":{\"q\":\"yes\"}}""#, "q: yes"),
+            (r#""[1] 4711""#, "[1] 4711"),
+            ("null", ""),
+        ] {
+            let value = Raw::new(json.as_bytes()).value().unwrap();
+            assert_eq!(output(&unpacked(value).unwrap()), expected, "{json}");
+        }
+    }
+}
