@@ -146,7 +146,7 @@ fn goldens(kind: &str) -> PathBuf {
 }
 
 /// A line of a transcript of Claude Code.
-fn line(number: u32, kind: &str, content: &str) -> String {
+pub(crate) fn line(number: u32, kind: &str, content: &str) -> String {
     let message = match kind {
         "assistant" => serde_json::json!({
             "id": format!("msg_{number}"), "role": kind, "model": "m",

@@ -15,6 +15,7 @@ mod like;
 mod lists;
 mod manners;
 mod mcp;
+mod migration;
 mod open;
 #[cfg(unix)]
 mod program;

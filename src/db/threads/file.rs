@@ -13,7 +13,11 @@ use rusqlite::{
 };
 
 use super::{Error, Threads};
-use crate::db::{header, open::beside, schema};
+use crate::db::{
+    header,
+    open::beside,
+    schema::{self, Found},
+};
 
 /// The version of the tables below, kept in `verbatim_meta`.
 pub(super) const VERSION: i64 = 1;
@@ -73,7 +77,8 @@ impl Threads {
     fn migrate(&mut self) -> Result<(), Error> {
         let path = self.path.clone();
         let failed = |source| explain(&path, source);
-        if version(&self.connection).map_err(failed)? == Some(VERSION) {
+        let is_ours = schema::find(&self.connection).map_err(failed)? == Ok(Found::Ours);
+        if is_ours && version(&self.connection).map_err(failed)? == Some(VERSION) {
             return Ok(());
         }
         let transaction = self
@@ -82,6 +87,9 @@ impl Threads {
             .map_err(failed)?;
         let foreign = |reason| Error::Foreign { path: path.clone(), reason };
         let found = schema::find(&transaction).map_err(failed)?.map_err(foreign)?;
+        if let Found::Later(version) = found {
+            return Err(Error::Later { path, version });
+        }
         let run = || {
             schema::create(&transaction, found)?;
             let version = version(&transaction)?.unwrap_or(0);
@@ -134,7 +142,7 @@ fn make(path: &Path) -> Result<(), Error> {
     let made = || {
         connection.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = EXTRA")?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
-        schema::create(&connection, schema::Found::Empty)?;
+        schema::create(&connection, Found::Empty)?;
         connection.execute_batch("COMMIT")?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
     };
