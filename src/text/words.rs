@@ -305,6 +305,9 @@ pub struct Query {
     pub excluded: Vec<Phrase>,
     /// Whether nothing but what must be there is asked.
     pub is_all_quoted: bool,
+    /// Whether a sentence stands around what is quoted: then that is part of what is said, and to be
+    /// found first rather than alone.
+    pub is_sentence: bool,
 }
 
 impl Query {
@@ -316,7 +319,7 @@ impl Query {
         let mut query = Query::default();
         let mut rest = text;
         let mut at_start = true;
-        let mut has_others = false;
+        let mut outside = String::new();
         while let Some(character) = rest.chars().next() {
             let after = &rest[character.len_utf8()..];
             let minus = at_start && character == '-';
@@ -353,7 +356,7 @@ impl Query {
                 }
             }
             query.text.push(character);
-            has_others |= character.is_alphanumeric();
+            outside.push(character);
             at_start = character.is_whitespace() || character == '(';
             rest = after;
         }
@@ -361,7 +364,12 @@ impl Query {
             return Query { text: text.to_owned(), ..Query::default() };
         }
         query.text = query.text.trim().to_owned();
-        query.is_all_quoted = !query.phrases.is_empty() && !has_others;
+        if !query.phrases.is_empty() {
+            query.is_all_quoted = !outside.contains(char::is_alphanumeric);
+            let words = outside.split(|c: char| !c.is_alphanumeric() && c != '\'');
+            let count = words.filter(|word| STOPS.contains(&*normal(word))).count();
+            query.is_sentence = count > 1 || outside.trim_end().ends_with(['?', '？']);
+        }
         query
     }
 
@@ -506,6 +514,22 @@ mod tests {
             assert_eq!(query.text, expected, "{text}");
             assert_eq!(phrases(&query.phrases), must, "{text}");
             assert_eq!(phrases(&query.excluded), must_not, "{text}");
+        }
+    }
+
+    #[test]
+    fn sentences_quote() {
+        for (text, is_sentence, is_all_quoted) in [
+            ("\"borrow checker\"", false, true),
+            ("\"borrow checker\" lifetimes -async", false, false),
+            ("what did we say about the \"borrow checker\"", true, false),
+            ("Who wrote \"Dune\"?", true, false),
+            ("“质”这个字有什么含义？", true, false),
+            ("what did we say about it?", false, false),
+        ] {
+            let query = Query::parse(text);
+            let found = (query.is_sentence, query.is_all_quoted);
+            assert_eq!(found, (is_sentence, is_all_quoted), "{text}");
         }
     }
 

@@ -228,6 +228,19 @@ fn phrases_must_be_there_and_minus_words_must_not() {
 }
 
 #[test]
+fn what_a_sentence_quotes_comes_first() {
+    let library = Library::of_things();
+    for mode in [Mode::Text, Mode::Both] {
+        let matches = library.rank(mode, "what does the checker \"borrow from ML\"?");
+        first(&matches, "rust/2");
+        assert!(found(&matches).contains(&"rust/1"), "{matches:#?}");
+        assert!(matches[0].score >= 0.5 && matches[1].score <= 0.5, "{matches:#?}");
+        let matches = library.rank(mode, "checker \"borrow from ML\"");
+        assert_eq!(found(&matches), ["rust/2"]);
+    }
+}
+
+#[test]
 fn slips_of_the_keyboard_are_mended() {
     let library = Library::of_things();
     for mode in [Mode::Text, Mode::Both] {

@@ -306,7 +306,8 @@ pub(super) fn nearness(best: &[f32]) -> impl Fn(f32) -> f32 + use<> {
 
 /// Returns the messages that answer one thing asked for, the best first.
 ///
-/// A quoted phrase that nothing has beside other words is taken as words: people quote from memory.
+/// What is quoted in a sentence is found first, the rest after it; where nothing has it as it stands,
+/// it is words like the others: people quote from memory.
 pub(super) fn weigh(
     readies: &[Arc<Ready>],
     selections: &[Selection],
@@ -316,14 +317,27 @@ pub(super) fn weigh(
     stop: &Stop,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Scored>, Error> {
-    let found = scored(readies, selections, asked, mode, is_one_of_several, stop, notes)?;
-    if !found.is_empty() || asked.query.phrases.is_empty() || asked.query.is_all_quoted {
+    let mut found = scored(readies, selections, asked, mode, is_one_of_several, stop, notes)?;
+    let query = &mut asked.query;
+    let is_enough = !found.is_empty() && !query.is_sentence;
+    if query.phrases.is_empty() || query.is_all_quoted || is_enough {
         return Ok(found);
     }
-    let phrases: Vec<String> =
-        asked.query.phrases.drain(..).map(|phrase| format!("“{}”", phrase.text())).collect();
-    notes.push(format!("nothing has {} as it stands: ranked by its words", phrases.join(" and ")));
-    scored(readies, selections, asked, mode, is_one_of_several, stop, notes)
+    let phrases = std::mem::take(&mut query.phrases);
+    if found.is_empty() {
+        let quoted: Vec<_> = phrases.iter().map(|phrase| format!("“{}”", phrase.text())).collect();
+        let quoted = quoted.join(" and ");
+        notes.push(format!("nothing has {quoted} as it stands: ranked by its words"));
+    }
+    let mut others = scored(readies, selections, asked, mode, is_one_of_several, stop, notes)?;
+    if !found.is_empty() {
+        let first: HashSet<(usize, u32)> = found.iter().map(|one| (one.ready, one.slot)).collect();
+        others.retain(|one| !first.contains(&(one.ready, one.slot)));
+        found.iter_mut().for_each(|one| one.score = f32::midpoint(one.score, 1.0));
+        others.iter_mut().for_each(|one| one.score /= 2.0);
+    }
+    found.extend(others);
+    Ok(found)
 }
 
 fn scored(
