@@ -1,0 +1,63 @@
+//! What users get: the engine, from a question to its answer with passages.
+
+use std::{fs, path::Path};
+
+use anyhow::{Result, ensure};
+use verbatim_search::{
+    engine::{Config, Engine, Mode, Question, Reindex},
+    index::Resources,
+    model::Stop,
+};
+
+/// The memory that `verbatim reindex` uses unless told otherwise.
+const MEMORY: usize = 1 << 30;
+
+/// Messages asked for, as `verbatim search` does.
+const LIMIT: usize = 10;
+
+pub(crate) const MODES: [(&str, Mode); 3] =
+    [("text", Mode::Text), ("vector", Mode::Vector), ("both", Mode::Both)];
+
+pub(crate) struct Ours {
+    engine: Engine,
+}
+
+impl Ours {
+    /// Opens the engine with everything that ranking needs, built in `home` by one thread.
+    pub(crate) fn build(database: &Path, home: &Path) -> Result<Ours> {
+        let db = Some(database.to_owned());
+        let engine = Engine::new(Config { db, home: home.to_owned(), ..Config::default() });
+        let resources = Resources { memory: MEMORY, threads: 1 };
+        let (options, never) = (Reindex { resources, full: false }, Stop::never());
+        engine.reindex(options, &never, &mut |_| ())?;
+        for source in engine.sources() {
+            engine.enrich(&source, resources, &never, &mut |_, _| ())?;
+        }
+        Ok(Ours { engine })
+    }
+
+    /// Answers a question; returns how many messages that took.
+    pub(crate) fn ask(&self, text: &str, mode: Mode) -> Result<usize> {
+        let question =
+            Question { concepts: vec![text.to_owned()], mode, limit: LIMIT, ..Question::default() };
+        let ranking = self.engine.rank(&question, &Stop::never())?;
+        ensure!(ranking.notes.is_empty(), "{text}: {:?}", ranking.notes);
+        Ok(ranking.items.len())
+    }
+}
+
+/// Returns the bytes of all folders of a name, whose beginning is given, within a folder.
+pub(crate) fn bytes_of(folder: &Path, name: &str) -> Result<u64> {
+    let mut sum = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_named = entry.file_name().to_string_lossy().starts_with(name);
+        match entry.file_type()?.is_dir() {
+            // An empty name is that of everything.
+            true => sum += bytes_of(&entry.path(), if is_named { "" } else { name })?,
+            false if name.is_empty() => sum += entry.metadata()?.len(),
+            false => {}
+        }
+    }
+    Ok(sum)
+}
