@@ -34,6 +34,7 @@ mod tidy;
 mod vectors;
 mod watch;
 mod workspace;
+mod writers;
 
 /// Tries a property on `usual` cases, times `VERBATIM_CASES` (0.2, 10), the same ones each time but
 /// for another `VERBATIM_SEED`.

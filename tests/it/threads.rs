@@ -1,14 +1,6 @@
-//! Threads: the contract's answers word for word, many clients at once, and writers that are killed.
+//! Threads: the contract's answers word for word, and that they are what was said.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    io::{BufRead, BufReader, Write},
-    path::Path,
-    process::{Command, Stdio},
-    thread,
-    time::Duration,
-};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use proptest::prelude::*;
 use rusqlite::Connection;
@@ -21,7 +13,7 @@ use verbatim_search::{
 
 use crate::corpus::{database, folder};
 
-fn engine(home: &Path) -> Engine {
+pub(crate) fn engine(home: &Path) -> Engine {
     Engine::new(Config { home: home.to_owned(), ..Config::default() })
 }
 
@@ -30,13 +22,13 @@ fn call_with(engine: &Engine, tool: Tool, options: &Options, arguments: &Value) 
     (tool.run)(engine, options, arguments, &Stop::never())
 }
 
-fn call(engine: &Engine, arguments: &Value) -> Answer {
+pub(crate) fn call(engine: &Engine, arguments: &Value) -> Answer {
     call_with(engine, tools::manage_conversation::TOOL, &Options::default(), arguments)
 }
 
 /// Calls an action that is well; returns its data.
 #[track_caller]
-fn data(engine: &Engine, arguments: &Value) -> Value {
+pub(crate) fn data(engine: &Engine, arguments: &Value) -> Value {
     let answer = call(engine, arguments);
     assert!(!answer.is_error, "{arguments}: {}", answer.text);
     assert_eq!(answer.log, None);
@@ -62,7 +54,7 @@ fn keys(data: &Value, expected: &[&str]) {
     assert_eq!(keys, expected.iter().copied().collect());
 }
 
-fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
 }
 
@@ -313,6 +305,22 @@ fn memory_answers_with_its_source() {
     assert!(response.contains(&format!("(threads, {first})")), "{response}");
 }
 
+#[test]
+fn a_call_that_was_ended_records_nothing() {
+    let home = folder();
+    let engine = engine(home.path());
+    let start = data(&engine, &json!({"action": "start"}));
+    let stop = Stop::never();
+    stop.request();
+    let turn = engine.continue_thread(text(&start["continuation_id"]), Some(("user", "x")), &stop);
+    assert!(turn.unwrap_err().is_stopped());
+    let resume = data(&engine, &json!({"action": "resume", "thread_id": start["thread_id"]}));
+    assert_eq!(
+        (&resume["message_count"], &resume["continuation_id"]),
+        (&json!(0), &start["continuation_id"])
+    );
+}
+
 /// Returns what exact search finds in the threads.
 fn exact(engine: &Engine, text: &str) -> Vec<String> {
     let sources = engine.sources();
@@ -516,183 +524,6 @@ fn a_store_that_cannot_be_written_is_an_error() {
     drop(connection);
     let error = refused(&engine(later.path()), &json!({"action": "start"}));
     assert!(error.contains("later version"), "{error}");
-}
-
-/// Makes one turn, again where another client was quicker; returns its number.
-fn persist(engine: &Engine, thread: &str, turn: &str) -> u64 {
-    loop {
-        let resume = data(engine, &json!({"action": "resume", "thread_id": thread}));
-        let id = &resume["continuation_id"];
-        let answer =
-            call(engine, &json!({"action": "continue", "continuation_id": id, "query": turn}));
-        let whole: Value = serde_json::from_str(&answer.text).unwrap();
-        if !answer.is_error {
-            return whole["data"]["message_count"].as_u64().unwrap();
-        }
-        assert!(text(&whole["error"]).contains("out of date"), "{whole}");
-    }
-}
-
-/// What a writer that is a process of its own is told by.
-const WRITER: &str = "VERBATIM_TEST_THREADS_HOME";
-
-/// No test of its own: the process that the others start, which writes until it is done or killed.
-#[test]
-fn writer() {
-    let Some(home) = std::env::var_os(WRITER) else { return };
-    let number = |name| std::env::var(name).ok()?.parse::<usize>().ok();
-    let engine = engine(Path::new(&home));
-    let (process, clients) = (number("PROCESS").unwrap(), number("CLIENTS").unwrap());
-    let turns = number("TURNS").unwrap_or(usize::MAX);
-    let shared = std::env::var("SHARED").unwrap();
-    thread::scope(|scope| {
-        for client in 0..clients {
-            let (engine, shared) = (&engine, &shared);
-            scope.spawn(move || {
-                let start =
-                    data(engine, &json!({"action": "start", "user_id": format!("p{process}")}));
-                let thread = text(&start["thread_id"]).to_owned();
-                let mut next = start["continuation_id"].clone();
-                for turn in 0..turns {
-                    let own = format!("own {process} {client} {turn}");
-                    let go_on =
-                        json!({"action": "continue", "continuation_id": next, "query": own});
-                    next = data(engine, &go_on)["continuation_id"].clone();
-                    said(&format!("{thread}\t{own}"));
-                    if turn % 4 == 0 {
-                        let both = format!("both {process} {client} {turn}");
-                        persist(engine, shared, &both);
-                        said(&format!("{shared}\t{both}"));
-                    }
-                }
-            });
-        }
-    });
-}
-
-/// Acknowledges a turn to the process that started this one.
-fn said(line: &str) {
-    let mut error = std::io::stderr().lock();
-    writeln!(error, "ACK\t{line}").unwrap();
-}
-
-fn writer_process(
-    home: &Path,
-    shared: &str,
-    process: usize,
-    clients: usize,
-    turns: &str,
-) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "threads::writer", "--nocapture"])
-        .env(WRITER, home)
-        .env("PROCESS", process.to_string())
-        .env("CLIENTS", clients.to_string())
-        .env("SHARED", shared)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    if !turns.is_empty() {
-        command.env("TURNS", turns);
-    }
-    command
-}
-
-/// Returns the turns that a process acknowledged.
-fn acknowledged(error: impl std::io::Read) -> Vec<(String, String)> {
-    let lines = BufReader::new(error).lines().map_while(Result::ok);
-    lines
-        .filter_map(|line| {
-            let (thread, turn) = line.strip_prefix("ACK\t")?.split_once('\t')?;
-            Some((thread.to_owned(), turn.to_owned()))
-        })
-        .collect()
-}
-
-/// Every acknowledged turn is there once, in the order in which its client made it.
-fn check(home: &Path, acknowledged: &[(String, String)]) {
-    let connection = Connection::open(home.join("threads.db")).unwrap();
-    let sound: String =
-        connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-    assert_eq!(sound, "ok");
-    let mut statement = connection
-        .prepare("SELECT conversation_id, content FROM messages ORDER BY conversation_id, position")
-        .unwrap();
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-    let mut stored: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for row in rows {
-        let (thread, turn): (String, String) = row.unwrap();
-        stored.entry(thread).or_default().push(turn);
-    }
-    let mut expected: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
-    for (thread, turn) in acknowledged {
-        let client = turn.rsplit_once(' ').unwrap().0.to_owned();
-        expected.entry((thread, client)).or_default().push(turn);
-    }
-    for ((thread, client), turns) in expected {
-        let of_client = |turn: &&String| turn.rsplit_once(' ').unwrap().0 == client;
-        let there: Vec<&String> = stored[thread].iter().filter(of_client).collect();
-        assert!(there.len() >= turns.len(), "{client}: {} of {}", there.len(), turns.len());
-        assert!(there.iter().zip(&turns).all(|(a, b)| a == b), "{client} is in another order");
-    }
-}
-
-#[test]
-fn a_hundred_clients_lose_no_turn() {
-    let home = folder();
-    let shared = data(&engine(home.path()), &json!({"action": "start", "topic": "shared"}));
-    let shared = text(&shared["thread_id"]);
-    let mut children: Vec<_> = (0..4)
-        .map(|process| writer_process(home.path(), shared, process, 25, "4").spawn().unwrap())
-        .collect();
-    let readers: Vec<_> = children
-        .iter_mut()
-        .map(|child| {
-            let error = child.stderr.take().unwrap();
-            thread::spawn(move || acknowledged(error))
-        })
-        .collect();
-    let all: Vec<_> = readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect();
-    for child in &mut children {
-        assert!(child.wait().unwrap().success());
-    }
-    assert_eq!(all.len(), 100 * (4 + 1));
-    check(home.path(), &all);
-    let engine = engine(home.path());
-    let usage = data(&engine, &json!({"action": "analytics"}));
-    assert_eq!(usage["total_threads"], 101);
-    assert_eq!(usage["threads_by_user"]["p3"], 25);
-    assert_eq!(
-        data(&engine, &json!({"action": "resume", "thread_id": shared}))["message_count"],
-        100
-    );
-}
-
-#[test]
-fn a_killed_writer_loses_no_turn_that_it_acknowledged() {
-    let home = folder();
-    let shared = data(&engine(home.path()), &json!({"action": "start", "topic": "shared"}));
-    let shared = text(&shared["thread_id"]).to_owned();
-    let mut all = Vec::new();
-    for round in 0..8 {
-        let mut child = writer_process(home.path(), &shared, round, 3, "").spawn().unwrap();
-        let mut error = BufReader::new(child.stderr.take().unwrap());
-        let mut early = String::new();
-        // It is at work once it has acknowledged some turns; then it is killed at any moment.
-        while early.lines().filter(|line| line.starts_with("ACK")).count() < 1 + round * 2 {
-            assert!(error.read_line(&mut early).unwrap() > 0, "{early}");
-        }
-        thread::sleep(Duration::from_micros(773 * round as u64));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        all.extend(acknowledged(early.as_bytes()));
-        all.extend(acknowledged(error));
-        // Whoever comes next goes on where the other ended.
-        let turn = format!("after {round} 0 0");
-        persist(&engine(home.path()), &shared, &turn);
-        all.push((shared.clone(), turn));
-    }
-    check(home.path(), &all);
 }
 
 #[derive(Clone, Debug)]
