@@ -8,7 +8,10 @@ use std::{
 
 use super::{Engine, Error, recall::Recalled};
 use crate::{
-    db::threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread, Threads, Turn},
+    db::{
+        self,
+        threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread, Threads, Turn},
+    },
     model::{Instant, Stop},
 };
 
@@ -34,27 +37,29 @@ impl Engine {
 
     /// Records a turn of the thread that a continuation id continues: a role and a text, if any.
     ///
-    /// What memory has to say is looked for before the turn is part of it, and a turn whose call is
-    /// ended meanwhile is not recorded.
+    /// Memory is asked once the turn is on disk: however many continue a thread at a time, none of
+    /// them waits for what another is told. A call that is ended before does not record its turn.
     pub fn continue_thread(
         &self,
         continuation: &str,
         message: Option<(&str, &str)>,
         stop: &Stop,
     ) -> Result<Recorded, Error> {
-        let Some(thread) = self.reading(|threads| threads.continued(continuation))? else {
+        if self.reading(|threads| threads.continued(continuation))?.is_none() {
             return Err(ThreadsError::NoContinuation { id: continuation.to_owned() }.into());
-        };
+        }
+        if stop.requested() {
+            return Err(db::Error::Stopped.into());
+        }
+        let thread = self.writing(|threads| threads.turn(continuation, message, now()))?;
         let (mut memory, mut trouble) = (Vec::new(), None);
         if let Some((_, text)) = message {
             match self.recall(text, &thread.id, PASSAGES, stop) {
                 Ok(found) => memory = found,
-                Err(error) if stop.requested() => return Err(error),
                 Err(error) if error.is_not_found() => {}
                 Err(error) => trouble = Some(error.to_string()),
             }
         }
-        let thread = self.writing(|threads| threads.turn(continuation, message, now()))?;
         Ok(Recorded { thread, memory, trouble })
     }
 
