@@ -10,13 +10,15 @@
 //!   [`embed`]: texts into vectors; [`import`]: exports read into [`model`]; [`workspace`]: dated
 //!   conversation folders, searched as ripgrep does
 //! - [`text`]: LIKE patterns, n-grams, dates, snippets: pure functions over text
-//! - [`model`]: plain data; [`failpoint`]: where tests kill the program
+//! - [`model`]: plain data; [`faults`]: mapped files that are cut; [`failpoint`]: where tests kill the
+//!   program
 
 pub mod cli;
 pub mod db;
 pub mod embed;
 pub mod engine;
 pub mod failpoint;
+pub mod faults;
 pub mod import;
 pub mod index;
 pub mod mcp;

@@ -8,7 +8,10 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
-use verbatim_search::cli::{self, Environment, Error, Secret};
+use verbatim_search::{
+    cli::{self, Environment, Error, Secret},
+    faults,
+};
 
 /// What grep returns for trouble.
 const TROUBLE: u8 = 2;
@@ -21,6 +24,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<u8> {
+    faults::survive();
     #[cfg(debug_assertions)]
     if let Some(number) = env::var("VERBATIM_FAILPOINT").ok().and_then(|text| text.parse().ok()) {
         verbatim_search::failpoint::arm(number);
@@ -56,6 +60,10 @@ fn run() -> anyhow::Result<u8> {
     let mut out = BufWriter::new(AutoStream::always(stdout));
     let code = cli::run(env::args_os(), &environment, &mut out)?;
     out.flush()?;
+    // A server has said so where it mattered, and answered without.
+    if faults::count() > 0 && code != TROUBLE {
+        anyhow::bail!("a file of the index was cut short while it was read; run this again");
+    }
     Ok(code)
 }
 

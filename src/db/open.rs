@@ -21,7 +21,7 @@ use super::{
     header::{self, Lease, Stamp},
     layout,
 };
-use crate::model::Stop;
+use crate::{faults, model::Stop};
 
 /// How long another program's lock is waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -51,6 +51,8 @@ pub struct Database {
     files: Files,
     way: Way,
     stop: Stop,
+    /// How many pages of maps had been missing before.
+    faults: u64,
 }
 
 /// How SQLite reads the files.
@@ -137,6 +139,10 @@ impl Database {
     ///
     /// Always so where SQLite's own locks and logs keep readers and writers apart.
     pub fn steady(&self) -> bool {
+        // SQLite maps the index of a log.
+        if faults::count() != self.faults {
+            return false;
+        }
         let now = match self.way {
             Way::Wal | Way::Copy { .. } => return true,
             Way::Locked | Way::Still | Way::Log => self.files.now(),
@@ -165,6 +171,7 @@ fn attempt(
     number: u32,
     known: Option<&Layout>,
 ) -> Result<Database, Error> {
+    let faults = faults::count();
     let mut files = Files::find(path)?;
     let mut way = if number < COPY_FROM { files.way() } else { files.copy(path, stop)? };
     if matches!(way, Way::Still | Way::Log) {
@@ -200,7 +207,8 @@ fn attempt(
     }
     let layout =
         detected.map_err(|missing| Error::NotCanonical { path: path.to_owned(), missing })?;
-    Ok(Database { connection, layout, path: path.to_owned(), files, way, stop: stop.clone() })
+    let (path, stop) = (path.to_owned(), stop.clone());
+    Ok(Database { connection, layout, path, files, way, stop, faults })
 }
 
 /// Opens a connection and begins its transaction.

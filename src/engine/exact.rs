@@ -8,8 +8,8 @@ use std::{
 
 use super::{Engine, Error, Source, Why, query};
 use crate::{
-    db,
-    index::{self, Trace},
+    db, faults,
+    index::{self, Generation, Trace},
     model::{Hit, Request, Stop},
 };
 
@@ -88,14 +88,19 @@ impl Engine {
             Ok(generation) => generation,
             Err(why) => return Ok(Err((why, 0))),
         };
-        let mut handed = 0;
-        let mut sink = |hit| {
-            handed += 1;
-            sink(hit)
-        };
-        // Its files were checked when it was opened, but not each time since.
-        let search = AssertUnwindSafe(|| generation.search(request, stop, &mut sink));
-        Ok(match catch_unwind(search) {
+        let mut handing = Handing::new(&generation, stop, sink);
+        // Its files were checked when it was opened, and looked at a moment ago.
+        let search = AssertUnwindSafe(|| {
+            let trace = generation.search(request, stop, &mut |hit| handing.take(hit))?;
+            handing.hand_over();
+            Ok(trace)
+        });
+        let found = catch_unwind(search);
+        let handed = handing.handed;
+        Ok(match found {
+            Ok(Ok(_)) if handing.is_torn => {
+                Err((Why::Unreadable("its files changed while they were read".to_owned()), handed))
+            }
             Ok(Ok(trace)) => {
                 Ok(Answered::ByIndex { generation: generation.name().to_owned(), trace })
             }
@@ -103,5 +108,72 @@ impl Engine {
             Ok(Err(error)) => Err((Why::Unreadable(error.to_string()), handed)),
             Err(_) => Err((Why::Unreadable("searching it failed".to_owned()), handed)),
         })
+    }
+}
+
+/// Hits that are held back until the files that they are from were looked at once more, and bytes of
+/// their texts.
+const HELD: (usize, usize) = (256, 1 << 20);
+
+/// Hands hits on, as long as the files that they are from stay as they were.
+struct Handing<'a> {
+    generation: &'a Generation,
+    stop: &'a Stop,
+    faults: u64,
+    sink: &'a mut dyn FnMut(Hit) -> ControlFlow<()>,
+    held: Vec<Hit>,
+    bytes: usize,
+    /// How many were handed on.
+    handed: usize,
+    is_over: bool,
+    /// Whether the files did not stay as they were.
+    is_torn: bool,
+}
+
+impl<'a> Handing<'a> {
+    fn new(
+        generation: &'a Generation,
+        stop: &'a Stop,
+        sink: &'a mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Handing<'a> {
+        Handing {
+            generation,
+            stop,
+            faults: faults::count(),
+            sink,
+            held: Vec::new(),
+            bytes: 0,
+            handed: 0,
+            is_over: false,
+            is_torn: false,
+        }
+    }
+
+    fn take(&mut self, hit: Hit) -> ControlFlow<()> {
+        self.bytes += hit.content.len();
+        self.held.push(hit);
+        if self.held.len() >= HELD.0 || self.bytes >= HELD.1 {
+            self.hand_over();
+        }
+        match self.is_over || self.is_torn {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Hands on what is held, unless that may not be what was written.
+    fn hand_over(&mut self) {
+        if faults::count() != self.faults || !self.generation.is_intact() {
+            self.is_torn = true;
+            return;
+        }
+        self.bytes = 0;
+        for hit in self.held.drain(..) {
+            if self.is_over || self.stop.requested() {
+                break;
+            }
+            self.handed += 1;
+            self.is_over = (self.sink)(hit).is_break();
+        }
     }
 }

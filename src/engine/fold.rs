@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     db::{self, Probe},
+    faults,
     index::{self, Build, Document, Draft, Generation, Plan, Resources, Shelf, Size},
     model::Stop,
 };
@@ -75,7 +76,11 @@ impl Engine {
             return Ok(false);
         }
         within(&writing, |folder| {
+            let before = faults::count();
             let size = fold_into(folder, &generation, resources, stop, progress)?;
+            if faults::count() != before || !generation.is_intact() {
+                return Err(Error::Torn { folder: shelf.folder().to_owned() });
+            }
             let mut draft = Draft::new(generation.state(), generation.reading());
             draft.add(folder);
             draft.publish(&writing)?;

@@ -31,7 +31,7 @@ mod workspace;
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use crate::{
@@ -126,6 +126,15 @@ pub enum Error {
         /// The folder of the index.
         folder: PathBuf,
     },
+    /// The index was damaged while it was read.
+    #[error(
+        "{}: files of this index were changed while they were read; `verbatim reindex` mends it",
+        folder.display()
+    )]
+    Torn {
+        /// The folder of the index.
+        folder: PathBuf,
+    },
     /// The database has no keys to fetch rows by.
     #[error(
         "{}: cannot be indexed, because its tables are views or WITHOUT ROWID; \
@@ -181,6 +190,19 @@ impl Engine {
     /// Returns what turns texts into vectors.
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    /// Closes every index that is open; the next question opens what is there then.
+    pub fn forget(&self) {
+        for held in &self.held {
+            *held.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        for made in &self.catalogues {
+            *made.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        for ready in &self.readied {
+            *ready.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
     }
 
     /// Returns the configuration it was made with.

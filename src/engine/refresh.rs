@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     db::{self, Database, Feed, Layout, Probe, Row, State},
+    faults,
     index::{
         self, Build, Document, Draft, Generation, Plan, Reading, Resources, Shelf, Size, Writing,
     },
@@ -93,6 +94,8 @@ struct Work<'a> {
     writing: &'a Writing,
     resources: Resources,
     stop: &'a Stop,
+    /// How many pages of maps had been missing before.
+    faults: u64,
 }
 
 impl Engine {
@@ -132,7 +135,8 @@ impl Engine {
         for _ in 0..ATTEMPTS {
             let state = db::settled(path)?;
             let resources = options.resources;
-            let work = Work { path, state, writing: &writing, resources, stop };
+            let faults = faults::count();
+            let work = Work { path, state, writing: &writing, resources, stop, faults };
             let earlier = (!options.full)
                 .then(|| shelf.current().and_then(|current| shelf.open(&current).ok()))
                 .flatten();
@@ -187,9 +191,10 @@ pub(super) fn within<T>(
 }
 
 impl Work<'_> {
-    /// Returns whether the database is still in the state that this is of.
+    /// Returns whether the database is still in the state that this is of, and all that was read of
+    /// the index was there.
     fn is_same(&self) -> Result<bool, Error> {
-        Ok(db::state(self.path)? == self.state)
+        Ok(faults::count() == self.faults && db::state(self.path)? == self.state)
     }
 
     /// Returns what came of reading the database; `None` where it failed and the database changed
@@ -320,6 +325,9 @@ impl Work<'_> {
             let filled = self.fill(folder, plan, &keys, &order, progress)?;
             // The comparison has seen to it that all is plain.
             let Some((size, true)) = filled else { return Ok(None) };
+            if !self.is_same()? {
+                return Ok(None);
+            }
             draft.add(folder);
             draft.publish(self.writing)?;
             Ok(Some(size))

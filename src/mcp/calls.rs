@@ -37,7 +37,7 @@ impl Server {
         let begun = Instant::now();
         let arguments = request.arguments.unwrap_or_default();
         let work = self.work(&context, tool.name, move |engine, options, stop| {
-            (tool.run)(engine, options, &arguments, stop)
+            tool.call(engine, options, &arguments, stop)
         });
         let answer: Answer = signs_of_life(&context, tool.name, work).await?;
         if let Some(message) = &answer.log {

@@ -13,10 +13,13 @@ pub mod save_conversation_context;
 pub mod search;
 pub mod search_workspace;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use serde_json::{Map, Value};
 
 use crate::{
     engine::{self, Engine},
+    faults,
     model::{Instant, Stop},
     text::date,
 };
@@ -38,6 +41,33 @@ pub struct Tool {
     pub output_schema: Option<fn() -> Map<String, Value>>,
     /// Runs it.
     pub run: fn(&Engine, &Options, &Map<String, Value>, &Stop) -> Answer,
+}
+
+/// How often a tool that only reads is run, where files that it reads are cut or changed.
+const ATTEMPTS: u32 = 3;
+
+impl Tool {
+    /// Runs it; one that only reads again, if files of the index were cut while it read them.
+    pub fn call(
+        &self,
+        engine: &Engine,
+        options: &Options,
+        arguments: &Map<String, Value>,
+        stop: &Stop,
+    ) -> Answer {
+        for _ in 1..ATTEMPTS {
+            let before = faults::count();
+            let run = AssertUnwindSafe(|| (self.run)(engine, options, arguments, stop));
+            let is_final = |is_whole| is_whole || self.effect != Effect::Reads;
+            match catch_unwind(run) {
+                Ok(answer) if is_final(faults::count() == before) => return answer,
+                Err(panic) if is_final(false) => resume_unwind(panic),
+                // What was mapped then is not used again.
+                Ok(_) | Err(_) => engine.forget(),
+            }
+        }
+        (self.run)(engine, options, arguments, stop)
+    }
 }
 
 /// What calling a tool does to the world.

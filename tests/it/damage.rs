@@ -6,6 +6,8 @@ use std::{
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 
 use serde_json::json;
@@ -26,11 +28,11 @@ impl Random {
     }
 }
 
-/// Every file of the index but the lock, in order.
+/// Every file of the index but the lock, in order; what is removed meanwhile is left out.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).expect("a folder of the index") {
-        let path = entry.expect("an entry").path();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
         if path.is_dir() {
             files.extend(self::files(&path));
         } else if !path.to_string_lossy().ends_with("lock") {
@@ -147,6 +149,73 @@ fn harmed_while_a_server_has_it_open() {
     let log = fs::read_to_string(log).expect("a log");
     assert!(log.contains("without its index"), "{log}");
     assert!(!log.contains("panicked"), "{log}");
+}
+
+/// Says that something is over when dropped.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn cut_again_and_again_while_it_is_searched() {
+    let folder = folder();
+    let place = Place::in_folder(folder.path());
+    prepare(&place);
+    let log = File::create(folder.path().join("log")).expect("a log");
+    let mut server = Server::start(place.command(&["serve", "--no-watch"]).stderr(log));
+    let texts = ["colour", "rare 7", "new", "the_c", "e"];
+    let wanted = texts.map(|text| by_like(&place.db, text));
+    let is_over = AtomicBool::new(false);
+    let cuts = std::thread::scope(|scope| {
+        let cutter = scope.spawn(|| {
+            let is_mapped = |path: &PathBuf| {
+                let ends = ["rows", "columns", ".term", ".idx", "data"];
+                ends.iter().any(|end| path.to_string_lossy().ends_with(end))
+            };
+            let mut random = Random(3);
+            let mut cuts = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                // Ranked search builds the index anew where it is damaged.
+                let mut all = files(&place.index);
+                all.retain(is_mapped);
+                let Some(path) = all.get(random.below(all.len())) else { continue };
+                let file = File::options().read(true).write(true).open(path);
+                let Ok(whole) = fs::read(path) else { continue };
+                let Ok(file) = file else { continue };
+                // The end of a page, and one within.
+                let end = [0, whole.len() / 2 / 4096 * 4096, whole.len() / 2][random.below(3)];
+                file.set_len(end as u64).expect("it can be cut");
+                std::thread::sleep(Duration::from_micros(random.below(300) as u64));
+                file.write_all_at(&whole, 0).expect("it can be mended");
+                // Long enough for the index to be opened again.
+                std::thread::sleep(Duration::from_micros(random.below(9_000) as u64));
+                cuts += 1;
+            }
+            cuts
+        });
+        // However this ends, the other thread ends too.
+        let over = Over(&is_over);
+        for round in 0..crate::config(200).cases as usize {
+            let at = round % texts.len();
+            let arguments = json!({"query": texts[at], "limit": 200});
+            let answer = server.call("conversation_search", &arguments);
+            let found: Vec<&str> =
+                answer.split("\n\n---\n\n").filter_map(|block| block.lines().nth(1)).collect();
+            let wanted: Vec<&str> = wanted[at].iter().map(|hit| hit.content.as_str()).collect();
+            assert_eq!(found, wanted[..wanted.len().min(200)], "{:?} in round {round}", texts[at]);
+            server.call("query_conversations", &json!({"mode": "list"}));
+            if round % 20 == 19 {
+                server.call("search", &json!({"query": texts[at], "mode": "both"}));
+            }
+        }
+        drop(over);
+        cutter.join().unwrap()
+    });
+    assert!(cuts > 20, "{cuts}");
 }
 
 #[test]
