@@ -20,6 +20,7 @@ use std::{
     io::{self, BufWriter, Read, Write},
     ops::{Deref, Range},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use memmap2::Mmap;
@@ -91,9 +92,35 @@ impl Shape {
     }
 }
 
+/// The prefix of folders under construction.
+const UNFINISHED: &str = "vectors-new-";
+
+/// How long it takes at most to make a file in a folder that was just made.
+const MOMENT: Duration = Duration::from_secs(60);
+
 /// The folder of a part's vectors by one model.
 pub(super) fn folder_of(part: &Path, model: &str) -> PathBuf {
     part.join(format!("vectors-{model}"))
+}
+
+/// Removes the files of writers that are gone.
+fn clean(part: &Path) {
+    for entry in fs::read_dir(part).into_iter().flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            continue;
+        }
+        let is_left = match File::open(entry.path().join(ROWS)) {
+            Ok(file) => file.try_lock().is_ok(),
+            // Its writer makes one in a moment, if there still is a writer.
+            Err(_) => {
+                let made = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+                made.and_then(|made| made.elapsed().ok()).is_some_and(|age| age > MOMENT)
+            }
+        };
+        if is_left {
+            drop(fs::remove_dir_all(entry.path()));
+        }
+    }
 }
 
 /// A file of vectors on its way.
@@ -106,12 +133,17 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Begins a file in a folder of its own beside those in use.
+    /// Begins a file in a folder of its own beside those in use, and removes what others left who
+    /// did not come to their end.
     pub(super) fn begin(part: &Path) -> Result<Writer, Error> {
         let failed = |error| Error::Write { path: part.to_owned(), error };
+        clean(part);
         let folder =
-            tempfile::Builder::new().prefix("vectors-new-").tempdir_in(part).map_err(failed)?;
+            tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(part).map_err(failed)?;
         let file = File::create_new(folder.path().join(ROWS)).map_err(failed)?;
+        // Held as long as it is written to. Without a lock it may be taken for what was left, and
+        // then writing it fails.
+        drop(file.try_lock());
         let file = BufWriter::with_capacity(1 << 20, file);
         Ok(Writer { folder, file, hasher: crc32fast::Hasher::new(), length: 0 })
     }

@@ -144,6 +144,25 @@ fn nothing_is_like_nothing() {
 }
 
 #[test]
+fn what_a_killed_writer_left_is_removed() {
+    let part = folder();
+    let left = |name: &str| {
+        let folder = part.path().join(name);
+        fs::create_dir(&folder).unwrap();
+        fs::File::create_new(folder.join("rows")).unwrap()
+    };
+    drop(left("vectors-new-gone"));
+    let at_work = left("vectors-new-at-work");
+    at_work.lock().unwrap();
+    build(part.path(), &texts(10), Options::default()).unwrap();
+    let entries = fs::read_dir(part.path()).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| name.starts_with("vectors-new-"));
+    assert_eq!(names, ["vectors-new-at-work"]);
+}
+
+#[test]
 fn damaged_and_foreign_files_are_not_opened() {
     let part = folder();
     let texts = texts(500);
