@@ -218,6 +218,20 @@ impl Cutter {
         });
         terms
     }
+
+    /// Returns the names of several parts in a text, each as the term of the whole and those of its parts.
+    pub fn names(&self, text: &str) -> Vec<Vec<String>> {
+        let mut names = Vec::new();
+        pieces(text, |piece| {
+            let Piece::Word(word) = piece else { return };
+            let mut terms = Vec::new();
+            self.word(word, &mut |term| terms.push(term.to_owned()));
+            if terms.len() > 1 {
+                names.push(terms);
+            }
+        });
+        names
+    }
 }
 
 /// Whether a term is a single character of a script without spaces.

@@ -228,6 +228,20 @@ fn phrases_must_be_there_and_minus_words_must_not() {
 }
 
 #[test]
+fn a_name_is_found_before_its_parts() {
+    let library = Library::new();
+    let add = |id, text: &str| converse(&library.connection, id, None, &[("user", text, Some(1))]);
+    add("parts", "The config of a file is parsed.");
+    add("whole", &format!("We call parse_config_file here. {}", "It is a long story. ".repeat(40)));
+    add("other", "Nothing of the kind.");
+    for mode in [Mode::Text, Mode::Both] {
+        let matches = library.rank(mode, "parse_config_file");
+        assert_eq!(found(&matches)[..2], ["whole/0", "parts/0"], "{matches:#?}");
+        first(&library.rank(mode, "parse_config_files"), "parts/0");
+    }
+}
+
+#[test]
 fn what_a_sentence_quotes_comes_first() {
     let library = Library::of_things();
     for mode in [Mode::Text, Mode::Both] {

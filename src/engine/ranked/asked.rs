@@ -25,6 +25,10 @@ const KNOWN: (f64, f64) = (0.7, 0.95);
 /// with characters .685, .804 and .830.
 const CHARACTER: f32 = 0.5;
 
+/// What the parts of a name count where the whole of it stands somewhere: who asks for
+/// `parse_config_file` does not mean every file that is parsed.
+const PART: f32 = 0.3;
+
 /// One thing that is asked for.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -132,7 +136,8 @@ fn weigh(
     selections: &[Selection],
     notes: &mut Vec<String>,
 ) -> Result<(), Error> {
-    let mut terms = Cutter::default().question(&asked.query.text);
+    let cutter = Cutter::default();
+    let mut terms = cutter.question(&asked.query.text);
     mend(&mut terms, readies, notes)?;
     let mut frequencies = vec![0u32; terms.len()];
     let (mut documents, mut tokens) = (0u64, 0u64);
@@ -157,12 +162,23 @@ fn weigh(
     }
     let documents = documents as f32;
     asked.average = (tokens as f32 / documents.max(1.0)).max(1.0);
+    let mut parts: HashSet<String> = HashSet::new();
+    for name in cutter.names(&asked.query.text) {
+        let mut known = terms.iter().zip(&frequencies);
+        if known.any(|(term, frequency)| *term == name[0] && *frequency > 0) {
+            parts.extend(name.into_iter().skip(1));
+        }
+    }
     let weighted = terms.into_iter().zip(frequencies).filter(|(_, frequency)| *frequency > 0);
     asked.terms = weighted
         .map(|(term, frequency)| {
             let frequency = frequency as f32;
             let rarity = (1.0 + (documents - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
-            let weight = if is_character(&term) { CHARACTER * rarity } else { rarity };
+            let weight = match () {
+                () if is_character(&term) => CHARACTER * rarity,
+                () if parts.contains(&term) => PART * rarity,
+                () => rarity,
+            };
             Weighted { term, weight }
         })
         .collect();
