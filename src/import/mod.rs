@@ -10,6 +10,7 @@ mod chatgpt;
 mod claude;
 mod claude_code;
 mod codex;
+pub mod compressed;
 mod json;
 mod marks;
 mod package;
@@ -72,7 +73,7 @@ pub enum Error {
     },
     /// Nothing in it is a conversation.
     #[error(
-        "{path}: not an export we know: {found}; looked for conversations with `mapping` (ChatGPT) or `chat_messages` (Claude.ai) in conversations.json or any other .json file, and for transcripts of Claude Code and Codex in .jsonl files"
+        "{path}: not an export we know: {found}; looked for conversations with `mapping` (ChatGPT) or `chat_messages` (Claude.ai) in conversations.json or any other .json file, and for transcripts of Claude Code and Codex in .jsonl or .jsonl.zst files"
     )]
     NotAnExport {
         /// What was looked into.

@@ -3,7 +3,6 @@
 //! Invariant: nothing is written, and nothing outside the path that was named is read.
 
 use std::{
-    ffi::OsStr,
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
@@ -11,7 +10,7 @@ use std::{
 
 use zip::ZipArchive;
 
-use crate::import::Error;
+use crate::import::{Error, compressed};
 
 /// Unpacked size over zip size that no export reaches: text packs 3 to 20 times, nothing but
 /// zeros 1030 times.
@@ -178,17 +177,18 @@ impl Package {
     /// Opens one of the files; the error is a sentence about it.
     pub(super) fn reader(&mut self, at: usize) -> Result<Box<dyn Read + '_>, String> {
         let part = &self.parts[at];
-        match (&part.place, &mut self.zip) {
+        let input: Box<dyn Read + '_> = match (&part.place, &mut self.zip) {
             (Place::Entry(entry), Some(zip)) => {
                 let entry = zip.by_index(*entry).map_err(|error| error.to_string())?;
-                Ok(Box::new(Honest { inner: entry, left: part.size }))
+                Box::new(Honest { inner: entry, left: part.size })
             }
-            (Place::Path(path), _) => match File::open(path) {
-                Ok(file) => Ok(Box::new(file)),
-                Err(error) => Err(error.to_string()),
-            },
-            (Place::Entry(_), None) => Err("its zip is gone".to_owned()),
-        }
+            (Place::Path(path), _) => {
+                Box::new(File::open(path).map_err(|error| error.to_string())?)
+            }
+            (Place::Entry(_), None) => return Err("its zip is gone".to_owned()),
+        };
+        let is_compressed = compressed::plain(Path::new(&part.name)).is_some();
+        Ok(if is_compressed { Box::new(compressed::unpacked(input)) } else { input })
     }
 }
 
@@ -216,12 +216,12 @@ fn leads_out(name: &str) -> bool {
 }
 
 fn is_json(name: &str) -> bool {
-    let is_one = |extension: &OsStr| {
-        extension.eq_ignore_ascii_case("json") || extension.eq_ignore_ascii_case("jsonl")
-    };
-    Path::new(name).extension().is_some_and(is_one)
-        // What macOS keeps beside a file, under the file's own name.
-        && !name.split('/').any(|part| part.starts_with("._") || part == "__MACOSX")
+    let path = Path::new(name);
+    let is_one = compressed::is_named_as_transcript(path)
+        || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    // What macOS keeps beside a file, under the file's own name.
+    let is_beside = name.split('/').any(|part| part.starts_with("._") || part == "__MACOSX");
+    is_one && !is_beside
 }
 
 /// Returns a key under which `part-2` comes before `part-10`.

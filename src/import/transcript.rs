@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use self::head::project;
 pub(super) use self::head::{Head, first, last};
 use super::{
-    Kind, claude_code, codex,
+    Kind, claude_code, codex, compressed,
     json::{Fields, Raw},
 };
 use crate::model::{Message, Origin};
@@ -76,7 +76,7 @@ impl Reader {
     /// Returns a reader for the transcript in the file of that name.
     pub fn new(file: &Path) -> Reader {
         Reader {
-            stem: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            stem: compressed::stem(file),
             lines: 0,
             in_line: false,
             malformed: 0,

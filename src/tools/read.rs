@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Answer, Effect, Options, Tool, arguments, bound};
 use crate::{
     engine::{self, Engine, Session},
+    import::compressed::stem,
     model::Stop,
     text::snippet,
 };
@@ -191,9 +192,8 @@ fn whereabouts(session: &Session, first: usize, shown: usize, after: usize) -> O
 /// Returns the lines above the first exchange.
 fn head(session: &Session) -> String {
     let about = &session.about;
-    let stem = about.file.as_ref().and_then(|file| file.file_stem());
-    let name = match (stem, snippet::trim(&about.title)) {
-        (Some(stem), _) => stem.to_string_lossy().into_owned(),
+    let name = match (&about.file, snippet::trim(&about.title)) {
+        (Some(file), _) => stem(file),
         (None, "") => about.id.clone(),
         (None, title) => title.to_owned(),
     };

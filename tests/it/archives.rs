@@ -21,26 +21,26 @@ use verbatim_search::{
 use crate::{config, corpus::folder, golden};
 
 /// A home with an archive of its own.
-struct Home {
-    folder: TempDir,
-    engine: Engine,
+pub(crate) struct Home {
+    pub(crate) folder: TempDir,
+    pub(crate) engine: Engine,
 }
 
 impl Home {
-    fn new() -> Home {
+    pub(crate) fn new() -> Home {
         let folder = folder();
         fs::create_dir(folder.path().join("archive")).expect("folders can be made");
         Home { engine: engine(folder.path()), folder }
     }
 
     /// The path of a transcript in the archive.
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         let path = self.folder.path().join("archive").join(name);
         fs::create_dir_all(path.parent().expect("it is in a folder")).expect("folders can be made");
         path
     }
 
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, content).expect("files can be written");
         path
@@ -52,7 +52,7 @@ impl Home {
     }
 
     #[track_caller]
-    fn mirror(&self) -> ArchiveReport {
+    pub(crate) fn mirror(&self) -> ArchiveReport {
         self.engine.mirror_archives(&Stop::never(), &|_| {}).expect("transcripts can be mirrored")
     }
 
@@ -63,7 +63,7 @@ impl Home {
         self.held()
     }
 
-    fn held(&self) -> String {
+    pub(crate) fn held(&self) -> String {
         dump(&self.engine.config().archive_database(), self.folder.path())
     }
 
@@ -129,7 +129,7 @@ fn dump(database: &Path, home: &Path) -> String {
 }
 
 /// Copies a folder of the golden files into an archive.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("folders can be made");
     for entry in fs::read_dir(from).expect("it is there").flatten() {
         let to = to.join(entry.file_name());
@@ -141,7 +141,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn goldens(kind: &str) -> PathBuf {
+pub(crate) fn goldens(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/archives").join(kind)
 }
 

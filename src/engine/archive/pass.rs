@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     db::mirror::{About, Mirror, MirroredFile},
-    import::transcript::Reader,
+    import::{compressed, transcript::Reader},
     model::{self, Stop},
 };
 
@@ -117,13 +117,15 @@ impl Pass<'_> {
                 return Ok(());
             }
         };
+        // Nobody writes it on, so it is read whole.
+        let is_compressed = compressed::plain(&found.path).is_some();
         self.mirror.begin()?;
         let known = match known {
             Some(id) => self.mirror.file(id)?,
             None => None,
         };
         let mut file = match known {
-            Some(file) => match goes_on(&mut input, &file, found.size) {
+            Some(file) => match !is_compressed && goes_on(&mut input, &file, found.size) {
                 true => file,
                 false => {
                     again.extend(self.mirror.forget(file.id)?);
@@ -150,18 +152,27 @@ impl Pass<'_> {
                 self.report.fail(&found.path, &error);
                 break;
             }
-            let mut slice = (&mut input).take(batch);
             let mut sink = Sink { mirror: self.mirror, file: &mut file, messages: 0, last: None };
-            let result =
-                reader.read::<Error>(&mut slice, &mut |reader, piece| sink.add(reader, piece));
+            let mut add = |reader: &Reader, piece| sink.add(reader, piece);
+            let (result, is_end) = if is_compressed {
+                let mut lines = compressed::unpacked(&mut input);
+                (reader.read::<Error>(&mut lines, &mut add).map(|_| found.size), true)
+            } else {
+                let mut slice = (&mut input).take(batch);
+                let result = reader.read::<Error>(&mut slice, &mut add);
+                (result, slice.limit() > 0 || reader.is_foreign())
+            };
             let last = sink.last;
             self.report.messages += sink.messages;
-            let is_end = slice.limit() > 0 || reader.is_foreign();
             let taken = match result {
                 Ok(taken) => taken,
                 Err(Error::Transcript(error)) => {
                     self.report.fail(&found.path, &error);
-                    break;
+                    if !is_compressed {
+                        break;
+                    }
+                    // It stays damaged: read again when it is another.
+                    found.size
                 }
                 Err(error) => return Err(error),
             };

@@ -10,7 +10,10 @@ use std::{
 use memchr::memmem;
 
 use super::ArchiveReport;
-use crate::db::header::Stamp;
+use crate::{
+    db::header::Stamp,
+    import::compressed::{self, is_named_as_transcript},
+};
 
 /// How deep an archive is looked through.
 const DEPTH: usize = 12;
@@ -108,6 +111,10 @@ impl Walk {
             }
         };
         if metadata.is_file() && is_named_as_transcript(path) {
+            // While one becomes the other, the plain one is whole.
+            if compressed::plain(path).is_some_and(|plain| plain.exists()) {
+                return;
+            }
             match path.to_str() {
                 Some(name) => self.found.push(Found::of(path, name, &metadata)),
                 None => report.fail(path, &"its name is not Unicode"),
@@ -145,10 +152,6 @@ impl Walk {
     }
 }
 
-fn is_named_as_transcript(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "jsonl")
-}
-
 impl Found {
     pub(super) fn of(path: &Path, name: &str, metadata: &fs::Metadata) -> Found {
         let stamp = Stamp::of(metadata);
@@ -171,10 +174,19 @@ impl Found {
     }
 }
 
+/// Opens a transcript to be read from its start.
+fn opened(path: &Path) -> io::Result<Box<dyn Read>> {
+    let file = File::open(path)?;
+    Ok(match compressed::plain(path) {
+        Some(_) => Box::new(compressed::unpacked(file)),
+        None => Box::new(file),
+    })
+}
+
 /// Returns the first time that a file names, as it writes it.
 fn begun(path: &Path) -> Option<String> {
     let mut start = Vec::new();
-    File::open(path).ok()?.take(START).read_to_end(&mut start).ok()?;
+    opened(path).ok()?.take(START).read_to_end(&mut start).ok()?;
     let name: &[u8] = b"\"timestamp\":";
     let after = memmem::find(&start, name)? + name.len();
     let value = start[after..].trim_ascii_start().strip_prefix(b"\"")?;

@@ -1,0 +1,132 @@
+//! Transcripts that Codex has compressed: read as the plain ones are, by whichever way they come.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use rusqlite::Connection;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use serde_json::json;
+use verbatim_search::{
+    engine::{Engine, import},
+    import::Branches,
+};
+
+use crate::{
+    archives::{Home, copy, goldens, line},
+    corpus::folder,
+    read::found,
+};
+
+fn transcripts(below: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(below).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(transcripts(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn packed(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}.zst", path.display()))
+}
+
+/// Compresses every transcript of a folder, and removes the plain ones if `alone`.
+fn compress(archive: &Path, alone: bool) {
+    for plain in transcripts(archive) {
+        let text = fs::read(&plain).unwrap();
+        let bytes = compress_to_vec(text.as_slice(), CompressionLevel::Fastest);
+        fs::write(packed(&plain), bytes).unwrap();
+        if alone {
+            fs::remove_file(&plain).unwrap();
+        }
+    }
+}
+
+#[test]
+fn mirrored_as_plain_ones() {
+    let home = Home::new();
+    let archive = home.folder.path().join("archive");
+    copy(&goldens("codex"), &archive);
+    let files = home.mirror().files;
+    let plain = home.held();
+    // Compressed later; the plain one counts while both are there.
+    compress(&archive, false);
+    assert_eq!((home.mirror().files, home.held()), (files, plain.clone()));
+    for file in transcripts(&archive).into_iter().filter(|file| packed(file).is_file()) {
+        fs::remove_file(file).unwrap();
+    }
+    assert_eq!(home.mirror().files, files);
+    assert_eq!(home.held().replace(".jsonl.zst", ".jsonl"), plain);
+    let again = home.mirror();
+    assert_eq!((again.read, again.bytes, again.messages), (0, 0, 0), "nothing changed");
+    // Plain again, because its session goes on.
+    for file in transcripts(&archive) {
+        fs::remove_file(file).unwrap();
+    }
+    copy(&goldens("codex"), &archive);
+    home.mirror();
+    assert_eq!(home.held(), plain);
+}
+
+#[test]
+fn read_by_the_tools() {
+    let home = Home::new();
+    let text = line(1, "user", "How do streams end?") + &line(2, "assistant", "With a last frame.");
+    let bytes = compress_to_vec(text.as_bytes(), CompressionLevel::Fastest);
+    let path = home.write("-home-ann-code/session.jsonl.zst", bytes);
+    home.mirror();
+    let path = path.canonicalize().unwrap();
+    let engine: &Engine = &home.engine;
+    let results = found(engine, "search", json!({"query": "last frame", "mode": "text"}));
+    assert!(results.contains(&format!("**Path:** `{}`", path.display())), "{results}");
+    let whole = found(engine, "read", json!({"path": path.to_str().unwrap(), "startLine": 2}));
+    assert!(whole.starts_with("# Conversation: session\n# Project: code\n"), "{whole}");
+    assert!(whole.contains("With a last frame.") && !whole.contains("streams"), "{whole}");
+}
+
+#[test]
+fn one_that_is_damaged_is_told() {
+    let home = Home::new();
+    let lines: String = (0..20_000).map(|at| line(at, "user", &format!("number {at}"))).collect();
+    let bytes = compress_to_vec(lines.as_bytes(), CompressionLevel::Fastest);
+    home.write("cut.jsonl.zst", &bytes[..bytes.len() / 2]);
+    home.write("none.jsonl.zst", "no zstd at all");
+    home.write("empty.jsonl.zst", "");
+    home.write("other.jsonl", line(1, "user", "all is well").replace("session", "other"));
+    let report = home.mirror();
+    assert_eq!((report.failed, report.files), (2, 4), "{:?}", report.failures);
+    assert!(report.failures.iter().any(|failure| failure.contains("cut.jsonl.zst")));
+    assert!(home.held().contains("\"number 0\"") && home.held().contains("\"all is well\""));
+    let again = home.mirror();
+    assert_eq!((again.read, again.failed), (0, 0), "not before they are others");
+}
+
+#[test]
+fn imported_as_plain_ones() {
+    let home = folder();
+    let [plain, archive] = ["plain", "archive"].map(|name| home.path().join(name));
+    copy(&goldens("codex"), &plain);
+    copy(&goldens("codex"), &archive);
+    compress(&archive, true);
+    let texts = |from: &Path, name: &str| {
+        let out = home.path().join(name);
+        import::import(&[from.to_owned()], &out, Branches::Shown, &|_| {}).unwrap();
+        let connection = Connection::open(out).unwrap();
+        let sql = "SELECT conversation_id, role, content FROM messages
+                   ORDER BY conversation_id, position, rowid";
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        rows.unwrap().collect::<Result<Vec<(String, String, String)>, _>>().unwrap()
+    };
+    let expected = texts(&plain, "plain.db");
+    assert_eq!(texts(&archive, "packed.db"), expected);
+    let one = &transcripts(&archive)[0];
+    let of_one = texts(one, "one.db");
+    assert!(!of_one.is_empty() && of_one.iter().all(|row| expected.contains(row)));
+}
