@@ -184,7 +184,7 @@ impl Reader {
         // Bytes of a line that is too long: they count once its end is found.
         let mut dropped = 0;
         loop {
-            let read = (&mut input).take(CHUNK).read_to_end(&mut buffer)?;
+            let read = (&mut input).take(CHUNK).read_to_end(&mut buffer);
             let mut at = 0;
             while let Some(end) = memchr(b'\n', &buffer[searched..]) {
                 let line = at..searched + end;
@@ -199,6 +199,8 @@ impl Reader {
                     self.line(&buffer[line], sink)?;
                 }
             }
+            // What came before a failure has been read.
+            let read = read?;
             buffer.drain(..at);
             searched = buffer.len();
             taken += at as u64;

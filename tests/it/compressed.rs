@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -10,7 +11,7 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::json;
 use verbatim_search::{
     engine::{Engine, import},
-    import::Branches,
+    import::{Branches, compressed::unpacked},
 };
 
 use crate::{
@@ -95,13 +96,18 @@ fn one_that_is_damaged_is_told() {
     let home = Home::new();
     let lines: String = (0..20_000).map(|at| line(at, "user", &format!("number {at}"))).collect();
     let bytes = compress_to_vec(lines.as_bytes(), CompressionLevel::Fastest);
-    home.write("cut.jsonl.zst", &bytes[..bytes.len() / 2]);
+    let cut = &bytes[..bytes.len() / 2];
+    home.write("cut.jsonl.zst", cut);
+    let mut whole = Vec::new();
+    unpacked(cut).read_to_end(&mut whole).expect_err("its end is missing");
+    let whole = whole.iter().filter(|byte| **byte == b'\n').count() as u64;
     home.write("none.jsonl.zst", "no zstd at all");
     home.write("empty.jsonl.zst", "");
     home.write("other.jsonl", line(1, "user", "all is well").replace("session", "other"));
     let report = home.mirror();
     assert_eq!((report.failed, report.files), (2, 4), "{:?}", report.failures);
     assert!(report.failures.iter().any(|failure| failure.contains("cut.jsonl.zst")));
+    assert!(whole > 1000 && report.messages == whole + 1, "{} of {whole} + 1", report.messages);
     assert!(home.held().contains("\"number 0\"") && home.held().contains("\"all is well\""));
     let again = home.mirror();
     assert_eq!((again.read, again.failed), (0, 0), "not before they are others");
