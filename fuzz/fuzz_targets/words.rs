@@ -6,8 +6,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use verbatim_search::text::{
+    query::Query,
     summary::{self, Turn},
-    words::{Cutter, Query},
+    words::Cutter,
 };
 
 fuzz_target!(|data: &[u8]| {

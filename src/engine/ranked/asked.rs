@@ -9,8 +9,9 @@ use crate::{
     index::{Weighted, Words},
     model::Stop,
     text::{
+        query::Query,
         slip,
-        words::{Cutter, Query, is_character, is_unspaced},
+        words::{Cutter, is_character, is_unspaced},
     },
 };
 

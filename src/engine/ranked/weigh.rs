@@ -28,7 +28,7 @@ use crate::{
     engine::{Error, Mode, Scope},
     index::{Among, Norms, Words, best, holding},
     model::Stop,
-    text::words::{Cutter, Query},
+    text::{query::Query, words::Cutter},
 };
 
 /// How many of the best by words, and by vectors, are scored: in one conversation, and over all.
