@@ -1,9 +1,16 @@
 //! The tool `search`: the contract's own examples and error table, with an index and without.
 
+use std::{sync::mpsc, thread, time::Duration};
+
 use serde_json::{Value, json};
+use verbatim_search::{
+    engine::{Engine, Reindex},
+    index::Resources,
+    model::Stop,
+};
 
 use crate::{
-    corpus::folder,
+    corpus::{database, engine, folder},
     read::{engines, found, path_of, refused, sample},
 };
 
@@ -166,4 +173,33 @@ fn searching_for_an_exact_text() {
         let whole = found(&engine, "read", json!({"path": path}));
         assert!(whole.ends_with("untitled, with a # in its id\n"), "{whole}");
     }
+}
+
+#[test]
+fn an_index_that_is_being_made_is_waited_for() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    drop(database(&db, &["The oldest lantern is of brass."]));
+    let mut config = engine(&db).config().clone();
+    config.home = home.path().to_owned();
+    let [maker, asked] = [config.clone(), config].map(Engine::new);
+    let (begun, wait) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let resources = Resources { memory: 64 << 20, threads: 1 };
+            let mut begun = Some(begun);
+            let mut progress = |_| {
+                if let Some(begun) = begun.take() {
+                    begun.send(()).unwrap();
+                    thread::sleep(Duration::from_millis(500));
+                }
+            };
+            let options = Reindex { resources, full: false };
+            maker.reindex(options, &Stop::never(), &mut progress).unwrap();
+        });
+        wait.recv().unwrap();
+        let text = found(&asked, "search", json!({"query": "brass lanterns"}));
+        assert!(text.contains("The oldest lantern is of brass."), "{text}");
+        assert!(!text.contains("not ranked"), "{text}");
+    });
 }

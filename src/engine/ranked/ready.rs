@@ -8,6 +8,7 @@ use std::{
     collections::HashSet,
     ops::Range,
     sync::{Arc, PoisonError},
+    thread,
     time::Duration,
 };
 
@@ -23,6 +24,9 @@ const FEW: u32 = 20_000;
 
 /// How long a question waits for an index that is no mirror of its database.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often it looks whether another has made the index that it waits for.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// What a question may use to bring things up to date.
 const RESOURCES: Resources = Resources { memory: 128 << 20, threads: 1 };
@@ -209,8 +213,15 @@ impl Engine {
         }
         let options = Reindex { resources: RESOURCES, full: false };
         let patience = stop.within(PATIENCE);
-        // Whatever hinders it, the index before is better than nothing.
-        let _ = self.reindex_source(source, options, &patience, &mut |_| ());
+        // Whatever hinders it, the index before is better than nothing; the first is waited for,
+        // whoever makes it.
+        while let Err(Error::Indexing { .. }) =
+            self.reindex_source(source, options, &patience, &mut |_| ())
+            && self.latest(source).is_none()
+            && !patience.requested()
+        {
+            thread::sleep(LOOK_AGAIN);
+        }
         if stop.requested() {
             return Err(crate::db::Error::Stopped.into());
         }
