@@ -25,6 +25,9 @@ const MOST_LISTS: usize = 10;
 /// The most lists in a part after the first, which is small: the rarest of the first suffice.
 const MOST_LATER_LISTS: usize = 4;
 
+/// Messages in a list of such a part that are verified sooner than another list is looked up.
+const FEW: u32 = 16;
+
 /// Bytes read for verification, and candidates, after which a pattern with `_` is looked at more
 /// closely ([`super::gaps`]): about what that costs.
 const PATIENCE: (u64, u64) = (1 << 20, 2_000);
@@ -212,7 +215,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Returns the rarest lists of grams, the shortest first; leaves the grams in that order.
+/// Returns the rarest lists of grams, the shortest first; the first part leaves the grams in that
+/// order, and only those that later parts need.
 fn lists(
     member: &Member,
     list: List,
@@ -227,9 +231,16 @@ fn lists(
             trace.grams.push(GramUse { gram: gram.to_string(), in_titles, messages });
         }
     };
-    for (place, gram) in grams.iter().enumerate() {
+    let most = if member.first == 0 { usize::MAX } else { MOST_LATER_LISTS };
+    for (place, gram) in grams.iter().enumerate().take(most) {
         match member.part.postings.find(list, gram.term(&mut [0; 8]))? {
-            Some(info) => found.push((info, *gram)),
+            Some(info) => {
+                let is_enough = member.first != 0 && info.doc_freq <= FEW;
+                found.push((info, *gram));
+                if is_enough {
+                    break;
+                }
+            }
             None => {
                 used(*gram, 0);
                 // What is rare here is likely to be absent from the other parts too.
@@ -239,8 +250,10 @@ fn lists(
         }
     }
     found.sort_unstable_by_key(|(info, _)| info.doc_freq);
-    grams.clear();
-    grams.extend(found.iter().take(MOST_LATER_LISTS).map(|(_, gram)| *gram));
+    if member.first == 0 {
+        grams.clear();
+        grams.extend(found.iter().take(MOST_LATER_LISTS).map(|(_, gram)| *gram));
+    }
     found.truncate(MOST_LISTS);
     found.iter().for_each(|(info, gram)| used(*gram, info.doc_freq));
     Ok(Lists::All(found.into_iter().map(|(info, _)| (info, list)).collect()))
