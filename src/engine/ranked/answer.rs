@@ -128,8 +128,8 @@ impl Engine {
         self.about_listed(ready.kind, &ready.catalogue, conversation)
     }
 
-    /// Scores every message that answers, where messages are ranked; `None` where there is nothing to rank by and the text has
-    /// to be found as it stands.
+    /// Scores every message that answers, where messages are ranked; `None` where there is nothing to
+    /// rank by and the text has to be found as it stands.
     fn find(&self, question: &Question, stop: &Stop) -> Result<Option<Found>, Error> {
         let mut notes = Vec::new();
         let concepts = question.concepts.iter().map(|concept| snippet::trim(concept));

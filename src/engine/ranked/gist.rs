@@ -3,8 +3,10 @@
 //! ```text
 //! W(c) = what of the question's weight is in the title, and 0.8 of what is in the summary alone
 //! V(c) = max(0, (cos(c) - cos_K) / (cos_1 - cos_K))
-//! gist(c) = 0.6 W(c) + 0.4 V(c); by words alone W(c), by meaning alone V(c)
+//! gist(c) = (1 - v) W(c) + v V(c);   v = 0.4; 0 by words alone, 1 by meaning alone
 //! ```
+//!
+//! Where the model does not know all of the question, v is less.
 
 use std::collections::HashMap;
 
@@ -21,8 +23,8 @@ use crate::{
 /// What a word counts that is in the summary and not in the title.
 const IN_SUMMARY: f32 = 0.8;
 
-/// What words and vectors count.
-const SHARES: (f32, f32) = (0.6, 0.4);
+/// What the vector counts beside the words.
+const VECTOR: f32 = 0.4;
 
 /// The conversations nearest to the question among which nearness is measured.
 const DEPTH: usize = 100;
@@ -32,22 +34,22 @@ struct Wanted<'a> {
     /// Hashes of its terms with what they weigh, which is 1 in all.
     terms: Vec<(u32, f32)>,
     vector: Option<&'a [f32]>,
+    /// How much of it the model knows.
+    known: f32,
 }
 
 impl Wanted<'_> {
     fn of(asked: &Asked, with_words: bool) -> Wanted<'_> {
-        let known = |term: &String| asked.terms.iter().find(|known| known.term == *term);
         // A word of no message stands in titles alone: it is rare.
         let rarest = asked.terms.iter().map(|term| term.weight).fold(1.0, f32::max);
-        let terms = Cutter::default().question(&asked.query.text);
-        let terms = terms
-            .iter()
-            .filter(|_| with_words)
-            .map(|term| (hash(term), known(term).map_or(rarest, |known| known.weight)));
-        let mut terms: Vec<(u32, f32)> = terms.collect();
+        let is_known = |term: &String| asked.terms.iter().any(|known| known.term == *term);
+        let others = Cutter::default().question(&asked.query.text).into_iter();
+        let others = others.filter(|term| !is_known(term)).map(|term| (hash(&term), rarest));
+        let known = asked.terms.iter().map(|term| (hash(&term.term), term.weight));
+        let mut terms: Vec<(u32, f32)> = known.chain(others).filter(|_| with_words).collect();
         let total: f32 = terms.iter().map(|(_, weight)| weight).sum();
         terms.iter_mut().for_each(|(_, weight)| *weight /= total.max(f32::MIN_POSITIVE));
-        Wanted { terms, vector: asked.vector.as_deref() }
+        Wanted { terms, vector: asked.vector.as_deref(), known: asked.known }
     }
 
     fn words_of(&self, gists: &Gists, at: usize) -> f32 {
@@ -103,15 +105,15 @@ impl Engine {
             best.sort_unstable_by(|a, b| b.total_cmp(a));
             best.retain(|cosine| *cosine > 0.0);
             best.truncate(DEPTH);
-            let shares = match (wanted.terms.is_empty(), best.is_empty()) {
-                (_, true) => (1.0, 0.0),
-                (true, false) => (0.0, 1.0),
-                (false, false) => SHARES,
+            let share = match (wanted.terms.is_empty(), best.is_empty()) {
+                (_, true) => 0.0,
+                (true, false) => 1.0,
+                (false, false) => VECTOR * wanted.known,
             };
             let near = nearness(&best);
             for ((_, scores), cosine) in all.iter_mut().zip(cosines) {
                 let by_vector = if best.is_empty() { 0.0 } else { near(*cosine) };
-                scores[number] = shares.0 * scores[number] + shares.1 * by_vector;
+                scores[number] = (1.0 - share) * scores[number] + share * by_vector;
             }
         }
         let least = |scores: Vec<f32>| scores.into_iter().fold(1.0, f32::min);
