@@ -22,6 +22,10 @@ use crate::{corpus::folder, watch::Running};
 const MESSAGES: i64 = 5_000;
 const MOST: usize = 8_000;
 
+/// Open files by which one time differs from another without a leak: four for each part of an index,
+/// which has one to five, of the index that was in use and of the one that takes its place.
+const SPREAD: u64 = 40;
+
 const WORDS: &[&str] =
     &["amber", "azure", "beige", "coral", "ebony", "ivory", "lilac", "ochre", "pearl", "sepia"];
 
@@ -244,7 +248,7 @@ fn servers_hold_no_more_in_the_end() {
             files(after)
         );
         assert!(memory(after) < memory(before) * 5 / 4 + 8_192, "memory grows: {samples:?}");
-        assert!(files(after) <= files(before) + 4, "files stay open: {samples:?}");
+        assert!(files(after) <= files(before) + SPREAD, "files stay open: {samples:?}");
     }
     // Once it rests, the index is current and nothing lies about.
     let status = || -> Value {
