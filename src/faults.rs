@@ -6,10 +6,46 @@
 
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    any::Any,
+    cell::Cell,
+    panic::{self, AssertUnwindSafe, catch_unwind},
+    sync::{
+        Once,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 /// How many pages were missing so far.
 static COUNT: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Whether this thread's panics are told to who waits for them, and to nobody else.
+    static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does work on files that may be cut or changed meanwhile, and may panic over them; returns what the
+/// panic said, which is printed nowhere.
+pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !IS_CAUGHT.get() {
+                before(info);
+            }
+        }));
+    });
+    let outer = IS_CAUGHT.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    IS_CAUGHT.set(outer);
+    done.map_err(|panic| said(&*panic).to_owned())
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked")
+}
 
 /// Returns how many pages of maps were missing when they were read, since the process began.
 pub fn count() -> u64 {
@@ -81,6 +117,14 @@ mod tests {
     use std::{io::Write, ptr};
 
     use super::*;
+
+    #[test]
+    fn panics_are_told_to_who_waits_for_them() {
+        assert_eq!(caught(|| 1), Ok(1));
+        assert_eq!(caught(|| panic!("in {}", "words")), Err::<(), _>("in words".to_owned()));
+        assert!(caught(|| [1][std::hint::black_box(1)]).unwrap_err().contains("out of bounds"));
+        assert!(!IS_CAUGHT.get());
+    }
 
     #[test]
     fn what_is_cut_off_is_zeros() {

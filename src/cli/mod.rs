@@ -32,7 +32,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind}
 use crate::{
     embed::{self, Provider},
     engine::{self, Config, Engine},
-    mcp, tools,
+    faults, mcp, tools,
 };
 
 /// Columns of help where there is no terminal to ask.
@@ -255,7 +255,10 @@ pub fn run(
     if cli.command.asks_every_source() {
         archives::mirror(&engine, environment);
     }
-    match cli.command {
+    // Exact search sees to it by itself, a server answers again, and a refresh begins again.
+    let may_be_torn = cli.command.asks_every_source();
+    let torn = engine::Error::Torn { folder: engine.config().index_folder() };
+    let code = match cli.command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),
         Command::Eval(args) => Ok(eval::run(&args, environment, out)?),
         Command::Import(args) => {
@@ -273,7 +276,8 @@ pub fn run(
         Command::Workspace(args) => workspace::run(&args, &engine, environment, out),
         Command::Doctor(args) => doctor::run(&args, &engine, environment, out),
         Command::Status(args) => status::run(&args, &engine, named, out),
-    }
+    }?;
+    if may_be_torn && faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
 }
 
 /// Returns the command line's own description, for tests that hold the documents against it.

@@ -2,7 +2,6 @@
 
 use std::{
     ops::ControlFlow,
-    panic::{AssertUnwindSafe, catch_unwind},
     time::{Duration, Instant},
 };
 
@@ -90,12 +89,11 @@ impl Engine {
         };
         let mut handing = Handing::new(&generation, stop, sink);
         // Its files were checked when it was opened, and looked at a moment ago.
-        let search = AssertUnwindSafe(|| {
+        let found = faults::caught(|| {
             let trace = generation.search(request, stop, &mut |hit| handing.take(hit))?;
             handing.hand_over();
             Ok(trace)
         });
-        let found = catch_unwind(search);
         let handed = handing.handed;
         Ok(match found {
             Ok(Ok(_)) if handing.is_torn => {
@@ -106,7 +104,7 @@ impl Engine {
             }
             Ok(Err(index::Error::Stopped)) => return Err(db::Error::Stopped.into()),
             Ok(Err(error)) => Err((Why::Unreadable(error.to_string()), handed)),
-            Err(_) => Err((Why::Unreadable("searching it failed".to_owned()), handed)),
+            Err(panic) => Err((Why::Unreadable(format!("searching it failed: {panic}")), handed)),
         })
     }
 }

@@ -13,8 +13,6 @@ pub mod save_conversation_context;
 pub mod search;
 pub mod search_workspace;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
 use serde_json::{Map, Value};
 
 use crate::{
@@ -55,13 +53,12 @@ impl Tool {
         arguments: &Map<String, Value>,
         stop: &Stop,
     ) -> Answer {
-        for _ in 1..ATTEMPTS {
+        // What writes is never run twice.
+        let attempts = if self.effect == Effect::Reads { ATTEMPTS } else { 1 };
+        for _ in 1..attempts {
             let before = faults::count();
-            let run = AssertUnwindSafe(|| (self.run)(engine, options, arguments, stop));
-            let is_final = |is_whole| is_whole || self.effect != Effect::Reads;
-            match catch_unwind(run) {
-                Ok(answer) if is_final(faults::count() == before) => return answer,
-                Err(panic) if is_final(false) => resume_unwind(panic),
+            match faults::caught(|| (self.run)(engine, options, arguments, stop)) {
+                Ok(answer) if faults::count() == before => return answer,
                 // What was mapped then is not used again.
                 Ok(_) | Err(_) => engine.forget(),
             }
