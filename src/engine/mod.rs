@@ -2,31 +2,13 @@
 //!
 //! Invariant: an answer is that of one state of one database, the one that was there when the call came.
 
-mod archive;
-mod briefs;
-mod catalogue;
-mod difference;
-mod doctor;
-mod exact;
-mod find;
-mod fold;
-mod follow;
+mod config;
 pub mod import;
-mod keep;
-mod list;
-mod mirror;
-mod news;
-mod query;
-mod ranked;
-mod recall;
-mod refresh;
-mod sample;
-mod session;
-mod show;
+mod memory;
+mod rank;
+mod report;
 mod source;
-mod status;
-mod tally;
-mod threads;
+mod upkeep;
 mod workspace;
 
 use std::{
@@ -40,26 +22,29 @@ use crate::{
     index,
 };
 
-pub use archive::{ArchiveProgress, ArchiveReport};
-pub use briefs::{Brief, SAVED};
-pub use catalogue::{Catalogue, Listed};
-pub use doctor::{Finding, Verdict};
-pub use exact::Answered;
-pub use find::Config;
-pub use keep::Keeper;
-pub use mirror::Why;
-pub use news::News;
-pub use query::{MOST_PATTERN_BYTES, trimmed};
-pub use ranked::{
-    About, ConversationMatch, Enriched, Fields, Match, Mode, Question, Ranking, Scope,
+pub use config::Config;
+pub use memory::{recall::Recalled, threads::Recorded};
+pub use rank::{About, ConversationMatch, Enriched, Fields, Match, Mode, Question, Ranking, Scope};
+pub use report::{
+    doctor::{Finding, Verdict},
+    statistics::{NO_TIME, Tally},
+    status::{GenerationStatus, SourceStatus, Status, ago},
 };
-pub use recall::Recalled;
-pub use refresh::{Progress, Reindex, Reindexed};
-pub use session::Session;
-pub use source::{Source, SourceKind};
-pub use status::{GenerationStatus, SourceStatus, Status, ago};
-pub use tally::{NO_TIME, Tally};
-pub use threads::Recorded;
+pub use source::{
+    Source, SourceKind,
+    catalogue::{Catalogue, Listed},
+    current::Why,
+    exact::Answered,
+    request::{MOST_PATTERN_BYTES, trimmed},
+    session::Session,
+    summaries::{Brief, SAVED},
+};
+pub use upkeep::{
+    events::News,
+    maintainer::Keeper,
+    refresh::{Progress, Reindex, Reindexed},
+    transcripts::{ArchiveProgress, ArchiveReport},
+};
 
 /// Answers questions about the databases that its [`Config`] leads to.
 #[derive(Debug)]
@@ -68,13 +53,13 @@ pub struct Engine {
     /// What turns texts into vectors; asked for nothing before the first text.
     model: Model,
     /// The index of each kind of source that was used last.
-    held: [Mutex<Option<mirror::Held>>; SourceKind::ALL.len()],
+    held: [Mutex<Option<source::current::Held>>; SourceKind::ALL.len()],
     /// The catalogue of each, made last.
     catalogues: [Mutex<Option<Arc<Catalogue>>>; SourceKind::ALL.len()],
     /// The database of threads, once a thread was asked for.
     threads: Mutex<Option<db::threads::Threads>>,
     /// What of each is ready to be ranked, opened last.
-    readied: [Mutex<Option<Arc<ranked::Ready>>>; SourceKind::ALL.len()],
+    readied: [Mutex<Option<Arc<rank::Ready>>>; SourceKind::ALL.len()],
 }
 
 /// What can go wrong with a question.
@@ -100,7 +85,7 @@ pub enum Error {
     #[error(
         "query is too long: {bytes} bytes with the two %, and SQLite's LIKE takes {}; \
          search for a part of it",
-        query::MOST_PATTERN_BYTES
+        source::request::MOST_PATTERN_BYTES
     )]
     QueryTooLong {
         /// Its length as a pattern.

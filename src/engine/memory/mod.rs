@@ -1,0 +1,4 @@
+//! Threads that are recorded turn by turn, and what is recalled for each turn.
+
+pub(crate) mod recall;
+pub(crate) mod threads;

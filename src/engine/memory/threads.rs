@@ -1,0 +1,161 @@
+//! Threads: recorded turn by turn in a database of their own, and answered from memory.
+
+use std::{
+    path::Path,
+    sync::PoisonError,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use crate::engine::{Engine, Error, memory::recall::Recalled};
+use crate::{
+    db::{
+        self,
+        threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread, Threads, Turn},
+    },
+    model::{Instant, Stop},
+};
+
+/// Passages of memory that are returned for a turn.
+const PASSAGES: usize = 3;
+
+/// A turn that was recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// Its thread, as it stands now.
+    pub thread: Thread,
+    /// What memory has to say to it, the best first.
+    pub memory: Vec<Recalled>,
+    /// Why memory could not be asked.
+    pub trouble: Option<String>,
+}
+
+impl Engine {
+    /// Begins a thread.
+    pub fn start_thread(&self, start: &Start<'_>) -> Result<Thread, Error> {
+        self.writing(|threads| threads.start(start, now()))
+    }
+
+    /// Records a turn of the thread that a continuation id continues: a role and a text, if any.
+    ///
+    /// Memory is asked once the turn is on disk: however many continue a thread at a time, none of
+    /// them waits for what another is told. A call that is ended before does not record its turn.
+    pub fn continue_thread(
+        &self,
+        continuation: &str,
+        message: Option<(&str, &str)>,
+        stop: &Stop,
+    ) -> Result<Recorded, Error> {
+        if self.reading(|threads| threads.continued(continuation))?.is_none() {
+            return Err(ThreadsError::NoContinuation { id: continuation.to_owned() }.into());
+        }
+        if stop.requested() {
+            return Err(db::Error::Stopped.into());
+        }
+        let thread = self.writing(|threads| threads.turn(continuation, message, now()))?;
+        let (mut memory, mut trouble) = (Vec::new(), None);
+        if let Some((_, text)) = message {
+            match self.recall(text, &thread.id, PASSAGES, stop) {
+                Ok(found) => memory = found,
+                Err(error) if error.is_not_found() => {}
+                Err(error) => trouble = Some(error.to_string()),
+            }
+        }
+        Ok(Recorded { thread, memory, trouble })
+    }
+
+    /// Returns a thread.
+    pub fn thread(&self, id: &str) -> Result<Thread, Error> {
+        let found = self.reading(|threads| threads.thread(id))?.flatten();
+        found.ok_or_else(|| ThreadsError::NoThread { id: id.to_owned() }.into())
+    }
+
+    /// Returns the latest messages of a thread in order, at most `limit`, and how many it has.
+    pub fn thread_history(&self, id: &str, limit: usize) -> Result<(Vec<Turn>, u64), Error> {
+        let read = |threads: &mut Threads| {
+            let thread = threads.thread(id)?;
+            Ok((threads.latest(id, limit)?, thread))
+        };
+        match self.reading(read)? {
+            Some((turns, Some(thread))) => Ok((turns, thread.messages)),
+            _ => Err(ThreadsError::NoThread { id: id.to_owned() }.into()),
+        }
+    }
+
+    /// Returns the threads, latest activity first, of one user if one is named.
+    pub fn threads(&self, user: Option<&str>, limit: usize) -> Result<Vec<Thread>, Error> {
+        Ok(self.reading(|threads| threads.list(user, limit))?.unwrap_or_default())
+    }
+
+    /// Returns how the threads are used.
+    pub fn thread_analytics(&self) -> Result<Analytics, Error> {
+        Ok(self.reading(|threads| threads.analytics())?.unwrap_or_default())
+    }
+
+    /// Saves a conversation, or brings the one under its key up to date.
+    pub fn save_conversation(&self, save: &Save<'_>) -> Result<Saved, Error> {
+        self.writing(|threads| threads.save(save, now()))
+    }
+
+    /// Returns the latest threads whose topics have one of some words.
+    pub(crate) fn threads_titled(&self, words: &[String]) -> Result<Vec<Thread>, Error> {
+        Ok(self.reading(|threads| threads.titled(words))?.unwrap_or_default())
+    }
+
+    /// Returns the threads that a word may mean: one by its id, else those whose id begins so.
+    pub fn threads_named(&self, word: &str) -> Result<Vec<Thread>, Error> {
+        Ok(self.reading(|threads| threads.named(word))?.unwrap_or_default())
+    }
+
+    /// Returns the conversation that was saved under a key.
+    pub fn thread_keyed(&self, key: &str) -> Result<Option<Thread>, Error> {
+        Ok(self.reading(|threads| threads.keyed(key))?.flatten())
+    }
+
+    /// Removes a thread and all its messages; returns whether there was one.
+    pub fn delete_thread(&self, id: &str) -> Result<bool, Error> {
+        Ok(self.reading(|threads| threads.delete(id))?.unwrap_or(false))
+    }
+
+    /// Runs `work` on the threads; `None` where none was ever recorded.
+    fn reading<T>(
+        &self,
+        work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
+    ) -> Result<Option<T>, Error> {
+        self.with_threads(Threads::open, work)
+    }
+
+    /// Runs `work` on the threads, making their database where there is none.
+    fn writing<T>(
+        &self,
+        work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
+    ) -> Result<T, Error> {
+        let made = |path: &Path| Threads::open_or_make(path).map(Some);
+        let done = self.with_threads(made, work)?;
+        Ok(done.expect("a database is made where there is none"))
+    }
+
+    fn with_threads<T>(
+        &self,
+        open: impl FnOnce(&Path) -> Result<Option<Threads>, ThreadsError>,
+        work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
+    ) -> Result<Option<T>, Error> {
+        let mut held = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        // A file that was deleted or replaced would take turns that nobody ever finds.
+        if !held.as_ref().is_some_and(Threads::is_there) {
+            *held = None;
+            *held = open(&self.config.threads_database())?;
+        }
+        let Some(threads) = &mut *held else { return Ok(None) };
+        let done = work(threads);
+        if matches!(done, Err(ThreadsError::Sqlite { .. })) {
+            *held = None;
+        }
+        Ok(Some(done?))
+    }
+}
+
+fn now() -> Instant {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // To the microsecond, as times are stored elsewhere.
+    Instant { seconds: since.as_secs().cast_signed(), nanos: since.subsec_micros() * 1000 }
+}

@@ -1,0 +1,166 @@
+//! What of a text answers best: about as much as one reads at a glance.
+
+use std::ops::Range;
+
+use crate::text::{
+    snippet,
+    words::{Cutter, Piece, grams, pieces},
+};
+
+/// Characters of a passage.
+pub(crate) const LENGTH: usize = 300;
+
+/// Bytes of a text that are looked through.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Returns the passage of a text where the most of these terms, by weight, stand together; its
+/// beginning where none does.
+pub(crate) fn passage(text: &str, terms: &[(String, f32)], cutter: &Cutter) -> String {
+    let text = snippet::trim(text);
+    if snippet::cut(text, LENGTH).is_none() {
+        return text.to_owned();
+    }
+    let marks = marks(up_to(text, MOST_BYTES), terms, cutter);
+    // As many bytes as letters: less than the passage where letters take more.
+    let reach = LENGTH * 3 / 4;
+    let mut best: (f32, Range<usize>) = (0.0, 0..0);
+    let mut counts = vec![0u32; terms.len()];
+    let (mut sum, mut first) = (0.0, 0);
+    for (at, term) in &marks {
+        if counts[*term] == 0 {
+            sum += terms[*term].1;
+        }
+        counts[*term] += 1;
+        while marks[first].0 + reach < *at {
+            let left = marks[first].1;
+            counts[left] -= 1;
+            if counts[left] == 0 {
+                sum -= terms[left].1;
+            }
+            first += 1;
+        }
+        if sum > best.0 + 1e-6 {
+            best = (sum, marks[first].0..*at);
+        }
+    }
+    around(text, best.1)
+}
+
+/// Returns the passage around one of the [`chunks`] of a text.
+pub(crate) fn from_chunk(text: &str, chunk: Range<usize>) -> String {
+    around(text, chunk)
+}
+
+/// Returns the passage around a span of a text that is not trimmed.
+pub(crate) fn around_span(text: &str, span: Range<usize>) -> String {
+    let trimmed = snippet::trim(text);
+    if snippet::cut(trimmed, LENGTH).is_none() {
+        return trimmed.to_owned();
+    }
+    let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
+    let inside = |at: usize| at.saturating_sub(before).min(trimmed.len());
+    around(trimmed, inside(span.start)..inside(span.end))
+}
+
+/// Returns a text cut into pieces about as long as half a passage, at the ends of sentences and
+/// lines where it can be.
+pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
+    let mut chunks = Vec::new();
+    let mut start = 0;
+    for (at, character) in text.char_indices() {
+        let end = at + character.len_utf8();
+        let is_end = matches!(character, '.' | '!' | '?' | '\n' | '。' | '！' | '？');
+        if is_end && end - start > LENGTH / 4 || end - start > LENGTH {
+            chunks.push(start..end);
+            start = end;
+        }
+    }
+    if start < text.len() {
+        chunks.push(start..text.len());
+    }
+    chunks
+}
+
+/// Returns where each of the terms stands.
+fn marks(text: &str, terms: &[(String, f32)], cutter: &Cutter) -> Vec<(usize, usize)> {
+    let mut marks = Vec::new();
+    let place_of = |term: &str| terms.iter().position(|(known, _)| known == term);
+    pieces(text, |piece| match piece {
+        Piece::Word(word) => {
+            let at = word.as_ptr().addr() - text.as_ptr().addr();
+            cutter.word(word, &mut |term| marks.extend(place_of(term).map(|place| (at, place))));
+        }
+        Piece::Run(run) => {
+            let at = run.as_ptr().addr() - text.as_ptr().addr();
+            grams(run, &mut |gram: &str| {
+                let inner = gram.as_ptr().addr() - run.as_ptr().addr();
+                marks.extend(place_of(gram).map(|place| (at + inner, place)));
+            });
+        }
+    });
+    marks
+}
+
+/// Returns some [`LENGTH`] characters with a range of a text in their middle, between spaces.
+fn around(text: &str, range: Range<usize>) -> String {
+    let inside = text[range.clone()].chars().count();
+    let before = LENGTH.saturating_sub(inside) / 2;
+    let mut start = text[..range.start].char_indices().rev().take(before).last();
+    if range.start == 0 {
+        start = None;
+    }
+    let mut start = start.map_or(range.start, |(at, _)| at);
+    if start > 0 {
+        // From the next space on, unless that is far.
+        let space = text[start..range.start].find(char::is_whitespace).filter(|at| *at < 40);
+        start += space.map_or(0, |at| at + 1);
+    }
+    let rest = &text[start..];
+    let mut end = start + snippet::cut(rest, LENGTH).map_or(rest.len(), str::len);
+    if end < text.len() {
+        let space = text[start..end].rfind(char::is_whitespace);
+        end =
+            space.map(|at| start + at).filter(|at| end - at < 40 && *at > range.end).unwrap_or(end);
+    }
+    let passage = snippet::trim(&text[start..end]);
+    let (open, close) = (if start > 0 { "…" } else { "" }, if end < text.len() { "…" } else { "" });
+    format!("{open}{passage}{close}")
+}
+
+/// Returns the beginning of a text, at most so many bytes.
+pub(crate) fn up_to(text: &str, bytes: usize) -> &str {
+    if text.len() <= bytes {
+        return text;
+    }
+    let mut end = bytes;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(text: &str) -> Vec<(String, f32)> {
+        Cutter::default().question(text).into_iter().map(|term| (term, 1.0)).collect()
+    }
+
+    #[test]
+    fn the_place_with_most_terms_is_shown() {
+        let filler = "nothing to see here at all, ".repeat(40);
+        let text = format!("a turtle. {filler} The turtle swam over the reef. {filler}");
+        let found = passage(&text, &terms("turtles reef"), &Cutter::default());
+        assert!(found.contains("The turtle swam over the reef."), "{found}");
+        assert!(found.starts_with('…') && found.ends_with('…'));
+        assert!((200..=LENGTH + 2).contains(&found.chars().count()), "{}", found.chars().count());
+        let found = passage(&text, &terms("absent"), &Cutter::default());
+        assert!(found.starts_with("a turtle. nothing") && found.ends_with('…'));
+        let found = passage("  short \n", &terms("x"), &Cutter::default());
+        assert_eq!(found, "short");
+        let text = format!("{}東京タワーへ行く{}", "犬".repeat(500), "猫".repeat(500));
+        let found = passage(&text, &terms("東京タワー"), &Cutter::default());
+        assert!(found.contains("東京タワーへ行く") && found.chars().count() <= LENGTH + 2);
+    }
+}

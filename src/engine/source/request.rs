@@ -1,0 +1,61 @@
+//! What a query must be before any way of searching sees it.
+
+use std::borrow::Cow;
+
+use crate::engine::Error;
+use crate::{model::Request, text::snippet};
+
+/// The longest pattern that SQLite's LIKE takes, in bytes, with a `%` at either end.
+pub const MOST_PATTERN_BYTES: usize = 50_000;
+
+/// Returns the text trimmed of spaces as SQL's `trim()` does; empty for white space of any kind.
+pub fn trimmed(text: &str) -> &str {
+    if snippet::trim(text).is_empty() { "" } else { text.trim_matches(' ') }
+}
+
+/// Returns the request with its text trimmed and checked; an empty text is no filter.
+pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
+    let text = trimmed(&request.text);
+    if text.contains('\0') {
+        return Err(Error::NulInQuery);
+    }
+    let bytes = text.len() + 2;
+    if bytes > MOST_PATTERN_BYTES {
+        return Err(Error::QueryTooLong { bytes });
+    }
+    if text.len() == request.text.len() {
+        return Ok(Cow::Borrowed(request));
+    }
+    Ok(Cow::Owned(Request { text: text.to_owned(), ..request.clone() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Result<String, String> {
+        let request = Request { text: text.to_owned(), ..Request::default() };
+        checked(&request).map(|request| request.text.clone()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn trimmed_as_sql_does() {
+        for (query, expected) in [
+            ("  a b ", "a b"),
+            ("\ta\n", "\ta\n"),
+            (" \t\u{3000}\u{1c} ", ""),
+            ("", ""),
+            ("%", "%"),
+        ] {
+            assert_eq!(text(query).as_deref(), Ok(expected), "{query:?}");
+        }
+    }
+
+    #[test]
+    fn limits() {
+        assert!(text(&"é".repeat(24_999)).is_ok());
+        let error = text(&"x".repeat(49_999)).expect_err("one byte too long");
+        assert!(error.contains("50001") && error.contains("50000"), "{error}");
+        assert!(text("a\0b").expect_err("a NUL").contains("NUL"));
+    }
+}

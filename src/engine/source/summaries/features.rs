@@ -1,0 +1,59 @@
+//! What conversations are ranked by as a whole: the terms of their titles and summaries, and the
+//! vectors of the two together.
+
+use crate::{embed::Table, text::words::Cutter};
+
+/// Of every conversation of a catalogue, in its order: some 400 bytes each.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gists {
+    /// Hashes of terms; of each conversation those of its title, then those of its summary.
+    terms: Vec<u32>,
+    /// Where those of each one's title end, and those of its summary.
+    ends: Vec<[u32; 2]>,
+    vectors: Table,
+    /// How many have no brief yet, or no vector though they should.
+    pub(crate) lacking: usize,
+}
+
+impl Gists {
+    /// Returns those of no conversations, with vectors of so many numbers.
+    pub(crate) fn new(dimensions: usize) -> Gists {
+        Gists { vectors: Table::new(dimensions), ..Gists::default() }
+    }
+
+    /// Adds the next conversation's terms and, by `vector`, its vector.
+    pub(crate) fn push(&mut self, title: &[u32], summary: &[u32], vector: impl FnOnce(&mut Table)) {
+        self.terms.extend_from_slice(title);
+        let of_title = self.terms.len() as u32;
+        self.terms.extend_from_slice(summary);
+        self.ends.push([of_title, self.terms.len() as u32]);
+        vector(&mut self.vectors);
+    }
+
+    /// Gives a conversation another vector.
+    pub(crate) fn set(&mut self, at: usize, vector: &[f32]) {
+        self.vectors.set(at, vector);
+    }
+
+    /// The hashes of the terms of a conversation's title, and of its summary.
+    pub(crate) fn terms(&self, at: usize) -> [&[u32]; 2] {
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before][1]) as usize;
+        let [of_title, of_summary] = self.ends[at].map(|end| end as usize);
+        [&self.terms[start..of_title], &self.terms[of_title..of_summary]]
+    }
+
+    /// The vectors.
+    pub(crate) fn vectors(&self) -> &Table {
+        &self.vectors
+    }
+}
+
+/// Returns the hash by which a term is known.
+pub(crate) fn hash(term: &str) -> u32 {
+    crc32fast::hash(term.as_bytes())
+}
+
+/// Returns the hashes of the terms of a text.
+pub(crate) fn terms_of(cutter: &Cutter, text: &str) -> Vec<u32> {
+    cutter.question(text).iter().map(|term| hash(term)).collect()
+}
