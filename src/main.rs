@@ -10,7 +10,7 @@ use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
 use verbatim_search::{
     cli::{self, Environment, Error, Secret},
-    faults,
+    map_faults,
 };
 
 /// What grep returns for trouble.
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<u8> {
-    faults::survive();
+    map_faults::survive();
     #[cfg(debug_assertions)]
     if let Some(number) = env::var("VERBATIM_FAILPOINT").ok().and_then(|text| text.parse().ok()) {
         verbatim_search::failpoint::arm(number);

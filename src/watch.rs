@@ -8,7 +8,7 @@
 //!
 //! Invariant: a search waits for nothing that happens here.
 
-mod eyes;
+mod folders;
 
 use std::{
     io,
@@ -17,10 +17,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use eyes::Eyes;
+use folders::FolderWatcher;
 
 use crate::{
-    engine::{Engine, Keeper, News},
+    engine::{Engine, Maintainer, UpkeepEvent},
     model::Stop,
 };
 
@@ -37,7 +37,7 @@ const BREATH: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Watch {
     stop: Stop,
-    bell: Arc<Bell>,
+    bell: Arc<Notify>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -45,19 +45,19 @@ pub struct Watch {
 #[derive(Debug)]
 pub enum Event {
     /// Something about an index.
-    Index(News),
+    Index(UpkeepEvent),
     /// The system sends no events for a folder; why.
     Blind(String),
 }
 
 /// Rung when there is reason to look.
 #[derive(Debug, Default)]
-struct Bell {
+struct Notify {
     rung: Mutex<bool>,
     condition: Condvar,
 }
 
-impl Bell {
+impl Notify {
     fn ring(&self) {
         *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.condition.notify_all();
@@ -76,7 +76,7 @@ pub fn start(
     engine: Arc<Engine>,
     mut tell: impl FnMut(Event) + Send + 'static,
 ) -> io::Result<Watch> {
-    let (stop, bell) = (Stop::never(), Arc::new(Bell::default()));
+    let (stop, bell) = (Stop::never(), Arc::new(Notify::default()));
     let (asked, heard) = (stop.clone(), Arc::clone(&bell));
     let thread = thread::Builder::new().name("keeper".to_owned()).spawn(move || {
         yield_to_others();
@@ -112,10 +112,10 @@ impl Drop for Watch {
     }
 }
 
-fn keep(engine: &Arc<Engine>, stop: &Stop, bell: &Arc<Bell>, tell: &mut dyn FnMut(Event)) {
-    let mut keeper = Keeper::new(Arc::clone(engine));
+fn keep(engine: &Arc<Engine>, stop: &Stop, bell: &Arc<Notify>, tell: &mut dyn FnMut(Event)) {
+    let mut keeper = Maintainer::new(Arc::clone(engine));
     let wake = Arc::clone(bell);
-    let mut eyes = Eyes::new(engine.config().index_folder(), move || wake.ring());
+    let mut eyes = FolderWatcher::new(engine.config().index_folder(), move || wake.ring());
     while !stop.requested() {
         // Before looking: what changes in between is an event.
         eyes.turn(&engine.watched(), &mut |problem| tell(Event::Blind(problem)));

@@ -141,7 +141,7 @@ fn measure(work: &std::path::Path, messages: usize, questions: usize) -> Result<
     let size_of = |name| bytes_of(folder.path(), name).map(|bytes| bytes as f64 / count);
     let mut size = [size_of("words")?, size_of("vectors")?, 0.0, 0.0, 0.0];
     tell("our vectors")?;
-    let text = |slot: u32| Cow::Borrowed(all[slot as usize]);
+    let text = |doc_id: u32| Cow::Borrowed(all[doc_id as usize]);
     let source = Texts { count: all.len() as u32, text: &text };
     let part = tempfile::tempdir_in(work)?;
     let options = Options::default();
@@ -193,7 +193,7 @@ fn measure(work: &std::path::Path, messages: usize, questions: usize) -> Result<
                 answers.push(answer?);
             }
             let best = nearest.top_k(&vector, 10, |_| true)?;
-            let best: Vec<u32> = best.into_iter().map(|scored| scored.slot).collect();
+            let best: Vec<u32> = best.into_iter().map(|scored| scored.doc_id).collect();
             let truth = &answers[1][..answers[1].len().min(10)];
             wanted += truth.len();
             for (side, answer) in [&best, &answers[2]].into_iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use verbatim_search::text::words::{Cutter, is_unspaced};
+use verbatim_search::text::words::{Tokenizer, is_unspaced};
 
 use crate::corpus::random::Random;
 
@@ -28,7 +28,7 @@ pub(crate) const KINDS: [&str; 9] = [
 /// Returns so many questions of each kind; none where the messages have nothing to make them of.
 pub(crate) fn questions(texts: &[&str], count: usize) -> Vec<Vec<String>> {
     let mut random = Random::new(7);
-    let cutter = Cutter::default();
+    let cutter = Tokenizer::default();
     let step = (texts.len() / SAMPLE).max(1);
     let mut counts: HashMap<&str, usize> = HashMap::new();
     let sample: Vec<&str> = texts.iter().copied().step_by(step).collect();

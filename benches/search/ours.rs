@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, path::Path};
 
 use anyhow::{Result, bail};
 use verbatim_search::{
-    engine::{Answered, Config, Engine, Reindex},
+    engine::{Config, Engine, Reindex, SearchPlan},
     index::Resources,
     model::{Hit, Request, Stop},
 };
@@ -41,8 +41,8 @@ impl Racer for Ours {
             ControlFlow::Continue(())
         })?;
         match answered {
-            Answered::ByIndex { .. } => Ok(hits),
-            Answered::ByLike { why, .. } => bail!("the index did not answer: {why:?}"),
+            SearchPlan::ByIndex { .. } => Ok(hits),
+            SearchPlan::ByLike { why, .. } => bail!("the index did not answer: {why:?}"),
         }
     }
 }

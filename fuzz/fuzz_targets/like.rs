@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use rusqlite::{Connection, params};
 use verbatim_search::text::{
-    grams::{CommonGrams, Cutter, gaps, query_grams},
+    grams::{CommonGrams, Tokenizer, gaps, query_grams},
     like::{LikePattern, is_regular},
 };
 
@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
     let sample = if few { Vec::new() } else { sample.to_vec() };
     let common = CommonGrams::of_sample(sample.into_iter());
     let mut held = Vec::new();
-    Cutter::default().cut(text, &common, |gram| held.push(gram));
+    Tokenizer::default().cut(text, &common, |gram| held.push(gram));
     for gram in query_grams(pattern, &common) {
         assert!(held.contains(&gram), "{gram} of {pattern:?} in {text:?}");
     }

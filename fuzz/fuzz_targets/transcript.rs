@@ -7,7 +7,7 @@
 use std::{io, path::Path};
 
 use libfuzzer_sys::fuzz_target;
-use verbatim_search::import::transcript::{Piece, Reader};
+use verbatim_search::import::transcript::{Event, Reader};
 
 fn read(reader: &mut Reader, mut bytes: &[u8], pieces: &mut Vec<Piece>) -> usize {
     let taken = reader.read::<io::Error>(&mut bytes, &mut |_, piece| {

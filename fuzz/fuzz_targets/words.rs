@@ -8,13 +8,13 @@ use libfuzzer_sys::fuzz_target;
 use verbatim_search::text::{
     query::Query,
     summary::{self, Turn},
-    words::Cutter,
+    words::Tokenizer,
 };
 
 fuzz_target!(|data: &[u8]| {
     let data = String::from_utf8_lossy(data);
     let (question, texts) = data.split_once('\0').unwrap_or((&data, ""));
-    let cutter = Cutter::default();
+    let cutter = Tokenizer::default();
     let query = Query::parse(question);
     let terms = cutter.question(&query.text);
     assert!(terms.iter().all(|term| !term.is_empty()));

@@ -16,7 +16,7 @@ pub(super) fn mirror(engine: &Engine, environment: &Environment) -> Option<Archi
     let bar = if environment.progress { ProgressBar::new(0) } else { ProgressBar::hidden() };
     let style = "transcripts [{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
     bar.set_style(ProgressStyle::with_template(style).expect("a template of known parts"));
-    let result = engine.mirror_archives(&Stop::never(), &|progress| {
+    let result = engine.sync_transcripts(&Stop::never(), &|progress| {
         bar.set_length(progress.total);
         bar.set_position(progress.done);
     });

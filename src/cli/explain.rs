@@ -6,16 +6,16 @@ use std::{
 };
 
 use super::harmless;
-use crate::{engine::Answered, index::Trace};
+use crate::{engine::SearchPlan, index::Trace};
 
 /// Writes the way that a search took and what it cost.
-pub(super) fn explain(out: &mut dyn Write, answered: &Answered, hits: usize) -> io::Result<()> {
+pub(super) fn explain(out: &mut dyn Write, answered: &SearchPlan, hits: usize) -> io::Result<()> {
     match answered {
-        Answered::ByIndex { generation, trace } => {
-            writeln!(out, "answered by: the index ({generation})")?;
+        SearchPlan::ByIndex { snapshot, trace } => {
+            writeln!(out, "answered by: the index ({snapshot})")?;
             explain_index(out, trace)?;
         }
-        Answered::ByLike { why, took } => {
+        SearchPlan::ByLike { why, took } => {
             writeln!(out, "answered by: LIKE, by SQLite over every message")?;
             writeln!(out, "because: {why}")?;
             writeln!(out, "time: {}", micros(*took))?;

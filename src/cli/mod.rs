@@ -32,7 +32,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind}
 use crate::{
     embed::{self, Provider},
     engine::{self, Config, Engine},
-    faults, mcp, tools,
+    map_faults, mcp, tools,
 };
 
 /// Columns of help where there is no terminal to ask.
@@ -277,7 +277,7 @@ pub fn run(
         Command::Doctor(args) => doctor::run(&args, &engine, environment, out),
         Command::Status(args) => status::run(&args, &engine, named, out),
     }?;
-    if may_be_torn && faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
+    if may_be_torn && map_faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
 }
 
 /// Returns the command line's own description, for tests that hold the documents against it.

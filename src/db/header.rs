@@ -64,23 +64,23 @@ impl Stamp {
 
 /// An open file, shared by all who read it.
 #[derive(Clone, Debug)]
-pub(crate) struct Lease {
+pub(crate) struct SharedFile {
     file: Arc<File>,
     identity: Identity,
 }
 
 /// Returns the file at `path` for reading; the same descriptor for the same file.
-pub(crate) fn lease(path: &Path) -> io::Result<Lease> {
+pub(crate) fn lease(path: &Path) -> io::Result<SharedFile> {
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let identity = identity(&fs::metadata(path)?);
     if let Some(entry) = files.iter().find(|entry| entry.identity == identity) {
-        return Ok(Lease { file: entry.file.clone(), identity });
+        return Ok(SharedFile { file: entry.file.clone(), identity });
     }
     let file = File::open(path)?;
     let identity = self::identity(&file.metadata()?);
     if let Some(entry) = files.iter_mut().find(|entry| entry.identity == identity) {
         entry.spare.push(file);
-        return Ok(Lease { file: entry.file.clone(), identity });
+        return Ok(SharedFile { file: entry.file.clone(), identity });
     }
     let file = Arc::new(file);
     files.retain(|entry| entry.path != path || Arc::strong_count(&entry.file) > 1);
@@ -90,10 +90,10 @@ pub(crate) fn lease(path: &Path) -> io::Result<Lease> {
         files.remove(idle);
     }
     files.push(Entry { path: path.to_owned(), identity, file: file.clone(), spare: Vec::new() });
-    Ok(Lease { file, identity })
+    Ok(SharedFile { file, identity })
 }
 
-impl Lease {
+impl SharedFile {
     /// Which file it is.
     pub(crate) fn identity(&self) -> Identity {
         self.identity

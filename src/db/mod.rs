@@ -4,34 +4,34 @@
 //! Invariant: a writer of the database waits for us no longer than one query takes.
 
 mod examine;
-mod feed;
 mod functions;
 pub(crate) mod header;
 mod layout;
 mod making;
-pub mod mirror;
 mod open;
 mod outline;
+mod row_reader;
 mod rows;
 mod schema;
 mod search;
-mod spool;
+mod spill;
 mod state;
 pub mod tally;
 pub mod threads;
+pub mod transcripts;
 mod whole;
 pub mod writer;
 
 use std::{io, path::PathBuf};
 
 pub use examine::{counts, faults, sample_keys, span, strays};
-pub use feed::{Conversation, Feed, Row, Scanned};
 pub use layout::Layout;
 pub use open::{Database, open, open_again, read};
-pub use outline::{Outline, Whence, outline, whences};
+pub use outline::{Outline, StoredOrigin, origins, outline};
+pub use row_reader::{Conversation, Row, RowReader, Scanned};
 pub use rows::{Heading, conversation};
 pub use search::search;
-pub use spool::Hits;
+pub use spill::Hits;
 pub(crate) use state::settled;
 pub use state::{Probe, State, state};
 pub use whole::is_whole;

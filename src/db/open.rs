@@ -18,10 +18,10 @@ use tempfile::TempDir;
 
 use super::{
     Error, Layout, functions,
-    header::{self, Lease, Stamp},
+    header::{self, SharedFile, Stamp},
     layout,
 };
-use crate::{faults, model::Stop};
+use crate::{map_faults, model::Stop};
 
 /// How long another program's lock is waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -73,7 +73,7 @@ enum Way {
 /// A database and what lies beside it.
 #[derive(Debug)]
 struct Files {
-    database: Lease,
+    database: SharedFile,
     real: PathBuf,
     before: State,
 }
@@ -140,7 +140,7 @@ impl Database {
     /// Always so where SQLite's own locks and logs keep readers and writers apart.
     pub fn steady(&self) -> bool {
         // SQLite maps the index of a log.
-        if faults::count() != self.faults {
+        if map_faults::count() != self.faults {
             return false;
         }
         let now = match self.way {
@@ -171,7 +171,7 @@ fn attempt(
     number: u32,
     known: Option<&Layout>,
 ) -> Result<Database, Error> {
-    let faults = faults::count();
+    let faults = map_faults::count();
     let mut files = Files::find(path)?;
     let mut way = if number < COPY_FROM { files.way() } else { files.copy(path, stop)? };
     if matches!(way, Way::Still | Way::Log) {
@@ -367,7 +367,7 @@ impl Files {
 }
 
 impl State {
-    fn of(database: &Lease, real: &Path) -> io::Result<State> {
+    fn of(database: &SharedFile, real: &Path) -> io::Result<State> {
         let mut header = [0; 100];
         database.read_at(&mut header, 0)?;
         Ok(State {

@@ -55,7 +55,7 @@ pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Er
 
 /// Where a conversation of a coding agent comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Whence {
+pub struct StoredOrigin {
     /// Its transcript's file.
     pub file: Option<String>,
     /// The project it was held in.
@@ -65,24 +65,24 @@ pub struct Whence {
 }
 
 /// Returns where conversations come from, by id; none where the database does not say.
-pub fn whences(database: &Database) -> Result<HashMap<String, Whence>, Error> {
-    let read = || -> rusqlite::Result<HashMap<String, Whence>> {
+pub fn origins(database: &Database) -> Result<HashMap<String, StoredOrigin>, Error> {
+    let read = || -> rusqlite::Result<HashMap<String, StoredOrigin>> {
         let connection = database.connection();
         let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') \
                    WHERE name IN ('conversation_id', 'file', 'project', 'session')";
         let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
-        let mut whences = HashMap::new();
+        let mut origins = HashMap::new();
         if columns == 4 {
             let sql = "SELECT conversation_id, file, project, session FROM verbatim_transcripts";
             let mut statement = connection.prepare(sql)?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
-                let whence =
-                    Whence { file: row.get(1)?, project: row.get(2)?, session: row.get(3)? };
-                whences.insert(row.get(0)?, whence);
+                let origin =
+                    StoredOrigin { file: row.get(1)?, project: row.get(2)?, session: row.get(3)? };
+                origins.insert(row.get(0)?, origin);
             }
         }
-        Ok(whences)
+        Ok(origins)
     };
     read().map_err(|error| database.error(error))
 }

@@ -29,7 +29,7 @@ use std::{
 
 use super::{
     Error,
-    header::{self, Lease, Stamp},
+    header::{self, SharedFile, Stamp},
     open::beside,
 };
 
@@ -50,7 +50,7 @@ pub struct State(Vec<u8>);
 #[derive(Debug)]
 pub struct Probe {
     path: PathBuf,
-    file: Lease,
+    file: SharedFile,
     real: PathBuf,
     wal: PathBuf,
     shm: PathBuf,

@@ -34,9 +34,9 @@ impl Default for Options {
 
 /// What is built of.
 pub struct Texts<'t> {
-    /// How many slots there are.
+    /// How many doc ids there are.
     pub count: u32,
-    /// The text in a slot; empty for what is not to be found.
+    /// The text in a doc id; empty for what is not to be found.
     pub text: &'t (dyn Fn(u32) -> Cow<'t, str> + Sync),
 }
 
@@ -166,17 +166,17 @@ fn fill_cache(
 ) -> Result<(), Error> {
     let total = u64::from(texts.count);
     let mut asked: Vec<(u128, Cow<'_, str>)> = Vec::new();
-    for slot in 0..texts.count {
+    for doc_id in 0..texts.count {
         if stop.requested() {
             return Err(Error::Stopped);
         }
-        let text = (texts.text)(slot);
+        let text = (texts.text)(doc_id);
         let hash = cache::hash(&text);
         let is_wanted = !text.trim().is_empty() && !cache.has(hash);
         if is_wanted && asked.iter().all(|(other, _)| *other != hash) {
             asked.push((hash, text));
         }
-        if asked.len() == KEPT || (slot + 1 == texts.count && !asked.is_empty()) {
+        if asked.len() == KEPT || (doc_id + 1 == texts.count && !asked.is_empty()) {
             let inputs: Vec<&str> = asked.iter().map(|(_, text)| text.as_ref()).collect();
             let vectors = model.encode(&inputs, stop)?;
             let dimensions = vectors.first().map_or(0, Vec::len);
@@ -187,7 +187,7 @@ fn fill_cache(
             });
             cache.add(dimensions, records)?;
             asked.clear();
-            progress(Progress::Embedding { done: u64::from(slot + 1), total });
+            progress(Progress::Embedding { done: u64::from(doc_id + 1), total });
         }
     }
     Ok(())
@@ -202,11 +202,11 @@ fn gather(
     take: Take<'_>,
 ) -> Result<(), Error> {
     let mut row = vec![0; dimensions];
-    for slot in 0..texts.count {
+    for doc_id in 0..texts.count {
         if stop.requested() {
             return Err(Error::Stopped);
         }
-        let scale = cache.get(cache::hash(&(texts.text)(slot)), &mut row)?;
+        let scale = cache.get(cache::hash(&(texts.text)(doc_id)), &mut row)?;
         if scale.is_none() {
             row.fill(0);
         }
@@ -247,10 +247,10 @@ fn embed(
 fn embed_share(
     model: &Model,
     texts: &Texts<'_>,
-    slots: Range<u32>,
+    doc_ids: Range<u32>,
     stop: &Stop,
 ) -> Result<(Vec<u8>, Vec<f32>), Error> {
-    let texts: Vec<Cow<'_, str>> = slots.map(texts.text).collect();
+    let texts: Vec<Cow<'_, str>> = doc_ids.map(texts.text).collect();
     let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
     let (mut rows, mut scales) = (Vec::new(), Vec::new());
     for vector in model.encode(&texts, stop)? {
@@ -265,7 +265,7 @@ fn embed_share(
 fn write_by_cell(
     writer: &mut Writer,
     rows: cells::Rows<'_>,
-    cells: &cells::Cells,
+    cells: &cells::Clusters,
 ) -> Result<(), Error> {
     let count = cells.of.len();
     let mut starts = vec![0_u32; cells.scales.len() + 1];
@@ -276,21 +276,21 @@ fn write_by_cell(
         starts[cell] += starts[cell - 1];
     }
     let mut next = starts.clone();
-    let (mut slots, mut places) = (vec![0_u32; count], vec![0_u32; count]);
-    for (slot, cell) in cells.of.iter().enumerate() {
+    let (mut doc_ids, mut places) = (vec![0_u32; count], vec![0_u32; count]);
+    for (doc_id, cell) in cells.of.iter().enumerate() {
         let place = next[*cell as usize];
         next[*cell as usize] += 1;
-        slots[place as usize] = slot as u32;
-        places[slot] = place;
+        doc_ids[place as usize] = doc_id as u32;
+        places[doc_id] = place;
     }
-    for slot in &slots {
-        writer.write(rows.row(*slot as usize))?;
+    for doc_id in &doc_ids {
+        writer.write(rows.row(*doc_id as usize))?;
     }
     let bytes = |numbers: &[u32]| numbers.iter().map(|number| number.to_le_bytes()).collect();
     let scales = |scales: &mut dyn Iterator<Item = f32>| scales.map(f32::to_le_bytes).collect();
     let sections: [Vec<[u8; 4]>; 5] = [
-        scales(&mut slots.iter().map(|slot| rows.scales[*slot as usize])),
-        bytes(&slots),
+        scales(&mut doc_ids.iter().map(|doc_id| rows.scales[*doc_id as usize])),
+        bytes(&doc_ids),
         bytes(&places),
         bytes(&starts),
         scales(&mut cells.scales.iter().copied()),

@@ -35,14 +35,14 @@ pub(super) fn encode(text: &str) -> Vec<f32> {
 /// What is spelt out by single letters has a vector too, but one that says nothing.
 static MEANINGFUL: LazyLock<HashSet<String>> = LazyLock::new(|| {
     #[derive(Deserialize)]
-    struct Tokenizer {
+    struct WordPiece {
         model: Pieces,
     }
     #[derive(Deserialize)]
     struct Pieces {
         vocab: std::collections::HashMap<String, u32>,
     }
-    let tokenizer: Tokenizer =
+    let tokenizer: WordPiece =
         serde_json::from_slice(TOKENIZER).expect("the model is compiled in, and a test loads it");
     let mut pieces: HashSet<String> = tokenizer.model.vocab.into_keys().collect();
     pieces.retain(|piece| match piece.strip_prefix("##") {

@@ -234,7 +234,7 @@ pub(super) fn tidy(
         if name == model {
             // To read all of it is dear, and seldom of use.
             if records_of(&entry.path()).is_some_and(|count| count > 2 * u64::from(texts.count)) {
-                let needed = (0..texts.count).map(|slot| hash(&(texts.text)(slot))).collect();
+                let needed = (0..texts.count).map(|doc_id| hash(&(texts.text)(doc_id))).collect();
                 Cache::open(folder, model, stop)?.retain(&needed)?;
             }
         } else if is_unused(&entry.path()) {

@@ -1,4 +1,4 @@
-//! Cells: vectors that are alike stand together, so that a search reads those near its question.
+//! Clusters: vectors that are alike stand together, so that a search reads those near its question.
 //!
 //! As in Faiss's IVF-Flat (Jégou, Douze, Schmid: Product Quantization for Nearest Neighbor Search,
 //! 2011), over cosines: spherical k-means on a sample finds the cells' centres; every vector goes
@@ -18,7 +18,7 @@ const SLICE: usize = 4096;
 
 /// The cells of a part's vectors.
 #[derive(Debug)]
-pub(super) struct Cells {
+pub(super) struct Clusters {
     /// The centres, int8, one after the other.
     pub(super) centres: Vec<u8>,
     /// What each centre's int8 are to be multiplied by.
@@ -53,7 +53,7 @@ pub(super) fn divide(
     threads: usize,
     stop: &Stop,
     progress: &mut dyn FnMut(f64),
-) -> Result<Cells, Error> {
+) -> Result<Clusters, Error> {
     let cells = cells as usize;
     let count = rows.scales.len();
     // Rows without a vector have no direction.
@@ -100,7 +100,7 @@ pub(super) fn divide(
         }
     }
     let of = nearest(rows, &all, &centres, &scales, threads, stop, &mut tell)?;
-    Ok(Cells { centres, scales, of })
+    Ok(Clusters { centres, scales, of })
 }
 
 /// Returns the cell whose centre each of some rows is nearest to.

@@ -4,8 +4,8 @@
 //! PART/vectors-MODEL/
 //!     manifest        what it holds, and the length, checksum and identity of the other file
 //!     rows            count × dimensions int8; padding; count × float32, the scales;
-//!                     where there are cells: count × uint32, the slot of each row;
-//!                     count × uint32, the row of each slot; cells + 1 × uint32, the first row of
+//!                     where there are cells: count × uint32, the doc id of each row;
+//!                     count × uint32, the row of each doc id; cells + 1 × uint32, the first row of
 //!                     each; cells × float32, the scales of their centres; cells × dimensions int8
 //! ```
 //!
@@ -57,7 +57,7 @@ struct Manifest {
 pub(super) struct Sections {
     pub(super) rows: Range<usize>,
     pub(super) scales: Range<usize>,
-    pub(super) slots: Range<usize>,
+    pub(super) doc_ids: Range<usize>,
     pub(super) places: Range<usize>,
     pub(super) starts: Range<usize>,
     pub(super) centre_scales: Range<usize>,
@@ -83,7 +83,7 @@ impl Shape {
         Some(Sections {
             rows: section(count, self.dimensions)?,
             scales: section(count, 4)?,
-            slots: section(listed, 4)?,
+            doc_ids: section(listed, 4)?,
             places: section(listed, 4)?,
             starts: section(starts, 4)?,
             centre_scales: section(cells, 4)?,

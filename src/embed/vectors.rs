@@ -1,4 +1,4 @@
-//! The vectors of a part's messages: one a slot, int8, mapped into memory, and searched.
+//! The vectors of a part's messages: one a doc id, int8, mapped into memory, and searched.
 //!
 //! A vector takes its dimensions and four bytes for its scale: a component is its int8 times the
 //! scale. Up to [`EXACT_MOST`] vectors every one is compared. Beyond, they stand in cells by
@@ -29,11 +29,11 @@ const MANY: u32 = TRIED / 4;
 /// Accepted vectors compared for each one wanted, before a search of cells ends.
 const DEPTH: usize = 512;
 
-/// A slot and how like the question its message is.
+/// A doc id and how like the question its message is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scored {
-    /// The slot, counted from the part's first.
-    pub slot: u32,
+    /// The doc id, counted from the part's first.
+    pub doc_id: u32,
     /// The cosine, but for what int8 rounds off: -1 to 1.
     pub score: f32,
 }
@@ -47,7 +47,7 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Opens the vectors of a part with `count` slots; `None` where there are none by this model
+    /// Opens the vectors of a part with `count` doc ids; `None` where there are none by this model
     /// that are as they were written, and they have to be built.
     pub fn open(part: &Path, model: &str, count: u32) -> Option<Vectors> {
         let (shape, map) = file::open(part, model, count)?;
@@ -55,7 +55,7 @@ impl Vectors {
         Some(Vectors { shape, sections, map })
     }
 
-    /// How many slots there are.
+    /// How many doc ids there are.
     pub fn count(&self) -> u32 {
         self.shape.count
     }
@@ -70,11 +70,11 @@ impl Vectors {
         self.map.len() as u64
     }
 
-    /// Returns the `k` slots most like the question among those that `accepts` takes, the best
-    /// first; equally good ones by slot.
+    /// Returns the `k` doc ids most like the question among those that `accepts` takes, the best
+    /// first; equally good ones by doc id.
     ///
     /// Slots without a vector (empty texts, and those that the model knows nothing of) are never
-    /// among them. `accepts` is asked about any slot any number of times.
+    /// among them. `accepts` is asked about any doc id any number of times.
     pub fn top_k(
         &self,
         query: &[f32],
@@ -89,7 +89,7 @@ impl Vectors {
         let step = (self.count() / TRIED).max(1) as usize;
         let tried = (0..self.count()).step_by(step);
         let (all, accepted) =
-            tried.fold((0, 0), |(all, some), slot| (all + 1, some + u32::from(accepts(slot))));
+            tried.fold((0, 0), |(all, some), doc_id| (all + 1, some + u32::from(accepts(doc_id))));
         let is_wide = accepted * (TRIED / MANY) >= all;
         if self.shape.cells == 0 {
             self.search(0..self.count() as usize, &query, is_wide, &accepts, &mut best);
@@ -110,20 +110,20 @@ impl Vectors {
         Ok(best.sorted())
     }
 
-    /// Returns how like the question each of some slots is, in their order; -1 for those without a
+    /// Returns how like the question each of some doc ids is, in their order; -1 for those without a
     /// vector.
-    pub fn scores(&self, query: &[f32], slots: &[u32]) -> Result<Vec<f32>, Error> {
+    pub fn scores(&self, query: &[f32], doc_ids: &[u32]) -> Result<Vec<f32>, Error> {
         let query = self.query(query)?;
-        let score = |slot: &u32| {
-            if *slot >= self.count() {
+        let score = |doc_id: &u32| {
+            if *doc_id >= self.count() {
                 return -1.0;
             }
-            let row = self.row_of(*slot);
+            let row = self.row_of(*doc_id);
             let mut product = [0];
             scan::dots(&query.numbers, self.rows(row..row + 1), &mut product);
             query.score(product[0], self.scale(row)).max(-1.0)
         };
-        Ok(slots.iter().map(score).collect())
+        Ok(doc_ids.iter().map(score).collect())
     }
 
     /// Compares a run of rows; returns how many of them were accepted, or compared at all where
@@ -147,18 +147,18 @@ impl Vectors {
                 compared += block.len();
                 for (row, product) in block.zip(products) {
                     let score = query.score(*product, self.scale(row));
-                    if score >= best.bar && accepts(self.slot_of(row)) {
-                        best.offer(Scored { slot: self.slot_of(row), score });
+                    if score >= best.bar && accepts(self.doc_id_of(row)) {
+                        best.offer(Scored { doc_id: self.doc_id_of(row), score });
                     }
                 }
             } else {
                 for row in block {
-                    let slot = self.slot_of(row);
-                    if accepts(slot) {
+                    let doc_id = self.doc_id_of(row);
+                    if accepts(doc_id) {
                         compared += 1;
                         scan::dots(&query.numbers, self.rows(row..row + 1), &mut products[..1]);
                         let score = query.score(products[0], self.scale(row));
-                        best.offer(Scored { slot, score });
+                        best.offer(Scored { doc_id, score });
                     }
                 }
             }
@@ -192,19 +192,19 @@ impl Vectors {
         f32_at(&self.map[self.sections.scales.clone()], row)
     }
 
-    fn slot_of(&self, row: usize) -> u32 {
+    fn doc_id_of(&self, row: usize) -> u32 {
         if self.shape.cells == 0 {
             row as u32
         } else {
-            u32_at(&self.map[self.sections.slots.clone()], row)
+            u32_at(&self.map[self.sections.doc_ids.clone()], row)
         }
     }
 
-    fn row_of(&self, slot: u32) -> usize {
+    fn row_of(&self, doc_id: u32) -> usize {
         if self.shape.cells == 0 {
-            slot as usize
+            doc_id as usize
         } else {
-            u32_at(&self.map[self.sections.places.clone()], slot as usize) as usize
+            u32_at(&self.map[self.sections.places.clone()], doc_id as usize) as usize
         }
     }
 
@@ -272,7 +272,7 @@ struct Worst(Scored);
 
 impl Ord for Worst {
     fn cmp(&self, other: &Worst) -> Ordering {
-        other.0.score.total_cmp(&self.0.score).then(self.0.slot.cmp(&other.0.slot))
+        other.0.score.total_cmp(&self.0.score).then(self.0.doc_id.cmp(&other.0.doc_id))
     }
 }
 

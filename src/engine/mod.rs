@@ -28,20 +28,20 @@ pub use rank::{About, ConversationMatch, Enriched, Fields, Match, Mode, Question
 pub use report::{
     doctor::{Finding, Verdict},
     statistics::{NO_TIME, Tally},
-    status::{GenerationStatus, SourceStatus, Status, ago},
+    status::{SnapshotStatus, SourceStatus, Status, ago},
 };
 pub use source::{
     Source, SourceKind,
     catalogue::{Catalogue, Listed},
-    current::Why,
-    exact::Answered,
+    current::FallbackReason,
+    exact::SearchPlan,
     request::{MOST_PATTERN_BYTES, trimmed},
     session::Session,
-    summaries::{Brief, SAVED},
+    summaries::{SAVED, Summary},
 };
 pub use upkeep::{
-    events::News,
-    maintainer::Keeper,
+    events::UpkeepEvent,
+    maintainer::Maintainer,
     refresh::{Progress, Reindex, Reindexed},
     transcripts::{ArchiveProgress, ArchiveReport},
 };
@@ -53,13 +53,13 @@ pub struct Engine {
     /// What turns texts into vectors; asked for nothing before the first text.
     model: Model,
     /// The index of each kind of source that was used last.
-    held: [Mutex<Option<source::current::Held>>; SourceKind::ALL.len()],
+    held: [Mutex<Option<source::current::IndexHandle>>; SourceKind::ALL.len()],
     /// The catalogue of each, made last.
     catalogues: [Mutex<Option<Arc<Catalogue>>>; SourceKind::ALL.len()],
     /// The database of threads, once a thread was asked for.
     threads: Mutex<Option<db::threads::Threads>>,
     /// What of each is ready to be ranked, opened last.
-    readied: [Mutex<Option<Arc<rank::Ready>>>; SourceKind::ALL.len()],
+    searchers: [Mutex<Option<Arc<rank::Searcher>>>; SourceKind::ALL.len()],
 }
 
 /// What can go wrong with a question.
@@ -141,7 +141,7 @@ pub enum Error {
     Db(#[from] db::Error),
     /// Writing the mirror of the transcripts failed.
     #[error(transparent)]
-    Mirror(#[from] db::mirror::Error),
+    Transcripts(#[from] db::transcripts::Error),
     /// A transcript could not be read to its end.
     #[error("the transcript cannot be read: {0}")]
     Transcript(#[from] std::io::Error),
@@ -168,7 +168,7 @@ impl Engine {
             held: Default::default(),
             catalogues: Default::default(),
             threads: Mutex::default(),
-            readied: Default::default(),
+            searchers: Default::default(),
         }
     }
 
@@ -185,8 +185,8 @@ impl Engine {
         for made in &self.catalogues {
             *made.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
-        for ready in &self.readied {
-            *ready.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        for searcher in &self.searchers {
+            *searcher.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
     }
 

@@ -9,9 +9,10 @@ use std::{
 
 use crate::{
     import::{
-        Branches, Reason, Tally, derived_id,
+        Branches, Reason, Tally,
+        citations::{self, Writer},
+        derived_id,
         json::{Damage, Fields, Raw},
-        marks::{self, Writer},
         names, only_files, time,
     },
     model::{Conversation, Instant, Message},
@@ -83,7 +84,7 @@ fn message(raw: Raw<'_>, node: &str, tally: &mut Tally) -> Result<Option<Message
         "tool" => Writer::Tool,
         _ => Writer::Model,
     };
-    let mut content = match marks::strip(&content, writer) {
+    let mut content = match citations::strip(&content, writer) {
         Cow::Borrowed(_) => content,
         Cow::Owned(stripped) => stripped,
     };

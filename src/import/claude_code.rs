@@ -18,7 +18,7 @@ use super::{
     derived_hash,
     json::{Damage, Fields, Raw, Value},
     time,
-    transcript::{Head, Piece, first, last},
+    transcript::{Event, Head, first, last},
 };
 use crate::model::Message;
 
@@ -93,7 +93,7 @@ pub(super) fn record(
     line: u32,
     head: &mut Head,
     state: &mut State,
-) -> Result<Vec<Piece>, Damage> {
+) -> Result<Vec<Event>, Damage> {
     let kind = fields.text("type").unwrap_or_default();
     if let Some(time) = fields.get("timestamp").and_then(time) {
         head.time = Some(time);
@@ -184,7 +184,7 @@ fn queue(
     line: u32,
     head: &mut Head,
     state: &mut State,
-    pieces: &mut Vec<Piece>,
+    pieces: &mut Vec<Event>,
 ) {
     match fields.text("operation").unwrap_or_default().as_ref() {
         "enqueue" => {
@@ -204,7 +204,7 @@ fn queue(
             if !text.trim().is_empty() && !is_told_by_program(&text) && !state.was_told(&text) {
                 state.tell(&text);
                 head.prompt(&text);
-                pieces.push(Piece::Message(Message {
+                pieces.push(Event::Message(Message {
                     id: format!("/{line}"),
                     role: "user".to_owned(),
                     content: text,
@@ -260,7 +260,7 @@ fn assistant(
     said: &Said,
     head: &mut Head,
     state: &mut State,
-    pieces: &mut Vec<Piece>,
+    pieces: &mut Vec<Event>,
 ) -> Result<(), Damage> {
     let message = message.fields()?;
     let model = message.text("model");
@@ -292,7 +292,7 @@ fn assistant(
             None => {
                 let mut message = said.message("assistant", text, head);
                 message.model = model.as_deref().map(str::to_owned);
-                pieces.push(Piece::Message(message));
+                pieces.push(Event::Message(message));
                 if state.open.len() >= OPEN {
                     state.open.pop_front();
                 }
@@ -316,7 +316,7 @@ fn assistant(
                 };
                 open.block = block;
                 if !text.is_empty() {
-                    pieces.push(Piece::More { id: open.id.clone(), text });
+                    pieces.push(Event::More { id: open.id.clone(), text });
                 }
             }
         }
@@ -334,7 +334,7 @@ fn user(
     said: &Said,
     head: &mut Head,
     state: &mut State,
-    pieces: &mut Vec<Piece>,
+    pieces: &mut Vec<Event>,
 ) {
     if fields.get("isMeta").is_some_and(Raw::is_true) {
         return;
@@ -384,6 +384,6 @@ fn user(
         if number > 0 {
             message.id = format!("{}#{}", said.id, number + 1);
         }
-        pieces.push(Piece::Message(message));
+        pieces.push(Event::Message(message));
     }
 }

@@ -23,7 +23,7 @@ use super::{
     json::{Damage, Fields, Raw, Value},
     time,
     tool::{self, joined},
-    transcript::{Head, Piece, first, last},
+    transcript::{Event, Head, first, last},
 };
 use crate::model::Message;
 
@@ -112,7 +112,7 @@ pub(super) fn record(
     line: u32,
     head: &mut Head,
     state: &mut State,
-) -> Result<Vec<Piece>, Damage> {
+) -> Result<Vec<Event>, Damage> {
     if let Some(time) = fields.get("timestamp").and_then(time) {
         head.time = Some(time);
     }
@@ -180,7 +180,7 @@ fn meta(fields: &Fields<'_>, head: &mut Head, state: &mut State) -> Result<(), D
 /// The messages of a line.
 struct Told {
     line: u32,
-    pieces: Vec<Piece>,
+    pieces: Vec<Event>,
 }
 
 impl Told {
@@ -202,7 +202,7 @@ impl Told {
         }
         let number = self.pieces.len() + 1;
         let suffix = if number == 1 { String::new() } else { format!("#{number}") };
-        self.pieces.push(Piece::Message(Message {
+        self.pieces.push(Event::Message(Message {
             id: format!("/{}{suffix}", self.line),
             content: text,
             create_time: head.time,

@@ -7,12 +7,12 @@
 //! Invariant: an export, however broken, makes an error or a line in the [`Tally`], never a panic.
 
 mod chatgpt;
+mod citations;
 mod claude;
 mod claude_code;
 mod codex;
 pub mod compressed;
 mod json;
-mod marks;
 mod package;
 mod part;
 mod repeats;

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     derived_hash,
-    transcript::{Piece, Reader},
+    transcript::{Event, Reader},
 };
 use crate::model::{Conversation, Instant, Message};
 
@@ -33,9 +33,9 @@ pub(super) struct Whole {
 
 impl Whole {
     /// Adds a piece; returns whether it was taken.
-    pub(super) fn add(&mut self, reader: &Reader, piece: Piece, repeats: &mut Repeats) -> bool {
+    pub(super) fn add(&mut self, reader: &Reader, piece: Event, repeats: &mut Repeats) -> bool {
         match piece {
-            Piece::Message(mut message) => {
+            Event::Message(mut message) => {
                 let id = self.id.get_or_insert_with(|| reader.id());
                 if message.id.starts_with('/') {
                     message.id.insert_str(0, id);
@@ -50,7 +50,7 @@ impl Whole {
                 self.by_id.insert(message.id.clone(), self.messages.len());
                 self.messages.push(message);
             }
-            Piece::More { id, text } => {
+            Event::More { id, text } => {
                 if let Some(message) = self.by_id.get(&id).map(|at| &mut self.messages[*at]) {
                     message.content.push_str(&text);
                 }

@@ -32,7 +32,7 @@ const LONGEST: usize = 128 << 20;
 
 /// What a line says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Piece {
+pub enum Event {
     /// A message begins. An id that begins with `/` is to be put behind the conversation's.
     Message(Message),
     /// A message that began earlier goes on with this text.
@@ -176,7 +176,7 @@ impl Reader {
     pub fn read<E: From<io::Error>>(
         &mut self,
         mut input: &mut dyn Read,
-        sink: &mut dyn FnMut(&Reader, Piece) -> Result<bool, E>,
+        sink: &mut dyn FnMut(&Reader, Event) -> Result<bool, E>,
     ) -> Result<u64, E> {
         let mut buffer = Vec::new();
         let mut taken = 0;
@@ -220,7 +220,7 @@ impl Reader {
     pub(super) fn record_alone<E>(
         &mut self,
         record: &[u8],
-        sink: &mut dyn FnMut(&Reader, Piece) -> Result<bool, E>,
+        sink: &mut dyn FnMut(&Reader, Event) -> Result<bool, E>,
     ) -> Result<(), E> {
         self.line(record, sink)
     }
@@ -229,7 +229,7 @@ impl Reader {
     fn line<E>(
         &mut self,
         line: &[u8],
-        sink: &mut dyn FnMut(&Reader, Piece) -> Result<bool, E>,
+        sink: &mut dyn FnMut(&Reader, Event) -> Result<bool, E>,
     ) -> Result<(), E> {
         let mut rest = trimmed(line);
         while !rest.is_empty() {
@@ -252,7 +252,7 @@ impl Reader {
     fn unfinished<E>(
         &mut self,
         line: &[u8],
-        sink: &mut dyn FnMut(&Reader, Piece) -> Result<bool, E>,
+        sink: &mut dyn FnMut(&Reader, Event) -> Result<bool, E>,
     ) -> Result<u64, E> {
         let mut taken = 0;
         loop {
@@ -272,7 +272,7 @@ impl Reader {
     fn record<E>(
         &mut self,
         record: Raw<'_>,
-        sink: &mut dyn FnMut(&Reader, Piece) -> Result<bool, E>,
+        sink: &mut dyn FnMut(&Reader, Event) -> Result<bool, E>,
     ) -> Result<(), E> {
         self.count_line();
         let Ok(fields) = record.fields() else {
@@ -297,8 +297,8 @@ impl Reader {
             Ok(pieces) => {
                 for piece in pieces {
                     let id = match &piece {
-                        Piece::Message(message) => Some(message.id.clone()),
-                        Piece::More { .. } => None,
+                        Event::Message(message) => Some(message.id.clone()),
+                        Event::More { .. } => None,
                     };
                     if !sink(self, piece)?
                         && let (Some(id), Format::ClaudeCode(state)) = (id, &mut self.format)

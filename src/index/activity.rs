@@ -1,4 +1,4 @@
-//! What is being done on a shelf, and what was done there last: for people, not for searches.
+//! What is being done on a index directory, and what was done there last: for people, not for searches.
 //!
 //! ```text
 //! INDEX/NAME-HASH/
@@ -19,12 +19,12 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::shelf::{LOCK, Shelf, Writing};
+use super::directory::{IndexDir, LOCK, Writing};
 
 const ACTIVITY: &str = "activity";
 const LAST: &str = "last";
 
-/// A process at work on a shelf.
+/// A process at work on a index directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Activity {
     /// The process.
@@ -48,7 +48,7 @@ pub struct Last {
     pub messages: u64,
 }
 
-impl Shelf {
+impl IndexDir {
     /// Returns who writes at this moment; `None` where nobody does.
     pub fn activity(&self) -> Option<Activity> {
         if !self.is_locked() {
@@ -74,16 +74,16 @@ impl Writing {
     /// Notes that this process writes; a note that cannot be made is not missed.
     pub(super) fn announce(&self) {
         let activity = Activity { process: process::id(), since: now() };
-        write(self.shelf().folder(), ACTIVITY, &activity);
+        write(self.index_dir().folder(), ACTIVITY, &activity);
     }
 
-    /// Records what was done since the lock was taken, for [`Shelf::last`].
+    /// Records what was done since the lock was taken, for [`IndexDir::last`].
     pub fn record(&self, what: &str, messages: u64) {
         let Begun { clock, cpu } = self.begun;
         let cpu = cpu_time().zip(cpu).map(|(now, begun)| now.saturating_sub(begun).as_secs_f64());
         let took = clock.elapsed().as_secs_f64();
         let last = Last { at: now(), what: what.to_owned(), took, cpu, messages };
-        write(self.shelf().folder(), LAST, &last);
+        write(self.index_dir().folder(), LAST, &last);
     }
 }
 
@@ -112,7 +112,7 @@ fn cpu_time() -> Option<Duration> {
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        drop(fs::remove_file(self.shelf().folder().join(ACTIVITY)));
+        drop(fs::remove_file(self.index_dir().folder().join(ACTIVITY)));
     }
 }
 

@@ -8,11 +8,11 @@ use std::{
 };
 
 use super::{
-    Error, Generation,
+    Error, Snapshot,
     invert::{Inverter, Resources},
-    part::{COLUMNS, COMMON, GRAMS, Manifest, ROWS},
     postings,
-    rows::{self, Conversation, Document},
+    segment::{COLUMNS, COMMON, GRAMS, Manifest, ROWS},
+    store::{self, Conversation, Document},
 };
 use crate::{
     failpoint,
@@ -25,13 +25,13 @@ use crate::{
 
 /// What is known of the messages before they are read.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan<'a> {
+pub struct BuildPlan<'a> {
     /// Every conversation; documents name them by their place here.
     pub conversations: &'a [Conversation],
     /// Texts of messages spread over all of them; they tell which grams are common.
     pub sample: &'a [String],
-    /// The generation that the part is to be searched with: its grams are common here too.
-    pub beside: Option<&'a Generation>,
+    /// The snapshot that the part is to be searched with: its grams are common here too.
+    pub beside: Option<&'a Snapshot>,
     /// How many messages there are.
     pub messages: u32,
     /// How many bytes their texts have, about.
@@ -42,10 +42,10 @@ pub struct Plan<'a> {
 #[derive(Debug)]
 pub struct Build<'a> {
     folder: PathBuf,
-    plan: Plan<'a>,
+    plan: BuildPlan<'a>,
     common: Arc<CommonGrams>,
     resources: Resources,
-    rows: rows::Writer,
+    rows: store::Writer,
     texts: Inverter,
     irregular_titles: Vec<bool>,
     text_bytes: u64,
@@ -67,11 +67,11 @@ pub struct Size {
 
 impl<'a> Build<'a> {
     /// Begins a part in `folder`, which must be empty.
-    pub fn start(folder: &Path, plan: Plan<'a>, resources: Resources) -> Result<Self, Error> {
+    pub fn start(folder: &Path, plan: BuildPlan<'a>, resources: Resources) -> Result<Self, Error> {
         let failed = |error| Error::Write { path: folder.to_owned(), error };
         let sample = || plan.sample.iter().map(String::as_str);
         let common = match plan.beside {
-            Some(generation) => Arc::clone(&generation.common),
+            Some(snapshot) => Arc::clone(&snapshot.common),
             None => Arc::new(CommonGrams::of_sample(sample())),
         };
         // The order and the columns take some 60 bytes a message beside what sorting takes.
@@ -83,7 +83,7 @@ impl<'a> Build<'a> {
             Inverter::start(folder, Arc::clone(&common), sample(), plan.text_bytes, resources)
                 .map_err(failed)?;
         let rows =
-            rows::Writer::create(&folder.join(ROWS), plan.messages as usize).map_err(failed)?;
+            store::Writer::create(&folder.join(ROWS), plan.messages as usize).map_err(failed)?;
         failpoint::pass("part begun");
         Ok(Build {
             folder: folder.to_owned(),

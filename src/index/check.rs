@@ -1,27 +1,27 @@
-//! Looks at every byte of a shelf, and at what lies there besides.
+//! Looks at every byte of a index directory, and at what lies there besides.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use super::{
     Error,
-    generation::Manifest,
-    part::{self, read_manifest},
-    shelf::{Current, Shelf, is_ours},
+    directory::{CommitId, IndexDir, is_ours},
+    segment::{self, read_manifest},
+    snapshot::Manifest,
 };
 use crate::model::Stop;
 
-impl Shelf {
-    /// Takes the checksum of every file that a generation and its parts consist of, also of those
+impl IndexDir {
+    /// Takes the checksum of every file that a snapshot and its parts consist of, also of those
     /// that are trusted when they are opened; returns the bytes read.
     ///
     /// For what is derived from a part its own reader answers.
-    pub fn check(&self, current: &Current, stop: &Stop) -> Result<u64, Error> {
+    pub fn check(&self, current: &CommitId, stop: &Stop) -> Result<u64, Error> {
         let folder = self.folder().join(current.name());
         let manifest: Manifest = read_manifest(&folder, current.manifest_checksum())?;
         let mut bytes = 0;
         for (name, checksum, dead) in manifest.parts() {
             let part = self.folder().join(name);
-            for file in read_manifest::<part::Manifest>(&part, checksum)?.files() {
+            for file in read_manifest::<segment::Manifest>(&part, checksum)?.files() {
                 bytes += file.check(&part, stop)?;
             }
             if let Some(file) = dead {
@@ -31,7 +31,7 @@ impl Shelf {
         Ok(bytes)
     }
 
-    /// Returns what lies here and is of no use to the generation in use; nothing while a process
+    /// Returns what lies here and is of no use to the snapshot in use; nothing while a process
     /// writes, which may be about to use it.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let mut used = BTreeSet::new();

@@ -6,15 +6,15 @@ use tantivy::postings::TermInfo;
 
 use super::{
     Error,
-    generation::Member,
     postings::{Conjunction, DocBits, END, List},
-    rows::Rows,
     search::{GramUse, Trace},
+    snapshot::SegmentReader,
+    store::Rows,
 };
 use crate::{
     model::Request,
     text::{
-        grams::{CommonGrams, Gap, Gram, gaps, query_grams},
+        grams::{CommonGrams, Gram, WildcardGap, gaps, query_grams},
         like::LikePattern,
     },
 };
@@ -70,7 +70,7 @@ enum Lists {
 
 /// A search in one part.
 pub(super) struct Cursor<'a> {
-    pub(super) member: &'a Member,
+    pub(super) member: &'a SegmentReader,
     common: &'a CommonGrams,
     verifier: Verifier<'a>,
     wanted_roles: [bool; 256],
@@ -80,7 +80,7 @@ pub(super) struct Cursor<'a> {
     any_text: bool,
     irregular: std::iter::Peekable<Box<dyn Iterator<Item = u32> + 'a>>,
     interval: Range<u32>,
-    gaps: Vec<Gap>,
+    gaps: Vec<WildcardGap>,
     next: u32,
     text_at: u32,
     title_at: u32,
@@ -91,7 +91,7 @@ pub(super) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// Finds the lists; `None` if nothing can match.
     pub(super) fn open(
-        member: &'a Member,
+        member: &'a SegmentReader,
         query: &'a Query<'_>,
         needed: &mut Needed,
         trace: &mut Trace,
@@ -218,7 +218,7 @@ impl<'a> Cursor<'a> {
 /// Returns the rarest lists of grams, the shortest first; the first part leaves the grams in that
 /// order, and only those that later parts need.
 fn lists(
-    member: &Member,
+    member: &SegmentReader,
     list: List,
     grams: &mut Vec<Gram>,
     trace: &mut Trace,
@@ -261,7 +261,7 @@ fn lists(
 
 /// Opens lists, and that of the role where it leads; `None` if nothing can match.
 fn conjunction(
-    member: &Member,
+    member: &SegmentReader,
     lists: Lists,
     role: Option<&(TermInfo, List)>,
 ) -> Result<Option<Conjunction>, Error> {

@@ -21,7 +21,7 @@ use std::{
 };
 
 use super::varint::{push_varint, take_varint};
-use crate::text::grams::{CommonGrams, Cutter, Gram};
+use crate::text::grams::{CommonGrams, Gram, GramTokenizer};
 
 /// The texts of consecutive documents, to be cut into grams.
 #[derive(Debug, Default)]
@@ -267,7 +267,7 @@ fn balance<'a>(
     buckets: usize,
 ) -> Vec<u16> {
     let mut weights = vec![0u64; REGIONS];
-    let mut cutter = Cutter::default();
+    let mut cutter = GramTokenizer::default();
     for text in sample {
         cutter.cut(text, common, |gram| weights[region(gram)] += 1);
     }
@@ -378,7 +378,7 @@ fn sort<T: Copy + Default>(pairs: &mut Vec<T>, spare: &mut Vec<T>, key: impl Fn(
 
 /// Cuts, sorts and spills jobs until there are no more.
 fn work(shared: &Shared, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
-    let mut cutter = Cutter::default();
+    let mut cutter = GramTokenizer::default();
     let mut buckets: Vec<Bucket> = (0..shared.buckets).map(|_| Bucket::default()).collect();
     let (mut spare, mut docs, mut encoded) = (Bucket::default(), Vec::new(), Vec::new());
     loop {
@@ -563,7 +563,7 @@ mod tests {
             .collect();
         let common = Arc::new(CommonGrams::of_sample(texts.iter().map(String::as_str)));
         let mut expected: BTreeMap<Gram, BTreeSet<u32>> = BTreeMap::new();
-        let mut cutter = Cutter::default();
+        let mut cutter = GramTokenizer::default();
         for (doc, text) in texts.iter().enumerate().filter(|(doc, _)| doc % 5 != 0) {
             let second = format!("second {doc}");
             for text in [text, &second] {

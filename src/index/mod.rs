@@ -11,30 +11,30 @@ mod activity;
 mod build;
 mod check;
 mod cursor;
-mod gaps;
-mod generation;
+mod directory;
+mod documents;
 mod invert;
 mod map;
-mod part;
 mod postings;
-mod rows;
 mod search;
-mod shelf;
-mod slots;
+mod segment;
+mod snapshot;
+mod store;
+mod terms;
 mod varint;
-mod words;
+mod wildcards;
 
 use std::{io, path::PathBuf};
 
 pub use activity::{Activity, Last, now};
-pub use build::{Build, Plan, Size};
-pub use generation::{Draft, Generation, Reading};
+pub use build::{Build, BuildPlan, Size};
+pub use directory::{CommitId, CommitStamp, IndexDir, Writing};
+pub use documents::SegmentRef;
 pub use invert::Resources;
-pub use rows::{Conversation, Document};
 pub use search::{GramUse, Trace};
-pub use shelf::{Current, Note, Shelf, Writing};
-pub use slots::Part;
-pub use words::{Among, Norms, Weighted, Words, best, build_words, frequencies, holding};
+pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
+pub use store::{Conversation, Document};
+pub use terms::{DocSet, Norms, TermIndex, WeightedTerm, best, build_terms, frequencies, holding};
 
 /// What can go wrong with an index; none of it keeps a database from being searched.
 #[derive(Debug, thiserror::Error)]
@@ -42,32 +42,32 @@ pub enum Error {
     /// A file could not be written.
     #[error("writing the index in {path}: {error}")]
     Write {
-        /// The folder of the generation.
+        /// The folder of the snapshot.
         path: PathBuf,
         /// What the system said.
         error: io::Error,
     },
-    /// A generation is not as it was written.
+    /// A snapshot is not as it was written.
     #[error("{path}: the index is damaged: {reason}; `verbatim reindex --full` builds it anew")]
     Damaged {
-        /// The folder of the generation.
+        /// The folder of the snapshot.
         path: PathBuf,
         /// What does not fit.
         reason: String,
     },
-    /// A generation of an earlier or later version of the program.
+    /// A snapshot of an earlier or later version of the program.
     #[error(
         "{path}: the index has format {found}, which this version does not read; `verbatim reindex` builds it anew"
     )]
     Format {
-        /// The folder of the generation.
+        /// The folder of the snapshot.
         path: PathBuf,
         /// The format's number.
         found: u32,
     },
     /// The words of a part are not there or not as they were written.
     #[error("{path}: no words to rank by: {reason}")]
-    Words {
+    TermIndex {
         /// Their folder.
         path: PathBuf,
         /// What does not fit.

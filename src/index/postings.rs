@@ -16,7 +16,7 @@ use tantivy::{
     store::Compressor,
 };
 
-use super::{invert::Inverter, rows};
+use super::{invert::Inverter, store};
 use crate::text::grams::Gram;
 
 /// A field of the tantivy index.
@@ -56,7 +56,7 @@ pub(super) fn write(
     messages: u32,
     texts: Inverter,
     titles: Inverter,
-    rows: &rows::Writer,
+    rows: &store::Writer,
     conversations: usize,
     mut progress: impl FnMut(Gram) -> io::Result<()>,
 ) -> tantivy::Result<()> {

@@ -1,4 +1,4 @@
-//! Exact search in a generation: its parts' matches, merged in result order.
+//! Exact search in a snapshot: its parts' matches, merged in result order.
 
 use std::{
     cmp::Ordering,
@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Error, Generation,
+    Error, Snapshot,
     cursor::{Cursor, Query},
 };
 use crate::model::{Hit, Request, Stop};
@@ -44,7 +44,7 @@ pub struct Trace {
     pub rows: Duration,
 }
 
-impl Generation {
+impl Snapshot {
     /// Gives the messages that match a request to `sink`, in result order.
     pub fn search(
         &self,

@@ -97,7 +97,7 @@ impl CommonGrams {
     ///
     /// Level by level as in Agrawal and Srikant's Apriori: a gram can only be common if its
     /// beginning and its end, shorter by a character, both are. So the set is closed under taking
-    /// either, which [`Cutter`] relies on.
+    /// either, which [`GramTokenizer`] relies on.
     pub fn of_sample<'a>(texts: impl Iterator<Item = &'a str>) -> CommonGrams {
         let mut characters: Vec<char> = Vec::new();
         let mut ends = Vec::new();
@@ -217,12 +217,12 @@ fn short_place(gram: Gram) -> usize {
 
 /// Cuts texts into the grams that are indexed.
 #[derive(Debug, Default)]
-pub struct Cutter {
+pub struct GramTokenizer {
     folded: Vec<u8>,
     characters: Vec<char>,
 }
 
-impl Cutter {
+impl GramTokenizer {
     /// Calls `emit` with every gram of the text that is indexed, in no particular order, and with
     /// some of them more than once.
     pub fn cut(&mut self, text: &str, common: &CommonGrams, mut emit: impl FnMut(Gram)) {
@@ -329,13 +329,13 @@ pub fn query_grams(pattern: &str, common: &CommonGrams) -> Vec<Gram> {
 /// but for that character: there are so few that occur that the messages holding one of them can
 /// be told from the posting lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gap {
+pub struct WildcardGap {
     left: Vec<char>,
     right: Vec<char>,
 }
 
 /// Returns the gaps of a pattern that have characters on both sides.
-pub fn gaps(pattern: &str) -> Vec<Gap> {
+pub fn gaps(pattern: &str) -> Vec<WildcardGap> {
     let mut gaps = Vec::new();
     for part in pattern.split('%') {
         let runs: Vec<Vec<char>> = part
@@ -346,14 +346,14 @@ pub fn gaps(pattern: &str) -> Vec<Gap> {
             if !pair[0].is_empty() && !pair[1].is_empty() {
                 let left = pair[0][pair[0].len().saturating_sub(2)..].to_vec();
                 let right = pair[1][..pair[1].len().min(LONGEST)].to_vec();
-                gaps.push(Gap { left, right });
+                gaps.push(WildcardGap { left, right });
             }
         }
     }
     gaps
 }
 
-impl Gap {
+impl WildcardGap {
     /// Returns the indexed grams that a text holds if this character fills the gap.
     pub fn filled(&self, character: char, common: &CommonGrams) -> Vec<Gram> {
         let run: Vec<char> = self
@@ -379,7 +379,7 @@ impl Gap {
         (start, Gram(end.0 | if self.left.len() == 1 { 0x1F_FFFF } else { 0 }))
     }
 
-    /// Returns the character at the gap of a packed trigram in [`Gap::wide_range`].
+    /// Returns the character at the gap of a packed trigram in [`WildcardGap::wide_range`].
     pub fn filling(&self, gram: Gram) -> Option<char> {
         let shift = 42 - 21 * self.left.len();
         char::from_u32((gram.0 >> shift & 0x1F_FFFF) as u32)
@@ -435,7 +435,7 @@ mod tests {
 
     fn cut(text: &str, common: &CommonGrams) -> Vec<Gram> {
         let mut grams = Vec::new();
-        Cutter::default().cut(text, common, |gram| grams.push(gram));
+        GramTokenizer::default().cut(text, common, |gram| grams.push(gram));
         grams.sort_unstable();
         grams.dedup();
         grams

@@ -34,7 +34,7 @@ static STOPS: LazyLock<HashSet<&str>> =
 
 /// A stretch of text that terms are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'t> {
+pub enum Token<'t> {
     /// A word, as it is written.
     Word(&'t str),
     /// Characters of a script without spaces.
@@ -54,24 +54,24 @@ const STEMMED: [(RangeInclusive<char>, Algorithm); 4] = [
 ];
 
 /// Cuts texts into pieces, and pieces into terms.
-pub struct Cutter {
+pub struct Tokenizer {
     stemmers: [Stemmer; STEMMED.len()],
 }
 
-impl Default for Cutter {
-    fn default() -> Cutter {
-        Cutter { stemmers: STEMMED.map(|(_, algorithm)| Stemmer::create(algorithm)) }
+impl Default for Tokenizer {
+    fn default() -> Tokenizer {
+        Tokenizer { stemmers: STEMMED.map(|(_, algorithm)| Stemmer::create(algorithm)) }
     }
 }
 
-impl std::fmt::Debug for Cutter {
+impl std::fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cutter").finish_non_exhaustive()
+        f.debug_struct("Tokenizer").finish_non_exhaustive()
     }
 }
 
 /// Calls `each` with the pieces of a text in order.
-pub fn pieces<'t>(text: &'t str, mut each: impl FnMut(Piece<'t>)) {
+pub fn pieces<'t>(text: &'t str, mut each: impl FnMut(Token<'t>)) {
     // A word never spans white space, so each chunk between is cut by itself: most are ASCII.
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -97,7 +97,7 @@ pub fn pieces<'t>(text: &'t str, mut each: impl FnMut(Piece<'t>)) {
 
 /// Finds the words of ASCII text without white space: letters, digits and `_`, joined by a `.` or
 /// an apostrophe between them.
-fn ascii_words<'t>(chunk: &'t str, each: &mut impl FnMut(Piece<'t>)) {
+fn ascii_words<'t>(chunk: &'t str, each: &mut impl FnMut(Token<'t>)) {
     let bytes = chunk.as_bytes();
     let is_word =
         |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
@@ -111,17 +111,17 @@ fn ascii_words<'t>(chunk: &'t str, each: &mut impl FnMut(Piece<'t>)) {
         while is_word(at) || matches!(bytes.get(at), Some(b'.' | b'\'')) && is_word(at + 1) {
             at += 1;
         }
-        each(Piece::Word(&chunk[start..at]));
+        each(Token::Word(&chunk[start..at]));
     }
 }
 
-fn other_words<'t>(chunk: &'t str, each: &mut impl FnMut(Piece<'t>)) {
+fn other_words<'t>(chunk: &'t str, each: &mut impl FnMut(Token<'t>)) {
     let mut start = 0;
     let mut is_run = false;
     let mut flush = |from: usize, to: usize, is_run: bool| match &chunk[from..to] {
         "" => {}
-        run if is_run => each(Piece::Run(run)),
-        words => words.unicode_words().for_each(|word| each(Piece::Word(word))),
+        run if is_run => each(Token::Run(run)),
+        words => words.unicode_words().for_each(|word| each(Token::Word(word))),
     };
     for (at, character) in chunk.char_indices() {
         if is_unspaced(character) != is_run {
@@ -141,7 +141,7 @@ pub fn is_unspaced(character: char) -> bool {
         | 0xAC00..=0xD7FF | 0xF900..=0xFAFF | 0xFF66..=0xFF9F | 0x20000..=0x3FFFF)
 }
 
-impl Cutter {
+impl Tokenizer {
     /// Calls `each` with the terms of a word: the whole first, then its parts if it has several.
     ///
     /// None for a word that says nothing.
@@ -181,7 +181,7 @@ impl Cutter {
     pub fn cut(&self, text: &str, mut each: impl FnMut(&str)) -> u32 {
         let mut length = 0;
         pieces(text, |piece| match piece {
-            Piece::Word(word) => {
+            Token::Word(word) => {
                 let mut counts = 0;
                 self.word(word, &mut |term| {
                     counts = 1;
@@ -189,7 +189,7 @@ impl Cutter {
                 });
                 length += counts;
             }
-            Piece::Run(run) => length += grams(run, &mut each),
+            Token::Run(run) => length += grams(run, &mut each),
         });
         length
     }
@@ -198,7 +198,7 @@ impl Cutter {
     pub fn required(&self, phrase: &Phrase) -> Vec<String> {
         let mut required = Vec::new();
         pieces(phrase.text(), |piece| match piece {
-            Piece::Word(word) => {
+            Token::Word(word) => {
                 let from = required.len();
                 self.word(word, &mut |term| required.push(term.to_owned()));
                 // A name may go on in the text: then it is another one, of these parts and others.
@@ -206,7 +206,7 @@ impl Cutter {
                     required.remove(from);
                 }
             }
-            Piece::Run(run) => {
+            Token::Run(run) => {
                 grams(run, &mut |gram: &str| required.push(gram.to_owned()));
             }
         });
@@ -229,7 +229,7 @@ impl Cutter {
     pub fn names(&self, text: &str) -> Vec<Vec<String>> {
         let mut names = Vec::new();
         pieces(text, |piece| {
-            let Piece::Word(word) = piece else { return };
+            let Token::Word(word) = piece else { return };
             let mut terms = Vec::new();
             self.word(word, &mut |term| terms.push(term.to_owned()));
             if terms.len() > 1 {
@@ -325,7 +325,7 @@ mod tests {
 
     fn terms(text: &str) -> Vec<String> {
         let mut terms = Vec::new();
-        Cutter::default().cut(text, |term| terms.push(term.to_owned()));
+        Tokenizer::default().cut(text, |term| terms.push(term.to_owned()));
         terms
     }
 
@@ -353,16 +353,16 @@ mod tests {
             let found: Vec<&str> = found.iter().map(String::as_str).collect();
             assert_eq!(found, *expected, "{text:?}");
         }
-        let question = Cutter::default().question("日本語 日本 字");
+        let question = Tokenizer::default().question("日本語 日本 字");
         assert_eq!(question, ["日", "本", "日本", "語", "本語", "字"]);
         assert!(is_character("語") && !is_character("本語") && !is_character("a"));
-        assert_eq!(Cutter::default().cut("the fooBar 日本語", |_| ()), 3);
+        assert_eq!(Tokenizer::default().cut("the fooBar 日本語", |_| ()), 3);
     }
 
     #[test]
     fn any_letters_have_a_stem() {
         // Every letter after every other, and long words of them.
-        let cutter = Cutter::default();
+        let cutter = Tokenizer::default();
         for (letters, _) in STEMMED {
             let letters: Vec<char> = letters.collect();
             let mut state = 1u32;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Answer, Effect, Options, Tool, arguments};
 use crate::{
-    engine::{self, Answered, Engine, Why},
+    engine::{self, Engine, FallbackReason, SearchPlan},
     model::{Hit, Instant, Request, Stop},
     text::{
         date::{self, Edge},
@@ -131,7 +131,7 @@ fn search(
         ControlFlow::Continue(())
     })?;
     let log = match answered {
-        Answered::ByLike { why: Why::Unreadable(reason), .. } => {
+        SearchPlan::ByLike { why: FallbackReason::Unreadable(reason), .. } => {
             Some(format!("{}: answered without its index: {reason}", TOOL.name))
         }
         _ => None,

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     engine::{self, Engine},
-    faults,
+    map_faults,
     model::{Instant, Stop},
     text::date,
 };
@@ -56,9 +56,9 @@ impl Tool {
         // What writes is never run twice.
         let attempts = if self.effect == Effect::Reads { ATTEMPTS } else { 1 };
         for _ in 1..attempts {
-            let before = faults::count();
-            match faults::caught(|| (self.run)(engine, options, arguments, stop)) {
-                Ok(answer) if faults::count() == before => return answer,
+            let before = map_faults::count();
+            match map_faults::caught(|| (self.run)(engine, options, arguments, stop)) {
+                Ok(answer) if map_faults::count() == before => return answer,
                 // What was mapped then is not used again.
                 Ok(_) | Err(_) => engine.forget(),
             }

@@ -53,7 +53,7 @@ impl Home {
 
     #[track_caller]
     pub(crate) fn mirror(&self) -> ArchiveReport {
-        self.engine.mirror_archives(&Stop::never(), &|_| {}).expect("transcripts can be mirrored")
+        self.engine.sync_transcripts(&Stop::never(), &|_| {}).expect("transcripts can be mirrored")
     }
 
     /// Mirrors, and returns what the mirror holds.
@@ -283,8 +283,8 @@ fn what_is_no_transcript_is_left_alone() {
         let fifo = home.path("fifo.jsonl");
         assert!(Command::new("mkfifo").arg(&fifo).status().is_ok_and(|status| status.success()));
         home.mirror();
-        home.engine.mirror_changed(&[home.path("linked.jsonl")], &Stop::never()).unwrap();
-        home.engine.mirror_changed(&[outside.join("c.jsonl")], &Stop::never()).unwrap();
+        home.engine.sync_changed(&[home.path("linked.jsonl")], &Stop::never()).unwrap();
+        home.engine.sync_changed(&[outside.join("c.jsonl")], &Stop::never()).unwrap();
         assert_eq!(home.found(""), ["Real words"]);
     }
 }
@@ -356,7 +356,7 @@ fn only_the_files_that_changed() {
     home.mirror();
     home.append("p/a.jsonl", line(3, "assistant", "second"));
     home.append("q/b.jsonl", line(4, "assistant", "unseen"));
-    let changed = |paths: &[PathBuf]| home.engine.mirror_changed(paths, &Stop::never()).unwrap();
+    let changed = |paths: &[PathBuf]| home.engine.sync_changed(paths, &Stop::never()).unwrap();
     assert_eq!(changed(&[home.path("p/a.jsonl")]).messages, 1);
     assert_eq!((home.found("second").len(), home.found("unseen").len()), (1, 0));
     assert_eq!(changed(&[home.path("q")]).messages, 1);
@@ -467,8 +467,8 @@ fn one_process_at_a_time() {
 fn without_archives_nothing_is_made() {
     let folder = folder();
     let none = Engine::new(Config { home: folder.path().to_owned(), ..Config::default() });
-    assert_eq!(none.mirror_archives(&Stop::never(), &|_| {}).unwrap().files, 0);
-    let missing = engine(folder.path()).mirror_archives(&Stop::never(), &|_| {}).unwrap();
+    assert_eq!(none.sync_transcripts(&Stop::never(), &|_| {}).unwrap().files, 0);
+    let missing = engine(folder.path()).sync_transcripts(&Stop::never(), &|_| {}).unwrap();
     assert_eq!((missing.files, missing.failed), (0, 1));
     assert!(
         missing.failures[0]
@@ -489,7 +489,7 @@ fn stopped_and_gone_on() {
     }
     let stop = Stop::never();
     stop.request();
-    home.engine.mirror_archives(&stop, &|_| {}).unwrap();
+    home.engine.sync_transcripts(&stop, &|_| {}).unwrap();
     home.mirror();
     assert_eq!(home.found("words").len(), 4);
 }
@@ -576,7 +576,7 @@ fn followed_while_they_grow() {
 fn mirroring_that_is_killed() {
     const HOME: &str = "VERBATIM_TEST_MIRROR";
     if let Some(home) = std::env::var_os(HOME) {
-        engine(Path::new(&home)).mirror_archives(&Stop::never(), &|_| {}).unwrap();
+        engine(Path::new(&home)).sync_transcripts(&Stop::never(), &|_| {}).unwrap();
         return;
     }
     let home = Home::new();

@@ -16,7 +16,7 @@ use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
 use verbatim_search::{
-    engine::{Answered, Config, Engine, Reindex, Reindexed},
+    engine::{Config, Engine, Reindex, Reindexed, SearchPlan},
     failpoint,
     index::Resources,
     model::{Hit, Request, Stop},
@@ -36,7 +36,7 @@ fn folder() -> TempDir {
 
 const RESOURCES: Resources = Resources { memory: 32 << 20, threads: 1 };
 
-pub(crate) fn ask(engine: &Engine, text: &str) -> (Vec<Hit>, Answered) {
+pub(crate) fn ask(engine: &Engine, text: &str) -> (Vec<Hit>, SearchPlan) {
     let mut hits = Vec::new();
     let request = Request { text: text.to_owned(), ..Request::default() };
     let answered = engine.exact(&request, &Stop::never(), &mut |hit| {
@@ -66,7 +66,7 @@ pub(crate) fn compare(place: &Place) -> bool {
     for text in ["colour", "rare 7", "new", "", "the_c"] {
         let (hits, answered) = ask(&engine, text);
         assert_eq!(hits, by_like(&place.db, text), "{text:?} {answered:?}");
-        all &= matches!(answered, Answered::ByIndex { .. });
+        all &= matches!(answered, SearchPlan::ByIndex { .. });
     }
     all
 }

@@ -19,7 +19,7 @@ use std::{
 use rusqlite::{Connection, TransactionBehavior};
 use serde_json::json;
 use verbatim_search::{
-    engine::{Answered, Reindex},
+    engine::{Reindex, SearchPlan},
     index::Resources,
     model::{Request, Stop},
 };
@@ -237,7 +237,7 @@ fn every_answer_is_that_of_a_state_which_existed_during_the_call() {
             });
             let most = states.most();
             let (answer, how) = match answered {
-                Ok(answered @ Answered::ByIndex { .. }) => {
+                Ok(answered @ SearchPlan::ByIndex { .. }) => {
                     count(&by_index);
                     (Some(found), format!("{answered:?}"))
                 }

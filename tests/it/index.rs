@@ -9,7 +9,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use rusqlite::{Connection, params, types::Value};
 use tempfile::TempDir;
 use verbatim_search::{
-    engine::{Answered, Config, Engine, Reindex, Reindexed, Why},
+    engine::{Config, Engine, FallbackReason, Reindex, Reindexed, SearchPlan},
     index::Resources,
     model::{Hit, Instant, Request, Stop},
 };
@@ -251,10 +251,13 @@ impl Pair {
     }
 
     /// Asks both engines; panics where they differ. Returns how the first one answered.
-    pub(crate) fn compare(&self, request: &Request) -> Answered {
+    pub(crate) fn compare(&self, request: &Request) -> SearchPlan {
         let (found, answered) = ask(&self.with, request);
         let (expected, by_like) = ask(&self.without, request);
-        assert!(matches!(by_like, Answered::ByLike { why: Why::NoIndex | Why::NotForIndex, .. }));
+        assert!(matches!(
+            by_like,
+            SearchPlan::ByLike { why: FallbackReason::NoIndex | FallbackReason::NotForIndex, .. }
+        ));
         assert_eq!(found, expected, "{request:?}");
         answered
     }
@@ -267,7 +270,7 @@ fn reindex(engine: &Engine, full: bool) -> Reindexed {
         .expect("the database can be indexed")
 }
 
-fn ask(engine: &Engine, request: &Request) -> (Vec<Hit>, Answered) {
+fn ask(engine: &Engine, request: &Request) -> (Vec<Hit>, SearchPlan) {
     let mut hits = Vec::new();
     let answered = engine
         .exact(request, &Stop::never(), &mut |hit| {
@@ -295,7 +298,7 @@ fn check(titles: &[Value], messages: &[Message], queries: &[Query]) {
         let request = query.request(&texts);
         let answered = pair.compare(&request);
         let is_for_index = !request.roles.iter().any(String::is_empty);
-        assert_eq!(matches!(answered, Answered::ByIndex { .. }), is_for_index, "{answered:?}");
+        assert_eq!(matches!(answered, SearchPlan::ByIndex { .. }), is_for_index, "{answered:?}");
     }
 }
 
@@ -390,7 +393,7 @@ fn patterns_of_common_runs_are_narrowed_by_their_gaps() {
         "平_t",
     ] {
         let request = Request { text: text.to_owned(), limit: Some(50), ..Request::default() };
-        if let Answered::ByIndex { trace, .. } = pair.compare(&request) {
+        if let SearchPlan::ByIndex { trace, .. } = pair.compare(&request) {
             narrowed += trace.gaps;
         }
         pair.compare(&Request { roles: vec!["tool".to_owned()], ..request.clone() });
@@ -403,27 +406,33 @@ fn patterns_of_common_runs_are_narrowed_by_their_gaps() {
 fn a_changed_database_is_answered_by_like_until_it_is_indexed_again() {
     let pair = Pair::of(&words(&["a", "b", "c"]), &wordy(300));
     let request = Request { text: "thing".to_owned(), ..Request::default() };
-    assert!(matches!(pair.compare(&request), Answered::ByIndex { .. }));
+    assert!(matches!(pair.compare(&request), SearchPlan::ByIndex { .. }));
     assert!(matches!(pair.reindex(), Reindexed::Current { messages: 300 }));
     let writer = Connection::open(pair.folder.path().join("chats.db")).expect("the database");
     writer
         .execute("UPDATE messages SET content = 'a new thing' WHERE rowid = 7", [])
         .expect("a write");
-    assert!(matches!(pair.compare(&request), Answered::ByLike { why: Why::Stale, .. }));
+    assert!(matches!(
+        pair.compare(&request),
+        SearchPlan::ByLike { why: FallbackReason::Stale, .. }
+    ));
     assert!(matches!(pair.reindex(), Reindexed::Refreshed { added: 1, removed: 1, .. }));
-    assert!(matches!(pair.compare(&request), Answered::ByIndex { .. }));
+    assert!(matches!(pair.compare(&request), SearchPlan::ByIndex { .. }));
     // In a log, where the database's own file stays as it is.
     writer.pragma_update(None, "journal_mode", "wal").expect("a log");
     pair.reindex();
-    assert!(matches!(pair.compare(&request), Answered::ByIndex { .. }));
+    assert!(matches!(pair.compare(&request), SearchPlan::ByIndex { .. }));
     for rowid in 8..20 {
         writer
             .execute("UPDATE messages SET content = 'thing' WHERE rowid = ?1", [rowid])
             .expect("a write");
-        assert!(matches!(pair.compare(&request), Answered::ByLike { why: Why::Stale, .. }));
+        assert!(matches!(
+            pair.compare(&request),
+            SearchPlan::ByLike { why: FallbackReason::Stale, .. }
+        ));
         if rowid % 4 == 0 {
             pair.reindex();
-            assert!(matches!(pair.compare(&request), Answered::ByIndex { .. }));
+            assert!(matches!(pair.compare(&request), SearchPlan::ByIndex { .. }));
         }
     }
 }
@@ -432,7 +441,7 @@ fn a_changed_database_is_answered_by_like_until_it_is_indexed_again() {
 fn a_damaged_index_is_not_used() {
     let pair = Pair::of(&words(&["a", "b", "c"]), &wordy(500));
     let request = Request { text: "q".to_owned(), ..Request::default() };
-    assert!(matches!(pair.compare(&request), Answered::ByIndex { .. }));
+    assert!(matches!(pair.compare(&request), SearchPlan::ByIndex { .. }));
     let mut files = Vec::new();
     collect(&pair.folder.path().join("index"), &mut files);
     let files: Vec<_> = files
@@ -459,11 +468,19 @@ fn a_damaged_index_is_not_used() {
                 folder: folder(),
             };
             let answered = fresh.compare(&request);
-            assert!(matches!(answered, Answered::ByLike { .. }), "{} {answered:?}", path.display());
+            assert!(
+                matches!(answered, SearchPlan::ByLike { .. }),
+                "{} {answered:?}",
+                path.display()
+            );
         }
         std::fs::write(&path, &good).expect("the file as it was");
         let mended = Engine::new(pair.with.config().clone());
-        assert!(matches!(ask(&mended, &request).1, Answered::ByIndex { .. }), "{}", path.display());
+        assert!(
+            matches!(ask(&mended, &request).1, SearchPlan::ByIndex { .. }),
+            "{}",
+            path.display()
+        );
     }
     assert!(matches!(reindex(&pair.with, true), Reindexed::Built { .. }));
 }
@@ -501,12 +518,15 @@ fn a_write_that_leaves_no_trace_in_times_and_lengths_is_seen() {
     let before = stamp(&log);
     pair.reindex();
     let request = Request { text: "thing".to_owned(), ..Request::default() };
-    assert!(matches!(pair.compare(&request), Answered::ByIndex { .. }));
+    assert!(matches!(pair.compare(&request), SearchPlan::ByIndex { .. }));
     write("second");
     let file = std::fs::File::options().append(true).open(&log).expect("the log");
     file.set_modified(before.1).expect("a time can be set");
     assert_eq!(stamp(&log), before);
-    assert!(matches!(pair.compare(&request), Answered::ByLike { why: Why::Stale, .. }));
+    assert!(matches!(
+        pair.compare(&request),
+        SearchPlan::ByLike { why: FallbackReason::Stale, .. }
+    ));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use proptest::{
 };
 use rusqlite::{Connection, params};
 use verbatim_search::text::{
-    grams::{CommonGrams, Cutter, gaps, query_grams},
+    grams::{CommonGrams, GramTokenizer, gaps, query_grams},
     like::{LikePattern, is_regular},
 };
 
@@ -203,7 +203,7 @@ proptest! {
         let sample = others.iter().map(String::as_str).filter(|text| is_regular(text.as_bytes()));
         for common in [CommonGrams::of_sample(sample), CommonGrams::from_packed(&[])] {
             let mut held = Vec::new();
-            Cutter::default().cut(&text, &common, |gram| held.push(gram));
+            GramTokenizer::default().cut(&text, &common, |gram| held.push(gram));
             for gram in query_grams(&pattern, &common) {
                 prop_assert!(held.contains(&gram), "{} of {:?} in {:?}", gram, pattern, text);
             }

@@ -205,7 +205,7 @@ fn build(
     stop: &Stop,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vectors, Error> {
-    let text = |slot: u32| Cow::Borrowed(texts[slot as usize].as_str());
+    let text = |doc_id: u32| Cow::Borrowed(texts[doc_id as usize].as_str());
     let texts = Texts { count: texts.len() as u32, text: &text };
     Vectors::build(part, model, &texts, Options::default(), stop, progress)
 }
@@ -381,7 +381,7 @@ fn interrupted_work_goes_on_where_it_was() {
     let vectors = build(&part, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
     assert_eq!(server.texts().len(), 1 + 298 + 1, "one to see how long they are, one lost");
     let query = model.encode_query(&texts[123], &Stop::never()).unwrap();
-    let best = vectors.top_k(&query, 1, |slot| slot % 2 == 1).unwrap();
+    let best = vectors.top_k(&query, 1, |doc_id| doc_id % 2 == 1).unwrap();
     assert!(best[0].score > 0.99, "{best:?}");
     assert_eq!(vectors.scores(&query, &[5]).unwrap(), [-1.0]);
     // Another part with the same texts costs nothing, even while the provider is away.
@@ -389,8 +389,8 @@ fn interrupted_work_goes_on_where_it_was() {
     let other = shelf.path().join("part-2");
     fs::create_dir(&other).unwrap();
     let again = build(&other, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
-    let slots: Vec<u32> = (0..300).collect();
-    assert_eq!(again.scores(&query, &slots).unwrap(), vectors.scores(&query, &slots).unwrap());
+    let doc_ids: Vec<u32> = (0..300).collect();
+    assert_eq!(again.scores(&query, &doc_ids).unwrap(), vectors.scores(&query, &doc_ids).unwrap());
     // Nothing of the key is on disk.
     let text = String::from_utf8_lossy(&fs::read(&cache).unwrap()).into_owned();
     assert!(!text.contains("sk-secret"));
@@ -458,7 +458,7 @@ fn what_no_message_has_any_more_is_forgotten() {
     let length = || fs::metadata(&cache).unwrap().len();
     let tidy = |count: usize| {
         // The last of them, so that what stays has to move.
-        let text = |slot: u32| Cow::Borrowed(texts[30 - count + slot as usize].as_str());
+        let text = |doc_id: u32| Cow::Borrowed(texts[30 - count + doc_id as usize].as_str());
         let texts = Texts { count: count as u32, text: &text };
         model.tidy(shelf.path(), &texts, &Stop::never()).unwrap();
     };

@@ -9,7 +9,7 @@ use std::{
 use proptest::{collection::vec, prelude::*, sample::Index};
 use rusqlite::{Connection, params, types::Value};
 use verbatim_search::{
-    engine::{Answered, Engine, Keeper, Reindexed, SourceKind},
+    engine::{Engine, Maintainer, Reindexed, SearchPlan, SourceKind},
     index::Resources,
     model::{Request, Stop},
 };
@@ -154,7 +154,7 @@ fn check(
     let resources = Resources { memory: 64 << 20, threads: 1 };
     pair.with.fold(&export, resources, &Stop::never(), &mut |_| {}).expect("a fold");
     assert_eq!(pair.parts(), 1);
-    assert!(!pair.with.is_fold_due(&export));
+    assert!(!pair.with.is_merge_due(&export));
     compare(&pair, queries, &texts);
     parts
 }
@@ -164,7 +164,7 @@ fn compare(pair: &Pair, queries: &[Query], texts: &[String]) {
         let request = query.request(texts);
         let answered = pair.compare(&request);
         let is_for_index = !request.roles.iter().any(String::is_empty);
-        assert_eq!(matches!(answered, Answered::ByIndex { .. }), is_for_index, "{answered:?}");
+        assert_eq!(matches!(answered, SearchPlan::ByIndex { .. }), is_for_index, "{answered:?}");
     }
 }
 
@@ -273,7 +273,7 @@ fn a_keeper_folds_what_has_grown_too_many_parts() {
     pair.reindex();
     assert_eq!(pair.parts(), 2);
     let engine = Arc::new(Engine::new(pair.with.config().clone()));
-    let mut keeper = Keeper::new(engine);
+    let mut keeper = Maintainer::new(engine);
     let begun = Instant::now();
     while pair.parts() > 1 {
         assert!(begun.elapsed() < Duration::from_secs(40), "not folded");
@@ -281,5 +281,5 @@ fn a_keeper_folds_what_has_grown_too_many_parts() {
         thread::sleep(wait.unwrap_or_default());
     }
     let answered = pair.compare(&Request { text: "edited".into(), ..Request::default() });
-    assert!(matches!(answered, Answered::ByIndex { .. }), "{answered:?}");
+    assert!(matches!(answered, SearchPlan::ByIndex { .. }), "{answered:?}");
 }

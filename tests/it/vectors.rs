@@ -31,7 +31,7 @@ fn texts(count: usize) -> Vec<String> {
 }
 
 fn build(part: &Path, texts: &[String], options: Options) -> Result<Vectors, Error> {
-    let text = |slot: u32| Cow::Borrowed(texts[slot as usize].as_str());
+    let text = |doc_id: u32| Cow::Borrowed(texts[doc_id as usize].as_str());
     let texts = Texts { count: texts.len() as u32, text: &text };
     Vectors::build(part, &Model::built_in(), &texts, options, &Stop::never(), &mut |_| ())
 }
@@ -51,15 +51,15 @@ fn sorted(
     k: usize,
     accepts: impl Fn(u32) -> bool,
 ) -> Vec<Scored> {
-    let slots: Vec<u32> = (0..vectors.count()).filter(|slot| accepts(*slot)).collect();
-    let scores = vectors.scores(query, &slots).unwrap();
-    let mut all: Vec<Scored> = slots
+    let doc_ids: Vec<u32> = (0..vectors.count()).filter(|doc_id| accepts(*doc_id)).collect();
+    let scores = vectors.scores(query, &doc_ids).unwrap();
+    let mut all: Vec<Scored> = doc_ids
         .into_iter()
         .zip(scores)
-        .map(|(slot, score)| Scored { slot, score })
+        .map(|(doc_id, score)| Scored { doc_id, score })
         .filter(|scored| scored.score > -1.0)
         .collect();
-    all.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot)));
+    all.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.doc_id.cmp(&b.doc_id)));
     all.truncate(k);
     all
 }
@@ -78,14 +78,14 @@ fn scores_are_cosines() {
     let texts = texts(300);
     let vectors = build(part.path(), &texts, Options::default()).unwrap();
     let query = query("planting tomatoes");
-    let slots: Vec<u32> = (0..300).collect();
-    let scores = vectors.scores(&query, &slots).unwrap();
+    let doc_ids: Vec<u32> = (0..300).collect();
+    let scores = vectors.scores(&query, &doc_ids).unwrap();
     let refs: Vec<&str> = texts.iter().map(String::as_str).collect();
     let exact = Model::built_in().encode(&refs, &Stop::never()).unwrap();
-    for (slot, (score, vector)) in scores.iter().zip(exact).enumerate() {
+    for (doc_id, (score, vector)) in scores.iter().zip(exact).enumerate() {
         let cosine: f32 = query.iter().zip(&vector).map(|(a, b)| a * b).sum();
-        let expected = if texts[slot].is_empty() { -1.0 } else { cosine };
-        assert!((score - expected).abs() < 0.005, "{}: {score}, not {expected}", texts[slot]);
+        let expected = if texts[doc_id].is_empty() { -1.0 } else { cosine };
+        assert!((score - expected).abs() < 0.005, "{}: {score}, not {expected}", texts[doc_id]);
     }
     assert!(vectors.bytes() <= 300 * 300);
     assert_eq!(vectors.scores(&query, &[300, u32::MAX]).unwrap(), [-1.0, -1.0]);
@@ -100,10 +100,10 @@ fn threads_and_cells_change_nothing_that_is_stored_of_a_slot() {
     let together = build(two.path(), &texts, many).unwrap();
     let divided = build(three.path(), &texts, Options { exact_most: 10, ..many }).unwrap();
     let query = query("a fever and a doctor");
-    let slots: Vec<u32> = (0..5_000).rev().collect();
-    let scores = alone.scores(&query, &slots).unwrap();
-    assert_eq!(together.scores(&query, &slots).unwrap(), scores);
-    assert_eq!(divided.scores(&query, &slots).unwrap(), scores);
+    let doc_ids: Vec<u32> = (0..5_000).rev().collect();
+    let scores = alone.scores(&query, &doc_ids).unwrap();
+    assert_eq!(together.scores(&query, &doc_ids).unwrap(), scores);
+    assert_eq!(divided.scores(&query, &doc_ids).unwrap(), scores);
     assert_eq!(fs::read(rows_file(one.path())).unwrap(), fs::read(rows_file(two.path())).unwrap());
 }
 
@@ -120,7 +120,7 @@ fn cells_find_nearly_all_and_with_a_narrow_filter_all() {
         let near = vectors.top_k(&query, 10, |_| true).unwrap();
         all += exact.len();
         found += exact.iter().filter(|scored| near.contains(scored)).count();
-        let narrow = |slot: u32| slot % 100 == 3;
+        let narrow = |doc_id: u32| doc_id % 100 == 3;
         let near = vectors.top_k(&query, 10, narrow).unwrap();
         assert_eq!(near, sorted(&vectors, &query, 10, narrow), "{words}");
     }
@@ -133,7 +133,7 @@ fn nothing_is_like_nothing() {
     let texts = [String::new(), "rust".to_owned(), "\u{10FFFF}".to_owned()];
     let vectors = build(part.path(), &texts, Options::default()).unwrap();
     let found = vectors.top_k(&query("rust"), 10, |_| true).unwrap();
-    assert_eq!(found.iter().map(|scored| scored.slot).collect::<Vec<_>>(), [1]);
+    assert_eq!(found.iter().map(|scored| scored.doc_id).collect::<Vec<_>>(), [1]);
     assert_eq!(vectors.top_k(&query(""), 10, |_| true).unwrap(), []);
     assert_eq!(vectors.top_k(&query("rust"), 0, |_| true).unwrap(), []);
     let error = vectors.top_k(&[1.0; 3], 10, |_| true).unwrap_err();
@@ -168,7 +168,7 @@ fn damaged_and_foreign_files_are_not_opened() {
     let texts = texts(500);
     build(part.path(), &texts, Options { exact_most: 100, ..Options::default() }).unwrap();
     assert!(open(part.path(), 500).is_some());
-    assert!(open(part.path(), 499).is_none(), "of another number of slots");
+    assert!(open(part.path(), 499).is_none(), "of another number of doc_ids");
     assert!(Vectors::open(part.path(), "another-model", 500).is_none());
     let rows = rows_file(part.path());
     let manifest = rows.with_file_name("manifest");
@@ -215,7 +215,7 @@ fn a_stopped_build_leaves_nothing() {
     let part = folder();
     let texts = texts(30_000);
     let stop = Stop::never();
-    let text = |slot: u32| Cow::Borrowed(texts[slot as usize].as_str());
+    let text = |doc_id: u32| Cow::Borrowed(texts[doc_id as usize].as_str());
     let texts = Texts { count: texts.len() as u32, text: &text };
     let mut steps = 0;
     let mut progress = |step| {
@@ -243,7 +243,7 @@ proptest! {
         let part = folder();
         let vectors = build(part.path(), &texts(count), Options::default()).unwrap();
         let query = query(&words);
-        let accepts = |slot: u32| slot.is_multiple_of(divisor);
+        let accepts = |doc_id: u32| doc_id.is_multiple_of(divisor);
         let found = vectors.top_k(&query, k, accepts).unwrap();
         prop_assert_eq!(found, sorted(&vectors, &query, k, accepts));
     }

@@ -16,7 +16,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use verbatim_search::{
-    engine::{Answered, Config, Engine, Reindex},
+    engine::{Config, Engine, Reindex, SearchPlan},
     index::Resources,
     model::{Request, Stop},
     watch::{self, Watch},
@@ -68,7 +68,7 @@ impl Home {
         });
         texts.reverse();
         answered
-            .map(|answered| (texts, matches!(answered, Answered::ByIndex { .. })))
+            .map(|answered| (texts, matches!(answered, SearchPlan::ByIndex { .. })))
             .map_err(|error| error.to_string())
     }
 

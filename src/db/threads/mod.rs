@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use super::header::{Identity, Lease};
+use super::header::{Identity, SharedFile};
 use crate::model::Instant;
 
 pub use read::{Analytics, Turn};
@@ -89,7 +89,7 @@ pub struct Threads {
     connection: Connection,
     path: PathBuf,
     identity: Identity,
-    _leases: [Option<Lease>; 2],
+    _leases: [Option<SharedFile>; 2],
 }
 
 /// A thread as it stands.

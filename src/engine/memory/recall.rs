@@ -10,7 +10,7 @@ use crate::engine::{Engine, Error, Fields, Mode, Question, Scope, Source, Source
 use crate::{
     embed::Model,
     model::{Instant, Stop},
-    text::{snippet, words::Cutter},
+    text::{snippet, words::Tokenizer},
 };
 
 /// Characters of a turn that memory is asked by: what it is about is said at its beginning.
@@ -98,7 +98,8 @@ impl Engine {
             limit: CONVERSATIONS + 1,
         };
         let ranking = self.rank_conversations(&question, &stop.within(PATIENCE))?;
-        let least = least(sources.iter().filter_map(|it| Some(self.latest(it)?.slots())).sum());
+        let least =
+            least(sources.iter().filter_map(|it| Some(self.latest_index(it)?.max_doc())).sum());
         let mut found = Vec::new();
         for item in ranking.items.into_iter().filter(|item| item.about.id != thread) {
             let title = &item.about.title;
@@ -124,7 +125,7 @@ impl Engine {
     /// Returns whether a turn is answered from a source: one that has an index, or soon has.
     fn is_memory(&self, source: &Source) -> bool {
         let is_small = || source.path.metadata().is_ok_and(|it| it.len() <= SMALL);
-        source.kind != SourceKind::Archive && (is_small() || self.latest(source).is_some())
+        source.kind != SourceKind::Archive && (is_small() || self.latest_index(source).is_some())
     }
 
     /// Returns what of the threads bears on a text, the best first, each thread once.
@@ -146,7 +147,7 @@ impl Engine {
             limit,
         };
         let ranking = self.rank_conversations(&question, stop)?;
-        let least = least(self.latest(&source).map_or(0, |it| it.slots()));
+        let least = least(self.latest_index(&source).map_or(0, |it| it.max_doc()));
         let mut found: Vec<Recalled> = Vec::new();
         for item in ranking.items {
             let title = item.about.title;
@@ -191,12 +192,12 @@ struct Gist {
     terms: Vec<String>,
     /// Its vector by the built-in model, where that knows its language.
     vector: Option<Vec<f32>>,
-    cutter: Cutter,
+    cutter: Tokenizer,
 }
 
 impl Gist {
     fn of(text: &str) -> Gist {
-        let cutter = Cutter::default();
+        let cutter = Tokenizer::default();
         let mut terms = cutter.question(text);
         terms.sort_by_key(|term| std::cmp::Reverse(term.chars().count()));
         terms.truncate(TERMS);

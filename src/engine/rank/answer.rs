@@ -8,15 +8,15 @@ use std::{
 
 use super::{
     ConversationMatch, Fields, Match, Mode, Question, Ranking,
-    concept::{Asked, ask},
+    concept::{ParsedConcept, ask},
     passage,
-    prepare::Ready,
-    score::{Scored, Selection, weigh},
+    prepare::Searcher,
+    score::{Filter, Scored, weigh},
 };
 use crate::{
     engine::{Engine, Error, SourceKind},
     model::Stop,
-    text::{snippet, words::Cutter},
+    text::{snippet, words::Tokenizer},
 };
 
 /// Messages that stand for a conversation, the most.
@@ -36,8 +36,8 @@ const MOST_CHUNKED: usize = 16 << 10;
 
 /// What was found for a question.
 pub(crate) struct Found {
-    pub(crate) readies: Vec<Arc<Ready>>,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) searchers: Vec<Arc<Searcher>>,
+    pub(crate) concept: Vec<ParsedConcept>,
     scored: Vec<Scored>,
     pub(crate) notes: Vec<String>,
 }
@@ -64,7 +64,7 @@ impl Engine {
             return Ok(ranking.items.into_iter().map(|one| one.hit.message_id).collect());
         };
         let id = |scored: &Scored| {
-            found.readies[scored.ready].generation().hit(scored.slot, false).message_id
+            found.searchers[scored.searcher].snapshot().hit(scored.doc_id, false).message_id
         };
         Ok(found.scored.iter().take(question.limit).map(id).collect())
     }
@@ -87,9 +87,9 @@ impl Engine {
         };
         let mut of: HashMap<(usize, u32), Vec<Scored>> = HashMap::new();
         for scored in &found.scored {
-            let catalogue = &found.readies[scored.ready].catalogue;
-            if let Some(conversation) = catalogue.conversation(scored.slot) {
-                of.entry((scored.ready, conversation)).or_default().push(*scored);
+            let catalogue = &found.searchers[scored.searcher].catalogue;
+            if let Some(conversation) = catalogue.conversation(scored.doc_id) {
+                of.entry((scored.searcher, conversation)).or_default().push(*scored);
             }
         }
         let mut scores: HashMap<(usize, u32), f32> = HashMap::new();
@@ -112,10 +112,10 @@ impl Engine {
         let items = order
             .into_iter()
             .map(|(conversation, score)| {
-                let ready = &found.readies[conversation.0];
+                let searcher = &found.searchers[conversation.0];
                 let messages = of.remove(&conversation).unwrap_or_default();
                 ConversationMatch {
-                    about: self.about_ready(ready, conversation.1),
+                    about: self.about_ready(searcher, conversation.1),
                     score: f64::from(score / most),
                     matches: self.matches(&found, &messages, MATCHES),
                 }
@@ -124,8 +124,8 @@ impl Engine {
         Ok(Ranking { items, notes: std::mem::take(&mut found.notes) })
     }
 
-    fn about_ready(&self, ready: &Ready, conversation: u32) -> super::About {
-        self.about_listed(ready.kind, &ready.catalogue, conversation)
+    fn about_ready(&self, searcher: &Searcher, conversation: u32) -> super::About {
+        self.about_listed(searcher.kind, &searcher.catalogue, conversation)
     }
 
     /// Scores every message that answers, where messages are ranked; `None` where there is nothing to
@@ -134,18 +134,19 @@ impl Engine {
         let mut notes = Vec::new();
         let concepts = question.concepts.iter().map(|concept| snippet::trim(concept));
         let concepts: Vec<&str> = concepts.filter(|concept| !concept.is_empty()).collect();
-        let readies = self.ready(&question.scope, stop, &mut notes)?;
+        let searchers = self.searcher(&question.scope, stop, &mut notes)?;
         if concepts.is_empty() {
-            return Ok(Some(Found { readies, asked: Vec::new(), scored: Vec::new(), notes }));
+            return Ok(Some(Found { searchers, concept: Vec::new(), scored: Vec::new(), notes }));
         }
-        if readies.is_empty() {
+        if searchers.is_empty() {
             return Ok(None);
         }
-        let selections: Vec<Selection> = readies
+        let selections: Vec<Filter> = searchers
             .iter()
-            .map(|ready| {
-                let some = self.conversations_of(ready.kind, &ready.catalogue, &question.scope);
-                Selection::of(ready, &question.scope, some)
+            .map(|searcher| {
+                let some =
+                    self.conversations_of(searcher.kind, &searcher.catalogue, &question.scope);
+                Filter::of(searcher, &question.scope, some)
             })
             .collect();
         let model = self.model();
@@ -153,60 +154,63 @@ impl Engine {
         let mut all = Vec::new();
         let mut every: Vec<Vec<Scored>> = Vec::new();
         for concept in concepts {
-            let mut asked =
-                ask(concept, question.mode, &readies, &selections, model, stop, &mut notes)?;
-            if asked.terms.is_empty() && asked.vector.is_none() && asked.query.phrases.is_empty() {
-                let is_wordless = Cutter::default().question(&asked.query.text).is_empty();
+            let mut concept =
+                ask(concept, question.mode, &searchers, &selections, model, stop, &mut notes)?;
+            if concept.terms.is_empty()
+                && concept.vector.is_none()
+                && concept.query.phrases.is_empty()
+            {
+                let is_wordless = Tokenizer::default().question(&concept.query.text).is_empty();
                 if is_wordless && !is_one_of_several {
                     return Ok(None);
                 }
             }
             if question.fields != Fields::Summaries {
                 every.push(weigh(
-                    &readies,
+                    &searchers,
                     &selections,
-                    &mut asked,
+                    &mut concept,
                     question.mode,
                     is_one_of_several,
                     stop,
                     &mut notes,
                 )?);
             }
-            all.push(asked);
+            all.push(concept);
         }
         notes.dedup();
         let scored = match every.len() {
             0 => Vec::new(),
             1 => every.remove(0),
-            _ => together(&readies, every),
+            _ => together(&searchers, every),
         };
-        Ok(Some(Found { readies, asked: all, scored, notes }))
+        Ok(Some(Found { searchers, concept: all, scored, notes }))
     }
 
     /// Returns the first of some messages as matches, those of one text together.
     fn matches(&self, found: &Found, scored: &[Scored], limit: usize) -> Vec<Match> {
-        let cutter = Cutter::default();
+        let cutter = Tokenizer::default();
         let terms: Vec<(String, f32)> = found
-            .asked
+            .concept
             .iter()
-            .flat_map(|asked| &asked.terms)
+            .flat_map(|concept| &concept.terms)
             .map(|term| (term.term.clone(), term.weight))
             .collect();
         let mut matches: Vec<Match> = Vec::new();
         let mut known: HashMap<u64, usize> = HashMap::new();
         for one in scored {
-            let ready = &found.readies[one.ready];
-            let generation = ready.generation();
+            let searcher = &found.searchers[one.searcher];
+            let snapshot = searcher.snapshot();
             let next = matches.len();
             // Beyond the limit only further copies are counted; to read all texts for that is dear.
-            let length = generation.content_length(one.slot);
+            let length = snapshot.content_length(one.doc_id);
             let is_like = |match_: &Match| match_.hit.content.len().abs_diff(length) <= SPACE;
             if next == limit && !matches.iter().any(is_like) {
                 continue;
             }
-            let content = generation.content(one.slot);
+            let content = snapshot.content(one.doc_id);
             let mut hasher = DefaultHasher::new();
-            (snippet::trim(&content), generation.role(one.slot)).hash(&mut hasher);
+            (snippet::trim(&content), snapshot.role(one.doc_id)).hash(&mut hasher);
             match known.entry(hasher.finish()) {
                 std::collections::hash_map::Entry::Occupied(place) => {
                     if let Some(first) = matches.get_mut(*place.get()) {
@@ -216,12 +220,12 @@ impl Engine {
                 std::collections::hash_map::Entry::Vacant(place) => {
                     if next < limit {
                         place.insert(next);
-                        let hit = generation.hit(one.slot, false);
+                        let hit = snapshot.hit(one.doc_id, false);
                         let passage = self.passage(&hit.content, found, &terms, &cutter);
-                        let place = ready.catalogue.place(one.slot).unwrap_or(0);
-                        let line = line(ready.kind, hit.position, place);
+                        let place = searcher.catalogue.place(one.doc_id).unwrap_or(0);
+                        let line = line(searcher.kind, hit.position, place);
                         let score = f64::from(one.score);
-                        let source = ready.kind;
+                        let source = searcher.kind;
                         matches.push(Match { source, hit, score, line, passage, copies: 1 });
                     }
                 }
@@ -236,12 +240,12 @@ impl Engine {
         text: &str,
         found: &Found,
         terms: &[(String, f32)],
-        cutter: &Cutter,
+        cutter: &Tokenizer,
     ) -> String {
         let text = snippet::trim(text);
         let short = snippet::cut(text, passage::LENGTH).is_none();
         let here = passage::up_to(text, MOST_CHUNKED);
-        let vector = found.asked.iter().find_map(|asked| asked.vector.as_ref());
+        let vector = found.concept.iter().find_map(|concept| concept.vector.as_ref());
         let has_term = || {
             let mut has = false;
             cutter.cut(here, |term| has |= terms.iter().any(|(known, _)| known == term));
@@ -279,9 +283,10 @@ pub(crate) fn line(kind: SourceKind, position: Option<i64>, place: u32) -> u32 {
 
 /// Returns the messages of the conversations that answer every one of several questions: each with
 /// the best of its scores, and half of it for how well its conversation answers all.
-fn together(readies: &[Arc<Ready>], every: Vec<Vec<Scored>>) -> Vec<Scored> {
-    let conversation =
-        |one: &Scored| Some((one.ready, readies[one.ready].catalogue.conversation(one.slot)?));
+fn together(searchers: &[Arc<Searcher>], every: Vec<Vec<Scored>>) -> Vec<Scored> {
+    let conversation = |one: &Scored| {
+        Some((one.searcher, searchers[one.searcher].catalogue.conversation(one.doc_id)?))
+    };
     let count = every.len() as f32;
     let mut in_all: Option<HashSet<(usize, u32)>> = None;
     let mut sums: HashMap<(usize, u32), f32> = HashMap::new();
@@ -309,11 +314,13 @@ fn together(readies: &[Arc<Ready>], every: Vec<Vec<Scored>>) -> Vec<Scored> {
             continue;
         };
         let score = (one.score + sums[&conversation]) / 2.0;
-        let known = messages.entry((one.ready, one.slot)).or_default();
+        let known = messages.entry((one.searcher, one.doc_id)).or_default();
         *known = known.max(score);
     }
-    let mut scored: Vec<Scored> =
-        messages.into_iter().map(|((ready, slot), score)| Scored { ready, slot, score }).collect();
+    let mut scored: Vec<Scored> = messages
+        .into_iter()
+        .map(|((searcher, doc_id), score)| Scored { searcher, doc_id, score })
+        .collect();
     scored.sort_unstable_by(Scored::order);
     scored
 }

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{prepare::Ready, score::Selection};
+use super::{prepare::Searcher, score::Filter};
 use crate::{
     embed::Model,
     engine::{Error, Mode},
-    index::{Weighted, Words},
+    index::{TermIndex, WeightedTerm},
     model::Stop,
     text::{
         query::Query,
         slip,
-        words::{Cutter, is_character, is_unspaced},
+        words::{Tokenizer, is_character, is_unspaced},
     },
 };
 
@@ -32,10 +32,10 @@ const PART: f32 = 0.3;
 
 /// One thing that is asked for.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ParsedConcept {
     pub(crate) query: Query,
     /// Its terms that are somewhere, with what they weigh.
-    pub(crate) terms: Vec<Weighted>,
+    pub(crate) terms: Vec<WeightedTerm>,
     /// How long the messages in question are on average.
     pub(crate) average: f32,
     /// Its vector, where that says something.
@@ -70,90 +70,96 @@ fn names(author: &str, words: &[String], question: &str) -> bool {
 pub(crate) fn ask(
     concept: &str,
     mode: Mode,
-    readies: &[std::sync::Arc<Ready>],
-    selections: &[Selection],
+    searchers: &[std::sync::Arc<Searcher>],
+    selections: &[Filter],
     model: &Model,
     stop: &Stop,
     notes: &mut Vec<String>,
-) -> Result<Asked, Error> {
+) -> Result<ParsedConcept, Error> {
     let query = Query::parse(concept);
-    let mut asked =
-        Asked { terms: Vec::new(), average: 1.0, vector: None, known: 1.0, author: None, query };
-    weigh(&mut asked, readies, selections, notes)?;
+    let mut concept = ParsedConcept {
+        terms: Vec::new(),
+        average: 1.0,
+        vector: None,
+        known: 1.0,
+        author: None,
+        query,
+    };
+    weigh(&mut concept, searchers, selections, notes)?;
     if mode == Mode::Vector {
-        asked.terms.clear();
+        concept.terms.clear();
     }
-    let of_question = words(&asked.query.text);
-    let mut named: Vec<&str> = readies
+    let of_question = words(&concept.query.text);
+    let mut named: Vec<&str> = searchers
         .iter()
         .zip(selections)
-        .flat_map(|(ready, selection)| selection.authors(ready))
-        .filter(|author| names(author, &of_question, &asked.query.text))
+        .flat_map(|(searcher, selection)| selection.authors(searcher))
+        .filter(|author| names(author, &of_question, &concept.query.text))
         .collect();
     named.sort_unstable();
     named.dedup();
-    if matches!(mode, Mode::Vector | Mode::Both) && !asked.query.text.is_empty() {
+    if matches!(mode, Mode::Vector | Mode::Both) && !concept.query.text.is_empty() {
         let parts: Vec<String> = named.iter().flat_map(|author| words(author)).collect();
-        let nameless: Vec<&str> = asked
+        let nameless: Vec<&str> = concept
             .query
             .text
             .split_whitespace()
             .filter(|word| !parts.contains(&plain(word)))
             .collect();
         let nameless = nameless.join(" ");
-        let text = if nameless.is_empty() { &asked.query.text } else { &nameless };
+        let text = if nameless.is_empty() { &concept.query.text } else { &nameless };
         if mode == Mode::Both {
-            asked.known =
+            concept.known =
                 ((model.known(text) - KNOWN.0) / (KNOWN.1 - KNOWN.0)).clamp(0.0, 1.0) as f32;
         }
-        if asked.known > 0.0 {
+        if concept.known > 0.0 {
             match model.encode_query(text, stop) {
                 Ok(vector) => {
-                    asked.vector = Some(vector).filter(|v| v.iter().any(|number| *number != 0.0));
+                    concept.vector = Some(vector).filter(|v| v.iter().any(|number| *number != 0.0));
                 }
                 Err(crate::embed::Error::Stopped) => {
                     return Err(crate::db::Error::Stopped.into());
                 }
                 Err(error) => {
                     notes.push(format!("ranked by words alone, not by meaning: {error}"));
-                    if asked.terms.is_empty() {
-                        weigh(&mut asked, readies, selections, notes)?;
+                    if concept.terms.is_empty() {
+                        weigh(&mut concept, searchers, selections, notes)?;
                     }
                 }
             }
         }
     }
     if let [author] = named[..] {
-        asked.author = Some(author.to_owned());
+        concept.author = Some(author.to_owned());
     }
-    Ok(asked)
+    Ok(concept)
 }
 
 /// Weighs the terms of a question by how rare they are among all messages or, where one
 /// conversation is asked, in that.
 fn weigh(
-    asked: &mut Asked,
-    readies: &[std::sync::Arc<Ready>],
-    selections: &[Selection],
+    concept: &mut ParsedConcept,
+    searchers: &[std::sync::Arc<Searcher>],
+    selections: &[Filter],
     notes: &mut Vec<String>,
 ) -> Result<(), Error> {
-    let cutter = Cutter::default();
-    let mut terms = cutter.question(&asked.query.text);
-    mend(&mut terms, readies, notes)?;
+    let cutter = Tokenizer::default();
+    let mut terms = cutter.question(&concept.query.text);
+    mend(&mut terms, searchers, notes)?;
     let mut frequencies = vec![0u32; terms.len()];
     let (mut documents, mut tokens) = (0u64, 0u64);
-    for (ready, selection) in readies.iter().zip(selections) {
-        if let Some(slots) = &selection.conversation {
-            let words = ready.words();
-            let inside = crate::index::frequencies(&words, &terms, slots)?;
+    for (searcher, selection) in searchers.iter().zip(selections) {
+        if let Some(doc_ids) = &selection.conversation {
+            let words = searcher.words();
+            let inside = crate::index::frequencies(&words, &terms, doc_ids)?;
             frequencies.iter_mut().zip(inside).for_each(|(sum, some)| *sum += some);
-            documents += slots.len() as u64;
-            let length = |slot: &u32| u64::from(ready.length(*slot).unwrap_or(1));
-            tokens += slots.iter().map(length).sum::<u64>();
+            documents += doc_ids.len() as u64;
+            let length = |doc_id: &u32| u64::from(searcher.length(*doc_id).unwrap_or(1));
+            tokens += doc_ids.iter().map(length).sum::<u64>();
             continue;
         }
-        for words in ready.parts.iter().filter_map(|part| part.words.as_deref()) {
-            let (count, length) = Words::size(words);
+        for words in searcher.parts.iter().filter_map(|part| part.words.as_deref()) {
+            let (count, length) = TermIndex::size(words);
             documents += u64::from(count);
             tokens += length;
             for (sum, term) in frequencies.iter_mut().zip(&terms) {
@@ -162,16 +168,16 @@ fn weigh(
         }
     }
     let documents = documents as f32;
-    asked.average = (tokens as f32 / documents.max(1.0)).max(1.0);
+    concept.average = (tokens as f32 / documents.max(1.0)).max(1.0);
     let mut parts: HashSet<String> = HashSet::new();
-    for name in cutter.names(&asked.query.text) {
+    for name in cutter.names(&concept.query.text) {
         let mut known = terms.iter().zip(&frequencies);
         if known.any(|(term, frequency)| *term == name[0] && *frequency > 0) {
             parts.extend(name.into_iter().skip(1));
         }
     }
     let weighted = terms.into_iter().zip(frequencies).filter(|(_, frequency)| *frequency > 0);
-    asked.terms = weighted
+    concept.terms = weighted
         .map(|(term, frequency)| {
             let frequency = frequency as f32;
             let rarity = (1.0 + (documents - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
@@ -180,7 +186,7 @@ fn weigh(
                 () if parts.contains(&term) => PART * rarity,
                 () => rarity,
             };
-            Weighted { term, weight }
+            WeightedTerm { term, weight }
         })
         .collect();
     Ok(())
@@ -192,11 +198,11 @@ fn weigh(
 /// .503 without slips.
 fn mend(
     terms: &mut Vec<String>,
-    readies: &[std::sync::Arc<Ready>],
+    searchers: &[std::sync::Arc<Searcher>],
     notes: &mut Vec<String>,
 ) -> Result<(), Error> {
-    let parts = readies.iter().flat_map(|ready| &ready.parts);
-    let words: Vec<&Words> = parts.filter_map(|part| part.words.as_deref()).collect();
+    let parts = searchers.iter().flat_map(|searcher| &searcher.parts);
+    let words: Vec<&TermIndex> = parts.filter_map(|part| part.words.as_deref()).collect();
     for term in terms.iter_mut() {
         let is_word = term.len() >= slip::LEAST && term.bytes().all(|b| b.is_ascii_lowercase());
         let mut is_there = !is_word;

@@ -14,7 +14,7 @@ use crate::engine::SourceKind;
 use crate::model::{Hit, Instant};
 
 pub use prepare::Enriched;
-pub(crate) use prepare::Ready;
+pub(crate) use prepare::Searcher;
 
 /// How to rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::text::{
     snippet,
-    words::{Cutter, Piece, grams, pieces},
+    words::{Token, Tokenizer, grams, pieces},
 };
 
 /// Characters of a passage.
@@ -15,7 +15,7 @@ const MOST_BYTES: usize = 1 << 20;
 
 /// Returns the passage of a text where the most of these terms, by weight, stand together; its
 /// beginning where none does.
-pub(crate) fn passage(text: &str, terms: &[(String, f32)], cutter: &Cutter) -> String {
+pub(crate) fn passage(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> String {
     let text = snippet::trim(text);
     if snippet::cut(text, LENGTH).is_none() {
         return text.to_owned();
@@ -82,15 +82,15 @@ pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
 }
 
 /// Returns where each of the terms stands.
-fn marks(text: &str, terms: &[(String, f32)], cutter: &Cutter) -> Vec<(usize, usize)> {
+fn marks(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> Vec<(usize, usize)> {
     let mut marks = Vec::new();
     let place_of = |term: &str| terms.iter().position(|(known, _)| known == term);
     pieces(text, |piece| match piece {
-        Piece::Word(word) => {
+        Token::Word(word) => {
             let at = word.as_ptr().addr() - text.as_ptr().addr();
             cutter.word(word, &mut |term| marks.extend(place_of(term).map(|place| (at, place))));
         }
-        Piece::Run(run) => {
+        Token::Run(run) => {
             let at = run.as_ptr().addr() - text.as_ptr().addr();
             grams(run, &mut |gram: &str| {
                 let inner = gram.as_ptr().addr() - run.as_ptr().addr();
@@ -144,23 +144,23 @@ mod tests {
     use super::*;
 
     fn terms(text: &str) -> Vec<(String, f32)> {
-        Cutter::default().question(text).into_iter().map(|term| (term, 1.0)).collect()
+        Tokenizer::default().question(text).into_iter().map(|term| (term, 1.0)).collect()
     }
 
     #[test]
     fn the_place_with_most_terms_is_shown() {
         let filler = "nothing to see here at all, ".repeat(40);
         let text = format!("a turtle. {filler} The turtle swam over the reef. {filler}");
-        let found = passage(&text, &terms("turtles reef"), &Cutter::default());
+        let found = passage(&text, &terms("turtles reef"), &Tokenizer::default());
         assert!(found.contains("The turtle swam over the reef."), "{found}");
         assert!(found.starts_with('…') && found.ends_with('…'));
         assert!((200..=LENGTH + 2).contains(&found.chars().count()), "{}", found.chars().count());
-        let found = passage(&text, &terms("absent"), &Cutter::default());
+        let found = passage(&text, &terms("absent"), &Tokenizer::default());
         assert!(found.starts_with("a turtle. nothing") && found.ends_with('…'));
-        let found = passage("  short \n", &terms("x"), &Cutter::default());
+        let found = passage("  short \n", &terms("x"), &Tokenizer::default());
         assert_eq!(found, "short");
         let text = format!("{}東京タワーへ行く{}", "犬".repeat(500), "猫".repeat(500));
-        let found = passage(&text, &terms("東京タワー"), &Cutter::default());
+        let found = passage(&text, &terms("東京タワー"), &Tokenizer::default());
         assert!(found.contains("東京タワーへ行く") && found.chars().count() <= LENGTH + 2);
     }
 }

@@ -1,6 +1,6 @@
 //! What of a source can be ranked: its conversations, and the words and vectors of its messages.
 //!
-//! Words and vectors are derived from an index once it is in use. Where a few messages have none
+//! TermIndex and vectors are derived from an index once it is in use. Where a few messages have none
 //! yet, the question that comes first makes them; where many have none, it answers from the others
 //! and says so.
 
@@ -15,7 +15,7 @@ use std::{
 use crate::{
     embed::{self, Model, Options, Texts, Vectors},
     engine::{Catalogue, Engine, Error, Reindex, Scope, Source, SourceKind},
-    index::{self, Generation, Part, Resources, Words, build_words},
+    index::{self, Resources, SegmentRef, Snapshot, TermIndex, build_terms},
     model::Stop,
 };
 
@@ -36,10 +36,10 @@ pub(crate) const PLAIN_ROLES: [&str; 6] = ["", "user", "assistant", "tool", "sys
 
 /// A source, ready to be ranked.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct Searcher {
     pub(crate) kind: SourceKind,
     pub(crate) catalogue: Arc<Catalogue>,
-    pub(crate) parts: Vec<ReadyPart>,
+    pub(crate) parts: Vec<SegmentSearcher>,
     /// The names of those who speak, where roles are names.
     pub(crate) authors: Vec<String>,
     model: String,
@@ -47,9 +47,9 @@ pub(crate) struct Ready {
 
 /// A part of it.
 #[derive(Debug)]
-pub(crate) struct ReadyPart {
-    pub(crate) slots: Range<u32>,
-    pub(crate) words: Option<Arc<Words>>,
+pub(crate) struct SegmentSearcher {
+    pub(crate) doc_ids: Range<u32>,
+    pub(crate) words: Option<Arc<TermIndex>>,
     pub(crate) vectors: Option<Arc<Vectors>>,
 }
 
@@ -62,31 +62,31 @@ pub struct Enriched {
     pub vectors: u32,
 }
 
-impl Ready {
-    pub(crate) fn generation(&self) -> &Generation {
-        self.catalogue.generation()
+impl Searcher {
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        self.catalogue.snapshot()
     }
 
     /// How many messages have no words, and how many no vectors.
     fn lacking(&self) -> (u32, u32) {
-        let count = |lacks: &dyn Fn(&ReadyPart) -> bool| {
+        let count = |lacks: &dyn Fn(&SegmentSearcher) -> bool| {
             let parts = self.parts.iter().filter(|part| lacks(part));
-            parts.map(|part| part.slots.len() as u32).sum()
+            parts.map(|part| part.doc_ids.len() as u32).sum()
         };
         (count(&|part| part.words.is_none()), count(&|part| part.vectors.is_none()))
     }
 
     /// The words of each part that has them.
-    pub(crate) fn words(&self) -> Vec<(Range<u32>, &Words)> {
-        let words = |part: &'_ ReadyPart| part.slots.clone();
+    pub(crate) fn words(&self) -> Vec<(Range<u32>, &TermIndex)> {
+        let words = |part: &'_ SegmentSearcher| part.doc_ids.clone();
         let parts = self.parts.iter();
         parts.filter_map(|part| Some((words(part), part.words.as_deref()?))).collect()
     }
 
     /// How many words that count a message has; `None` where that was not counted.
-    pub(crate) fn length(&self, slot: u32) -> Option<u32> {
-        let part = self.parts.iter().find(|part| part.slots.contains(&slot))?;
-        Some(part.words.as_ref()?.length(slot - part.slots.start))
+    pub(crate) fn length(&self, doc_id: u32) -> Option<u32> {
+        let part = self.parts.iter().find(|part| part.doc_ids.contains(&doc_id))?;
+        Some(part.words.as_ref()?.length(doc_id - part.doc_ids.start))
     }
 }
 
@@ -102,16 +102,16 @@ impl Engine {
         stop: &Stop,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Enriched, Error> {
-        let Some(generation) = self.latest(source) else { return Ok(Enriched::default()) };
+        let Some(snapshot) = self.latest_index(source) else { return Ok(Enriched::default()) };
         let model = self.model();
         let mut done = Enriched::default();
         let mut failed = None;
-        let total = 2 * u64::from(generation.slots());
+        let total = 2 * u64::from(snapshot.max_doc());
         let mut before = 0;
-        for part in generation.parts() {
-            let count = part.slots.len() as u32;
-            if Words::open(part.folder, count).is_err()
-                && build_words(&generation, &part, resources, stop, &mut |some| {
+        for part in snapshot.parts() {
+            let count = part.doc_ids.len() as u32;
+            if TermIndex::open(part.folder, count).is_err()
+                && build_terms(&snapshot, &part, resources, stop, &mut |some| {
                     progress(before + u64::from(some), total);
                 })?
             {
@@ -120,7 +120,7 @@ impl Engine {
             before += u64::from(count);
             if failed.is_none() && Vectors::open(part.folder, model.name(), count).is_none() {
                 let threads = resources.threads;
-                let built = build_vectors(&generation, &part, model, threads, stop, &mut |some| {
+                let built = build_vectors(&snapshot, &part, model, threads, stop, &mut |some| {
                     progress(before + u64::from(some), total);
                 });
                 match built {
@@ -131,62 +131,62 @@ impl Engine {
             }
             before += u64::from(count);
         }
-        self.sum_up(source, stop)?;
+        self.build_summaries(source, stop)?;
         if let Some(error) = failed {
             return Err(error);
         }
-        if let Some(shelf) = generation.parts().first().and_then(|part| part.folder.parent()) {
-            let text = |slot: u32| generation.content(slot);
-            let texts = Texts { count: generation.slots(), text: &text };
-            model.tidy(shelf, &texts, stop)?;
+        if let Some(index_dir) = snapshot.parts().first().and_then(|part| part.folder.parent()) {
+            let text = |doc_id: u32| snapshot.content(doc_id);
+            let texts = Texts { count: snapshot.max_doc(), text: &text };
+            model.tidy(index_dir, &texts, stop)?;
         }
         Ok(done)
     }
 
     /// Returns whether some part of the index in use has no words, or no vectors of our model.
     pub(crate) fn is_lacking(&self, source: &Source) -> bool {
-        let Some(generation) = self.latest(source) else { return false };
-        generation.parts().into_iter().any(|part| {
-            let count = part.slots.len() as u32;
-            Words::open(part.folder, count).is_err()
+        let Some(snapshot) = self.latest_index(source) else { return false };
+        snapshot.parts().into_iter().any(|part| {
+            let count = part.doc_ids.len() as u32;
+            TermIndex::open(part.folder, count).is_err()
                 || Vectors::open(part.folder, self.model().name(), count).is_none()
         })
     }
 
     /// Returns what of the sources in a scope can be ranked, and what a reader should know of it.
-    pub(crate) fn ready(
+    pub(crate) fn searcher(
         &self,
         scope: &Scope,
         stop: &Stop,
         notes: &mut Vec<String>,
-    ) -> Result<Vec<Arc<Ready>>, Error> {
+    ) -> Result<Vec<Arc<Searcher>>, Error> {
         let mut all = Vec::new();
         for source in self.sources_of(scope)? {
             let name = source.kind.name();
-            let Some(generation) = self.freshest(&source, stop, notes)? else {
+            let Some(snapshot) = self.freshest(&source, stop, notes)? else {
                 notes.push(format!(
                     "the {name} has no index yet and was not ranked; `verbatim reindex` makes one"
                 ));
                 continue;
             };
-            let catalogue = self.catalogue_of(source.kind, &generation);
-            let known = self.readied[source.kind as usize]
+            let catalogue = self.catalogue_of(source.kind, &snapshot);
+            let known = self.searchers[source.kind as usize]
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone()
                 .filter(|known| Arc::ptr_eq(&known.catalogue, &catalogue))
                 .filter(|known| known.lacking() == (0, 0) && known.model == self.model().name());
-            let ready = match known {
-                Some(ready) => ready,
+            let searcher = match known {
+                Some(searcher) => searcher,
                 None => {
-                    let ready = Arc::new(self.open_ready(source.kind, catalogue, stop)?);
-                    let mut readied = self.readied[source.kind as usize]
+                    let searcher = Arc::new(self.open_ready(source.kind, catalogue, stop)?);
+                    let mut searchers = self.searchers[source.kind as usize]
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner);
-                    Arc::clone(readied.insert(ready))
+                    Arc::clone(searchers.insert(searcher))
                 }
             };
-            let (words, vectors) = ready.lacking();
+            let (words, vectors) = searcher.lacking();
             for (count, what) in [(words, "words"), (vectors, "vectors")] {
                 if count > 0 {
                     notes.push(format!(
@@ -195,7 +195,7 @@ impl Engine {
                     ));
                 }
             }
-            all.push(ready);
+            all.push(searcher);
         }
         Ok(all)
     }
@@ -207,9 +207,9 @@ impl Engine {
         source: &Source,
         stop: &Stop,
         notes: &mut Vec<String>,
-    ) -> Result<Option<Arc<Generation>>, Error> {
-        if let Ok(generation) = self.mirror(source) {
-            return Ok(Some(generation));
+    ) -> Result<Option<Arc<Snapshot>>, Error> {
+        if let Ok(snapshot) = self.current_index(source) {
+            return Ok(Some(snapshot));
         }
         let options = Reindex { resources: RESOURCES, full: false };
         let patience = stop.within(PATIENCE);
@@ -217,7 +217,7 @@ impl Engine {
         // whoever makes it.
         while let Err(Error::Indexing { .. }) =
             self.reindex_source(source, options, &patience, &mut |_| ())
-            && self.latest(source).is_none()
+            && self.latest_index(source).is_none()
             && !patience.requested()
         {
             thread::sleep(LOOK_AGAIN);
@@ -225,10 +225,10 @@ impl Engine {
         if stop.requested() {
             return Err(crate::db::Error::Stopped.into());
         }
-        if let Ok(generation) = self.mirror(source) {
-            return Ok(Some(generation));
+        if let Ok(snapshot) = self.current_index(source) {
+            return Ok(Some(snapshot));
         }
-        let latest = self.latest(source);
+        let latest = self.latest_index(source);
         if latest.is_some() {
             notes.push(format!(
                 "the index of the {} is older than its database: what was written since is not \
@@ -244,56 +244,56 @@ impl Engine {
         kind: SourceKind,
         catalogue: Arc<Catalogue>,
         stop: &Stop,
-    ) -> Result<Ready, Error> {
-        let generation = catalogue.generation();
+    ) -> Result<Searcher, Error> {
+        let snapshot = catalogue.snapshot();
         let model = self.model();
         let mut parts = Vec::new();
-        for part in generation.parts() {
-            let count = part.slots.len() as u32;
+        for part in snapshot.parts() {
+            let count = part.doc_ids.len() as u32;
             let is_few = count <= FEW;
-            let mut words = Words::open(part.folder, count).ok();
+            let mut words = TermIndex::open(part.folder, count).ok();
             if words.is_none()
                 && is_few
-                && build_words(generation, &part, RESOURCES, stop, &mut |_| ()).is_ok()
+                && build_terms(snapshot, &part, RESOURCES, stop, &mut |_| ()).is_ok()
             {
-                words = Words::open(part.folder, count).ok();
+                words = TermIndex::open(part.folder, count).ok();
             }
             let mut vectors = Vectors::open(part.folder, model.name(), count);
             if vectors.is_none()
                 && is_few
                 // Nobody who asks waits for a provider to embed what is new.
                 && model.is_built_in()
-                && build_vectors(generation, &part, model, 1, stop, &mut |_| ()).is_ok()
+                && build_vectors(snapshot, &part, model, 1, stop, &mut |_| ()).is_ok()
             {
                 vectors = Vectors::open(part.folder, model.name(), count);
             }
             if stop.requested() {
                 return Err(index::Error::Stopped.into());
             }
-            parts.push(ReadyPart {
-                slots: part.slots,
+            parts.push(SegmentSearcher {
+                doc_ids: part.doc_ids,
                 words: words.map(Arc::new),
                 vectors: vectors.map(Arc::new),
             });
         }
-        let authors = authors(generation);
-        Ok(Ready { kind, catalogue, parts, authors, model: model.name().to_owned() })
+        let authors = authors(snapshot);
+        Ok(Searcher { kind, catalogue, parts, authors, model: model.name().to_owned() })
     }
 }
 
 /// Makes the vectors of a part.
 fn build_vectors(
-    generation: &Generation,
-    part: &Part<'_>,
+    snapshot: &Snapshot,
+    part: &SegmentRef<'_>,
     model: &Model,
     threads: usize,
     stop: &Stop,
     progress: &mut dyn FnMut(u32),
 ) -> Result<(), Error> {
-    let text = |slot: u32| generation.content(part.slots.start + slot);
-    let texts = Texts { count: part.slots.len() as u32, text: &text };
+    let text = |doc_id: u32| snapshot.content(part.doc_ids.start + doc_id);
+    let texts = Texts { count: part.doc_ids.len() as u32, text: &text };
     let options = Options { threads, ..Options::default() };
-    let total = part.slots.len() as f64;
+    let total = part.doc_ids.len() as f64;
     Vectors::build(part.folder, model, &texts, options, stop, &mut |step| {
         progress(match step {
             embed::Progress::Embedding { done, .. } => done as u32,
@@ -304,11 +304,11 @@ fn build_vectors(
 }
 
 /// Returns the roles that are names, in order.
-fn authors(generation: &Generation) -> Vec<String> {
+fn authors(snapshot: &Snapshot) -> Vec<String> {
     let mut roles: HashSet<&str> = HashSet::new();
     let mut before = "";
-    for slot in 0..generation.slots() {
-        let role = generation.role(slot);
+    for doc_id in 0..snapshot.max_doc() {
+        let role = snapshot.role(doc_id);
         if role != before {
             roles.insert(role);
             before = role;

@@ -21,14 +21,14 @@ use std::{
 };
 
 use super::{
-    concept::Asked,
-    prepare::{PLAIN_ROLES, Ready},
+    concept::ParsedConcept,
+    prepare::{PLAIN_ROLES, Searcher},
 };
 use crate::{
     engine::{Error, Mode, Scope},
-    index::{Among, Norms, Words, best, holding},
+    index::{DocSet, Norms, TermIndex, best, holding},
     model::Stop,
-    text::{query::Query, words::Cutter},
+    text::{query::Query, words::Tokenizer},
 };
 
 /// How many of the best by words, and by vectors, are scored: in one conversation, and over all.
@@ -46,7 +46,7 @@ const VECTORS: (f32, f32) = (0.35, 0.2);
 /// What a message has of those beside it: how far after it the other stands, and the share.
 const BORROWED: [(i64, f32); 4] = [(-1, 0.4), (-2, 0.2), (1, 0.15), (2, 0.1)];
 
-/// Words that count, up to which a message borrows the whole of its share: some 60 in all.
+/// TermIndex that count, up to which a message borrows the whole of its share: some 60 in all.
 const OWN: f32 = 32.0;
 
 /// What it adds to be by the author who is named.
@@ -69,15 +69,15 @@ const LENGTHS: (f32, f32) = (15.0, 100.0);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scored {
     /// Which of the sources.
-    pub(crate) ready: usize,
-    pub(crate) slot: u32,
+    pub(crate) searcher: usize,
+    pub(crate) doc_id: u32,
     pub(crate) score: f32,
 }
 
 impl Scored {
     /// The better first; of equal ones the first source's, then the newer.
     pub(crate) fn order(&self, other: &Scored) -> Ordering {
-        let of_equal = || (self.ready, self.slot).cmp(&(other.ready, other.slot));
+        let of_equal = || (self.searcher, self.doc_id).cmp(&(other.searcher, other.doc_id));
         other.score.total_cmp(&self.score).then_with(of_equal)
     }
 }
@@ -99,76 +99,76 @@ fn norms(average: f32) -> Norms {
 
 /// Which messages of a source are asked.
 #[derive(Debug)]
-pub(crate) struct Selection {
-    /// The slots of each part that lie within the dates.
+pub(crate) struct Filter {
+    /// The doc ids of each part that lie within the dates.
     intervals: Vec<Range<u32>>,
-    /// The slots of the one conversation asked, ascending.
+    /// The doc ids of the one conversation asked, ascending.
     pub(crate) conversation: Option<Vec<u32>>,
     /// The conversations asked, where only some are.
     conversations: Option<HashSet<u32>>,
     roles: Vec<String>,
 }
 
-impl Selection {
+impl Filter {
     /// Finds what of a source is in a scope; `conversations` are those of the project or session.
     pub(crate) fn of(
-        ready: &Ready,
+        searcher: &Searcher,
         scope: &Scope,
         conversations: Option<HashSet<u32>>,
-    ) -> Selection {
-        let generation = ready.generation();
-        let interval = |slots: &Range<u32>| {
+    ) -> Filter {
+        let snapshot = searcher.snapshot();
+        let interval = |doc_ids: &Range<u32>| {
             // Newest first, and those without a time last.
             let first = |is_past: &dyn Fn(u32) -> bool| {
-                let (mut low, mut high) = (slots.start, slots.end);
+                let (mut low, mut high) = (doc_ids.start, doc_ids.end);
                 while low < high {
                     let middle = low.midpoint(high);
                     if is_past(middle) { high = middle } else { low = middle + 1 }
                 }
                 low
             };
-            let start = scope.until.map_or(slots.start, |until| {
-                first(&|slot| generation.time(slot).is_none_or(|time| time <= until))
+            let start = scope.until.map_or(doc_ids.start, |until| {
+                first(&|doc_id| snapshot.time(doc_id).is_none_or(|time| time <= until))
             });
             let end = match (scope.since, scope.until) {
                 (Some(since), _) => {
-                    first(&|slot| generation.time(slot).is_none_or(|time| time < since))
+                    first(&|doc_id| snapshot.time(doc_id).is_none_or(|time| time < since))
                 }
-                (None, Some(_)) => first(&|slot| generation.time(slot).is_none()),
-                (None, None) => slots.end,
+                (None, Some(_)) => first(&|doc_id| snapshot.time(doc_id).is_none()),
+                (None, None) => doc_ids.end,
             };
             start..end.max(start)
         };
-        let intervals: Vec<_> = ready.parts.iter().map(|part| interval(&part.slots)).collect();
+        let intervals: Vec<_> = searcher.parts.iter().map(|part| interval(&part.doc_ids)).collect();
         let conversation = scope.conversation.as_ref().map(|id| {
-            let mut slots = match ready.catalogue.find(id) {
-                Some(conversation) => ready.catalogue.slots(conversation).to_vec(),
+            let mut doc_ids = match searcher.catalogue.find(id) {
+                Some(conversation) => searcher.catalogue.doc_ids(conversation).to_vec(),
                 None => Vec::new(),
             };
-            slots.sort_unstable();
-            slots
+            doc_ids.sort_unstable();
+            doc_ids
         });
-        Selection { intervals, conversation, conversations, roles: scope.roles.clone() }
+        Filter { intervals, conversation, conversations, roles: scope.roles.clone() }
     }
 
     /// Whether a message is asked.
-    pub(crate) fn accepts(&self, ready: &Ready, slot: u32) -> bool {
-        let generation = ready.generation();
-        (self.roles.is_empty() || self.roles.iter().any(|role| role == generation.role(slot)))
-            && generation.is_live(slot)
-            && self.intervals.iter().any(|interval| interval.contains(&slot))
+    pub(crate) fn accepts(&self, searcher: &Searcher, doc_id: u32) -> bool {
+        let snapshot = searcher.snapshot();
+        (self.roles.is_empty() || self.roles.iter().any(|role| role == snapshot.role(doc_id)))
+            && snapshot.is_live(doc_id)
+            && self.intervals.iter().any(|interval| interval.contains(&doc_id))
             && self.conversations.as_ref().is_none_or(|some| {
-                ready.catalogue.conversation(slot).is_some_and(|one| some.contains(&one))
+                searcher.catalogue.conversation(doc_id).is_some_and(|one| some.contains(&one))
             })
     }
 
     /// The authors who wrote any of it, perhaps others besides.
-    pub(crate) fn authors<'r>(&self, ready: &'r Ready) -> Vec<&'r str> {
-        let Some(slots) = &self.conversation else {
-            return ready.authors.iter().map(String::as_str).collect();
+    pub(crate) fn authors<'r>(&self, searcher: &'r Searcher) -> Vec<&'r str> {
+        let Some(doc_ids) = &self.conversation else {
+            return searcher.authors.iter().map(String::as_str).collect();
         };
-        let generation = ready.catalogue.generation();
-        let mut authors: Vec<&str> = slots.iter().map(|slot| generation.role(*slot)).collect();
+        let snapshot = searcher.catalogue.snapshot();
+        let mut authors: Vec<&str> = doc_ids.iter().map(|doc_id| snapshot.role(*doc_id)).collect();
         authors.sort_unstable();
         authors.dedup();
         authors.retain(|author| !PLAIN_ROLES.contains(author));
@@ -177,47 +177,48 @@ impl Selection {
 }
 
 /// What of a source one thing asked for is sought in.
-struct Field<'a> {
-    ready: &'a Ready,
-    selection: &'a Selection,
-    words: Vec<(Range<u32>, &'a Words)>,
+struct Filtered<'a> {
+    searcher: &'a Searcher,
+    selection: &'a Filter,
+    words: Vec<(Range<u32>, &'a TermIndex)>,
     /// Slots that alone come into question, ascending: those of one conversation, or with a phrase.
-    slots: Option<Vec<u32>>,
+    doc_ids: Option<Vec<u32>>,
     /// Slots with what is excluded.
     banned: HashSet<u32>,
     /// What is still to be looked for in a text.
     query: Option<&'a Query>,
 }
 
-impl<'a> Field<'a> {
+impl<'a> Filtered<'a> {
     fn of(
-        ready: &'a Ready,
-        selection: &'a Selection,
-        asked: &'a Asked,
+        searcher: &'a Searcher,
+        selection: &'a Filter,
+        concept: &'a ParsedConcept,
         stop: &Stop,
-    ) -> Result<Field<'a>, Error> {
-        let words = ready.words();
-        let cutter = Cutter::default();
-        let query = &asked.query;
-        let mut field = Field {
-            ready,
+    ) -> Result<Filtered<'a>, Error> {
+        let words = searcher.words();
+        let cutter = Tokenizer::default();
+        let query = &concept.query;
+        let mut field = Filtered {
+            searcher,
             selection,
-            slots: selection.conversation.clone(),
+            doc_ids: selection.conversation.clone(),
             banned: HashSet::new(),
             query: None,
             words,
         };
-        let has_words = ready.parts.iter().all(|part| part.words.is_some());
+        let has_words = searcher.parts.iter().all(|part| part.words.is_some());
         let required: Vec<String> =
             query.phrases.iter().flat_map(|phrase| cutter.required(phrase)).collect();
         if !query.phrases.is_empty() {
             field.query = Some(query);
             if has_words && !required.is_empty() {
                 let found = holding(&field.words, &required, stop)?;
-                field.slots = Some(match field.slots {
-                    Some(slots) => {
-                        slots.into_iter().filter(|slot| found.binary_search(slot).is_ok()).collect()
-                    }
+                field.doc_ids = Some(match field.doc_ids {
+                    Some(doc_ids) => doc_ids
+                        .into_iter()
+                        .filter(|doc_id| found.binary_search(doc_id).is_ok())
+                        .collect(),
                     None => found,
                 });
             }
@@ -228,45 +229,50 @@ impl<'a> Field<'a> {
                 field.query = Some(query);
                 continue;
             }
-            let generation = ready.generation();
+            let snapshot = searcher.snapshot();
             let one = Query { excluded: vec![phrase.clone()], ..Query::default() };
             let found = holding(&field.words, &required, stop)?;
-            let has = |slot: &u32| !one.allows(&generation.content(*slot));
+            let has = |doc_id: &u32| !one.allows(&snapshot.content(*doc_id));
             field.banned.extend(found.into_iter().filter(has));
         }
         Ok(field)
     }
 
-    fn accepts(&self, slot: u32) -> bool {
-        self.selection.accepts(self.ready, slot)
-            && !self.banned.contains(&slot)
-            && self.query.is_none_or(|query| query.allows(&self.ready.generation().content(slot)))
+    fn accepts(&self, doc_id: u32) -> bool {
+        self.selection.accepts(self.searcher, doc_id)
+            && !self.banned.contains(&doc_id)
+            && self
+                .query
+                .is_none_or(|query| query.allows(&self.searcher.snapshot().content(doc_id)))
     }
 
-    fn among(&self) -> Among<'_> {
-        match &self.slots {
-            Some(slots) => Among::Slots(slots),
-            None => Among::Intervals(&self.selection.intervals),
+    fn among(&self) -> DocSet<'_> {
+        match &self.doc_ids {
+            Some(doc_ids) => DocSet::Slots(doc_ids),
+            None => DocSet::Intervals(&self.selection.intervals),
         }
     }
 
     /// The most like a vector, the best first.
     fn like(&self, vector: &[f32], most: usize) -> Result<Vec<(u32, f32)>, crate::embed::Error> {
         let mut found = Vec::new();
-        for part in &self.ready.parts {
+        for part in &self.searcher.parts {
             let Some(vectors) = &part.vectors else { continue };
-            let first = part.slots.start;
-            match &self.slots {
-                Some(slots) => {
-                    let slots = slots.iter().copied().filter(|slot| part.slots.contains(slot));
-                    let slots: Vec<u32> = slots.filter(|slot| self.accepts(*slot)).collect();
-                    let scores = self.likeness(vector, &slots)?;
-                    found.extend(slots.into_iter().zip(scores).filter(|(_, score)| *score != 0.0));
+            let first = part.doc_ids.start;
+            match &self.doc_ids {
+                Some(doc_ids) => {
+                    let doc_ids =
+                        doc_ids.iter().copied().filter(|doc_id| part.doc_ids.contains(doc_id));
+                    let doc_ids: Vec<u32> =
+                        doc_ids.filter(|doc_id| self.accepts(*doc_id)).collect();
+                    let scores = self.likeness(vector, &doc_ids)?;
+                    found
+                        .extend(doc_ids.into_iter().zip(scores).filter(|(_, score)| *score != 0.0));
                 }
                 None => {
-                    let accepts = |slot: u32| self.accepts(first + slot);
+                    let accepts = |doc_id: u32| self.accepts(first + doc_id);
                     let best = vectors.top_k(vector, most, accepts)?;
-                    found.extend(best.iter().map(|scored| (first + scored.slot, scored.score)));
+                    found.extend(best.iter().map(|scored| (first + scored.doc_id, scored.score)));
                 }
             }
         }
@@ -276,13 +282,14 @@ impl<'a> Field<'a> {
     }
 
     /// How like a vector each of some messages is; 0 for those without a vector.
-    fn likeness(&self, vector: &[f32], slots: &[u32]) -> Result<Vec<f32>, crate::embed::Error> {
-        let mut scores = vec![0.0; slots.len()];
-        for part in &self.ready.parts {
+    fn likeness(&self, vector: &[f32], doc_ids: &[u32]) -> Result<Vec<f32>, crate::embed::Error> {
+        let mut scores = vec![0.0; doc_ids.len()];
+        for part in &self.searcher.parts {
             let Some(vectors) = &part.vectors else { continue };
             let inside: Vec<usize> =
-                (0..slots.len()).filter(|at| part.slots.contains(&slots[*at])).collect();
-            let of_part: Vec<u32> = inside.iter().map(|at| slots[*at] - part.slots.start).collect();
+                (0..doc_ids.len()).filter(|at| part.doc_ids.contains(&doc_ids[*at])).collect();
+            let of_part: Vec<u32> =
+                inside.iter().map(|at| doc_ids[*at] - part.doc_ids.start).collect();
             for (at, score) in inside.iter().zip(vectors.scores(vector, &of_part)?) {
                 scores[*at] = score;
             }
@@ -309,16 +316,16 @@ pub(crate) fn nearness(best: &[f32]) -> impl Fn(f32) -> f32 + use<> {
 /// What is quoted in a sentence is found first, the rest after it; where nothing has it as it stands,
 /// it is words like the others: people quote from memory.
 pub(crate) fn weigh(
-    readies: &[Arc<Ready>],
-    selections: &[Selection],
-    asked: &mut Asked,
+    searchers: &[Arc<Searcher>],
+    selections: &[Filter],
+    concept: &mut ParsedConcept,
     mode: Mode,
     is_one_of_several: bool,
     stop: &Stop,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Scored>, Error> {
-    let mut found = scored(readies, selections, asked, mode, is_one_of_several, stop, notes)?;
-    let query = &mut asked.query;
+    let mut found = scored(searchers, selections, concept, mode, is_one_of_several, stop, notes)?;
+    let query = &mut concept.query;
     let is_enough = !found.is_empty() && !query.is_sentence;
     if query.phrases.is_empty() || query.is_all_quoted || is_enough {
         return Ok(found);
@@ -329,10 +336,11 @@ pub(crate) fn weigh(
         let quoted = quoted.join(" and ");
         notes.push(format!("nothing has {quoted} as it stands: ranked by its words"));
     }
-    let mut others = scored(readies, selections, asked, mode, is_one_of_several, stop, notes)?;
+    let mut others = scored(searchers, selections, concept, mode, is_one_of_several, stop, notes)?;
     if !found.is_empty() {
-        let first: HashSet<(usize, u32)> = found.iter().map(|one| (one.ready, one.slot)).collect();
-        others.retain(|one| !first.contains(&(one.ready, one.slot)));
+        let first: HashSet<(usize, u32)> =
+            found.iter().map(|one| (one.searcher, one.doc_id)).collect();
+        others.retain(|one| !first.contains(&(one.searcher, one.doc_id)));
         found.iter_mut().for_each(|one| one.score = f32::midpoint(one.score, 1.0));
         others.iter_mut().for_each(|one| one.score /= 2.0);
     }
@@ -341,9 +349,9 @@ pub(crate) fn weigh(
 }
 
 fn scored(
-    readies: &[Arc<Ready>],
-    selections: &[Selection],
-    asked: &Asked,
+    searchers: &[Arc<Searcher>],
+    selections: &[Filter],
+    concept: &ParsedConcept,
     mode: Mode,
     is_one_of_several: bool,
     stop: &Stop,
@@ -355,22 +363,24 @@ fn scored(
         (false, true) => DEPTH.0,
         (false, false) => DEPTH.1,
     };
-    let norms = norms(asked.average);
-    let fields = readies.iter().zip(selections);
-    let fields: Vec<Field<'_>> = fields
-        .map(|(ready, selection)| Field::of(ready, selection, asked, stop))
+    let norms = norms(concept.average);
+    let fields = searchers.iter().zip(selections);
+    let fields: Vec<Filtered<'_>> = fields
+        .map(|(searcher, selection)| Filtered::of(searcher, selection, concept, stop))
         .collect::<Result<_, _>>()?;
 
     let mut by_words: Vec<(usize, u32, f32)> = Vec::new();
     let mut by_vector: Vec<(usize, u32, f32)> = Vec::new();
     for (place, field) in fields.iter().enumerate() {
-        let accepts = |slot: u32| field.accepts(slot);
-        let found = best(&field.words, &asked.terms, norms, field.among(), &accepts, depth, stop)?;
-        by_words.extend(found.into_iter().map(|(slot, score)| (place, slot, score)));
-        if let Some(vector) = &asked.vector {
+        let accepts = |doc_id: u32| field.accepts(doc_id);
+        let found =
+            best(&field.words, &concept.terms, norms, field.among(), &accepts, depth, stop)?;
+        by_words.extend(found.into_iter().map(|(doc_id, score)| (place, doc_id, score)));
+        if let Some(vector) = &concept.vector {
             match field.like(vector, depth) {
                 Ok(found) => {
-                    by_vector.extend(found.into_iter().map(|(slot, score)| (place, slot, score)));
+                    by_vector
+                        .extend(found.into_iter().map(|(doc_id, score)| (place, doc_id, score)));
                 }
                 Err(error) => notes.push(format!("ranked by words alone: {error}")),
             }
@@ -383,11 +393,11 @@ fn scored(
         found.sort_unstable_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
         found.truncate(depth);
     }
-    let (share, vector_share) = match (mode, asked.vector.is_some()) {
+    let (share, vector_share) = match (mode, concept.vector.is_some()) {
         (Mode::Vector, true) => (0.0, 1.0),
-        (_, true) if !asked.terms.is_empty() => {
-            let share = VECTORS.0 + (VECTORS.1 - VECTORS.0) * longness(asked.average);
-            (1.0 - asked.known * share, asked.known * share)
+        (_, true) if !concept.terms.is_empty() => {
+            let share = VECTORS.0 + (VECTORS.1 - VECTORS.0) * longness(concept.average);
+            (1.0 - concept.known * share, concept.known * share)
         }
         (_, true) => (0.0, 1.0),
         (_, false) => (1.0, 0.0),
@@ -400,28 +410,31 @@ fn scored(
     for (place, field) in fields.iter().enumerate() {
         let seeds = by_words.iter().chain(&by_vector).filter(|seed| seed.0 == place);
         let scores = beside(field, seeds.map(|seed| seed.1));
-        let slots: Vec<u32> = {
-            let mut slots: Vec<u32> = scores.into_iter().collect();
-            slots.sort_unstable();
-            slots
+        let doc_ids: Vec<u32> = {
+            let mut doc_ids: Vec<u32> = scores.into_iter().collect();
+            doc_ids.sort_unstable();
+            doc_ids
         };
-        let mut own: HashMap<u32, f32> = HashMap::with_capacity(slots.len());
+        let mut own: HashMap<u32, f32> = HashMap::with_capacity(doc_ids.len());
         if share > 0.0 {
             let any = |_| true;
-            let among = Among::Slots(&slots);
-            let found = best(&field.words, &asked.terms, norms, among, &any, slots.len(), stop)?;
-            let shares = found.into_iter().map(|(slot, score)| (slot, share * score / best_words));
+            let among = DocSet::Slots(&doc_ids);
+            let found =
+                best(&field.words, &concept.terms, norms, among, &any, doc_ids.len(), stop)?;
+            let shares =
+                found.into_iter().map(|(doc_id, score)| (doc_id, share * score / best_words));
             own.extend(shares);
         }
-        if let Some(vector) = &asked.vector {
-            let found = field.likeness(vector, &slots).unwrap_or_else(|_| vec![0.0; slots.len()]);
-            for (slot, score) in slots.iter().zip(found).filter(|(_, score)| *score != 0.0) {
-                *own.entry(*slot).or_default() += vector_share * nearness(score);
+        if let Some(vector) = &concept.vector {
+            let found =
+                field.likeness(vector, &doc_ids).unwrap_or_else(|_| vec![0.0; doc_ids.len()]);
+            for (doc_id, score) in doc_ids.iter().zip(found).filter(|(_, score)| *score != 0.0) {
+                *own.entry(*doc_id).or_default() += vector_share * nearness(score);
             }
         }
-        all.extend(finish(field, asked, &slots, &own).map(|(slot, score)| Scored {
-            ready: place,
-            slot,
+        all.extend(finish(field, concept, &doc_ids, &own).map(|(doc_id, score)| Scored {
+            searcher: place,
+            doc_id,
             score: (score / MOST).clamp(0.0, 1.0),
         }));
     }
@@ -430,11 +443,11 @@ fn scored(
 }
 
 /// Returns some messages and those beside them that are asked.
-fn beside(field: &Field<'_>, seeds: impl Iterator<Item = u32>) -> HashSet<u32> {
-    let catalogue = &field.ready.catalogue;
-    let mut slots = HashSet::new();
+fn beside(field: &Filtered<'_>, seeds: impl Iterator<Item = u32>) -> HashSet<u32> {
+    let catalogue = &field.searcher.catalogue;
+    let mut doc_ids = HashSet::new();
     for seed in seeds {
-        slots.insert(seed);
+        doc_ids.insert(seed);
         let (Some(conversation), Some(place)) =
             (catalogue.conversation(seed), catalogue.place(seed))
         else {
@@ -442,60 +455,60 @@ fn beside(field: &Field<'_>, seeds: impl Iterator<Item = u32>) -> HashSet<u32> {
         };
         let reading = catalogue.reading(conversation);
         let end = reading.len().min(place as usize + 3);
-        for slot in &reading[(place as usize).saturating_sub(2)..end] {
-            if !slots.contains(slot) && field.accepts(*slot) {
-                slots.insert(*slot);
+        for doc_id in &reading[(place as usize).saturating_sub(2)..end] {
+            if !doc_ids.contains(doc_id) && field.accepts(*doc_id) {
+                doc_ids.insert(*doc_id);
             }
         }
     }
-    slots
+    doc_ids
 }
 
 /// Adds to each message's own score what it has from elsewhere; leaves out what has nothing.
 fn finish<'a>(
-    field: &'a Field<'a>,
-    asked: &'a Asked,
-    slots: &'a [u32],
+    field: &'a Filtered<'a>,
+    concept: &'a ParsedConcept,
+    doc_ids: &'a [u32],
     own: &'a HashMap<u32, f32>,
 ) -> impl Iterator<Item = (u32, f32)> + 'a {
-    let catalogue = &field.ready.catalogue;
-    let generation = field.ready.generation();
+    let catalogue = &field.searcher.catalogue;
+    let snapshot = field.searcher.snapshot();
     let newest = catalogue.conversations().first().and_then(|listed| listed.last);
     let mut titles: HashMap<u32, f32> = HashMap::new();
-    let cutter = Cutter::default();
-    let total: f32 = asked.terms.iter().map(|term| term.weight).sum();
+    let cutter = Tokenizer::default();
+    let total: f32 = concept.terms.iter().map(|term| term.weight).sum();
     let mut in_title = move |conversation: u32| {
         *titles.entry(conversation).or_insert_with(|| {
             let title = &catalogue.conversations()[conversation as usize].title;
             let of_title = cutter.question(title);
-            let there = asked.terms.iter().filter(|term| of_title.contains(&term.term));
+            let there = concept.terms.iter().filter(|term| of_title.contains(&term.term));
             there.map(|term| term.weight).sum::<f32>() / total.max(f32::MIN_POSITIVE)
         })
     };
-    slots.iter().filter_map(move |slot| {
-        let conversation = catalogue.conversation(*slot)?;
+    doc_ids.iter().filter_map(move |doc_id| {
+        let conversation = catalogue.conversation(*doc_id)?;
         let reading = catalogue.reading(conversation);
-        let place = i64::from(catalogue.place(*slot)?);
-        let own_words = field.ready.length(*slot).unwrap_or(1).max(1) as f32;
-        let share = (OWN / own_words).min(1.0) * (OWN / asked.average).min(1.0);
-        let mut score = own.get(slot).copied().unwrap_or(0.0);
+        let place = i64::from(catalogue.place(*doc_id)?);
+        let own_words = field.searcher.length(*doc_id).unwrap_or(1).max(1) as f32;
+        let share = (OWN / own_words).min(1.0) * (OWN / concept.average).min(1.0);
+        let mut score = own.get(doc_id).copied().unwrap_or(0.0);
         for (distance, part) in BORROWED {
             let at = usize::try_from(place + distance).ok();
-            let other = at.and_then(|at| reading.get(at)).and_then(|slot| own.get(slot));
+            let other = at.and_then(|at| reading.get(at)).and_then(|doc_id| own.get(doc_id));
             score += share * part * other.unwrap_or(&0.0);
         }
         if score <= 0.0 {
             return None;
         }
-        if asked.author.as_deref() == Some(generation.role(*slot)) {
+        if concept.author.as_deref() == Some(snapshot.role(*doc_id)) {
             score += BY_AUTHOR;
         }
         score += IN_TITLE * in_title(conversation);
-        if let (Some(newest), Some(time)) = (newest, generation.time(*slot)) {
+        if let (Some(newest), Some(time)) = (newest, snapshot.time(*doc_id)) {
             let age = (newest.seconds.saturating_sub(time.seconds)).max(0) as f32;
             score += RECENT.0 * (-age / RECENT.1).exp2();
         }
-        Some((*slot, score))
+        Some((*doc_id, score))
     })
 }
 

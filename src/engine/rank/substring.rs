@@ -165,12 +165,12 @@ impl Engine {
         if let Ok(catalogue) = self.catalogue(&source)
             && let Some(conversation) = catalogue.find(&hit.conversation_id)
         {
-            let generation = catalogue.generation();
+            let snapshot = catalogue.snapshot();
             let mut reading = catalogue.reading(conversation).iter();
-            let place = reading.position(|slot| {
-                generation.time(*slot) == hit.time
-                    && generation.position(*slot) == hit.position
-                    && generation.hit(*slot, false).message_id == hit.message_id
+            let place = reading.position(|doc_id| {
+                snapshot.time(*doc_id) == hit.time
+                    && snapshot.position(*doc_id) == hit.position
+                    && snapshot.hit(*doc_id, false).message_id == hit.message_id
             });
             return Ok(line(kind, hit.position, place.unwrap_or(0) as u32));
         }

@@ -10,14 +10,16 @@
 
 use std::collections::HashMap;
 
-use super::{Question, Scope, answer::Found, concept::Asked, prepare::Ready, score::nearness};
+use super::{
+    Question, Scope, answer::Found, concept::ParsedConcept, prepare::Searcher, score::nearness,
+};
 use crate::{
     engine::{
         Engine, Error,
-        source::summaries::{Gists, hash},
+        source::summaries::{SummaryFeatures, hash},
     },
     model::Stop,
-    text::words::Cutter,
+    text::words::Tokenizer,
 };
 
 /// What a word counts that is in the summary and not in the title.
@@ -39,20 +41,20 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn of(asked: &Asked, with_words: bool) -> Wanted<'_> {
+    fn of(concept: &ParsedConcept, with_words: bool) -> Wanted<'_> {
         // A word of no message stands in titles alone: it is rare.
-        let rarest = asked.terms.iter().map(|term| term.weight).fold(1.0, f32::max);
-        let is_known = |term: &String| asked.terms.iter().any(|known| known.term == *term);
-        let others = Cutter::default().question(&asked.query.text).into_iter();
+        let rarest = concept.terms.iter().map(|term| term.weight).fold(1.0, f32::max);
+        let is_known = |term: &String| concept.terms.iter().any(|known| known.term == *term);
+        let others = Tokenizer::default().question(&concept.query.text).into_iter();
         let others = others.filter(|term| !is_known(term)).map(|term| (hash(&term), rarest));
-        let known = asked.terms.iter().map(|term| (hash(&term.term), term.weight));
+        let known = concept.terms.iter().map(|term| (hash(&term.term), term.weight));
         let mut terms: Vec<(u32, f32)> = known.chain(others).filter(|_| with_words).collect();
         let total: f32 = terms.iter().map(|(_, weight)| weight).sum();
         terms.iter_mut().for_each(|(_, weight)| *weight /= total.max(f32::MIN_POSITIVE));
-        Wanted { terms, vector: asked.vector.as_deref(), known: asked.known }
+        Wanted { terms, vector: concept.vector.as_deref(), known: concept.known }
     }
 
-    fn words_of(&self, gists: &Gists, at: usize) -> f32 {
+    fn words_of(&self, gists: &SummaryFeatures, at: usize) -> f32 {
         let [of_title, of_summary] = gists.terms(at);
         let of = |(term, weight): &(u32, f32)| match () {
             () if of_title.contains(term) => *weight,
@@ -75,23 +77,23 @@ impl Engine {
         let mut all: Vec<((usize, u32), Vec<f32>)> = Vec::new();
         let with_words = question.mode != super::Mode::Vector;
         let wanted: Vec<Wanted<'_>> =
-            found.asked.iter().map(|asked| Wanted::of(asked, with_words)).collect();
+            found.concept.iter().map(|concept| Wanted::of(concept, with_words)).collect();
         let mut cosines: Vec<Vec<f32>> = vec![Vec::new(); wanted.len()];
-        for (place, ready) in found.readies.iter().enumerate() {
-            let gists = self.gists(&ready.catalogue, stop)?;
+        for (place, searcher) in found.searchers.iter().enumerate() {
+            let gists = self.gists(&searcher.catalogue, stop)?;
             if gists.lacking > 0 {
                 found.notes.push(format!(
                     "{} conversations of the {} have no summary to rank by yet; `verbatim reindex` \
                      makes them",
                     gists.lacking,
-                    ready.kind.name()
+                    searcher.kind.name()
                 ));
             }
             let near: Vec<Vec<f32>> = wanted
                 .iter()
                 .map(|wanted| wanted.vector.map_or_else(Vec::new, |it| gists.vectors().scores(it)))
                 .collect();
-            for conversation in self.asked_conversations(ready, &question.scope) {
+            for conversation in self.asked_conversations(searcher, &question.scope) {
                 let at = conversation as usize;
                 let words = wanted.iter().map(|wanted| wanted.words_of(&gists, at)).collect();
                 all.push(((place, conversation), words));
@@ -122,19 +124,20 @@ impl Engine {
     }
 
     /// Returns the conversations of a source that are in a scope.
-    fn asked_conversations(&self, ready: &Ready, scope: &Scope) -> Vec<u32> {
-        let catalogue = &ready.catalogue;
-        let generation = ready.generation();
-        let some = self.conversations_of(ready.kind, catalogue, scope);
+    fn asked_conversations(&self, searcher: &Searcher, scope: &Scope) -> Vec<u32> {
+        let catalogue = &searcher.catalogue;
+        let snapshot = searcher.snapshot();
+        let some = self.conversations_of(searcher.kind, catalogue, scope);
         let is_asked = |conversation: &u32| {
             let listed = &catalogue.conversations()[*conversation as usize];
-            let mut slots = catalogue.slots(*conversation).iter();
+            let mut doc_ids = catalogue.doc_ids(*conversation).iter();
             scope.conversation.as_ref().is_none_or(|id| *id == listed.id)
                 && some.as_ref().is_none_or(|some| some.contains(conversation))
                 && scope.since.is_none_or(|since| listed.last.is_some_and(|at| at >= since))
                 && scope.until.is_none_or(|until| listed.begun.is_some_and(|at| at <= until))
                 && (scope.roles.is_empty()
-                    || slots.any(|slot| scope.roles.iter().any(|it| it == generation.role(*slot))))
+                    || doc_ids
+                        .any(|doc_id| scope.roles.iter().any(|it| it == snapshot.role(*doc_id))))
         };
         (0..catalogue.conversations().len() as u32).filter(is_asked).collect()
     }

@@ -11,14 +11,14 @@ use std::{
 use serde::Serialize;
 
 use crate::engine::{
-    Engine, Source, Why,
+    Engine, FallbackReason, Source,
     report::{sample, status},
     upkeep::maintainer,
 };
 use crate::{
     db::{self, Probe},
     import::Export,
-    index::Shelf,
+    index::IndexDir,
     model::Stop,
 };
 
@@ -111,7 +111,7 @@ impl Engine {
         }
         let Some(free) = free_space(&index) else { return };
         // What is current has its space; the others are built anew, beside the old one.
-        let needed = sources.iter().filter(|source| self.mirror(source).is_err());
+        let needed = sources.iter().filter(|source| self.current_index(source).is_err());
         let bytes = |source: &Source| fs::metadata(&source.path).map_or(0, |file| file.len());
         let needed = LITTLE + needed.map(bytes).sum::<u64>() * INDEX_SHARE;
         let megabytes = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
@@ -177,13 +177,13 @@ impl Engine {
 
     fn examine_index(&self, source: &Source, stop: &Stop, tell: &mut dyn FnMut(Finding)) {
         let Ok(probe) = Probe::of(&source.path) else { return };
-        let shelf = Shelf::of(&self.config().index_folder(), probe.real());
-        let about = || shelf.folder().display().to_string();
-        if let Some(activity) = shelf.activity() {
+        let index_dir = IndexDir::of(&self.config().index_folder(), probe.real());
+        let about = || index_dir.folder().display().to_string();
+        if let Some(activity) = index_dir.activity() {
             let what = format!("process {} is refreshing this index", activity.process);
             tell(Finding::note(about(), what, ""));
         }
-        let left = shelf.leftovers();
+        let left = index_dir.leftovers();
         if !left.is_empty() {
             let bytes: u64 = left.iter().map(|path| status::size_of(path)).sum();
             let what = format!(
@@ -192,26 +192,26 @@ impl Engine {
             );
             tell(Finding::note(about(), what, "verbatim reindex --full"));
         }
-        if let Some(current) = shelf.current() {
-            match shelf.check(&current, stop) {
+        if let Some(current) = index_dir.current() {
+            match index_dir.check(&current, stop) {
                 Ok(bytes) => {
                     tell(Finding::well(about(), format!("all {bytes} bytes are as written")));
                 }
                 // Replaced meanwhile, which is no damage.
-                Err(_) if shelf.current().as_ref() != Some(&current) => {}
+                Err(_) if index_dir.current().as_ref() != Some(&current) => {}
                 Err(error) => {
                     tell(Finding::wrong(about(), error.to_string(), "verbatim reindex --full"));
                     return;
                 }
             }
         }
-        match self.mirror(source) {
-            Ok(generation) => {
-                for finding in sample::compare(self, source, &generation, stop) {
+        match self.current_index(source) {
+            Ok(snapshot) => {
+                for finding in sample::compare(self, source, &snapshot, stop) {
                     tell(finding);
                 }
             }
-            Err(why @ Why::Unreadable(_)) => {
+            Err(why @ FallbackReason::Unreadable(_)) => {
                 tell(Finding::wrong(about(), why.to_string(), "verbatim reindex --full"));
             }
             Err(why) => {
@@ -226,7 +226,7 @@ impl Engine {
         let index = self.config().index_folder();
         let probes = sources.iter().filter_map(|source| Probe::of(&source.path).ok());
         let known: Vec<PathBuf> =
-            probes.map(|probe| Shelf::of(&index, probe.real()).folder().to_owned()).collect();
+            probes.map(|probe| IndexDir::of(&index, probe.real()).folder().to_owned()).collect();
         let entries = fs::read_dir(&index).into_iter().flatten().flatten();
         for folder in entries.map(|entry| entry.path()) {
             if folder.join("current").is_file() && !known.contains(&folder) {

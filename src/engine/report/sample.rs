@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use crate::engine::{Answered, Engine, Source, report::doctor::Finding};
+use crate::engine::{Engine, SearchPlan, Source, report::doctor::Finding};
 use crate::{
-    db::{self, Feed},
-    index::Generation,
+    db::{self, RowReader},
+    index::Snapshot,
     model::{Hit, Request, Stop},
 };
 
@@ -31,30 +31,30 @@ const MEND: &str = "verbatim reindex --full, and please report it";
 pub(crate) fn compare(
     engine: &Engine,
     source: &Source,
-    generation: &Generation,
+    snapshot: &Snapshot,
     stop: &Stop,
 ) -> Vec<Finding> {
     let about = source.path.display().to_string();
-    let mut differences = match messages(source, generation, stop) {
+    let mut differences = match messages(source, snapshot, stop) {
         Ok(differences) => differences,
         Err(error) => return vec![Finding::note(about, error.to_string(), "")],
     };
     let mut compared = 0;
-    for query in queries(generation) {
+    for query in queries(snapshot) {
         match query_twice(engine, source, &query, stop) {
             Some(true) => compared += 1,
             Some(false) => differences.push(format!("{query:?} is answered otherwise")),
             None => break,
         }
     }
-    let is_same = engine.mirror(source).is_ok_and(|now| now.name() == generation.name());
+    let is_same = engine.current_index(source).is_ok_and(|now| now.name() == snapshot.name());
     if !is_same {
         return Vec::new();
     }
     if differences.is_empty() {
         let what = format!(
             "the index has the same as the database: {} messages and {compared} searches compared",
-            2 * MESSAGES.min(generation.messages() as usize)
+            2 * MESSAGES.min(snapshot.messages() as usize)
         );
         return vec![Finding::well(about, what)];
     }
@@ -64,28 +64,24 @@ pub(crate) fn compare(
 }
 
 /// Returns the messages of a sample that index and database have differently.
-fn messages(
-    source: &Source,
-    generation: &Generation,
-    stop: &Stop,
-) -> Result<Vec<String>, db::Error> {
+fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Result<Vec<String>, db::Error> {
     db::read(&source.path, stop, |database| {
-        let Some(mut feed) = Feed::of(database)? else { return Ok(Vec::new()) };
+        let Some(mut feed) = RowReader::of(database)? else { return Ok(Vec::new()) };
         let keys = db::sample_keys(database, MESSAGES)?;
         let joined: Vec<i64> =
             feed.conversations_of(&keys)?.into_iter().map(|[key, _]| key).collect();
-        let step = (generation.slots() as usize).div_ceil(MESSAGES).max(1);
-        let mut slot_of: HashMap<i64, Option<u32>> =
+        let step = (snapshot.max_doc() as usize).div_ceil(MESSAGES).max(1);
+        let mut doc_id_of: HashMap<i64, Option<u32>> =
             joined.into_iter().map(|key| (key, None)).collect();
-        for slot in (0..generation.slots()).filter(|slot| generation.is_live(*slot)) {
-            let key = generation.key(slot);
-            if (slot as usize).is_multiple_of(step) || slot_of.contains_key(&key) {
-                slot_of.insert(key, Some(slot));
+        for doc_id in (0..snapshot.max_doc()).filter(|doc_id| snapshot.is_live(*doc_id)) {
+            let key = snapshot.key(doc_id);
+            if (doc_id as usize).is_multiple_of(step) || doc_id_of.contains_key(&key) {
+                doc_id_of.insert(key, Some(doc_id));
             }
         }
         let mut differences = Vec::new();
-        for (key, slot) in slot_of {
-            let indexed = slot.map(|slot| generation.hit(slot, false));
+        for (key, doc_id) in doc_id_of {
+            let indexed = doc_id.map(|doc_id| snapshot.hit(doc_id, false));
             let stored = feed.message(key, |row| {
                 let content = row.decoded.map(str::as_bytes).or(row.stored).unwrap_or_default();
                 (
@@ -106,12 +102,12 @@ fn messages(
 }
 
 /// Returns short pieces of messages, others each time.
-fn queries(generation: &Generation) -> Vec<String> {
+fn queries(snapshot: &Snapshot) -> Vec<String> {
     let random = RandomState::new();
-    let slots = u64::from(generation.slots().max(1));
+    let doc_ids = u64::from(snapshot.max_doc().max(1));
     let piece = |number: usize| {
-        let slot = (random.hash_one(number) % slots) as u32;
-        let text = generation.is_live(slot).then(|| generation.content(slot))?;
+        let doc_id = (random.hash_one(number) % doc_ids) as u32;
+        let text = snapshot.is_live(doc_id).then(|| snapshot.content(doc_id))?;
         let count = text.chars().count().max(1) as u64;
         let start = (random.hash_one((number, "start")) % count) as usize;
         let length = 3 + (random.hash_one((number, "length")) % 12) as usize;
@@ -131,7 +127,7 @@ fn query_twice(engine: &Engine, source: &Source, query: &str, stop: &Stop) -> Op
         by_index.push(hit);
         ControlFlow::Continue(())
     });
-    if !matches!(answered, Ok(Answered::ByIndex { .. })) {
+    if !matches!(answered, Ok(SearchPlan::ByIndex { .. })) {
         return None;
     }
     let hits = db::read(&source.path, &until, |database| db::search(database, &request)).ok()?;

@@ -55,10 +55,10 @@ impl Engine {
                 }
             };
             if let Ok(catalogue) = self.catalogue(&source) {
-                let generation = catalogue.generation();
+                let snapshot = catalogue.snapshot();
                 for conversation in 0..catalogue.conversations().len() as u32 {
-                    for slot in catalogue.slots(conversation) {
-                        count(generation.role(*slot), generation.time(*slot));
+                    for doc_id in catalogue.doc_ids(conversation) {
+                        count(snapshot.role(*doc_id), snapshot.time(*doc_id));
                     }
                 }
             } else {

@@ -12,7 +12,7 @@ use crate::engine::{Engine, Source, SourceKind, upkeep::maintainer};
 use crate::{
     db::{self, Probe},
     import::Export,
-    index::{Activity, Generation, Last, Shelf},
+    index::{Activity, IndexDir, Last, Snapshot},
     model::{Instant, Stop},
 };
 
@@ -28,7 +28,7 @@ pub struct Status {
     pub index: PathBuf,
     /// The sources that are there.
     pub sources: Vec<SourceStatus>,
-    /// Why there is no export, where there is none.
+    /// FallbackReason there is no export, where there is none.
     pub missing: Option<String>,
     /// Exports in `db/` that came after the database searched, and were not imported.
     pub not_imported: Vec<PathBuf>,
@@ -55,10 +55,10 @@ pub struct SourceStatus {
     pub first: Option<String>,
     /// When the last message was written.
     pub last: Option<String>,
-    /// Why it cannot be read, where it cannot.
+    /// FallbackReason it cannot be read, where it cannot.
     pub error: Option<String>,
     /// Its index; `None` where there is none.
-    pub generation: Option<GenerationStatus>,
+    pub generation: Option<SnapshotStatus>,
     /// What keeps the index from answering; `None` where it answers.
     pub by_like: Option<String>,
     /// The process that refreshes the index at this moment.
@@ -69,10 +69,10 @@ pub struct SourceStatus {
 
 /// The index of a source.
 #[derive(Clone, Debug, Serialize)]
-pub struct GenerationStatus {
+pub struct SnapshotStatus {
     /// The name of its folder.
     pub name: String,
-    /// The folder of all generations.
+    /// The folder of all snapshots.
     pub folder: PathBuf,
     /// Whether it mirrors the database as it is now.
     pub current: bool,
@@ -128,22 +128,22 @@ impl Engine {
             let since = metadata.modified().unwrap_or(UNIX_EPOCH).duration_since(UNIX_EPOCH);
             status.changed = status.changed.max(since.ok().map(|since| since.as_secs()));
         }
-        let mirror = self.mirror(source);
+        let mirror = self.current_index(source);
         status.by_like = mirror.as_ref().err().map(ToString::to_string);
         let Ok(probe) = Probe::of(path) else { return status };
-        let shelf = Shelf::of(&self.config().index_folder(), probe.real());
-        status.at_work = shelf.activity();
-        status.refreshed = shelf.last();
-        let stale = || shelf.open(&shelf.current()?).ok();
+        let index_dir = IndexDir::of(&self.config().index_folder(), probe.real());
+        status.at_work = index_dir.activity();
+        status.refreshed = index_dir.last();
+        let stale = || index_dir.open(&index_dir.current()?).ok();
         if let Some(generation) = mirror.clone().ok().or_else(stale) {
-            status.generation = Some(described(&generation, &shelf, mirror.is_ok()));
+            status.generation = Some(described(&generation, &index_dir, mirror.is_ok()));
         }
         self.count(&mut status, mirror.ok().as_deref(), stop);
         status
     }
 
     /// Counts what is in a source: by its index if that is current, else by reading, for so long.
-    fn count(&self, status: &mut SourceStatus, index: Option<&Generation>, stop: &Stop) {
+    fn count(&self, status: &mut SourceStatus, index: Option<&Snapshot>, stop: &Stop) {
         let until = stop.within(PATIENCE);
         let counted = db::read(&status.database, &until, db::counts);
         match counted {
@@ -179,7 +179,7 @@ impl Engine {
     }
 }
 
-fn described(generation: &Generation, shelf: &Shelf, current: bool) -> GenerationStatus {
+fn described(generation: &Snapshot, index_dir: &IndexDir, current: bool) -> SnapshotStatus {
     let parts = generation.parts();
     let folders: Vec<&Path> = parts.iter().map(|part| part.folder).collect();
     let derived = ["words", "vectors"].into_iter().filter(|name| {
@@ -190,9 +190,9 @@ fn described(generation: &Generation, shelf: &Shelf, current: bool) -> Generatio
         };
         !folders.is_empty() && folders.iter().all(has)
     });
-    GenerationStatus {
+    SnapshotStatus {
         name: generation.name().to_owned(),
-        folder: shelf.folder().to_owned(),
+        folder: index_dir.folder().to_owned(),
         current,
         messages: generation.messages(),
         parts: generation.sizes(),
@@ -204,11 +204,11 @@ fn described(generation: &Generation, shelf: &Shelf, current: bool) -> Generatio
 
 /// The times of the first message and of the last. Within a part the newest comes first, and those
 /// without a time last.
-fn span(generation: &Generation) -> Option<(Instant, Instant)> {
-    let time = |slot: u32| generation.is_live(slot).then(|| generation.time(slot)).flatten();
-    let of_part = |part: crate::index::Part<'_>| {
-        let last = part.slots.clone().find_map(time)?;
-        Some((part.slots.rev().find_map(time)?, last))
+fn span(generation: &Snapshot) -> Option<(Instant, Instant)> {
+    let time = |doc_id: u32| generation.is_live(doc_id).then(|| generation.time(doc_id)).flatten();
+    let of_part = |part: crate::index::SegmentRef<'_>| {
+        let last = part.doc_ids.clone().find_map(time)?;
+        Some((part.doc_ids.rev().find_map(time)?, last))
     };
     let spans = generation.parts().into_iter().filter_map(of_part);
     spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))

@@ -1,6 +1,6 @@
-//! Which conversations a generation holds, when they took place, and their messages in reading order.
+//! Which conversations a snapshot holds, when they took place, and their messages in reading order.
 //!
-//! Made in memory from the columns of a generation, once for each: no text is read, and no message
+//! Made in memory from the columns of a snapshot, once for each: no text is read, and no message
 //! takes more than eight bytes. Reading order asks for positions, which stand with the texts, so a
 //! conversation is put into it when it is first read.
 
@@ -9,29 +9,29 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
-use crate::engine::{Brief, SourceKind, source::summaries::Gists};
-use crate::{db::Whence, index::Generation, model::Instant};
+use crate::engine::{SourceKind, Summary, source::summaries::SummaryFeatures};
+use crate::{db::StoredOrigin, index::Snapshot, model::Instant};
 
-/// The place of a slot whose message is gone.
+/// The place of a doc id whose message is gone.
 const GONE: u32 = u32::MAX;
 
-/// The conversations of one generation.
+/// The conversations of one snapshot.
 #[derive(Debug)]
 pub struct Catalogue {
     kind: SourceKind,
-    generation: Arc<Generation>,
+    snapshot: Arc<Snapshot>,
     /// Latest activity first, those without a time last, equal ones by id.
     conversations: Vec<Listed>,
-    /// The place in `conversations` of each slot's conversation; [`GONE`] for no live message.
+    /// The place in `conversations` of each doc id's conversation; [`GONE`] for no live message.
     conversation_of: Vec<u32>,
-    /// The live slots of one conversation after the other, oldest first.
-    slots: Vec<u32>,
+    /// The live doc ids of one conversation after the other, oldest first.
+    doc_ids: Vec<u32>,
     /// Places in `conversations`, by id.
     by_id: Vec<u32>,
     /// Where conversations come from, by id, once that was asked.
-    whences: OnceLock<HashMap<String, Whence>>,
+    origins: OnceLock<HashMap<String, StoredOrigin>>,
     /// What they are ranked by as a whole, once that was asked.
-    pub(crate) gists: Mutex<Option<Arc<Gists>>>,
+    pub(crate) gists: Mutex<Option<Arc<SummaryFeatures>>>,
 }
 
 /// A conversation of a [`Catalogue`].
@@ -45,48 +45,48 @@ pub struct Listed {
     pub begun: Option<Instant>,
     /// When its last message was written.
     pub last: Option<Instant>,
-    /// Where its slots begin, and how many there are.
-    slots: (u32, u32),
+    /// Where its doc ids begin, and how many there are.
+    doc_ids: (u32, u32),
     reading: OnceLock<Reading>,
     /// What it is about, once that was asked.
-    pub(crate) brief: OnceLock<Brief>,
+    pub(crate) brief: OnceLock<Summary>,
 }
 
-/// The slots of a conversation in reading order, and where each of them stands in it.
+/// The doc ids of a conversation in reading order, and where each of them stands in it.
 #[derive(Debug)]
 struct Reading {
     order: Vec<u32>,
-    /// By slot.
+    /// By doc id.
     places: Vec<(u32, u32)>,
 }
 
 impl Listed {
     /// How many messages it has.
     pub fn turns(&self) -> u32 {
-        self.slots.1
+        self.doc_ids.1
     }
 }
 
 impl Catalogue {
-    /// Reads the columns of a generation of a source's index.
-    pub fn of(kind: SourceKind, generation: Arc<Generation>) -> Catalogue {
-        let slots = generation.slots();
+    /// Reads the columns of a snapshot of a source's index.
+    pub fn of(kind: SourceKind, snapshot: Arc<Snapshot>) -> Catalogue {
+        let doc_ids = snapshot.max_doc();
         let mut conversations: Vec<Listed> = Vec::new();
-        let mut conversation_of = vec![GONE; slots as usize];
+        let mut conversation_of = vec![GONE; doc_ids as usize];
         let mut by_name: HashMap<String, u32> = HashMap::new();
-        let parts = generation.parts();
+        let parts = snapshot.parts();
         let mut is_open = false;
         for part in &parts {
             // A part's own numbers of conversations, as places here.
             let mut places: Vec<u32> = Vec::new();
-            for slot in part.slots.clone().filter(|slot| generation.is_live(*slot)) {
-                let number = generation.conversation(slot) as usize;
+            for doc_id in part.doc_ids.clone().filter(|doc_id| snapshot.is_live(*doc_id)) {
+                let number = snapshot.conversation(doc_id) as usize;
                 if number >= places.len() {
                     places.resize(number + 1, GONE);
                 }
                 if places[number] == GONE {
-                    let id = generation.conversation_id(slot).into_owned();
-                    let title = generation.title(slot).into_owned();
+                    let id = snapshot.conversation_id(doc_id).into_owned();
+                    let title = snapshot.title(doc_id).into_owned();
                     let known = if is_open { by_name.get(&id).copied() } else { None };
                     places[number] = known.unwrap_or(conversations.len() as u32);
                     match known {
@@ -97,17 +97,17 @@ impl Catalogue {
                             title,
                             begun: None,
                             last: None,
-                            slots: (0, 0),
+                            doc_ids: (0, 0),
                             reading: OnceLock::new(),
                             brief: OnceLock::new(),
                         }),
                     }
                 }
                 let place = places[number];
-                conversation_of[slot as usize] = place;
+                conversation_of[doc_id as usize] = place;
                 let listed = &mut conversations[place as usize];
-                listed.slots.1 += 1;
-                if let Some(time) = generation.time(slot) {
+                listed.doc_ids.1 += 1;
+                if let Some(time) = snapshot.time(doc_id) {
                     listed.last = listed.last.max(Some(time));
                     listed.begun = Some(listed.begun.map_or(time, |begun| begun.min(time)));
                 }
@@ -134,19 +134,19 @@ impl Catalogue {
         let mut conversations: Vec<Listed> = sorted.into_iter().map(|(_, listed)| listed).collect();
         let mut at = 0;
         for listed in &mut conversations {
-            listed.slots.0 = at;
-            at += listed.slots.1;
+            listed.doc_ids.0 = at;
+            at += listed.doc_ids.1;
         }
-        let mut next: Vec<u32> = conversations.iter().map(|listed| listed.slots.0).collect();
+        let mut next: Vec<u32> = conversations.iter().map(|listed| listed.doc_ids.0).collect();
         let mut all = vec![0; at as usize];
         for part in &parts {
             // Slots stand newest first; among those without a time, which come last, likewise.
-            for slot in part.slots.clone().rev() {
-                let place = &mut conversation_of[slot as usize];
+            for doc_id in part.doc_ids.clone().rev() {
+                let place = &mut conversation_of[doc_id as usize];
                 if *place != GONE {
                     *place = place_of[*place as usize];
                     let next = &mut next[*place as usize];
-                    all[*next as usize] = slot;
+                    all[*next as usize] = doc_id;
                     *next += 1;
                 }
             }
@@ -158,12 +158,12 @@ impl Catalogue {
         drop(parts);
         Catalogue {
             kind,
-            generation,
+            snapshot,
             conversations,
             conversation_of,
-            slots: all,
+            doc_ids: all,
             by_id,
-            whences: OnceLock::new(),
+            origins: OnceLock::new(),
             gists: Mutex::default(),
         }
     }
@@ -173,9 +173,9 @@ impl Catalogue {
         self.kind
     }
 
-    /// The generation it is of.
-    pub fn generation(&self) -> &Arc<Generation> {
-        &self.generation
+    /// The snapshot it is of.
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
     }
 
     /// Every conversation that has messages, latest activity first.
@@ -191,46 +191,46 @@ impl Catalogue {
     }
 
     /// The place among [`Catalogue::conversations`] of a message's; `None` where it is gone.
-    pub fn conversation(&self, slot: u32) -> Option<u32> {
-        self.conversation_of.get(slot as usize).copied().filter(|place| *place != GONE)
+    pub fn conversation(&self, doc_id: u32) -> Option<u32> {
+        self.conversation_of.get(doc_id as usize).copied().filter(|place| *place != GONE)
     }
 
-    /// The live slots of a conversation in no order that means anything.
-    pub fn slots(&self, conversation: u32) -> &[u32] {
-        let (start, count) = self.conversations[conversation as usize].slots;
-        &self.slots[start as usize..(start + count) as usize]
+    /// The live doc ids of a conversation in no order that means anything.
+    pub fn doc_ids(&self, conversation: u32) -> &[u32] {
+        let (start, count) = self.conversations[conversation as usize].doc_ids;
+        &self.doc_ids[start as usize..(start + count) as usize]
     }
 
-    /// The live slots of a conversation in reading order: by position, else by time, else as they
+    /// The live doc ids of a conversation in reading order: by position, else by time, else as they
     /// were written.
     pub fn reading(&self, conversation: u32) -> &[u32] {
         &self.read(conversation).order
     }
 
     /// Where a message stands in the reading order of its conversation, from 0.
-    pub fn place(&self, slot: u32) -> Option<u32> {
-        let places = &self.read(self.conversation(slot)?).places;
-        let at = places.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
+    pub fn place(&self, doc_id: u32) -> Option<u32> {
+        let places = &self.read(self.conversation(doc_id)?).places;
+        let at = places.binary_search_by_key(&doc_id, |(doc_id, _)| *doc_id).ok()?;
         Some(places[at].1)
     }
 
     /// Where a conversation comes from, as `read` tells once of all.
-    pub(crate) fn whence(
+    pub(crate) fn origin(
         &self,
         conversation: u32,
-        read: impl FnOnce() -> HashMap<String, Whence>,
-    ) -> Option<&Whence> {
-        self.whences.get_or_init(read).get(&self.conversations[conversation as usize].id)
+        read: impl FnOnce() -> HashMap<String, StoredOrigin>,
+    ) -> Option<&StoredOrigin> {
+        self.origins.get_or_init(read).get(&self.conversations[conversation as usize].id)
     }
 
     fn read(&self, conversation: u32) -> &Reading {
         self.conversations[conversation as usize].reading.get_or_init(|| {
-            let generation = &self.generation;
-            let key = |slot: u32| (generation.position(slot), generation.time(slot), slot);
-            let mut keyed: Vec<_> = self.slots(conversation).iter().copied().map(key).collect();
+            let snapshot = &self.snapshot;
+            let key = |doc_id: u32| (snapshot.position(doc_id), snapshot.time(doc_id), doc_id);
+            let mut keyed: Vec<_> = self.doc_ids(conversation).iter().copied().map(key).collect();
             // Stable: what is alike in both stays as its part and its place there have it.
             keyed.sort_by_key(|(position, time, _)| (*position, *time));
-            let order: Vec<u32> = keyed.into_iter().map(|(_, _, slot)| slot).collect();
+            let order: Vec<u32> = keyed.into_iter().map(|(_, _, doc_id)| doc_id).collect();
             let mut places: Vec<(u32, u32)> = order.iter().copied().zip(0..).collect();
             places.sort_unstable();
             Reading { order, places }

@@ -9,12 +9,12 @@ use std::{
 use crate::engine::{Engine, Source};
 use crate::{
     db::{self, Probe, State},
-    index::{Generation, Note, Shelf},
+    index::{CommitStamp, IndexDir, Snapshot},
 };
 
-/// Why `LIKE` answers and not the index.
+/// FallbackReason `LIKE` answers and not the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum FallbackReason {
     /// There is none for this database.
     NoIndex,
     /// It mirrors another state of the database.
@@ -25,91 +25,93 @@ pub enum Why {
     NotForIndex,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for FallbackReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Why::NoIndex => "there is no index of this database; `verbatim reindex` builds it",
-            Why::Stale => {
+            FallbackReason::NoIndex => {
+                "there is no index of this database; `verbatim reindex` builds it"
+            }
+            FallbackReason::Stale => {
                 "the database has changed since it was indexed; `verbatim reindex` follows it"
             }
-            Why::Unreadable(reason) => reason,
-            Why::NotForIndex => "the index does not tell empty roles apart",
+            FallbackReason::Unreadable(reason) => reason,
+            FallbackReason::NotForIndex => "the index does not tell empty roles apart",
         })
     }
 }
 
 /// The database that was searched last, with its index.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct IndexHandle {
     probe: Probe,
-    shelf: Shelf,
-    note: Note,
-    generation: Result<(Arc<Generation>, State), Why>,
+    index_dir: IndexDir,
+    note: CommitStamp,
+    snapshot: Result<(Arc<Snapshot>, State), FallbackReason>,
 }
 
-impl Held {
-    fn of(engine: &Engine, path: &Path) -> Result<Held, db::Error> {
+impl IndexHandle {
+    fn of(engine: &Engine, path: &Path) -> Result<IndexHandle, db::Error> {
         let probe = Probe::of(path)?;
-        let shelf = Shelf::of(&engine.config().index_folder(), probe.real());
-        let note = shelf.note();
-        let generation = match shelf.current().map(|current| shelf.open(&current)) {
-            None => Err(Why::NoIndex),
-            Some(Err(error)) => Err(Why::Unreadable(error.to_string())),
-            Some(Ok(generation)) => {
+        let index_dir = IndexDir::of(&engine.config().index_folder(), probe.real());
+        let note = index_dir.note();
+        let snapshot = match index_dir.current().map(|current| index_dir.open(&current)) {
+            None => Err(FallbackReason::NoIndex),
+            Some(Err(error)) => Err(FallbackReason::Unreadable(error.to_string())),
+            Some(Ok(snapshot)) => {
                 // A state that cannot be read is equal to none.
-                let state = generation.state().parse().unwrap_or_default();
-                Ok((generation, state))
+                let state = snapshot.state().parse().unwrap_or_default();
+                Ok((snapshot, state))
             }
         };
-        Ok(Held { probe, shelf, note, generation })
+        Ok(IndexHandle { probe, index_dir, note, snapshot })
     }
 
     /// Returns whether the files of the index are still as they were when they were opened.
     fn is_intact(&self) -> bool {
-        self.generation.as_ref().is_ok_and(|(generation, _)| generation.is_intact())
+        self.snapshot.as_ref().is_ok_and(|(snapshot, _)| snapshot.is_intact())
     }
 
-    /// Returns the generation if it mirrors the state that the database is in now.
-    fn mirror(&self, now: &State) -> Result<Arc<Generation>, Why> {
-        match &self.generation {
-            Ok((generation, state)) if state == now => Ok(Arc::clone(generation)),
-            Ok(_) => Err(Why::Stale),
+    /// Returns the snapshot if it mirrors the state that the database is in now.
+    fn current_index(&self, now: &State) -> Result<Arc<Snapshot>, FallbackReason> {
+        match &self.snapshot {
+            Ok((snapshot, state)) if state == now => Ok(Arc::clone(snapshot)),
+            Ok(_) => Err(FallbackReason::Stale),
             Err(why) => Err(why.clone()),
         }
     }
 }
 
 impl Engine {
-    /// Returns the generation that mirrors a source's database as it is now.
-    pub(crate) fn mirror(&self, source: &Source) -> Result<Arc<Generation>, Why> {
+    /// Returns the snapshot that mirrors a source's database as it is now.
+    pub(crate) fn current_index(&self, source: &Source) -> Result<Arc<Snapshot>, FallbackReason> {
         let path = source.path.as_path();
         let held = &self.held[source.kind as usize];
         let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*held
             && known.probe.path() == path
-            && known.note == known.shelf.note()
+            && known.note == known.index_dir.note()
             && known.is_intact()
             && let Ok(Some(now)) = known.probe.state()
         {
-            return known.mirror(&now);
+            return known.current_index(&now);
         }
-        // Another database, or another generation, or another file under the same name.
-        let found = Held::of(self, path).map_err(|_| Why::NoIndex)?;
+        // Another database, or another snapshot, or another file under the same name.
+        let found = IndexHandle::of(self, path).map_err(|_| FallbackReason::NoIndex)?;
         let now = found.probe.state();
         let found = held.insert(found);
         match now {
-            Ok(Some(now)) => found.mirror(&now),
-            _ => Err(Why::Stale),
+            Ok(Some(now)) => found.current_index(&now),
+            _ => Err(FallbackReason::Stale),
         }
     }
-    /// Returns the generation in use of a source, whichever state of its database it mirrors.
-    pub(crate) fn latest(&self, source: &Source) -> Option<Arc<Generation>> {
-        if let Ok(generation) = self.mirror(source) {
-            return Some(generation);
+    /// Returns the snapshot in use of a source, whichever state of its database it mirrors.
+    pub(crate) fn latest_index(&self, source: &Source) -> Option<Arc<Snapshot>> {
+        if let Ok(snapshot) = self.current_index(source) {
+            return Some(snapshot);
         }
         let held = &self.held[source.kind as usize];
         let held = held.lock().unwrap_or_else(PoisonError::into_inner);
-        let (generation, _) = held.as_ref()?.generation.as_ref().ok()?;
-        Some(Arc::clone(generation))
+        let (snapshot, _) = held.as_ref()?.snapshot.as_ref().ok()?;
+        Some(Arc::clone(snapshot))
     }
 }

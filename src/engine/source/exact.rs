@@ -5,27 +5,28 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::engine::{Engine, Error, Source, Why, source::request};
+use crate::engine::{Engine, Error, FallbackReason, Source, source::request};
 use crate::{
-    db, faults,
-    index::{self, Generation, Trace},
+    db,
+    index::{self, Snapshot, Trace},
+    map_faults,
     model::{Hit, Request, Stop},
 };
 
 /// How an answer was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answered {
+pub enum SearchPlan {
     /// By the index.
     ByIndex {
-        /// The name of its generation.
-        generation: String,
+        /// The name of its snapshot.
+        snapshot: String,
         /// What the search did.
         trace: Trace,
     },
     /// By SQLite's `LIKE` over the database.
     ByLike {
-        /// Why not by the index.
-        why: Why,
+        /// FallbackReason not by the index.
+        why: FallbackReason,
         /// How long that took, rows included.
         took: Duration,
     },
@@ -41,7 +42,7 @@ impl Engine {
         request: &Request,
         stop: &Stop,
         sink: &mut dyn FnMut(Hit) -> ControlFlow<()>,
-    ) -> Result<Answered, Error> {
+    ) -> Result<SearchPlan, Error> {
         self.exact_in(&self.export()?, request, stop, sink)
     }
 
@@ -52,7 +53,7 @@ impl Engine {
         request: &Request,
         stop: &Stop,
         sink: &mut dyn FnMut(Hit) -> ControlFlow<()>,
-    ) -> Result<Answered, Error> {
+    ) -> Result<SearchPlan, Error> {
         let request = request::checked(request)?;
         let (why, handed) = match self.by_index(source, &request, stop, sink)? {
             Ok(answered) => return Ok(answered),
@@ -68,7 +69,7 @@ impl Engine {
             passed += 1;
             if passed > handed { sink(hit) } else { ControlFlow::Continue(()) }
         })?;
-        Ok(Answered::ByLike { why, took: begun.elapsed() })
+        Ok(SearchPlan::ByLike { why, took: begun.elapsed() })
     }
 
     /// Searches the index; else says why it did not answer, and how many hits it handed over.
@@ -78,33 +79,36 @@ impl Engine {
         request: &Request,
         stop: &Stop,
         sink: &mut dyn FnMut(Hit) -> ControlFlow<()>,
-    ) -> Result<Result<Answered, (Why, usize)>, Error> {
+    ) -> Result<Result<SearchPlan, (FallbackReason, usize)>, Error> {
         // An empty role means NULL to some and a text of no characters to SQLite.
         if request.roles.iter().any(String::is_empty) {
-            return Ok(Err((Why::NotForIndex, 0)));
+            return Ok(Err((FallbackReason::NotForIndex, 0)));
         }
-        let generation = match self.mirror(source) {
-            Ok(generation) => generation,
+        let snapshot = match self.current_index(source) {
+            Ok(snapshot) => snapshot,
             Err(why) => return Ok(Err((why, 0))),
         };
-        let mut handing = Handing::new(&generation, stop, sink);
+        let mut handing = VerifiedSink::new(&snapshot, stop, sink);
         // Its files were checked when it was opened, and looked at a moment ago.
-        let found = faults::caught(|| {
-            let trace = generation.search(request, stop, &mut |hit| handing.take(hit))?;
+        let found = map_faults::caught(|| {
+            let trace = snapshot.search(request, stop, &mut |hit| handing.take(hit))?;
             handing.hand_over();
             Ok(trace)
         });
         let handed = handing.handed;
         Ok(match found {
-            Ok(Ok(_)) if handing.is_torn => {
-                Err((Why::Unreadable("its files changed while they were read".to_owned()), handed))
-            }
+            Ok(Ok(_)) if handing.is_torn => Err((
+                FallbackReason::Unreadable("its files changed while they were read".to_owned()),
+                handed,
+            )),
             Ok(Ok(trace)) => {
-                Ok(Answered::ByIndex { generation: generation.name().to_owned(), trace })
+                Ok(SearchPlan::ByIndex { snapshot: snapshot.name().to_owned(), trace })
             }
             Ok(Err(index::Error::Stopped)) => return Err(db::Error::Stopped.into()),
-            Ok(Err(error)) => Err((Why::Unreadable(error.to_string()), handed)),
-            Err(panic) => Err((Why::Unreadable(format!("searching it failed: {panic}")), handed)),
+            Ok(Err(error)) => Err((FallbackReason::Unreadable(error.to_string()), handed)),
+            Err(panic) => {
+                Err((FallbackReason::Unreadable(format!("searching it failed: {panic}")), handed))
+            }
         })
     }
 }
@@ -114,8 +118,8 @@ impl Engine {
 const HELD: (usize, usize) = (256, 1 << 20);
 
 /// Hands hits on, as long as the files that they are from stay as they were.
-struct Handing<'a> {
-    generation: &'a Generation,
+struct VerifiedSink<'a> {
+    snapshot: &'a Snapshot,
     stop: &'a Stop,
     faults: u64,
     sink: &'a mut dyn FnMut(Hit) -> ControlFlow<()>,
@@ -128,16 +132,16 @@ struct Handing<'a> {
     is_torn: bool,
 }
 
-impl<'a> Handing<'a> {
+impl<'a> VerifiedSink<'a> {
     fn new(
-        generation: &'a Generation,
+        snapshot: &'a Snapshot,
         stop: &'a Stop,
         sink: &'a mut dyn FnMut(Hit) -> ControlFlow<()>,
-    ) -> Handing<'a> {
-        Handing {
-            generation,
+    ) -> VerifiedSink<'a> {
+        VerifiedSink {
+            snapshot,
             stop,
-            faults: faults::count(),
+            faults: map_faults::count(),
             sink,
             held: Vec::new(),
             bytes: 0,
@@ -161,7 +165,7 @@ impl<'a> Handing<'a> {
 
     /// Hands on what is held, unless that may not be what was written.
     fn hand_over(&mut self) {
-        if faults::count() != self.faults || !self.generation.is_intact() {
+        if map_faults::count() != self.faults || !self.snapshot.is_intact() {
             self.is_torn = true;
             return;
         }

@@ -6,10 +6,10 @@ use std::{
     sync::{Arc, PoisonError},
 };
 
-use crate::engine::{About, Catalogue, Engine, Error, Scope, Source, SourceKind, Why};
+use crate::engine::{About, Catalogue, Engine, Error, FallbackReason, Scope, Source, SourceKind};
 use crate::{
-    db::{self, Outline, Whence},
-    index::Generation,
+    db::{self, Outline, StoredOrigin},
+    index::Snapshot,
     model::{Instant, Stop},
 };
 
@@ -19,7 +19,7 @@ type Key = (Option<Instant>, usize, usize);
 /// What is known of the conversations of one source, latest activity first.
 enum List {
     Indexed(Arc<Catalogue>, Vec<u32>),
-    Read(Vec<Outline>, HashMap<String, Whence>),
+    Read(Vec<Outline>, HashMap<String, StoredOrigin>),
 }
 
 impl Engine {
@@ -59,8 +59,8 @@ impl Engine {
             (source, List::Indexed(catalogue, found)) => {
                 self.about_listed(source.kind, catalogue, found[at])
             }
-            (source, List::Read(found, whences)) => {
-                about_read(source.kind, &found[at], whences.get(&found[at].id))
+            (source, List::Read(found, origins)) => {
+                about_read(source.kind, &found[at], origins.get(&found[at].id))
             }
         });
         Ok((abouts.collect(), total))
@@ -87,38 +87,38 @@ impl Engine {
     }
 
     /// Returns the catalogue of a source whose index mirrors it.
-    pub fn catalogue(&self, source: &Source) -> Result<Arc<Catalogue>, Why> {
-        Ok(self.catalogue_of(source.kind, &self.mirror(source)?))
+    pub fn catalogue(&self, source: &Source) -> Result<Arc<Catalogue>, FallbackReason> {
+        Ok(self.catalogue_of(source.kind, &self.current_index(source)?))
     }
 
-    /// Returns the catalogue of a generation, the one made before where it is of the same.
+    /// Returns the catalogue of a snapshot, the one made before where it is of the same.
     pub(crate) fn catalogue_of(
         &self,
         kind: SourceKind,
-        generation: &Arc<Generation>,
+        snapshot: &Arc<Snapshot>,
     ) -> Arc<Catalogue> {
         let made = &self.catalogues[kind as usize];
         let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
         match &*made {
-            Some(known) if Arc::ptr_eq(known.generation(), generation) => Arc::clone(known),
-            _ => Arc::clone(made.insert(Arc::new(Catalogue::of(kind, Arc::clone(generation))))),
+            Some(known) if Arc::ptr_eq(known.snapshot(), snapshot) => Arc::clone(known),
+            _ => Arc::clone(made.insert(Arc::new(Catalogue::of(kind, Arc::clone(snapshot))))),
         }
     }
 
     /// Returns where a conversation comes from.
-    fn whence<'c>(
+    fn origin<'c>(
         &self,
         kind: SourceKind,
         catalogue: &'c Catalogue,
         conversation: u32,
-    ) -> Option<&'c Whence> {
+    ) -> Option<&'c StoredOrigin> {
         if kind != SourceKind::Archive {
             return None;
         }
-        catalogue.whence(conversation, || {
+        catalogue.origin(conversation, || {
             let path = self.config().archive_database();
             // Without it the conversation is known all the same.
-            db::read(&path, &Stop::never(), db::whences).unwrap_or_default()
+            db::read(&path, &Stop::never(), db::origins).unwrap_or_default()
         })
     }
 
@@ -131,7 +131,7 @@ impl Engine {
     ) -> About {
         let listed = &catalogue.conversations()[conversation as usize];
         let brief = catalogue.brief(conversation);
-        let whence = self.whence(source, catalogue, conversation).cloned().unwrap_or_default();
+        let origin = self.origin(source, catalogue, conversation).cloned().unwrap_or_default();
         About {
             source,
             id: listed.id.clone(),
@@ -140,9 +140,9 @@ impl Engine {
             turns: listed.turns(),
             begun: listed.begun,
             last: listed.last,
-            file: whence.file.map(PathBuf::from),
-            project: whence.project,
-            session: whence.session,
+            file: origin.file.map(PathBuf::from),
+            project: origin.project,
+            session: origin.session,
         }
     }
 
@@ -157,7 +157,7 @@ impl Engine {
             return None;
         }
         let all = 0..catalogue.conversations().len() as u32;
-        Some(all.filter(|one| is_of(self.whence(kind, catalogue, *one), scope)).collect())
+        Some(all.filter(|one| is_of(self.origin(kind, catalogue, *one), scope)).collect())
     }
 
     /// Returns the ids of the conversations of the project or session that a scope names.
@@ -179,18 +179,18 @@ impl Engine {
 
     /// Returns the conversation whose transcript is a file.
     pub(crate) fn of_file(&self, source: &Source, file: &Path) -> Result<Option<About>, Error> {
-        let is_it = |whence: Option<&Whence>| {
-            whence.and_then(|whence| whence.file.as_ref()).is_some_and(|it| Path::new(it) == file)
+        let is_it = |origin: Option<&StoredOrigin>| {
+            origin.and_then(|origin| origin.file.as_ref()).is_some_and(|it| Path::new(it) == file)
         };
         Ok(match self.list_of(source, &Scope::default())? {
             List::Indexed(catalogue, found) => {
                 let place =
-                    found.into_iter().find(|at| is_it(self.whence(source.kind, &catalogue, *at)));
+                    found.into_iter().find(|at| is_it(self.origin(source.kind, &catalogue, *at)));
                 place.map(|at| self.about_listed(source.kind, &catalogue, at))
             }
-            List::Read(found, whences) => {
-                let one = found.iter().find(|one| is_it(whences.get(&one.id)));
-                one.map(|one| about_read(source.kind, one, whences.get(&one.id)))
+            List::Read(found, origins) => {
+                let one = found.iter().find(|one| is_it(origins.get(&one.id)));
+                one.map(|one| about_read(source.kind, one, origins.get(&one.id)))
             }
         })
     }
@@ -202,26 +202,27 @@ impl Engine {
             after && before
         };
         let Ok(catalogue) = self.catalogue(source) else {
-            let (mut found, whences) = self.on_source(source, |path| {
+            let (mut found, origins) = self.on_source(source, |path| {
                 db::read(path, &Stop::never(), |database| {
                     let found = db::outline(database, &scope.roles)?;
                     let is_archive = source.kind == SourceKind::Archive;
-                    let whences = if is_archive { db::whences(database)? } else { HashMap::new() };
-                    Ok((found, whences))
+                    let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
+                    Ok((found, origins))
                 })
             })?;
             found.retain(|one| {
                 within(one.begun, one.last)
                     && scope.conversation.as_ref().is_none_or(|id| *id == one.id)
-                    && is_of(whences.get(&one.id), scope)
+                    && is_of(origins.get(&one.id), scope)
             });
-            return Ok(List::Read(found, whences));
+            return Ok(List::Read(found, origins));
         };
-        let generation = catalogue.generation();
+        let snapshot = catalogue.snapshot();
         let spoken = |conversation: &u32| {
-            let mut slots = catalogue.slots(*conversation).iter();
+            let mut doc_ids = catalogue.doc_ids(*conversation).iter();
             scope.roles.is_empty()
-                || slots.any(|slot| scope.roles.iter().any(|role| role == generation.role(*slot)))
+                || doc_ids
+                    .any(|doc_id| scope.roles.iter().any(|role| role == snapshot.role(*doc_id)))
         };
         let is_within = |conversation: &u32| {
             let listed = &catalogue.conversations()[*conversation as usize];
@@ -229,7 +230,7 @@ impl Engine {
         };
         let is_of = |conversation: &u32| {
             scope.project.is_none() && scope.session.is_none()
-                || is_of(self.whence(source.kind, &catalogue, *conversation), scope)
+                || is_of(self.origin(source.kind, &catalogue, *conversation), scope)
         };
         let all = match &scope.conversation {
             Some(id) => catalogue.find(id).into_iter().collect(),
@@ -241,8 +242,8 @@ impl Engine {
     }
 }
 
-fn about_read(source: SourceKind, outline: &Outline, whence: Option<&Whence>) -> About {
-    let whence = whence.cloned().unwrap_or_default();
+fn about_read(source: SourceKind, outline: &Outline, origin: Option<&StoredOrigin>) -> About {
+    let origin = origin.cloned().unwrap_or_default();
     About {
         source,
         id: outline.id.clone(),
@@ -251,17 +252,17 @@ fn about_read(source: SourceKind, outline: &Outline, whence: Option<&Whence>) ->
         turns: outline.turns,
         begun: outline.begun,
         last: outline.last,
-        file: whence.file.map(PathBuf::from),
-        project: whence.project,
-        session: whence.session,
+        file: origin.file.map(PathBuf::from),
+        project: origin.project,
+        session: origin.session,
     }
 }
 
 /// Whether a conversation is of the project and the session asked for.
-fn is_of(whence: Option<&Whence>, scope: &Scope) -> bool {
+fn is_of(origin: Option<&StoredOrigin>, scope: &Scope) -> bool {
     let fits = |asked: &Option<String>, here: Option<&String>| {
         asked.as_ref().is_none_or(|asked| here == Some(asked))
     };
-    fits(&scope.project, whence.and_then(|whence| whence.project.as_ref()))
-        && fits(&scope.session, whence.and_then(|whence| whence.session.as_ref()))
+    fits(&scope.project, origin.and_then(|origin| origin.project.as_ref()))
+        && fits(&scope.session, origin.and_then(|origin| origin.session.as_ref()))
 }

@@ -181,7 +181,7 @@ impl Session {
     pub fn role(&self, turn: usize) -> &str {
         match &self.turns {
             Turns::Indexed { catalogue, conversation } => {
-                catalogue.generation().role(catalogue.reading(*conversation)[turn])
+                catalogue.snapshot().role(catalogue.reading(*conversation)[turn])
             }
             Turns::Read(messages) => &messages[turn].role,
         }
@@ -191,7 +191,7 @@ impl Session {
     pub fn line(&self, turn: usize) -> u32 {
         let position = match &self.turns {
             Turns::Indexed { catalogue, conversation } => {
-                catalogue.generation().position(catalogue.reading(*conversation)[turn])
+                catalogue.snapshot().position(catalogue.reading(*conversation)[turn])
             }
             Turns::Read(messages) => messages[turn].position,
         };
@@ -202,8 +202,8 @@ impl Session {
     pub fn message(&self, turn: usize) -> Hit {
         match &self.turns {
             Turns::Indexed { catalogue, conversation } => {
-                let slot = catalogue.reading(*conversation)[turn];
-                catalogue.generation().hit(slot, self.raw_content)
+                let doc_id = catalogue.reading(*conversation)[turn];
+                catalogue.snapshot().hit(doc_id, self.raw_content)
             }
             Turns::Read(messages) => messages[turn].clone(),
         }

@@ -1,4 +1,4 @@
-//! What has changed in a database since a generation of its index was built.
+//! What has changed in a database since a snapshot of its index was built.
 //!
 //! The rows are compared with the sidecar, every one and byte for byte: a database need not have been
 //! written by us, and keeps no record of its changes. That is a scan in the order in which rows lie.
@@ -14,7 +14,7 @@ use std::{
 use crate::engine::{Error, upkeep::refresh::feed};
 use crate::{
     db,
-    index::{Document, Generation},
+    index::{Document, Snapshot},
     model::{self, Stop},
 };
 
@@ -30,7 +30,7 @@ pub(crate) type Place = Reverse<(Option<model::Instant>, Option<i64>, i64)>;
 /// What has changed.
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
-    /// Slots of the generation whose messages are gone, or are not as they were, ascending.
+    /// Slots of the snapshot whose messages are gone, or are not as they were, ascending.
     pub(crate) dead: Vec<u32>,
     /// Where the messages stand that are new or not as they were; in no order.
     pub(crate) fresh: Vec<Place>,
@@ -47,32 +47,32 @@ pub(crate) enum Compared {
     Unsteady,
 }
 
-/// Compares a database with a generation that was built of an earlier state of it.
+/// Compares a database with a snapshot that was built of an earlier state of it.
 pub(crate) fn compare(
     path: &Path,
-    generation: &Generation,
+    snapshot: &Snapshot,
     is_same_state: &dyn Fn() -> Result<bool, Error>,
     stop: &Stop,
 ) -> Result<Compared, Error> {
-    if !generation.reading().plain {
+    if !snapshot.reading().plain {
         return Ok(Compared::TooMuch);
     }
     let (mut known, layout) = {
         let database = db::open(path, stop)?;
         let feed = feed(&database)?;
-        if database.layout().parts != generation.reading().decoded || !feed.has_unique_ids()? {
+        if database.layout().parts != snapshot.reading().decoded || !feed.has_unique_ids()? {
             return Ok(Compared::TooMuch);
         }
         let conversations = feed.conversations()?;
         if conversations.iter().any(|conversation| !conversation.is_plain) {
             return Ok(Compared::TooMuch);
         }
-        (Known::of(generation, &conversations), database.layout().clone())
+        (Known::of(snapshot, &conversations), database.layout().clone())
     };
-    let most = (f64::from(generation.messages()) * MOST) as usize + 1_000;
+    let most = (f64::from(snapshot.messages()) * MOST) as usize + 1_000;
     let mut difference =
         Difference { dead: std::mem::take(&mut known.dead), ..Difference::default() };
-    let mut rest = known.slots.iter().peekable();
+    let mut rest = known.doc_ids.iter().peekable();
     let mut after = None;
     loop {
         let database = db::open_again(path, &layout, stop)?;
@@ -83,8 +83,8 @@ pub(crate) fn compare(
         let done = feed.scan(after, &mut |row| {
             after = Some(row.key);
             is_plain &= row.is_plain;
-            while let Some((_, slot)) = rest.next_if(|(key, _)| *key < row.key) {
-                difference.dead.push(*slot);
+            while let Some((_, doc_id)) = rest.next_if(|(key, _)| *key < row.key) {
+                difference.dead.push(*doc_id);
             }
             let document = Document {
                 key: row.key,
@@ -96,13 +96,13 @@ pub(crate) fn compare(
                 shown: None,
                 stored: row.stored,
             };
-            let slot = rest.next_if(|(key, _)| *key == row.key).map(|(_, slot)| *slot);
-            let is_same = slot.is_some_and(|slot| {
+            let doc_id = rest.next_if(|(key, _)| *key == row.key).map(|(_, doc_id)| *doc_id);
+            let is_same = doc_id.is_some_and(|doc_id| {
                 let id = row.conversation_id.unwrap_or_default();
-                generation.is_same(slot, &document, id)
+                snapshot.is_same(doc_id, &document, id)
             });
             if !is_same {
-                difference.dead.extend(slot);
+                difference.dead.extend(doc_id);
                 // Without a conversation a message is not searched.
                 if row.conversation_id.is_some() {
                     difference.fresh.push(Reverse((row.time, row.position, row.key)));
@@ -129,43 +129,43 @@ pub(crate) fn compare(
             break;
         }
     }
-    difference.dead.extend(rest.map(|(_, slot)| *slot));
+    difference.dead.extend(rest.map(|(_, doc_id)| *doc_id));
     difference.dead.sort_unstable();
     Ok(Compared::By(difference))
 }
 
-/// The messages of a generation, sorted to be compared.
+/// The messages of a snapshot, sorted to be compared.
 struct Known {
-    /// Keys and slots of the messages whose conversations are as they were, by key.
-    slots: Vec<(i64, u32)>,
+    /// Keys and doc ids of the messages whose conversations are as they were, by key.
+    doc_ids: Vec<(i64, u32)>,
     /// The others: their conversation is gone, or has another title.
     dead: Vec<u32>,
 }
 
 impl Known {
-    fn of(generation: &Generation, conversations: &[db::Conversation]) -> Known {
+    fn of(snapshot: &Snapshot, conversations: &[db::Conversation]) -> Known {
         let titles: HashMap<&[u8], Option<&[u8]>> = conversations
             .iter()
             .map(|conversation| (conversation.id.as_bytes(), conversation.title.as_deref()))
             .collect();
         let mut known =
-            Known { slots: Vec::with_capacity(generation.messages() as usize), dead: Vec::new() };
-        for (part, found) in generation.parts().into_iter().enumerate() {
-            let is_as_it_was: Vec<bool> = (0..generation.conversations_in(part))
+            Known { doc_ids: Vec::with_capacity(snapshot.messages() as usize), dead: Vec::new() };
+        for (part, found) in snapshot.parts().into_iter().enumerate() {
+            let is_as_it_was: Vec<bool> = (0..snapshot.conversations_in(part))
                 .map(|number| {
-                    let (id, title) = generation.conversation_in(part, number);
+                    let (id, title) = snapshot.conversation_in(part, number);
                     titles.get(id) == Some(&title)
                 })
                 .collect();
-            for slot in found.slots.filter(|slot| generation.is_live(*slot)) {
-                if is_as_it_was[generation.conversation(slot) as usize] {
-                    known.slots.push((generation.key(slot), slot));
+            for doc_id in found.doc_ids.filter(|doc_id| snapshot.is_live(*doc_id)) {
+                if is_as_it_was[snapshot.conversation(doc_id) as usize] {
+                    known.doc_ids.push((snapshot.key(doc_id), doc_id));
                 } else {
-                    known.dead.push(slot);
+                    known.dead.push(doc_id);
                 }
             }
         }
-        known.slots.sort_unstable();
+        known.doc_ids.sort_unstable();
         known
     }
 }

@@ -6,7 +6,7 @@ use crate::engine::{ArchiveReport, Enriched, Reindexed, Source};
 
 /// What happened to an index, for a log.
 #[derive(Debug)]
-pub enum News {
+pub enum UpkeepEvent {
     /// It was refreshed here.
     Refreshed {
         /// The source.
@@ -15,7 +15,7 @@ pub enum News {
         done: Reindexed,
     },
     /// Its parts were folded into one here.
-    Folded {
+    Merged {
         /// The source.
         source: Source,
         /// How long that took.
@@ -63,11 +63,11 @@ pub enum News {
     },
 }
 
-impl fmt::Display for News {
+impl fmt::Display for UpkeepEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |source: &Source| source.path.display().to_string();
         match self {
-            News::Refreshed { source, done } => match done {
+            UpkeepEvent::Refreshed { source, done } => match done {
                 Reindexed::Current { messages } => {
                     write!(f, "{}: the index of {messages} messages is current", name(source))
                 }
@@ -85,13 +85,13 @@ impl fmt::Display for News {
                     took.as_secs_f64()
                 ),
             },
-            News::Folded { source, took } => write!(
+            UpkeepEvent::Merged { source, took } => write!(
                 f,
                 "{}: made one part of its index again in {:.1} s",
                 name(source),
                 took.as_secs_f64()
             ),
-            News::Enriched { source, done, took } => write!(
+            UpkeepEvent::Enriched { source, done, took } => write!(
                 f,
                 "{}: words of {} and vectors of {} messages made in {:.1} s",
                 name(source),
@@ -99,18 +99,18 @@ impl fmt::Display for News {
                 done.vectors,
                 took.as_secs_f64()
             ),
-            News::NotEnriched { source, reason } => {
+            UpkeepEvent::NotEnriched { source, reason } => {
                 write!(f, "{}: ranked without what could not be made: {reason}", name(source))
             }
-            News::Elsewhere { source } => {
+            UpkeepEvent::Elsewhere { source } => {
                 write!(f, "{}: another process is building its index", name(source))
             }
-            News::Failed { source, reason } => {
+            UpkeepEvent::Failed { source, reason } => {
                 write!(f, "{}: its index stays as it is: {reason}", name(source))
             }
-            News::Mirrored(report) => report.fmt(f),
-            News::NotMirrored { reason } => f.write_str(reason),
-            News::NotImported { path } => write!(
+            UpkeepEvent::Mirrored(report) => report.fmt(f),
+            UpkeepEvent::NotMirrored { reason } => f.write_str(reason),
+            UpkeepEvent::NotImported { path } => write!(
                 f,
                 "{}: an export, which is searched once `verbatim import` has read it",
                 path.display()

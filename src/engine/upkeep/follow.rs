@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use crate::engine::{ArchiveReport, Engine, News};
+use crate::engine::{ArchiveReport, Engine, UpkeepEvent};
 use crate::model::Stop;
 
 /// The rest after a look, in times of what it took, and the longest: what is appended to a
@@ -36,7 +36,7 @@ impl Follower {
         &mut self,
         engine: &Engine,
         stop: &Stop,
-        tell: &mut dyn FnMut(News),
+        tell: &mut dyn FnMut(UpkeepEvent),
     ) -> Option<Duration> {
         if engine.config().archives.is_empty() {
             return None;
@@ -45,14 +45,14 @@ impl Follower {
         if let Some(at) = self.not_before.filter(|at| *at > begun) {
             return Some(at - begun);
         }
-        let work = AssertUnwindSafe(|| engine.mirror_archives(stop, &|_| {}));
+        let work = AssertUnwindSafe(|| engine.sync_transcripts(stop, &|_| {}));
         let (reason, next) = match catch_unwind(work) {
             Ok(Ok(report)) => {
                 let next = report.elsewhere.then_some(REST.1);
                 let reason = report.failures.join("\n");
                 // What an agent at work adds every other second is no news.
                 if !std::mem::replace(&mut self.has_told, true) && report.messages > 0 {
-                    tell(News::Mirrored(Box::new(report)));
+                    tell(UpkeepEvent::Mirrored(Box::new(report)));
                 }
                 (reason, next)
             }
@@ -62,7 +62,7 @@ impl Follower {
         if self.said != reason {
             self.said.clone_from(&reason);
             for reason in reason.lines() {
-                tell(News::NotMirrored { reason: reason.to_owned() });
+                tell(UpkeepEvent::NotMirrored { reason: reason.to_owned() });
             }
         }
         self.not_before = Some(Instant::now() + (begun.elapsed() * REST.0).min(REST.1));

@@ -17,13 +17,13 @@ use std::{
 };
 
 use crate::engine::{
-    Engine, Error, News, Reindex, Reindexed, Source, SourceKind,
+    Engine, Error, Reindex, Reindexed, Source, SourceKind, UpkeepEvent,
     upkeep::follow::{self, Follower},
 };
 use crate::{
     db::{self, Probe, State},
     import::Export,
-    index::{Resources, Shelf},
+    index::{IndexDir, Resources},
     model::Stop,
 };
 
@@ -55,7 +55,7 @@ const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_se
 
 /// What is known of one source from look to look.
 #[derive(Debug, Default)]
-struct Care {
+struct SourceState {
     path: PathBuf,
     state: Option<State>,
     /// When that state was seen first, or set, where the file says so.
@@ -71,7 +71,7 @@ struct Care {
     hopeless: Option<State>,
     /// Whether the index in use was refreshed or folded here, so that the rest is to be made too.
     is_ours: bool,
-    /// The generation that has all there is to derive from it.
+    /// The snapshot that has all there is to derive from it.
     enriched: Option<String>,
     put_off: PutOff,
 }
@@ -88,10 +88,10 @@ struct PutOff {
 
 /// Looks after the indexes of an engine.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Maintainer {
     engine: Arc<Engine>,
     follower: Follower,
-    cares: [Care; SourceKind::ALL.len()],
+    cares: [SourceState; SourceKind::ALL.len()],
     /// Exports that were spoken of.
     spoken_of: HashSet<PathBuf>,
 }
@@ -115,10 +115,10 @@ impl Engine {
     }
 }
 
-impl Keeper {
+impl Maintainer {
     /// Returns a keeper that knows nothing yet.
-    pub fn new(engine: Arc<Engine>) -> Keeper {
-        Keeper {
+    pub fn new(engine: Arc<Engine>) -> Maintainer {
+        Maintainer {
             engine,
             follower: Follower::default(),
             cares: Default::default(),
@@ -130,7 +130,7 @@ impl Keeper {
     /// there is reason to look again, `None` if only a change is one.
     ///
     /// Where everything is current this takes some ten system calls a source.
-    pub fn look(&mut self, stop: &Stop, tell: &mut dyn FnMut(News)) -> Option<Duration> {
+    pub fn look(&mut self, stop: &Stop, tell: &mut dyn FnMut(UpkeepEvent)) -> Option<Duration> {
         let mut next = self.follower.look(&self.engine, stop, tell);
         let sources = self.engine.sources();
         for kind in SourceKind::ALL {
@@ -139,7 +139,7 @@ impl Keeper {
             }
             let care = &mut self.cares[kind as usize];
             let Some(source) = sources.iter().find(|source| source.kind == kind) else {
-                *care = Care::default();
+                *care = SourceState::default();
                 continue;
             };
             let wait = care.look(&self.engine, source, stop, tell);
@@ -151,11 +151,11 @@ impl Keeper {
 
     /// Speaks of exports beside the databases that came after the one that is searched: databases
     /// are searched there, and everything else is for the user to import.
-    fn look_for_exports(&mut self, sources: &[Source], tell: &mut dyn FnMut(News)) {
+    fn look_for_exports(&mut self, sources: &[Source], tell: &mut dyn FnMut(UpkeepEvent)) {
         for path in beside(&self.engine, sources) {
             if !self.spoken_of.contains(&path) {
                 if Export::open(&path).is_ok() {
-                    tell(News::NotImported { path: path.clone() });
+                    tell(UpkeepEvent::NotImported { path: path.clone() });
                 }
                 self.spoken_of.insert(path);
             }
@@ -176,17 +176,17 @@ pub(crate) fn beside(engine: &Engine, sources: &[Source]) -> impl Iterator<Item 
     })
 }
 
-impl Care {
+impl SourceState {
     fn look(
         &mut self,
         engine: &Engine,
         source: &Source,
         stop: &Stop,
-        tell: &mut dyn FnMut(News),
+        tell: &mut dyn FnMut(UpkeepEvent),
     ) -> Option<Duration> {
         let path = &source.path;
         if self.path != *path {
-            *self = Care { path: path.clone(), ..Care::default() };
+            *self = SourceState { path: path.clone(), ..SourceState::default() };
         }
         let state = match db::state(path) {
             Ok(state) => state,
@@ -205,8 +205,8 @@ impl Care {
             let quiet = if is_first { age(path) } else { None };
             self.since = now.checked_sub(quiet.unwrap_or_default()).or(Some(now));
         }
-        if engine.mirror(source).is_ok() {
-            *self = Care {
+        if engine.current_index(source).is_ok() {
+            *self = SourceState {
                 path: path.clone(),
                 state: self.state.take(),
                 since: self.since,
@@ -214,7 +214,7 @@ impl Care {
                 is_ours: self.is_ours,
                 enriched: self.enriched.take(),
                 put_off: self.put_off,
-                ..Care::default()
+                ..SourceState::default()
             };
             let wait = self.fold(engine, source, stop, tell);
             let is_next = !stop.requested() && wait.is_none();
@@ -239,9 +239,9 @@ impl Care {
         engine: &Engine,
         source: &Source,
         stop: &Stop,
-        tell: &mut dyn FnMut(News),
+        tell: &mut dyn FnMut(UpkeepEvent),
     ) -> Option<Duration> {
-        if !engine.is_fold_due(source) {
+        if !engine.is_merge_due(source) {
             return None;
         }
         let now = Instant::now();
@@ -249,11 +249,11 @@ impl Care {
         if due > now {
             return Some(due - now);
         }
-        match engine.fold_at_rest(source, RESOURCES, stop) {
+        match engine.merge_at_rest(source, RESOURCES, stop) {
             Ok(is_folded) => {
                 if is_folded {
                     self.is_ours = true;
-                    tell(News::Folded { source: source.clone(), took: now.elapsed() });
+                    tell(UpkeepEvent::Merged { source: source.clone(), took: now.elapsed() });
                 }
                 Some(Duration::ZERO)
             }
@@ -275,10 +275,10 @@ impl Care {
         source: &Source,
         state: &State,
         stop: &Stop,
-        tell: &mut dyn FnMut(News),
+        tell: &mut dyn FnMut(UpkeepEvent),
     ) -> Option<Duration> {
-        let generation = engine.mirror(source).ok()?;
-        if self.enriched.as_deref() == Some(generation.name()) {
+        let snapshot = engine.current_index(source).ok()?;
+        if self.enriched.as_deref() == Some(snapshot.name()) {
             return None;
         }
         let now = Instant::now();
@@ -286,12 +286,12 @@ impl Care {
             return Some(until - now);
         }
         if !self.is_ours && !engine.is_lacking(source) {
-            self.enriched = Some(generation.name().to_owned());
+            self.enriched = Some(snapshot.name().to_owned());
             return None;
         }
-        let shelf =
-            Shelf::of(&engine.config().index_folder(), Probe::of(&source.path).ok()?.real());
-        let Ok(Some(_writing)) = shelf.lock() else { return Some(ELSEWHERE) };
+        let index_dir =
+            IndexDir::of(&engine.config().index_folder(), Probe::of(&source.path).ok()?.real());
+        let Ok(Some(_writing)) = index_dir.lock() else { return Some(ELSEWHERE) };
         let halt = Stop::never();
         let is_patient = self.put_off.changes < MOST_CHANGES;
         let mut looked = now;
@@ -310,9 +310,13 @@ impl Care {
             Ok(Ok(done)) => {
                 self.put_off = PutOff::default();
                 self.is_ours = false;
-                self.enriched = Some(generation.name().to_owned());
+                self.enriched = Some(snapshot.name().to_owned());
                 if done.words > 0 || done.vectors > 0 {
-                    tell(News::Enriched { source: source.clone(), done, took: now.elapsed() });
+                    tell(UpkeepEvent::Enriched {
+                        source: source.clone(),
+                        done,
+                        took: now.elapsed(),
+                    });
                 }
                 return None;
             }
@@ -324,7 +328,7 @@ impl Care {
             Err(_) => "making words and vectors failed; please report this".to_owned(),
         };
         if !std::mem::replace(&mut self.put_off.has_told, true) {
-            tell(News::NotEnriched { source: source.clone(), reason });
+            tell(UpkeepEvent::NotEnriched { source: source.clone(), reason });
         }
         let wait = BACKOFF.0.saturating_mul(1 << self.put_off.failures.min(16)).min(BACKOFF.1);
         self.put_off.failures += 1;
@@ -338,7 +342,7 @@ impl Care {
         source: &Source,
         state: State,
         stop: &Stop,
-        tell: &mut dyn FnMut(News),
+        tell: &mut dyn FnMut(UpkeepEvent),
     ) -> Option<Duration> {
         let begun = Instant::now();
         let options = Reindex { resources: RESOURCES, full: false };
@@ -355,16 +359,16 @@ impl Care {
                 self.not_before = Some(Instant::now() + rest);
                 if !matches!(done, Reindexed::Current { .. }) {
                     self.is_ours = true;
-                    tell(News::Refreshed { source: source.clone(), done });
+                    tell(UpkeepEvent::Refreshed { source: source.clone(), done });
                 }
-                // At once: searches should hold on to the new generation, and the data may have changed.
+                // At once: searches should hold on to the new snapshot, and the data may have changed.
                 Some(Duration::ZERO)
             }
             Err(error) if error.is_stopped() => None,
             Err(Error::Indexing { .. }) => {
                 let said = "elsewhere".to_owned();
                 if self.said.as_ref() != Some(&said) {
-                    tell(News::Elsewhere { source: source.clone() });
+                    tell(UpkeepEvent::Elsewhere { source: source.clone() });
                     self.said = Some(said);
                 }
                 self.not_before = Some(Instant::now() + ELSEWHERE);
@@ -383,9 +387,14 @@ impl Care {
         }
     }
 
-    fn fail(&mut self, source: &Source, reason: &str, tell: &mut dyn FnMut(News)) -> Duration {
+    fn fail(
+        &mut self,
+        source: &Source,
+        reason: &str,
+        tell: &mut dyn FnMut(UpkeepEvent),
+    ) -> Duration {
         if self.said.as_deref() != Some(reason) {
-            tell(News::Failed { source: source.clone(), reason: reason.to_owned() });
+            tell(UpkeepEvent::Failed { source: source.clone(), reason: reason.to_owned() });
             self.said = Some(reason.to_owned());
         }
         self.back_off()

@@ -11,8 +11,10 @@ use crate::engine::{
 };
 use crate::{
     db::{self, Probe},
-    faults,
-    index::{self, Build, Document, Draft, Generation, Plan, Resources, Shelf, Size},
+    index::{
+        self, Build, BuildPlan, Document, IndexDir, Resources, Size, Snapshot, SnapshotBuilder,
+    },
+    map_faults,
     model::Stop,
 };
 
@@ -25,20 +27,20 @@ const OVERDUE: f64 = 0.3;
 impl Engine {
     /// Returns whether the index of a source, which mirrors it, has so much in later parts or dead
     /// that searching it is slower than it could be.
-    pub fn is_fold_due(&self, source: &Source) -> bool {
-        self.mirror(source).is_ok_and(|generation| unfolded(&generation) > UNFOLDED)
+    pub fn is_merge_due(&self, source: &Source) -> bool {
+        self.current_index(source).is_ok_and(|snapshot| unfolded(&snapshot) > UNFOLDED)
     }
 
     /// Folds the index of a source if that is due, and gives way if the database changes meanwhile,
     /// unless that has been put off for too long; returns whether it has folded.
-    pub(crate) fn fold_at_rest(
+    pub(crate) fn merge_at_rest(
         &self,
         source: &Source,
         resources: Resources,
         stop: &Stop,
     ) -> Result<bool, Error> {
-        let Ok(generation) = self.mirror(source) else { return Ok(false) };
-        let share = unfolded(&generation);
+        let Ok(snapshot) = self.current_index(source) else { return Ok(false) };
+        let share = unfolded(&snapshot);
         if share <= UNFOLDED {
             return Ok(false);
         }
@@ -67,21 +69,22 @@ impl Engine {
         stop: &Stop,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<bool, Error> {
-        let shelf = Shelf::of(&self.config().index_folder(), Probe::of(&source.path)?.real());
-        let writing = lock(&shelf)?;
-        let Some(current) = shelf.current() else { return Ok(false) };
-        let generation = shelf.open(&current)?;
-        if generation.sizes().len() == 1 && generation.messages() == generation.slots() {
+        let index_dir =
+            IndexDir::of(&self.config().index_folder(), Probe::of(&source.path)?.real());
+        let writing = lock(&index_dir)?;
+        let Some(current) = index_dir.current() else { return Ok(false) };
+        let snapshot = index_dir.open(&current)?;
+        if snapshot.sizes().len() == 1 && snapshot.messages() == snapshot.max_doc() {
             writing.clean();
             return Ok(false);
         }
         within(&writing, |folder| {
-            let before = faults::count();
-            let size = fold_into(folder, &generation, resources, stop, progress)?;
-            if faults::count() != before || !generation.is_intact() {
-                return Err(Error::Torn { folder: shelf.folder().to_owned() });
+            let before = map_faults::count();
+            let size = fold_into(folder, &snapshot, resources, stop, progress)?;
+            if map_faults::count() != before || !snapshot.is_intact() {
+                return Err(Error::Torn { folder: index_dir.folder().to_owned() });
             }
-            let mut draft = Draft::new(generation.state(), generation.reading());
+            let mut draft = SnapshotBuilder::new(snapshot.state(), snapshot.reading());
             draft.add(folder);
             draft.publish(&writing)?;
             writing.record("folded", size.messages.into());
@@ -92,34 +95,34 @@ impl Engine {
 }
 
 /// Returns the share of messages in later parts and of dead ones.
-fn unfolded(generation: &Generation) -> f64 {
-    let sizes = generation.sizes();
+fn unfolded(snapshot: &Snapshot) -> f64 {
+    let sizes = snapshot.sizes();
     let dead: u32 = sizes.iter().map(|(_, dead)| dead).sum();
     let later: u32 = sizes[1..].iter().map(|(messages, _)| messages).sum();
     f64::from(dead + later) / f64::from(sizes[0].0.max(1))
 }
 
-/// Builds one part of everything that is live in a generation.
+/// Builds one part of everything that is live in a snapshot.
 fn fold_into(
     folder: &Path,
-    generation: &Generation,
+    snapshot: &Snapshot,
     resources: Resources,
     stop: &Stop,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Size, Error> {
     progress(Progress::Ordering);
-    let mut slots: Vec<u32> =
-        (0..generation.slots()).filter(|slot| generation.is_live(*slot)).collect();
+    let mut doc_ids: Vec<u32> =
+        (0..snapshot.max_doc()).filter(|doc_id| snapshot.is_live(*doc_id)).collect();
     // Runs in order already, of which the standard library's sort makes one.
-    slots.sort_by(|a, b| generation.order(*a, *b));
+    doc_ids.sort_by(|a, b| snapshot.order(*a, *b));
     let mut conversations: Vec<index::Conversation> = Vec::new();
     let mut numbers: HashMap<(Vec<u8>, Option<Vec<u8>>), u32> = HashMap::new();
     // By part and the conversation's number there.
     let mut number_of: Vec<Vec<u32>> = Vec::new();
-    for part in 0..generation.parts().len() {
+    for part in 0..snapshot.parts().len() {
         let mut in_part = Vec::new();
-        for number in 0..generation.conversations_in(part) {
-            let (id, title) = generation.conversation_in(part, number);
+        for number in 0..snapshot.conversations_in(part) {
+            let (id, title) = snapshot.conversation_in(part, number);
             let title = title.map(<[u8]>::to_vec);
             let number = *numbers.entry((id.to_vec(), title.clone())).or_insert_with(|| {
                 let id = String::from_utf8_lossy(id).into_owned();
@@ -130,29 +133,29 @@ fn fold_into(
         }
         number_of.push(in_part);
     }
-    let sample: Vec<String> = slots
+    let sample: Vec<String> = doc_ids
         .iter()
-        .step_by(slots.len().div_ceil(SAMPLE.0).max(1))
-        .map(|slot| {
-            let text = generation.content(*slot);
+        .step_by(doc_ids.len().div_ceil(SAMPLE.0).max(1))
+        .map(|doc_id| {
+            let text = snapshot.content(*doc_id);
             let bytes = &text.as_bytes()[..text.len().min(SAMPLE.1)];
             String::from_utf8_lossy(bytes).into_owned()
         })
         .collect();
-    let plan = Plan {
+    let plan = BuildPlan {
         conversations: &conversations,
         sample: &sample,
         beside: None,
-        messages: slots.len() as u32,
-        text_bytes: generation.text_bytes(),
+        messages: doc_ids.len() as u32,
+        text_bytes: snapshot.text_bytes(),
     };
     let mut build = Build::start(folder, plan, resources)?;
-    let starts: Vec<u32> = generation.parts().into_iter().map(|part| part.slots.start).collect();
+    let starts: Vec<u32> = snapshot.parts().into_iter().map(|part| part.doc_ids.start).collect();
     let mut id = String::new();
     let (mut done, mut bytes) = (0, 0);
-    for slot in &slots {
-        let part = starts.partition_point(|start| start <= slot) - 1;
-        let document = generation.document(*slot, &mut id);
+    for doc_id in &doc_ids {
+        let part = starts.partition_point(|start| start <= doc_id) - 1;
+        let document = snapshot.document(*doc_id, &mut id);
         let conversation = number_of[part][document.conversation as usize];
         bytes += document.shown.map_or(0, <[u8]>::len) as u64;
         build.add(&Document { conversation, ..document })?;
@@ -161,7 +164,7 @@ fn fold_into(
             if stop.requested() {
                 return Err(db::Error::Stopped.into());
             }
-            progress(Progress::Reading { done, total: slots.len() as u64, bytes });
+            progress(Progress::Reading { done, total: doc_ids.len() as u64, bytes });
         }
     }
     Ok(build.finish(stop, |share| progress(Progress::Writing(share)))?)

@@ -12,11 +12,12 @@ use crate::engine::{
     upkeep::diff::{self, Compared, Difference, SLICE},
 };
 use crate::{
-    db::{self, Database, Feed, Layout, Probe, Row, State},
-    faults,
+    db::{self, Database, Layout, Probe, Row, RowReader, State},
     index::{
-        self, Build, Document, Draft, Generation, Plan, Reading, Resources, Shelf, Size, Writing,
+        self, Build, BuildPlan, Document, IndexDir, Reading, Resources, Size, Snapshot,
+        SnapshotBuilder, Writing,
     },
+    map_faults,
     model::Stop,
 };
 
@@ -121,39 +122,39 @@ impl Engine {
     ) -> Result<Reindexed, Error> {
         let begun = Instant::now();
         let path = &source.path;
-        let shelf = Shelf::of(&self.config().index_folder(), Probe::of(path)?.real());
+        let index_dir = IndexDir::of(&self.config().index_folder(), Probe::of(path)?.real());
         if !options.full
-            && let Ok(generation) = self.mirror(source)
+            && let Ok(snapshot) = self.current_index(source)
         {
             // Who put it into use may have been killed before it tidied up.
-            if let Ok(Some(writing)) = shelf.lock() {
+            if let Ok(Some(writing)) = index_dir.lock() {
                 writing.clean();
             }
-            return Ok(Reindexed::Current { messages: generation.messages() });
+            return Ok(Reindexed::Current { messages: snapshot.messages() });
         }
-        let writing = lock(&shelf)?;
+        let writing = lock(&index_dir)?;
         for _ in 0..ATTEMPTS {
             let state = db::settled(path)?;
             let resources = options.resources;
-            let faults = faults::count();
+            let faults = map_faults::count();
             let work = Work { path, state, writing: &writing, resources, stop, faults };
             let earlier = (!options.full)
-                .then(|| shelf.current().and_then(|current| shelf.open(&current).ok()))
+                .then(|| index_dir.current().and_then(|current| index_dir.open(&current).ok()))
                 .flatten();
-            if let Some(generation) = earlier {
+            if let Some(snapshot) = earlier {
                 // Another process may have been at it while the lock was waited for.
-                if generation.state() == work.state.to_string() {
-                    return Ok(Reindexed::Current { messages: generation.messages() });
+                if snapshot.state() == work.state.to_string() {
+                    return Ok(Reindexed::Current { messages: snapshot.messages() });
                 }
                 progress(Progress::Ordering);
-                let compared = diff::compare(path, &generation, &|| work.is_same(), stop);
+                let compared = diff::compare(path, &snapshot, &|| work.is_same(), stop);
                 match work.steady(compared.map(Some))? {
                     None | Some(Compared::Unsteady) => continue,
                     Some(Compared::TooMuch) => {}
                     Some(Compared::By(difference)) => {
                         let added = difference.fresh.len() as u32;
                         let removed = difference.dead.len() as u32;
-                        let done = work.add(&generation, difference, progress);
+                        let done = work.add(&snapshot, difference, progress);
                         if !work.steady(done.map(Some))?.unwrap_or(false) {
                             continue;
                         }
@@ -172,8 +173,8 @@ impl Engine {
     }
 }
 
-pub(crate) fn lock(shelf: &Shelf) -> Result<Writing, Error> {
-    shelf.lock()?.ok_or_else(|| Error::Indexing { folder: shelf.folder().to_owned() })
+pub(crate) fn lock(index_dir: &IndexDir) -> Result<Writing, Error> {
+    index_dir.lock()?.ok_or_else(|| Error::Indexing { folder: index_dir.folder().to_owned() })
 }
 
 /// Runs `work` with the folder of a new part, which is removed again unless something comes of it.
@@ -194,7 +195,7 @@ impl Work<'_> {
     /// Returns whether the database is still in the state that this is of, and all that was read of
     /// the index was there.
     fn is_same(&self) -> Result<bool, Error> {
-        Ok(faults::count() == self.faults && db::state(self.path)? == self.state)
+        Ok(map_faults::count() == self.faults && db::state(self.path)? == self.state)
     }
 
     /// Returns what came of reading the database; `None` where it failed and the database changed
@@ -206,7 +207,7 @@ impl Work<'_> {
         }
     }
 
-    /// Builds a generation of the whole database; `None` if that changed meanwhile.
+    /// Builds a snapshot of the whole database; `None` if that changed meanwhile.
     fn build(
         &self,
         progress: &mut dyn FnMut(Progress),
@@ -241,7 +242,7 @@ impl Work<'_> {
         }
         let text_bytes = (sample_bytes * order.len() / sample.len().max(1)) as u64;
         let (keys, conversations) = named(conversations);
-        let plan = Plan {
+        let plan = BuildPlan {
             conversations: &conversations,
             sample: &sample,
             beside: None,
@@ -252,39 +253,41 @@ impl Work<'_> {
             let filled = self.fill(folder, plan, &keys, &order, progress)?;
             let Some((size, is_plain)) = filled else { return Ok(None) };
             reading.plain &= is_plain;
-            let mut draft = Draft::new(&self.state.to_string(), reading);
+            let mut draft = SnapshotBuilder::new(&self.state.to_string(), reading);
             draft.add(folder);
             draft.publish(self.writing)?;
             Ok(Some((size, conversations.len(), folder.to_owned())))
         })
     }
 
-    /// Makes a generation of an earlier one and what has changed since; returns false if the
+    /// Makes a snapshot of an earlier one and what has changed since; returns false if the
     /// database changed meanwhile.
     fn add(
         &self,
-        generation: &Generation,
+        snapshot: &Snapshot,
         mut difference: Difference,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<bool, Error> {
-        let mut kept = generation.parts().len();
+        let mut kept = snapshot.parts().len();
         // Small parts are taken up again, the latest first; what is in them has just been compared.
-        for part in generation.parts().into_iter().skip(1).rev() {
-            let is_dead = |slot: &u32| difference.dead.binary_search(slot).is_ok();
-            let live: Vec<u32> =
-                part.slots.filter(|slot| generation.is_live(*slot) && !is_dead(slot)).collect();
+        for part in snapshot.parts().into_iter().skip(1).rev() {
+            let is_dead = |doc_id: &u32| difference.dead.binary_search(doc_id).is_ok();
+            let live: Vec<u32> = part
+                .doc_ids
+                .filter(|doc_id| snapshot.is_live(*doc_id) && !is_dead(doc_id))
+                .collect();
             if live.len() > TAKEN_UP * difference.fresh.len() {
                 break;
             }
             kept -= 1;
-            difference.fresh.extend(live.into_iter().map(|slot| {
-                let key = generation.key(slot);
-                std::cmp::Reverse((generation.time(slot), generation.position(slot), key))
+            difference.fresh.extend(live.into_iter().map(|doc_id| {
+                let key = snapshot.key(doc_id);
+                std::cmp::Reverse((snapshot.time(doc_id), snapshot.position(doc_id), key))
             }));
         }
-        let mut draft = Draft::new(&self.state.to_string(), generation.reading());
+        let mut draft = SnapshotBuilder::new(&self.state.to_string(), snapshot.reading());
         for part in 0..kept {
-            draft.keep(generation, part, &difference.dead);
+            draft.keep(snapshot, part, &difference.dead);
         }
         if difference.fresh.is_empty() {
             draft.publish(self.writing)?;
@@ -313,11 +316,11 @@ impl Work<'_> {
             return Ok(true);
         }
         let (keys, conversations) = named(conversations);
-        let mean = generation.text_bytes() / u64::from(generation.slots().max(1));
-        let plan = Plan {
+        let mean = snapshot.text_bytes() / u64::from(snapshot.max_doc().max(1));
+        let plan = BuildPlan {
             conversations: &conversations,
             sample: &[],
-            beside: Some(generation),
+            beside: Some(snapshot),
             messages: order.len() as u32,
             text_bytes: mean * order.len() as u64,
         };
@@ -341,7 +344,7 @@ impl Work<'_> {
     fn fill(
         &self,
         folder: &Path,
-        plan: Plan<'_>,
+        plan: BuildPlan<'_>,
         keys: &[i64],
         order: &[[i64; 2]],
         progress: &mut dyn FnMut(Progress),
@@ -401,8 +404,8 @@ fn named(conversations: Vec<db::Conversation>) -> (Vec<i64>, Vec<index::Conversa
         .unzip()
 }
 
-pub(crate) fn feed(database: &Database) -> Result<Feed<'_>, Error> {
-    Feed::of(database)?.ok_or_else(|| Error::NoKeys { path: database.path().to_owned() })
+pub(crate) fn feed(database: &Database) -> Result<RowReader<'_>, Error> {
+    RowReader::of(database)?.ok_or_else(|| Error::NoKeys { path: database.path().to_owned() })
 }
 
 /// The bytes that are shown of a message.

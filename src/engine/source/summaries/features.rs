@@ -1,11 +1,11 @@
 //! What conversations are ranked by as a whole: the terms of their titles and summaries, and the
 //! vectors of the two together.
 
-use crate::{embed::Table, text::words::Cutter};
+use crate::{embed::Table, text::words::Tokenizer};
 
 /// Of every conversation of a catalogue, in its order: some 400 bytes each.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gists {
+pub(crate) struct SummaryFeatures {
     /// Hashes of terms; of each conversation those of its title, then those of its summary.
     terms: Vec<u32>,
     /// Where those of each one's title end, and those of its summary.
@@ -15,10 +15,10 @@ pub(crate) struct Gists {
     pub(crate) lacking: usize,
 }
 
-impl Gists {
+impl SummaryFeatures {
     /// Returns those of no conversations, with vectors of so many numbers.
-    pub(crate) fn new(dimensions: usize) -> Gists {
-        Gists { vectors: Table::new(dimensions), ..Gists::default() }
+    pub(crate) fn new(dimensions: usize) -> SummaryFeatures {
+        SummaryFeatures { vectors: Table::new(dimensions), ..SummaryFeatures::default() }
     }
 
     /// Adds the next conversation's terms and, by `vector`, its vector.
@@ -54,6 +54,6 @@ pub(crate) fn hash(term: &str) -> u32 {
 }
 
 /// Returns the hashes of the terms of a text.
-pub(crate) fn terms_of(cutter: &Cutter, text: &str) -> Vec<u32> {
+pub(crate) fn terms_of(cutter: &Tokenizer, text: &str) -> Vec<u32> {
     cutter.question(text).iter().map(|term| hash(term)).collect()
 }

@@ -20,7 +20,7 @@ use std::{
     path::Path,
 };
 
-use super::{Brief, features::Gists};
+use super::{Summary, features::SummaryFeatures};
 
 const MAGIC: &[u8; 4] = b"VBSU";
 
@@ -32,7 +32,7 @@ const HEAD: usize = 36;
 
 /// What was kept, by print.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct SummaryCache {
     bytes: Vec<u8>,
     /// Where the record of each print begins.
     by_place: HashMap<u64, usize>,
@@ -42,7 +42,7 @@ pub(crate) struct Kept {
 
 /// What tells the opening of a conversation from others: by where it is, and by what it says.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Prints {
+pub(crate) struct Fingerprints {
     pub(crate) place: u64,
     pub(crate) text: u64,
 }
@@ -52,21 +52,21 @@ pub(crate) struct Prints {
 pub(crate) struct Record<'k> {
     /// The print of its text.
     pub(crate) text: u64,
-    pub(crate) brief: Brief,
+    pub(crate) brief: Summary,
     pub(crate) title_terms: Vec<u32>,
     pub(crate) summary_terms: Vec<u32>,
     /// The row and the scale of its vector.
     pub(crate) vector: (&'k [u8], f32),
 }
 
-impl Kept {
+impl SummaryCache {
     /// Reads what is there; of vectors those by this model alone.
-    pub(crate) fn load(path: &Path, model: &str) -> Kept {
+    pub(crate) fn load(path: &Path, model: &str) -> SummaryCache {
         let bytes = fs::read(path).unwrap_or_default();
-        Kept::read(bytes, model).unwrap_or_default()
+        SummaryCache::read(bytes, model).unwrap_or_default()
     }
 
-    fn read(bytes: Vec<u8>, model: &str) -> Option<Kept> {
+    fn read(bytes: Vec<u8>, model: &str) -> Option<SummaryCache> {
         let end = bytes.len().checked_sub(4)?;
         let is_ours = bytes.starts_with(MAGIC)
             && number(&bytes, 4)? == FORMAT
@@ -85,7 +85,7 @@ impl Kept {
             at = sections(&bytes, at)?.3.end.checked_add(stored)?;
         }
         let dimensions = if is_of_model { stored } else { 0 };
-        (at == end).then_some(Kept { bytes, by_place, by_text, dimensions })
+        (at == end).then_some(SummaryCache { bytes, by_place, by_text, dimensions })
     }
 
     /// How many conversations it knows.
@@ -121,7 +121,7 @@ impl Kept {
         let row = summary_terms.end..summary_terms.end + self.dimensions;
         Some(Record {
             text: print(&self.bytes, at + 8)?,
-            brief: Brief { title: text(title)?, summary: text(summary)? },
+            brief: Summary { title: text(title)?, summary: text(summary)? },
             title_terms: terms(title_terms)?,
             summary_terms: terms(summary_terms)?,
             vector: (self.bytes.get(row)?, f32::from_bits(number(&self.bytes, at + 32)?)),
@@ -163,8 +163,8 @@ fn print(bytes: &[u8], at: usize) -> Option<u64> {
 pub(crate) fn store(
     path: &Path,
     model: &str,
-    briefs: &[(usize, Prints, &Brief)],
-    gists: &Gists,
+    briefs: &[(usize, Fingerprints, &Summary)],
+    gists: &SummaryFeatures,
 ) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     let file = tempfile::Builder::new().prefix("current-summaries-").tempfile_in(folder)?;
@@ -225,18 +225,18 @@ mod tests {
     fn kept_as_written_or_not_at_all() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("summaries");
-        let brief = |title: &str, summary: &str| Brief {
+        let brief = |title: &str, summary: &str| Summary {
             title: title.to_owned(),
             summary: summary.to_owned(),
         };
         let briefs = [brief("", "Größe."), brief("Titel", "")];
-        let mut gists = Gists::new(3);
+        let mut gists = SummaryFeatures::new(3);
         gists.push(&[1, 2], &[3], |vectors| vectors.push(&[0.0, 1.0, 0.0]));
         gists.push(&[], &[], |vectors| vectors.push(&[]));
-        let prints = |place| Prints { place, text: place + 100 };
+        let prints = |place| Fingerprints { place, text: place + 100 };
         let written = [(0, prints(7), &briefs[0]), (1, prints(9), &briefs[1])];
         store(&path, "m", &written, &gists).unwrap();
-        let kept = Kept::load(&path, "m");
+        let kept = SummaryCache::load(&path, "m");
         assert_eq!((kept.len(), kept.dimensions()), (2, 3));
         let record = kept.at_place(7).unwrap();
         assert_eq!((&record.brief, &record.title_terms[..]), (&briefs[0], &[1, 2][..]));
@@ -244,13 +244,13 @@ mod tests {
         assert_eq!((&kept.of_text(109).unwrap().brief, record.text), (&briefs[1], 107));
         assert!(kept.at_place(8).is_none() && kept.of_text(7).is_none());
         // Of another model the vectors say nothing.
-        assert_eq!(Kept::load(&path, "n").at_place(7).unwrap().vector.0, [0; 0]);
+        assert_eq!(SummaryCache::load(&path, "n").at_place(7).unwrap().vector.0, [0; 0]);
         let bytes = fs::read(&path).unwrap();
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x11;
-            assert!(Kept::read(damaged, "m").is_none(), "byte {at}");
-            assert!(Kept::read(bytes[..at].to_vec(), "m").is_none(), "cut at {at}");
+            assert!(SummaryCache::read(damaged, "m").is_none(), "byte {at}");
+            assert!(SummaryCache::read(bytes[..at].to_vec(), "m").is_none(), "cut at {at}");
         }
     }
 }

@@ -25,13 +25,13 @@ use crate::{
     text::{
         snippet,
         summary::{self, Turn},
-        words::Cutter,
+        words::Tokenizer,
     },
 };
 
-use file::{Kept, Prints};
+use file::{Fingerprints, SummaryCache};
 
-pub(crate) use features::{Gists, hash};
+pub(crate) use features::{SummaryFeatures, hash};
 
 const FILE: &str = "summaries";
 
@@ -49,7 +49,7 @@ const LONGEST: usize = 1_000;
 
 /// What a conversation is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Brief {
+pub struct Summary {
     /// The title of one that has none of its own; else empty.
     pub title: String,
     /// One or two of its own sentences; empty where it has none that say something.
@@ -58,20 +58,20 @@ pub struct Brief {
 
 impl Catalogue {
     /// Returns what a conversation is about; read from its text when first asked.
-    pub fn brief(&self, conversation: u32) -> &Brief {
+    pub fn brief(&self, conversation: u32) -> &Summary {
         let listed = &self.conversations()[conversation as usize];
         listed.brief.get_or_init(|| self.make_brief(conversation))
     }
 
-    fn make_brief(&self, conversation: u32) -> Brief {
-        let generation = self.generation();
-        let mut slots = self.opening(conversation);
+    fn make_brief(&self, conversation: u32) -> Summary {
+        let snapshot = self.snapshot();
+        let mut doc_ids = self.opening(conversation);
         // As they are read.
-        slots.sort_by_key(|slot| (generation.position(*slot), generation.time(*slot)));
+        doc_ids.sort_by_key(|doc_id| (snapshot.position(*doc_id), snapshot.time(*doc_id)));
         let is_untitled = self.conversations()[conversation as usize].title.trim().is_empty();
-        let turns: Vec<(bool, Cow<'_, str>)> = slots
+        let turns: Vec<(bool, Cow<'_, str>)> = doc_ids
             .into_iter()
-            .map(|slot| (generation.role(slot), generation.content(slot)))
+            .map(|doc_id| (snapshot.role(doc_id), snapshot.content(doc_id)))
             // What tools and the system say is not what people talk about.
             .filter(|(role, _)| !["tool", "system"].contains(role))
             .map(|(role, text)| (role != "assistant", text))
@@ -80,15 +80,15 @@ impl Catalogue {
             turns.iter().map(|(by_user, text)| Turn { by_user: *by_user, text }).collect();
         let title = if is_untitled { summary::title(&turns) } else { String::new() };
         let summary = self.saved(conversation).unwrap_or_else(|| summary::summary(&turns));
-        Brief { title, summary }
+        Summary { title, summary }
     }
 
     /// The messages that open a conversation, the earliest first.
     fn opening(&self, conversation: u32) -> Vec<u32> {
-        let mut slots = self.slots(conversation).to_vec();
-        slots.sort_unstable_by_key(|slot| (self.generation().time(*slot), Reverse(*slot)));
-        slots.truncate(summary::TURNS);
-        slots
+        let mut doc_ids = self.doc_ids(conversation).to_vec();
+        doc_ids.sort_unstable_by_key(|doc_id| (self.snapshot().time(*doc_id), Reverse(*doc_id)));
+        doc_ids.truncate(summary::TURNS);
+        doc_ids
     }
 
     /// The summary that a thread was saved with.
@@ -97,9 +97,9 @@ impl Catalogue {
             return None;
         }
         let first = *self.reading(conversation).first()?;
-        let generation = self.generation();
-        (generation.role(first) == SAVED).then(|| {
-            let content = generation.content(first);
+        let snapshot = self.snapshot();
+        (snapshot.role(first) == SAVED).then(|| {
+            let content = snapshot.content(first);
             let content = snippet::trim(&content);
             snippet::cut(content, LONGEST).unwrap_or(content).to_owned()
         })
@@ -108,10 +108,10 @@ impl Catalogue {
     /// What changes when other messages open a conversation, or the same are elsewhere.
     fn place_print(&self, conversation: u32, parts: &[(u32, String)]) -> u64 {
         let mut hasher = DefaultHasher::new();
-        for slot in self.opening(conversation) {
-            let at = parts.partition_point(|(first, _)| *first <= slot).saturating_sub(1);
+        for doc_id in self.opening(conversation) {
+            let at = parts.partition_point(|(first, _)| *first <= doc_id).saturating_sub(1);
             let Some((first, name)) = parts.get(at) else { continue };
-            (name, slot - first).hash(&mut hasher);
+            (name, doc_id - first).hash(&mut hasher);
         }
         hasher.finish()
     }
@@ -120,31 +120,31 @@ impl Catalogue {
     fn text_print(&self, conversation: u32) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.conversations()[conversation as usize].title.hash(&mut hasher);
-        let generation = self.generation();
-        for slot in self.opening(conversation) {
-            (generation.role(slot), generation.content(slot)).hash(&mut hasher);
+        let snapshot = self.snapshot();
+        for doc_id in self.opening(conversation) {
+            (snapshot.role(doc_id), snapshot.content(doc_id)).hash(&mut hasher);
         }
         hasher.finish()
     }
 }
 
 impl Catalogue {
-    /// The file of its briefs, and its parts by their first slots.
-    fn shelf(&self) -> Option<(PathBuf, Vec<(u32, String)>)> {
-        let parts = self.generation().parts();
-        let shelf = parts.first()?.folder.parent()?;
+    /// The file of its briefs, and its parts by their first doc ids.
+    fn index_dir(&self) -> Option<(PathBuf, Vec<(u32, String)>)> {
+        let parts = self.snapshot().parts();
+        let index_dir = parts.first()?.folder.parent()?;
         let name =
             |folder: &Path| folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let parts = parts.iter().map(|part| (part.slots.start, name(part.folder))).collect();
-        Some((shelf.join(FILE), parts))
+        let parts = parts.iter().map(|part| (part.doc_ids.start, name(part.folder))).collect();
+        Some((index_dir.join(FILE), parts))
     }
 }
 
 /// What was kept, and made where it was not.
 struct Gathered {
     path: PathBuf,
-    prints: Vec<Prints>,
-    gists: Gists,
+    prints: Vec<Fingerprints>,
+    gists: SummaryFeatures,
     /// Those that have no vector though they should: what is kept of them would be taken as whole.
     without: HashSet<usize>,
     /// Whether what is kept is not this.
@@ -155,7 +155,7 @@ struct Gathered {
 
 impl Engine {
     /// Makes the briefs of all conversations of a source that have none, and keeps them.
-    pub fn sum_up(&self, source: &Source, stop: &Stop) -> Result<(), Error> {
+    pub fn build_summaries(&self, source: &Source, stop: &Stop) -> Result<(), Error> {
         let Ok(catalogue) = self.catalogue(source) else { return Ok(()) };
         let Some(gathered) = self.gather(&catalogue, usize::MAX, true, stop)? else {
             return Ok(());
@@ -177,7 +177,11 @@ impl Engine {
 
     /// Returns what the conversations of a catalogue are ranked by as a whole. Of many that nothing
     /// is known of yet, some are left without.
-    pub(crate) fn gists(&self, catalogue: &Catalogue, stop: &Stop) -> Result<Arc<Gists>, Error> {
+    pub(crate) fn gists(
+        &self,
+        catalogue: &Catalogue,
+        stop: &Stop,
+    ) -> Result<Arc<SummaryFeatures>, Error> {
         let mut held = catalogue.gists.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = held.as_ref().filter(|known| known.lacking == 0) {
             return Ok(Arc::clone(known));
@@ -196,9 +200,9 @@ impl Engine {
         with_vectors: bool,
         stop: &Stop,
     ) -> Result<Option<Gathered>, Error> {
-        let Some((path, parts)) = catalogue.shelf() else { return Ok(None) };
+        let Some((path, parts)) = catalogue.index_dir() else { return Ok(None) };
         let model = self.model();
-        let kept = Kept::load(&path, model.name());
+        let kept = SummaryCache::load(&path, model.name());
         let count = catalogue.conversations().len() as u32;
         let mut failed = None;
         let mut dimensions = kept.dimensions();
@@ -208,8 +212,8 @@ impl Engine {
                 Err(error) => failed = Some(error),
             }
         }
-        let cutter = Cutter::default();
-        let mut gists = Gists::new(dimensions);
+        let cutter = Tokenizer::default();
+        let mut gists = SummaryFeatures::new(dimensions);
         let mut prints = Vec::with_capacity(count as usize);
         let (mut made, mut moved) = (0, 0);
         let mut batch = Vec::new();
@@ -227,7 +231,7 @@ impl Engine {
                 None if made >= most => 0,
                 None => catalogue.text_print(conversation),
             };
-            prints.push(Prints { place, text });
+            prints.push(Fingerprints { place, text });
             moved += usize::from(by_place.is_none());
             let record = by_place.or_else(|| kept.of_text(text));
             if let Some(record) = &record {

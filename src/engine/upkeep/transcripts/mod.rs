@@ -19,7 +19,7 @@ use std::{
 use self::{pass::Pass, walk::walk};
 use crate::engine::{Config, Engine, Error};
 use crate::{
-    db::mirror::{self, Mirror},
+    db::transcripts::{self, TranscriptStore},
     model::Stop,
 };
 
@@ -80,25 +80,25 @@ impl Config {
 }
 
 impl Engine {
-    /// Brings the mirror of the transcripts up to date; where nothing changed, that takes a look at
+    /// Brings the store of the transcripts up to date; where nothing changed, that takes a look at
     /// each file's size and times.
     ///
     /// One process does it at a time; another one that comes meanwhile is told so.
-    pub fn mirror_archives(
+    pub fn sync_transcripts(
         &self,
         stop: &Stop,
         progress: &dyn Fn(ArchiveProgress),
     ) -> Result<ArchiveReport, Error> {
-        self.mirror_within(None, stop, progress)
+        self.sync_within(None, stop, progress)
     }
 
-    /// Does as [`Engine::mirror_archives`] does, looking at the files that changed alone, and below
+    /// Does as [`Engine::sync_transcripts`] does, looking at the files that changed alone, and below
     /// the folders that did.
-    pub fn mirror_changed(&self, changed: &[PathBuf], stop: &Stop) -> Result<ArchiveReport, Error> {
-        self.mirror_within(Some(changed), stop, &|_| {})
+    pub fn sync_changed(&self, changed: &[PathBuf], stop: &Stop) -> Result<ArchiveReport, Error> {
+        self.sync_within(Some(changed), stop, &|_| {})
     }
 
-    fn mirror_within(
+    fn sync_within(
         &self,
         changed: Option<&[PathBuf]>,
         stop: &Stop,
@@ -123,13 +123,13 @@ impl Engine {
         let failures = (report.failures.clone(), report.failed);
         for is_last in [false, true] {
             (report.failures, report.failed) = failures.clone();
-            let mirror = Mirror::open(&database)?;
-            let pass = Pass { mirror: &mirror, stop, report: &mut report };
-            match pass.run(&walk, progress).and_then(|()| Ok(mirror.close()?)) {
+            let store = TranscriptStore::open(&database)?;
+            let pass = Pass { store: &store, stop, report: &mut report };
+            match pass.run(&walk, progress).and_then(|()| Ok(store.close()?)) {
                 Ok(()) => break,
                 // It holds nothing that the files do not: made anew, once.
-                Err(Error::Mirror(error)) if error.is_damage() && !is_last => {
-                    Mirror::remove(&database)?;
+                Err(Error::Transcripts(error)) if error.is_damage() && !is_last => {
+                    TranscriptStore::remove(&database)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -139,10 +139,10 @@ impl Engine {
     }
 }
 
-/// Takes the lock that one writer of the mirror holds; `None` where another process does.
+/// Takes the lock that one writer of the store holds; `None` where another process does.
 fn lock(database: &Path) -> Result<Option<File>, Error> {
     let path = database.with_extension("lock");
-    let failed = |source| Error::Mirror(mirror::Error::Io { path: path.clone(), source });
+    let failed = |source| Error::Transcripts(transcripts::Error::Io { path: path.clone(), source });
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }

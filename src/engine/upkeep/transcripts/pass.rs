@@ -1,4 +1,4 @@
-//! Reads what is new in transcripts into their mirror.
+//! Reads what is new in transcripts into their store.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,7 +13,7 @@ use super::{
     walk::{Found, Walk},
 };
 use crate::{
-    db::mirror::{About, Mirror, MirroredFile},
+    db::transcripts::{About, TranscriptFile, TranscriptStore},
     import::{compressed, transcript::Reader},
     model::{self, Stop},
 };
@@ -26,7 +26,7 @@ const ENDS: usize = 4 << 10;
 
 /// One pass over the files that changed.
 pub(crate) struct Pass<'a> {
-    pub(crate) mirror: &'a Mirror,
+    pub(crate) store: &'a TranscriptStore,
     pub(crate) stop: &'a Stop,
     pub(crate) report: &'a mut ArchiveReport,
 }
@@ -37,22 +37,22 @@ impl Pass<'_> {
         walk: &Walk,
         progress: &dyn Fn(ArchiveProgress),
     ) -> Result<(), Error> {
-        let known = self.mirror.files()?;
+        let known = self.store.files()?;
         let found: HashMap<&str, &Found> =
             walk.found.iter().map(|found| (found.name.as_str(), found)).collect();
         self.report.files = found.len() as u64;
         let mut again: Vec<i64> = Vec::new();
-        let mut gone: Vec<&MirroredFile> = known
+        let mut gone: Vec<&TranscriptFile> = known
             .values()
             .filter(|file| !found.contains_key(file.path.as_str()) && walk.is_gone(&file.path))
             .collect();
         gone.sort_by_key(|file| file.id);
         for file in gone {
-            self.mirror.begin()?;
-            again.extend(self.mirror.forget(file.id)?);
+            self.store.begin()?;
+            again.extend(self.store.forget(file.id)?);
             self.report.removed += 1;
         }
-        let mut changed: Vec<(&Found, Option<&MirroredFile>)> = walk
+        let mut changed: Vec<(&Found, Option<&TranscriptFile>)> = walk
             .found
             .iter()
             .map(|found| (found, known.get(&found.name)))
@@ -60,7 +60,7 @@ impl Pass<'_> {
             .collect();
         // Those that are known have their place already.
         changed.sort_by_cached_key(|(found, known)| known.is_none().then(|| found.key()));
-        let size = |(found, known): &(&Found, Option<&MirroredFile>)| {
+        let size = |(found, known): &(&Found, Option<&TranscriptFile>)| {
             found.size.saturating_sub(known.map_or(0, |known| known.taken))
         };
         let mut total: u64 = changed.iter().map(size).sum();
@@ -82,19 +82,19 @@ impl Pass<'_> {
         // What others left out because of files that are gone now.
         let mut done = HashSet::new();
         while let Some(id) = again.pop() {
-            let file = if done.insert(id) { self.mirror.file(id)? } else { None };
+            let file = if done.insert(id) { self.store.file(id)? } else { None };
             let found = file.and_then(|file| {
                 let metadata = fs::symlink_metadata(&file.path).ok()?;
                 Some(Found::of(Path::new(&file.path), &file.path, &metadata))
             });
-            self.mirror.begin()?;
-            again.extend(self.mirror.forget(id)?);
+            self.store.begin()?;
+            again.extend(self.store.forget(id)?);
             if let Some(found) = found {
                 total += found.size;
                 self.read(&found, None, &mut again, &mut pending, progress, total)?;
             }
         }
-        self.mirror.commit()?;
+        self.store.commit()?;
         Ok(())
     }
 
@@ -119,20 +119,20 @@ impl Pass<'_> {
         };
         // Nobody writes it on, so it is read whole.
         let is_compressed = compressed::plain(&found.path).is_some();
-        self.mirror.begin()?;
+        self.store.begin()?;
         let known = match known {
-            Some(id) => self.mirror.file(id)?,
+            Some(id) => self.store.file(id)?,
             None => None,
         };
         let mut file = match known {
             Some(file) => match !is_compressed && goes_on(&mut input, &file, found.size) {
                 true => file,
                 false => {
-                    again.extend(self.mirror.forget(file.id)?);
-                    MirroredFile::default()
+                    again.extend(self.store.forget(file.id)?);
+                    TranscriptFile::default()
                 }
             },
-            None => MirroredFile::default(),
+            None => TranscriptFile::default(),
         };
         file.path.clone_from(&found.name);
         let restored = Some(&file.reader).filter(|saved| !saved.is_empty());
@@ -142,7 +142,7 @@ impl Pass<'_> {
         };
         if file.id == 0 {
             // Its number, for what is noted of it while it is read.
-            self.mirror.save(&mut file)?;
+            self.store.save(&mut file)?;
         }
         self.report.read += 1;
         let malformed = reader.malformed();
@@ -152,7 +152,7 @@ impl Pass<'_> {
                 self.report.fail(&found.path, &error);
                 break;
             }
-            let mut sink = Sink { mirror: self.mirror, file: &mut file, messages: 0, last: None };
+            let mut sink = Sink { store: self.store, file: &mut file, messages: 0, last: None };
             let mut add = |reader: &Reader, piece| sink.add(reader, piece);
             let (result, is_end) = if is_compressed {
                 let mut lines = compressed::unpacked(&mut input);
@@ -190,13 +190,13 @@ impl Pass<'_> {
                 // A line longer than that.
                 batch *= 2;
             }
-            self.mirror.commit()?;
-            self.mirror.begin()?;
+            self.store.commit()?;
+            self.store.begin()?;
             *pending = 0;
         }
         self.report.malformed += reader.malformed() - malformed;
         if *pending > BATCH {
-            self.mirror.commit()?;
+            self.store.commit()?;
             *pending = 0;
         }
         Ok(())
@@ -205,7 +205,7 @@ impl Pass<'_> {
     /// Notes where reading a file stands, and what is known of its conversation.
     fn finish(
         &self,
-        file: &mut MirroredFile,
+        file: &mut TranscriptFile,
         reader: &Reader,
         input: &mut File,
         last: Option<model::Instant>,
@@ -214,18 +214,18 @@ impl Pass<'_> {
             let origin = reader.origin(Path::new(&file.path));
             let (title, model) = (reader.title(), reader.model());
             let about = About { source: kind.name(), title, model, time: last, origin: &origin };
-            self.mirror.conversation(conversation, about)?;
+            self.store.conversation(conversation, about)?;
         }
         file.ends = ends(input, file.taken).unwrap_or_default();
         file.reader = reader.save();
-        self.mirror.save(file)?;
+        self.store.save(file)?;
         Ok(())
     }
 }
 
 /// Returns whether a file goes on where it was left: one that is no longer than it was and still
 /// changed was written anew.
-fn goes_on(input: &mut File, file: &MirroredFile, size: u64) -> bool {
+fn goes_on(input: &mut File, file: &TranscriptFile, size: u64) -> bool {
     size > file.taken
         && Reader::restore(&file.reader).is_some()
         && ends(input, file.taken).is_ok_and(|ends| ends == file.ends)

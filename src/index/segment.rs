@@ -25,12 +25,12 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{
     Error,
     postings::Postings,
-    rows::{Layout, Rows},
+    store::{Layout, Rows},
 };
 use crate::failpoint;
 use crate::model::Stop;
 
-/// The version of everything in a part and in a generation; another is not read but built anew.
+/// The version of everything in a part and in a snapshot; another is not read but built anew.
 pub(super) const FORMAT: u32 = 2;
 
 pub(super) const ROWS: &str = "rows";
@@ -261,7 +261,7 @@ impl Watched {
 
 /// A part that is open for searching.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct Segment {
     pub(super) rows: Rows,
     pub(super) postings: Postings,
     /// The grams that were common when it was built, packed.
@@ -274,8 +274,8 @@ pub(super) struct Part {
     mapped: Vec<Watched>,
 }
 
-impl Part {
-    pub(super) fn open(folder: &Path, manifest_checksum: u32) -> Result<Part, Error> {
+impl Segment {
+    pub(super) fn open(folder: &Path, manifest_checksum: u32) -> Result<Segment, Error> {
         let unreadable = |error: io::Error| damaged(folder, &error.to_string());
         let manifest: Manifest = read_manifest(folder, manifest_checksum)?;
         let mut mapped = Vec::new();
@@ -301,7 +301,7 @@ impl Part {
             .chunks_exact(8)
             .map(|eight| u64::from_le_bytes(eight.try_into().expect("chunks of eight")))
             .collect();
-        Ok(Part {
+        Ok(Segment {
             rows,
             postings,
             common,

@@ -3,7 +3,7 @@
 //! ```text
 //! PART/words/
 //!     manifest    format, which part it is of, and length, checksum and identity of each file
-//!     terms/      a tantivy index of one segment whose doc ids are the part's slots from 0 on
+//!     terms/      a tantivy index of one segment whose doc ids are the part's doc ids from 0 on
 //!     lengths     how long each message is, a byte each
 //! ```
 //!
@@ -29,11 +29,11 @@ use tantivy::{
     schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions},
 };
 
-use super::{Error, map::Mapped, part::FileRecord};
+use super::{Error, map::Mapped, segment::FileRecord};
 use crate::text::slip::is_slip;
 
-pub use build::build_words;
-pub use score::{Among, Norms, Weighted, best, frequencies, holding};
+pub use build::build_terms;
+pub use score::{DocSet, Norms, WeightedTerm, best, frequencies, holding};
 
 /// The version of the folder and of how texts are cut into terms; another is built anew.
 const FORMAT: u32 = 2;
@@ -55,24 +55,24 @@ struct Manifest {
 }
 
 /// The words of a part, open for ranking.
-pub struct Words {
+pub struct TermIndex {
     list: Arc<InvertedIndexReader>,
     lengths: Mapped,
     documents: u32,
     tokens: u64,
 }
 
-impl std::fmt::Debug for Words {
+impl std::fmt::Debug for TermIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Words").field("documents", &self.documents).finish_non_exhaustive()
+        f.debug_struct("TermIndex").field("documents", &self.documents).finish_non_exhaustive()
     }
 }
 
-impl Words {
-    /// Opens the words of a part that has `documents` slots.
-    pub fn open(part: &Path, documents: u32) -> Result<Words, Error> {
+impl TermIndex {
+    /// Opens the words of a part that has `documents` doc ids.
+    pub fn open(part: &Path, documents: u32) -> Result<TermIndex, Error> {
         let folder = part.join(FOLDER);
-        let damaged = |reason: String| Error::Words { path: folder.clone(), reason };
+        let damaged = |reason: String| Error::TermIndex { path: folder.clone(), reason };
         let read = |path: PathBuf| fs::read(path).map_err(|error| damaged(error.to_string()));
         let manifest: Manifest = serde_json::from_slice(&read(folder.join(MANIFEST))?)
             .map_err(|error| damaged(error.to_string()))?;
@@ -91,7 +91,7 @@ impl Words {
             .map_err(|error| damaged(error.to_string()))?
             .filter(|_| lengths.len() == documents as usize)
             .ok_or_else(|| damaged("it is of another number of messages".to_owned()))?;
-        Ok(Words { list, lengths, documents, tokens: manifest.tokens })
+        Ok(TermIndex { list, lengths, documents, tokens: manifest.tokens })
     }
 
     /// How many messages it is of, and how long they are together.

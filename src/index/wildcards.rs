@@ -9,19 +9,23 @@ use tantivy::postings::TermInfo;
 
 use super::{
     Error,
-    part::Part,
     postings::{DocBits, List},
+    segment::Segment,
 };
-use crate::text::grams::{CommonGrams, Gap};
+use crate::text::grams::{CommonGrams, WildcardGap};
 
 /// The most terms looked at for characters beyond ASCII: more than a script has, and some 2 ms.
 const MOST_TERMS: u32 = 40_000;
 
-impl Part {
+impl Segment {
     /// Returns the documents whose texts may hold the gap's characters with any one between.
     ///
     /// `None` where they are too many to be of use.
-    pub(super) fn fill(&self, gap: &Gap, common: &CommonGrams) -> Result<Option<DocBits>, Error> {
+    pub(super) fn fill(
+        &self,
+        gap: &WildcardGap,
+        common: &CommonGrams,
+    ) -> Result<Option<DocBits>, Error> {
         let mut lists: Vec<TermInfo> = Vec::new();
         let mut postings = 0u64;
         let most = u64::from(self.rows.messages()) / 4;

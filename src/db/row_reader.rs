@@ -44,7 +44,7 @@ pub struct Row<'a> {
     pub decoded: Option<&'a str>,
 }
 
-/// A message as [`Feed::scan`] comes upon it.
+/// A message as [`RowReader::scan`] comes upon it.
 #[derive(Clone, Debug)]
 pub struct Scanned<'a> {
     /// The row's key.
@@ -70,7 +70,7 @@ const KEYS_AT_ONCE: usize = 500;
 
 /// All messages of one state of a database.
 #[derive(Debug)]
-pub struct Feed<'d> {
+pub struct RowReader<'d> {
     database: &'d Database,
     message: Statement<'d>,
     keys: (&'static str, &'static str),
@@ -79,9 +79,9 @@ pub struct Feed<'d> {
     decoded: String,
 }
 
-impl<'d> Feed<'d> {
+impl<'d> RowReader<'d> {
     /// Returns a feed; `None` for a database whose rows have no key to fetch them by.
-    pub fn of(database: &'d Database) -> Result<Option<Feed<'d>>, Error> {
+    pub fn of(database: &'d Database) -> Result<Option<RowReader<'d>>, Error> {
         let layout = database.layout();
         let Some(keys) = layout.message_key.zip(layout.conversation_key) else { return Ok(None) };
         // Sorting what is larger than the cache takes temporary files, not memory.
@@ -96,7 +96,7 @@ impl<'d> Feed<'d> {
         );
         let message = connection.prepare(&sql).map_err(|error| database.error(error))?;
         let (id, role, decoded) = Default::default();
-        Ok(Some(Feed { database, message, keys, id, role, decoded }))
+        Ok(Some(RowReader { database, message, keys, id, role, decoded }))
     }
 
     /// Returns the keys of every message and its conversation, in result order: 16 bytes each.
@@ -223,7 +223,7 @@ impl<'d> Feed<'d> {
         with: impl FnOnce(Row<'_>) -> T,
     ) -> Result<Option<T>, Error> {
         let is_parts = self.database.layout().parts;
-        let Feed { database, message, id, role, decoded, .. } = self;
+        let RowReader { database, message, id, role, decoded, .. } = self;
         let read = || -> rusqlite::Result<Option<T>> {
             let mut rows = message.query([key])?;
             let Some(row) = rows.next()? else { return Ok(None) };

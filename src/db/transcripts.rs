@@ -85,7 +85,7 @@ fn hint(error: &rusqlite::Error) -> &'static str {
 
 /// What is known of a transcript's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MirroredFile {
+pub struct TranscriptFile {
     /// Its number; 0 for one that is not known yet.
     pub id: i64,
     /// Its path.
@@ -108,7 +108,7 @@ pub struct MirroredFile {
 
 /// The database of transcripts, open for writing.
 #[derive(Debug)]
-pub struct Mirror {
+pub struct TranscriptStore {
     path: PathBuf,
     connection: Connection,
 }
@@ -128,19 +128,19 @@ pub struct About<'a> {
     pub origin: &'a Origin,
 }
 
-impl Mirror {
+impl TranscriptStore {
     /// Opens the database at `path`; one that is not there, is damaged or of another version is
     /// made anew.
-    pub fn open(path: &Path) -> Result<Mirror, Error> {
-        match Mirror::connect(path) {
+    pub fn open(path: &Path) -> Result<TranscriptStore, Error> {
+        match TranscriptStore::connect(path) {
             Ok(Some(mirror)) => return Ok(mirror),
             Ok(None) => {}
             Err(error) if error.is_damage() => {}
             Err(error) => return Err(error),
         }
-        Mirror::remove(path)?;
-        Mirror::make(path)?;
-        let made = Mirror::connect(path)?;
+        TranscriptStore::remove(path)?;
+        TranscriptStore::make(path)?;
+        let made = TranscriptStore::connect(path)?;
         Ok(made.expect("a database that was made a moment ago is of this version"))
     }
 
@@ -179,7 +179,7 @@ impl Mirror {
     }
 
     /// Connects to a database of this version; `None` where there is none.
-    fn connect(path: &Path) -> Result<Option<Mirror>, Error> {
+    fn connect(path: &Path) -> Result<Option<TranscriptStore>, Error> {
         if !path.is_file() {
             return Ok(None);
         }
@@ -202,7 +202,7 @@ impl Mirror {
         };
         let connection =
             open().map_err(|source| Error::Sqlite { path: path.to_owned(), source })?;
-        Ok(connection.map(|connection| Mirror { path: path.to_owned(), connection }))
+        Ok(connection.map(|connection| TranscriptStore { path: path.to_owned(), connection }))
     }
 
     /// Begins a transaction, unless one is open.
@@ -222,19 +222,19 @@ impl Mirror {
     }
 
     /// Returns the files by path; of their readers, only whether there is one.
-    pub fn files(&self) -> Result<HashMap<String, MirroredFile>, Error> {
+    pub fn files(&self) -> Result<HashMap<String, TranscriptFile>, Error> {
         self.done((|| {
             let mut statement = self.connection.prepare(
                 "SELECT id, path, stamp, taken, reader <> '' FROM verbatim_files ORDER BY id",
             )?;
             let files = statement.query_map([], |row| {
                 let path: String = row.get(1)?;
-                let file = MirroredFile {
+                let file = TranscriptFile {
                     id: row.get(0)?,
                     path: path.clone(),
                     stamp: row.get(2)?,
                     taken: row.get::<_, i64>(3)? as u64,
-                    ..MirroredFile::default()
+                    ..TranscriptFile::default()
                 };
                 Ok((path, file))
             })?;
@@ -243,7 +243,7 @@ impl Mirror {
     }
 
     /// Returns all that is known of a file.
-    pub fn file(&self, id: i64) -> Result<Option<MirroredFile>, Error> {
+    pub fn file(&self, id: i64) -> Result<Option<TranscriptFile>, Error> {
         self.done(
             self.connection
                 .prepare_cached(
@@ -253,7 +253,7 @@ impl Mirror {
                 .and_then(|mut statement| {
                     statement
                         .query_row([id], |row| {
-                            Ok(MirroredFile {
+                            Ok(TranscriptFile {
                                 id: row.get(0)?,
                                 path: row.get(1)?,
                                 stamp: row.get(2)?,
@@ -271,7 +271,7 @@ impl Mirror {
     }
 
     /// Notes what is known of a file; a new one gets its number.
-    pub fn save(&self, file: &mut MirroredFile) -> Result<(), Error> {
+    pub fn save(&self, file: &mut TranscriptFile) -> Result<(), Error> {
         let number = Some(file.id).filter(|id| *id != 0);
         let id = self.done(
             self.connection
@@ -463,7 +463,7 @@ impl Mirror {
     /// Closes the database, and leaves one file unless somebody reads it.
     pub fn close(self) -> Result<(), Error> {
         self.commit()?;
-        let Mirror { path, connection } = self;
+        let TranscriptStore { path, connection } = self;
         connection.close().map_err(|(_, source)| Error::Sqlite { path, source })
     }
 

@@ -29,12 +29,12 @@ use tantivy::{
 use super::{FOLDER, FORMAT, LENGTHS, MANIFEST, Manifest, TERMS, code_of, field, schema};
 use crate::{
     index::{
-        Error, Generation, Part, Resources,
-        part::{FileRecord, sync_folder},
+        Error, Resources, SegmentRef, Snapshot,
+        segment::{FileRecord, sync_folder},
         varint::{push_varint, take_varint},
     },
     model::Stop,
-    text::words::{Cutter, Piece, grams, pieces},
+    text::words::{Token, Tokenizer, grams, pieces},
 };
 
 /// What a term and a word take in memory beside their letters and lists, about.
@@ -54,9 +54,9 @@ const PLAIN_ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 /// Builds the words of a part; `false` where another process is about it.
 ///
 /// `progress` is told how many messages are done.
-pub fn build_words(
-    generation: &Generation,
-    part: &Part<'_>,
+pub fn build_terms(
+    snapshot: &Snapshot,
+    part: &SegmentRef<'_>,
     resources: Resources,
     stop: &Stop,
     progress: &mut dyn FnMut(u32),
@@ -72,24 +72,24 @@ pub fn build_words(
     clean(part.folder);
     let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(part.folder);
     let folder = folder.map_err(failed)?;
-    let slots = part.slots.clone();
-    let threads = resources.threads.clamp(1, 1 + slots.len() / 10_000);
+    let doc_ids = part.doc_ids.clone();
+    let threads = resources.threads.clamp(1, 1 + doc_ids.len() / 10_000);
     let budget = (resources.memory / threads).max(LEAST_RUN);
     let done = AtomicU32::new(0);
-    let step = slots.len().div_ceil(threads).max(1);
+    let step = doc_ids.len().div_ceil(threads).max(1);
     let (stop, done) = (stop, &done);
     let inverted: io::Result<Vec<Inverted>> = thread::scope(|scope| {
-        let workers: Vec<_> = slots
+        let workers: Vec<_> = doc_ids
             .clone()
             .step_by(step)
             .map(|start| {
-                let range = start..slots.end.min(start + step as u32);
-                let (base, spill) = (slots.start, folder.path());
-                scope.spawn(move || invert(generation, range, base, spill, budget, done, stop))
+                let range = start..doc_ids.end.min(start + step as u32);
+                let (base, spill) = (doc_ids.start, folder.path());
+                scope.spawn(move || invert(snapshot, range, base, spill, budget, done, stop))
             })
             .collect();
         while workers.iter().any(|worker| !worker.is_finished()) {
-            thread::sleep(Duration::from_millis(if slots.len() < 10_000 { 1 } else { 20 }));
+            thread::sleep(Duration::from_millis(if doc_ids.len() < 10_000 { 1 } else { 20 }));
             progress(done.load(Ordering::Relaxed));
         }
         let join = |worker: thread::ScopedJoinHandle<'_, _>| {
@@ -104,7 +104,7 @@ pub fn build_words(
     let tokens = inverted.iter().map(|part| part.tokens).sum();
     let lengths: Vec<u8> = inverted.iter().flat_map(|part| part.lengths.iter().copied()).collect();
     let runs = inverted.into_iter().flat_map(|part| part.runs).collect();
-    let written = write(folder.path(), slots.len() as u32, runs, &lengths, stop);
+    let written = write(folder.path(), doc_ids.len() as u32, runs, &lengths, stop);
     written.map_err(|error| failed(io::Error::other(error)))?;
     if stop.requested() {
         return Err(Error::Stopped);
@@ -114,7 +114,7 @@ pub fn build_words(
         let manifest = Manifest {
             format: FORMAT,
             part: crc32fast::hash(&fs::read(part.folder.join(MANIFEST))?),
-            documents: slots.len() as u32,
+            documents: doc_ids.len() as u32,
             tokens,
             files,
         };
@@ -199,7 +199,7 @@ impl Run {
     }
 
     /// Adds the terms of a word to `seen`; returns whether it has any.
-    fn word(&mut self, word: &str, cutter: &Cutter, seen: &mut Vec<u32>) -> bool {
+    fn word(&mut self, word: &str, cutter: &Tokenizer, seen: &mut Vec<u32>) -> bool {
         let range = match self.words.get(word) {
             Some(range) => range.clone(),
             None => {
@@ -260,36 +260,36 @@ impl Run {
     }
 }
 
-/// Inverts the messages of a range of slots; documents count from `base`.
+/// Inverts the messages of a range of doc ids; documents count from `base`.
 fn invert(
-    generation: &Generation,
-    slots: Range<u32>,
+    snapshot: &Snapshot,
+    doc_ids: Range<u32>,
     base: u32,
     folder: &Path,
     budget: usize,
     done: &AtomicU32,
     stop: &Stop,
 ) -> io::Result<Inverted> {
-    let cutter = Cutter::default();
+    let cutter = Tokenizer::default();
     let mut run = Run::default();
     let mut made =
-        Inverted { runs: Vec::new(), lengths: Vec::with_capacity(slots.len()), tokens: 0 };
+        Inverted { runs: Vec::new(), lengths: Vec::with_capacity(doc_ids.len()), tokens: 0 };
     let mut seen: Vec<u32> = Vec::new();
-    for (count, slot) in slots.enumerate() {
+    for (count, doc_id) in doc_ids.enumerate() {
         seen.clear();
-        let role = generation.role(slot);
+        let role = snapshot.role(doc_id);
         let role = if PLAIN_ROLES.contains(&role) { "" } else { role };
-        let content = generation.content(slot);
+        let content = snapshot.content(doc_id);
         let mut length = 0;
         for text in [role, &content] {
             pieces(text, |piece| match piece {
-                Piece::Word(word) => length += u32::from(run.word(word, &cutter, &mut seen)),
-                Piece::Run(chars) => {
+                Token::Word(word) => length += u32::from(run.word(word, &cutter, &mut seen)),
+                Token::Run(chars) => {
                     length += grams(chars, &mut |gram| seen.push(run.term(gram)));
                 }
             });
         }
-        run.add(slot - base, &mut seen);
+        run.add(doc_id - base, &mut seen);
         made.lengths.push(code_of(length));
         made.tokens += u64::from(length);
         if run.bytes > budget {

@@ -17,7 +17,7 @@ const UNFINISHED: &[&str] =
     &[".crdownload", ".part", ".partial", ".download", ".tmp", ".temp", ".swp", "~"];
 
 /// Watches folders and calls out when something in one of them changes.
-pub(super) struct Eyes {
+pub(super) struct FolderWatcher {
     watcher: Option<RecommendedWatcher>,
     /// The folders watched, and which one it was that had the name.
     on: BTreeMap<PathBuf, Mark>,
@@ -31,9 +31,9 @@ pub(super) struct Eyes {
 /// Tells a folder from another that took its place.
 type Mark = (u64, Option<SystemTime>);
 
-impl Eyes {
+impl FolderWatcher {
     /// Returns eyes that call `wake` from another thread; what happens in `ours` is passed over.
-    pub(super) fn new(ours: PathBuf, wake: impl Fn() + Send + 'static) -> Eyes {
+    pub(super) fn new(ours: PathBuf, wake: impl Fn() + Send + 'static) -> FolderWatcher {
         let ours = fs::canonicalize(&ours).unwrap_or(ours);
         let watcher = recommended_watcher(move |event: notify::Result<notify::Event>| {
             let matters = event.map_or(true, |event| matters(&event, &ours));
@@ -45,7 +45,7 @@ impl Eyes {
             Ok(watcher) => (Some(watcher), None),
             Err(error) => (None, Some(explained(&error))),
         };
-        Eyes {
+        FolderWatcher {
             watcher,
             on: BTreeMap::new(),
             blind: problem.is_some(),

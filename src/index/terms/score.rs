@@ -12,7 +12,7 @@ use std::{
 
 use tantivy::postings::BlockSegmentPostings;
 
-use super::{Words, length_of};
+use super::{TermIndex, length_of};
 use crate::{index::Error, model::Stop};
 
 /// Documents scored at a time: their scores take 128 KB.
@@ -20,7 +20,7 @@ const WINDOW: u32 = 1 << 15;
 
 /// A term of a question, and what it weighs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Weighted {
+pub struct WeightedTerm {
     /// The term.
     pub term: String,
     /// Its weight: how rare it is.
@@ -50,14 +50,14 @@ impl Norms {
 
 /// Which messages are ranked.
 #[derive(Clone, Copy, Debug)]
-pub enum Among<'a> {
-    /// Those of one interval of slots in each part.
+pub enum DocSet<'a> {
+    /// Those of one interval of doc ids in each part.
     Intervals(&'a [Range<u32>]),
-    /// These slots, ascending.
+    /// These doc ids, ascending.
     Slots(&'a [u32]),
 }
 
-/// A score that can be put in order, then a slot: of equal scores the lower slot is better.
+/// A score that can be put in order, then a doc id: of equal scores the lower doc id is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Scored(f32, Reverse<u32>);
 
@@ -90,12 +90,12 @@ impl Best {
         }
     }
 
-    fn offer(&mut self, slot: u32, score: f32, accepts: &dyn Fn(u32) -> bool) {
-        let scored = Scored(score, Reverse(slot));
+    fn offer(&mut self, doc_id: u32, score: f32, accepts: &dyn Fn(u32) -> bool) {
+        let scored = Scored(score, Reverse(doc_id));
         let is_full = self.heap.len() == self.most;
         let enters = score > 0.0
             && (!is_full || self.heap.peek().is_some_and(|Reverse(least)| scored > *least));
-        if enters && accepts(slot) {
+        if enters && accepts(doc_id) {
             if is_full {
                 self.heap.pop();
             }
@@ -104,16 +104,16 @@ impl Best {
     }
 }
 
-/// Returns the slots with the highest scores and those, the best first; slots that `accepts` says
+/// Returns the doc ids with the highest scores and those, the best first; doc ids that `accepts` says
 /// no to are left out before they are counted.
 ///
-/// `parts` are the words of each part with its slots. `accepts` is asked of messages that would be
+/// `parts` are the words of each part with its doc ids. `accepts` is asked of messages that would be
 /// among the best, so it may read their text.
 pub fn best(
-    parts: &[(Range<u32>, &Words)],
-    terms: &[Weighted],
+    parts: &[(Range<u32>, &TermIndex)],
+    terms: &[WeightedTerm],
     norms: Norms,
-    among: Among<'_>,
+    among: DocSet<'_>,
     accepts: &dyn Fn(u32) -> bool,
     most: usize,
     stop: &Stop,
@@ -123,7 +123,7 @@ pub fn best(
         return Ok(Vec::new());
     }
     let table = norms.table();
-    for (slots, words) in parts {
+    for (doc_ids, words) in parts {
         let mut cursors = Vec::new();
         for term in terms {
             if let Some(postings) = words.postings(&term.term)? {
@@ -131,39 +131,39 @@ pub fn best(
                 cursors.push(Cursor { postings, at: 0, weight });
             }
         }
-        let scorer = Scorer { words, table: &table, first: slots.start, accepts, stop };
+        let scorer = Scorer { words, table: &table, first: doc_ids.start, accepts, stop };
         match among {
-            Among::Intervals(intervals) => {
+            DocSet::Intervals(intervals) => {
                 let inside = intervals.iter().find(|interval| {
-                    slots.start <= interval.start
-                        && interval.end <= slots.end
+                    doc_ids.start <= interval.start
+                        && interval.end <= doc_ids.end
                         && !interval.is_empty()
                 });
                 if let Some(interval) = inside {
-                    let documents = interval.start - slots.start..interval.end - slots.start;
+                    let documents = interval.start - doc_ids.start..interval.end - doc_ids.start;
                     scorer.all(cursors, documents, &mut best)?;
                 }
             }
-            Among::Slots(wanted) => {
-                let from = wanted.partition_point(|slot| *slot < slots.start);
-                let to = wanted.partition_point(|slot| *slot < slots.end);
+            DocSet::Slots(wanted) => {
+                let from = wanted.partition_point(|doc_id| *doc_id < doc_ids.start);
+                let to = wanted.partition_point(|doc_id| *doc_id < doc_ids.end);
                 scorer.some(cursors, &wanted[from..to], &mut best)?;
             }
         }
     }
     let mut found: Vec<Scored> = best.heap.into_iter().map(|Reverse(scored)| scored).collect();
     found.sort_unstable_by_key(|scored| Reverse(*scored));
-    Ok(found.into_iter().map(|Scored(score, Reverse(slot))| (slot, score)).collect())
+    Ok(found.into_iter().map(|Scored(score, Reverse(doc_id))| (doc_id, score)).collect())
 }
 
-/// Returns the slots, ascending, of the messages that have all of these terms.
+/// Returns the doc ids, ascending, of the messages that have all of these terms.
 pub fn holding(
-    parts: &[(Range<u32>, &Words)],
+    parts: &[(Range<u32>, &TermIndex)],
     terms: &[String],
     stop: &Stop,
 ) -> Result<Vec<u32>, Error> {
     let mut found = Vec::new();
-    'parts: for (slots, words) in parts {
+    'parts: for (doc_ids, words) in parts {
         let mut lists = Vec::new();
         for term in terms {
             match words.postings(term)? {
@@ -183,7 +183,7 @@ pub fn holding(
             }
             for document in documents {
                 if others.iter_mut().all(|list| seek(list, *document).is_some()) {
-                    found.push(slots.start + document);
+                    found.push(doc_ids.start + document);
                 }
             }
             shortest.advance();
@@ -192,20 +192,20 @@ pub fn holding(
     Ok(found)
 }
 
-/// Returns in how many of some messages each term is; `slots` ascend.
+/// Returns in how many of some messages each term is; `doc ids` ascend.
 pub fn frequencies(
-    parts: &[(Range<u32>, &Words)],
+    parts: &[(Range<u32>, &TermIndex)],
     terms: &[String],
-    slots: &[u32],
+    doc_ids: &[u32],
 ) -> Result<Vec<u32>, Error> {
     let mut counts = vec![0; terms.len()];
     for (range, words) in parts {
-        let from = slots.partition_point(|slot| *slot < range.start);
-        let to = slots.partition_point(|slot| *slot < range.end);
+        let from = doc_ids.partition_point(|doc_id| *doc_id < range.start);
+        let to = doc_ids.partition_point(|doc_id| *doc_id < range.end);
         for (count, term) in counts.iter_mut().zip(terms) {
             let Some(mut list) = words.postings(term)? else { continue };
-            let there = |slot: &&u32| seek(&mut list, **slot - range.start).is_some();
-            *count += slots[from..to].iter().filter(there).count() as u32;
+            let there = |doc_id: &&u32| seek(&mut list, **doc_id - range.start).is_some();
+            *count += doc_ids[from..to].iter().filter(there).count() as u32;
         }
     }
     Ok(counts)
@@ -226,9 +226,9 @@ struct Cursor {
 }
 
 struct Scorer<'a> {
-    words: &'a Words,
+    words: &'a TermIndex,
     table: &'a [f32; 256],
-    /// The slot of the first document.
+    /// The doc id of the first document.
     first: u32,
     accepts: &'a dyn Fn(u32) -> bool,
     stop: &'a Stop,
@@ -347,13 +347,18 @@ impl Scorer<'_> {
         }
     }
 
-    /// Scores some documents, given by their slots in ascending order.
-    fn some(&self, mut cursors: Vec<Cursor>, slots: &[u32], best: &mut Best) -> Result<(), Error> {
-        for (count, slot) in slots.iter().enumerate() {
+    /// Scores some documents, given by their doc ids in ascending order.
+    fn some(
+        &self,
+        mut cursors: Vec<Cursor>,
+        doc_ids: &[u32],
+        best: &mut Best,
+    ) -> Result<(), Error> {
+        for (count, doc_id) in doc_ids.iter().enumerate() {
             if count % 1024 == 1023 && self.stop.requested() {
                 return Err(Error::Stopped);
             }
-            let document = slot - self.first;
+            let document = doc_id - self.first;
             let norm = self.norm(document);
             let mut score = 0.0;
             for cursor in &mut cursors {
@@ -361,7 +366,7 @@ impl Scorer<'_> {
                     score += cursor.weight * frequency as f32 / (frequency as f32 + norm);
                 }
             }
-            best.offer(*slot, score, self.accepts);
+            best.offer(*doc_id, score, self.accepts);
         }
         Ok(())
     }

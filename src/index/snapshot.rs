@@ -1,11 +1,11 @@
 //! Generations: parts that together mirror one state of one database, swapped in whole.
 //!
-//! A generation is a manifest: which parts, and which of their messages are in the database no
+//! A snapshot is a manifest: which parts, and which of their messages are in the database no
 //! more, or not as they are there (`dead-0` for the first part, a bit a message). A build of the
-//! whole database makes a generation of one part; a refresh keeps the parts and adds one of what is
+//! whole database makes a snapshot of one part; a refresh keeps the parts and adds one of what is
 //! new and changed, as the runs of a log-structured merge tree (O'Neil and others, 1996).
 //!
-//! Invariant: a generation that opens holds what its build wrote.
+//! Invariant: a snapshot that opens holds what its build wrote.
 
 use std::{
     fs::{self, File},
@@ -18,19 +18,21 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Error,
-    part::{FORMAT, FileRecord, Part, damaged, manifest_checksum, read_manifest, write_manifest},
+    directory::{PART, Writing},
     postings::DocBits,
-    shelf::{PART, Writing},
+    segment::{
+        FORMAT, FileRecord, Segment, damaged, manifest_checksum, read_manifest, write_manifest,
+    },
 };
 use crate::{failpoint, text::grams::CommonGrams};
 
-/// What a generation is.
+/// What a snapshot is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Manifest {
     format: u32,
     state: String,
     reading: Reading,
-    parts: Vec<PartRecord>,
+    parts: Vec<SegmentRecord>,
 }
 
 /// How the rows were read: only what was read alike can be refreshed row by row.
@@ -44,7 +46,7 @@ pub struct Reading {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct PartRecord {
+struct SegmentRecord {
     name: String,
     manifest_checksum: u32,
     dead: Option<FileRecord>,
@@ -61,18 +63,18 @@ impl Manifest {
     }
 }
 
-/// A generation that is not written yet.
+/// A snapshot that is not written yet.
 #[derive(Debug)]
-pub struct Draft {
+pub struct SnapshotBuilder {
     state: String,
     reading: Reading,
     parts: Vec<(PathBuf, Option<DocBits>)>,
 }
 
-impl Draft {
-    /// Begins a generation that mirrors `state`.
-    pub fn new(state: &str, reading: Reading) -> Draft {
-        Draft { state: state.to_owned(), reading, parts: Vec::new() }
+impl SnapshotBuilder {
+    /// Begins a snapshot that mirrors `state`.
+    pub fn new(state: &str, reading: Reading) -> SnapshotBuilder {
+        SnapshotBuilder { state: state.to_owned(), reading, parts: Vec::new() }
     }
 
     /// Adds a part that was just built.
@@ -80,15 +82,15 @@ impl Draft {
         self.parts.push((folder.to_owned(), None));
     }
 
-    /// Adds a part of another generation, without the messages in `dead`, which are slots of that
-    /// generation, and without those that were dead there.
-    pub fn keep(&mut self, generation: &Generation, part: usize, dead: &[u32]) {
-        let member = &generation.members[part];
+    /// Adds a part of another snapshot, without the messages in `dead`, which are doc ids of that
+    /// snapshot, and without those that were dead there.
+    pub fn keep(&mut self, snapshot: &Snapshot, part: usize, dead: &[u32]) {
+        let member = &snapshot.members[part];
         let messages = member.part.rows.messages();
         let mut bits = member.dead.clone().unwrap_or_else(|| DocBits::new(messages));
-        let slots = member.first..member.first + messages;
-        for slot in dead.iter().filter(|slot| slots.contains(slot)) {
-            bits.insert(slot - member.first);
+        let doc_ids = member.first..member.first + messages;
+        for doc_id in dead.iter().filter(|doc_id| doc_ids.contains(doc_id)) {
+            bits.insert(doc_id - member.first);
         }
         self.parts.push((member.part.folder.clone(), (bits.count() > 0).then_some(bits)));
     }
@@ -113,27 +115,27 @@ impl Draft {
                 }
             };
             let name = part.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            parts.push(PartRecord { name, manifest_checksum: manifest_checksum(part)?, dead });
+            parts.push(SegmentRecord { name, manifest_checksum: manifest_checksum(part)?, dead });
         }
         let (state, reading) = (self.state.clone(), self.reading);
         write_manifest(folder, &Manifest { format: FORMAT, state, reading, parts })
     }
 }
 
-/// A part as a generation has it.
+/// A part as a snapshot has it.
 #[derive(Debug)]
-pub(super) struct Member {
-    pub(super) part: Part,
+pub(super) struct SegmentReader {
+    pub(super) part: Segment,
     /// Its messages that are there no more; `None` for none.
     pub(super) dead: Option<DocBits>,
-    /// The slot of its first message.
+    /// The doc id of its first message.
     pub(super) first: u32,
 }
 
 /// An index that is open for searching.
 #[derive(Debug)]
-pub struct Generation {
-    pub(super) members: Vec<Member>,
+pub struct Snapshot {
+    pub(super) members: Vec<SegmentReader>,
     pub(super) common: Arc<CommonGrams>,
     name: String,
     state: String,
@@ -142,7 +144,7 @@ pub struct Generation {
     bytes: u64,
 }
 
-impl Generation {
+impl Snapshot {
     /// The state of the database that it mirrors.
     pub fn state(&self) -> &str {
         &self.state
@@ -160,12 +162,12 @@ impl Generation {
 
     /// How many messages it holds.
     pub fn messages(&self) -> u32 {
-        self.slots() - self.dead
+        self.max_doc() - self.dead
     }
 
     /// How many messages each part holds, and how many of them are dead.
     pub fn sizes(&self) -> Vec<(u32, u32)> {
-        let size = |member: &Member| {
+        let size = |member: &SegmentReader| {
             let dead = member.dead.as_ref().map_or(0, DocBits::count);
             (member.part.rows.messages(), dead)
         };
@@ -191,16 +193,17 @@ impl Generation {
         folder: &Path,
         name: &str,
         manifest_checksum: u32,
-    ) -> Result<Generation, Error> {
+    ) -> Result<Snapshot, Error> {
         let manifest: Manifest = read_manifest(folder, manifest_checksum)?;
-        let mut members: Vec<Member> = Vec::new();
+        let mut members: Vec<SegmentReader> = Vec::new();
         let (mut first, mut all_dead, mut bytes) = (0u32, 0, 0);
         for record in &manifest.parts {
             let is_part = record.name.strip_prefix(PART);
             if !is_part.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
                 return Err(damaged(folder, "it names a part that is none"));
             }
-            let part = Part::open(&folder.with_file_name(&record.name), record.manifest_checksum)?;
+            let part =
+                Segment::open(&folder.with_file_name(&record.name), record.manifest_checksum)?;
             let messages = part.rows.messages();
             let dead = match &record.dead {
                 None => None,
@@ -218,13 +221,13 @@ impl Generation {
             }
             all_dead += dead.as_ref().map_or(0, DocBits::count);
             bytes += part.bytes;
-            members.push(Member { part, dead, first });
+            members.push(SegmentReader { part, dead, first });
             first = first
                 .checked_add(messages)
                 .ok_or_else(|| damaged(folder, "its parts are too large"))?;
         }
         let Some(base) = members.first() else { return Err(damaged(folder, "it has no parts")) };
-        Ok(Generation {
+        Ok(Snapshot {
             common: Arc::new(CommonGrams::from_packed(&base.part.common)),
             members,
             name: name.to_owned(),

@@ -1,10 +1,10 @@
-//! Where the generations of one database lie, and who may write there.
+//! Where the snapshots of one database lie, and who may write there.
 //!
 //! ```text
 //! INDEX/NAME-HASH/    one folder a database
 //!     lock            held by whoever writes
-//!     current         the name and the checksum of the manifest of the generation in use
-//!     generation-9/   which parts it consists of
+//!     current         the name and the checksum of the manifest of the snapshot in use
+//!     snapshot-9/   which parts it consists of
 //!     part-7/, part-9/
 //! ```
 
@@ -19,10 +19,10 @@ use std::{
 };
 
 use super::{
-    Error, Generation,
+    Error, Snapshot,
     activity::Begun,
-    generation::{Draft, Manifest},
-    part::{identity, manifest_checksum, read_manifest, sync_folder},
+    segment::{identity, manifest_checksum, read_manifest, sync_folder},
+    snapshot::{Manifest, SnapshotBuilder},
 };
 use crate::failpoint;
 
@@ -36,25 +36,25 @@ pub(super) const PART: &str = "part-";
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The folder of one database's generations.
+/// The folder of one database's snapshots.
 #[derive(Clone, Debug)]
-pub struct Shelf {
+pub struct IndexDir {
     folder: PathBuf,
 }
 
-/// A sign of when the generation in use was put into use.
+/// A sign of when the snapshot in use was put into use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note(Option<String>);
+pub struct CommitStamp(Option<String>);
 
-/// What a shelf says is in use: compared to see whether it has changed.
+/// What a index directory says is in use: compared to see whether it has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Current {
+pub struct CommitId {
     name: String,
     manifest_checksum: u32,
 }
 
-impl Current {
-    /// The name of the generation's folder.
+impl CommitId {
+    /// The name of the snapshot's folder.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -69,9 +69,9 @@ pub(super) fn is_ours(name: &str) -> bool {
     [GENERATION, PART, "current-"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-impl Shelf {
-    /// Returns the shelf of a database, named by its absolute path, under the index folder.
-    pub fn of(index: &Path, database: &Path) -> Shelf {
+impl IndexDir {
+    /// Returns the index directory of a database, named by its absolute path, under the index folder.
+    pub fn of(index: &Path, database: &Path) -> IndexDir {
         let stem = database.file_stem().unwrap_or_default().to_string_lossy();
         let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '_' };
         let stem: String = stem.chars().take(40).map(plain).collect();
@@ -83,33 +83,33 @@ impl Shelf {
             .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
                 (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
             });
-        Shelf { folder: index.join(format!("{stem}-{hash:016x}")) }
+        IndexDir { folder: index.join(format!("{stem}-{hash:016x}")) }
     }
 
-    /// The folder of the generations.
+    /// The folder of the snapshots.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns which generation is in use; `None` where there is none or the note is unreadable.
-    pub fn current(&self) -> Option<Current> {
+    /// Returns which snapshot is in use; `None` where there is none or the note is unreadable.
+    pub fn current(&self) -> Option<CommitId> {
         let note = fs::read_to_string(self.folder.join(CURRENT)).ok()?;
         let (name, checksum) = note.trim_end().split_once(' ')?;
         let number = name.strip_prefix(GENERATION)?;
         let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         let manifest_checksum = u32::from_str_radix(checksum, 16).ok()?;
-        is_number.then(|| Current { name: name.to_owned(), manifest_checksum })
+        is_number.then(|| CommitId { name: name.to_owned(), manifest_checksum })
     }
 
-    /// Returns what changes whenever [`Shelf::current`] does, for a single system call.
-    pub fn note(&self) -> Note {
-        Note(fs::metadata(self.folder.join(CURRENT)).ok().as_ref().map(identity))
+    /// Returns what changes whenever [`IndexDir::current`] does, for a single system call.
+    pub fn note(&self) -> CommitStamp {
+        CommitStamp(fs::metadata(self.folder.join(CURRENT)).ok().as_ref().map(identity))
     }
 
-    /// Opens a generation for searching.
-    pub fn open(&self, current: &Current) -> Result<Arc<Generation>, Error> {
+    /// Opens a snapshot for searching.
+    pub fn open(&self, current: &CommitId) -> Result<Arc<Snapshot>, Error> {
         let folder = self.folder.join(&current.name);
-        Generation::open(&folder, &current.name, current.manifest_checksum).map(Arc::new)
+        Snapshot::open(&folder, &current.name, current.manifest_checksum).map(Arc::new)
     }
 
     /// Takes the right to write, over all processes; `None` while another has it.
@@ -122,7 +122,8 @@ impl Shelf {
         for _ in 0..TRIES {
             match file.try_lock() {
                 Ok(()) => {
-                    let writing = Writing { shelf: self.clone(), begun: Begun::now(), _lock: file };
+                    let writing =
+                        Writing { index_dir: self.clone(), begun: Begun::now(), _lock: file };
                     writing.announce();
                     return Ok(Some(writing));
                 }
@@ -134,23 +135,23 @@ impl Shelf {
     }
 }
 
-/// The right to write to a shelf, given back when dropped.
+/// The right to write to a index directory, given back when dropped.
 #[derive(Debug)]
 pub struct Writing {
-    shelf: Shelf,
+    index_dir: IndexDir,
     pub(super) begun: Begun,
     _lock: File,
 }
 
 impl Writing {
-    pub(super) fn shelf(&self) -> &Shelf {
-        &self.shelf
+    pub(super) fn index_dir(&self) -> &IndexDir {
+        &self.index_dir
     }
 
     /// Removes what earlier builds left unfinished, and makes an empty folder for a new part.
     pub fn begin(&self) -> Result<PathBuf, Error> {
         self.clean();
-        let folder = self.shelf.folder.join(format!("{PART}{}", self.next_number()));
+        let folder = self.index_dir.folder.join(format!("{PART}{}", self.next_number()));
         let made = fs::create_dir(&folder);
         failpoint::pass("folder of a part made");
         match made {
@@ -165,20 +166,20 @@ impl Writing {
             let digits = name.strip_prefix(GENERATION).or_else(|| name.strip_prefix(PART))?;
             digits.parse::<u64>().ok()
         };
-        let current = self.shelf.current().and_then(|current| number(&current.name));
+        let current = self.index_dir.current().and_then(|current| number(&current.name));
         let left = self.entries().into_iter().filter_map(|name| number(&name)).max();
         current.max(left).unwrap_or(0) + 1
     }
 
     fn entries(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.shelf.folder).into_iter().flatten().flatten();
+        let entries = fs::read_dir(&self.index_dir.folder).into_iter().flatten().flatten();
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
-    /// Puts a generation into use, for every process at once, and removes older ones.
-    pub(super) fn publish(&self, manifest: &Draft) -> Result<(), Error> {
+    /// Puts a snapshot into use, for every process at once, and removes older ones.
+    pub(super) fn publish(&self, manifest: &SnapshotBuilder) -> Result<(), Error> {
         let name = format!("{GENERATION}{}", self.next_number());
-        let folder = self.shelf.folder.join(&name);
+        let folder = self.index_dir.folder.join(&name);
         let failed = |error| Error::Write { path: folder.clone(), error };
         fs::create_dir(&folder).map_err(failed)?;
         failpoint::pass("folder of a generation made");
@@ -186,32 +187,32 @@ impl Writing {
         let checksum = manifest_checksum(&folder).map_err(failed)?;
         let mut file = tempfile::Builder::new()
             .prefix("current-")
-            .tempfile_in(&self.shelf.folder)
+            .tempfile_in(&self.index_dir.folder)
             .map_err(failed)?;
         writeln!(file, "{name} {checksum:08x}").map_err(failed)?;
         file.as_file().sync_all().map_err(failed)?;
         failpoint::pass("next note written");
-        file.persist(self.shelf.folder.join(CURRENT)).map_err(|error| failed(error.error))?;
+        file.persist(self.index_dir.folder.join(CURRENT)).map_err(|error| failed(error.error))?;
         failpoint::pass("generation in use");
-        sync_folder(&self.shelf.folder).map_err(failed)?;
+        sync_folder(&self.index_dir.folder).map_err(failed)?;
         failpoint::pass("generation in use for good");
         self.clean();
         failpoint::pass("older generations removed");
         Ok(())
     }
 
-    /// Removes everything but the generation in use and its parts; a reader of an older one keeps
+    /// Removes everything but the snapshot in use and its parts; a reader of an older one keeps
     /// its open files, and where the system forbids removing those, a later call does.
     pub fn clean(&self) {
         let mut used = BTreeSet::new();
-        if let Some(current) = self.shelf.current() {
-            let folder = self.shelf.folder.join(&current.name);
+        if let Some(current) = self.index_dir.current() {
+            let folder = self.index_dir.folder.join(&current.name);
             let manifest = read_manifest::<Manifest>(&folder, current.manifest_checksum);
             used.extend(manifest.iter().flat_map(Manifest::part_names));
             used.insert(current.name);
         }
         for name in self.entries() {
-            let path = self.shelf.folder.join(&name);
+            let path = self.index_dir.folder.join(&name);
             if (name.starts_with(GENERATION) || name.starts_with(PART)) && !used.contains(&name) {
                 drop(fs::remove_dir_all(path));
                 failpoint::pass("folder removed");
