@@ -10,7 +10,7 @@
 //!   [`embed`]: texts into vectors; [`import`]: exports read into [`model`]; [`workspace`]: dated
 //!   conversation folders, searched as ripgrep does
 //! - [`text`]: LIKE patterns, n-grams, dates, snippets: pure functions over text
-//! - [`model`]: plain data; [`faults`]: mapped files that are cut; [`failpoint`]: where tests kill the
+//! - [`model`]: plain data; [`map_faults`]: mapped files that are cut; [`failpoint`]: where tests kill the
 //!   program
 
 pub mod cli;

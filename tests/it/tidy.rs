@@ -13,7 +13,7 @@ const LINES: &[&[&str]] = &[
     &["db", "index", "embed", "import", "workspace"],
     &["text"],
     &["model"],
-    &["failpoint", "faults"],
+    &["failpoint", "map_faults"],
 ];
 
 /// Crates that one room alone may name.
