@@ -1,4 +1,4 @@
-//! Which database is meant.
+//! Where things are: databases, indexes, transcripts.
 
 use std::{
     fs,
@@ -6,20 +6,17 @@ use std::{
     time::SystemTime,
 };
 
-use crate::engine::{Engine, Error, Source, SourceKind};
-use crate::{db, embed::Provider};
-
-/// Databases that may go away under one question.
-const REPLACEMENTS: u32 = 4;
+use super::Error;
+use crate::{db, embed::Provider, text::hash::fnv1a};
 
 /// Where things are, as flags and environment say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// The database, where one was named; it must be there.
+    /// The database, if the user named one; it must exist.
     pub db: Option<PathBuf>,
     /// The folder that holds `db/` and `index/`.
     pub home: PathBuf,
-    /// The folder of what is derived, where one was named.
+    /// The index folder, if the user named one.
     pub index: Option<PathBuf>,
     /// Folders of dated conversations that may be searched.
     pub workspaces: Vec<PathBuf>,
@@ -35,58 +32,56 @@ impl Config {
         self.home.join("db")
     }
 
-    /// Returns the folder of what is derived and can be rebuilt.
+    /// Returns the folder of everything that is derived and can be rebuilt.
     pub fn index_folder(&self) -> PathBuf {
         self.index.clone().unwrap_or_else(|| self.home.join("index"))
     }
-}
 
-impl Engine {
-    /// Returns the database to read: the one configured, else the newest `*.db` in the home's `db/`.
+    /// Returns the database of the export: the one configured, else the newest `*.db` in `db/`.
     ///
-    /// Looked up anew each time, so that a file that has come since is seen.
-    pub fn database(&self) -> Result<PathBuf, Error> {
-        if let Some(path) = &self.config.db {
+    /// It is looked up at every call, so that a file that was added since is found.
+    pub fn export_database(&self) -> Result<PathBuf, Error> {
+        if let Some(path) = &self.db {
             return if path.is_file() {
                 Ok(path.clone())
             } else {
                 Err(db::Error::NotFound { path: path.clone() }.into())
             };
         }
-        let folder = self.config.db_folder();
+        let folder = self.db_folder();
         newest(&folder).ok_or(Error::NoDatabase { folder })
     }
 
-    /// Runs `work` on the export, and on the one that took its place if it went away.
-    pub(crate) fn on_database<T>(
-        &self,
-        work: impl FnMut(&Path) -> Result<T, db::Error>,
-    ) -> Result<T, Error> {
-        self.on_source(&self.export()?, work)
+    /// Returns the database of the transcript store. It is derived, so it is in the index folder.
+    ///
+    /// Its name depends on the transcript folders: two configurations that share a home folder
+    /// would otherwise rewrite each other's store.
+    pub fn archive_database(&self) -> PathBuf {
+        let name = match self.archive_names() {
+            none if none.is_empty() => "archive.db".to_owned(),
+            names => format!("archive-{:016x}.db", fnv1a(names.as_bytes())),
+        };
+        self.index_folder().join(name)
     }
 
-    /// Does as [`Engine::on_database`] does, with any source.
-    pub(crate) fn on_source<T>(
-        &self,
-        source: &Source,
-        mut work: impl FnMut(&Path) -> Result<T, db::Error>,
-    ) -> Result<T, Error> {
-        let mut path = source.path.clone();
-        for _ in 0..REPLACEMENTS {
-            match work(&path) {
-                Err(db::Error::NotFound { .. }) if source.kind == SourceKind::Export => {
-                    path = self.database()?;
-                }
-                answer => return Ok(answer?),
-            }
-        }
-        Err(db::Error::NotFound { path }.into())
+    /// Returns the database that threads are recorded in. It is not in `db/`, where the newest file
+    /// is taken for an export.
+    pub fn threads_database(&self) -> PathBuf {
+        self.home.join("threads.db")
+    }
+
+    /// Returns the transcript folders, sorted and without duplicates, one a line.
+    fn archive_names(&self) -> String {
+        let mut names: Vec<_> = self.archives.iter().map(|path| path.to_string_lossy()).collect();
+        names.sort();
+        names.dedup();
+        names.join("\n")
     }
 }
 
-/// Returns the last changed `*.db` file of a folder; among equals the one whose name comes last.
+/// Returns the last changed `*.db` file of a folder; of equally old files, the last by name.
 ///
-/// One that is still being copied there is passed over for one that is whole.
+/// A file that is still being copied is skipped if there is a complete one.
 fn newest(folder: &Path) -> Option<PathBuf> {
     let dated = |entry: fs::DirEntry| {
         let path = entry.path();
@@ -97,7 +92,7 @@ fn newest(folder: &Path) -> Option<PathBuf> {
     };
     let mut found: Vec<_> = fs::read_dir(folder).ok()?.flatten().filter_map(dated).collect();
     found.sort();
-    let whole = found.iter().rposition(|(_, path)| db::is_whole(path));
+    let complete = found.iter().rposition(|(_, path)| db::is_whole(path));
     let last = found.len().checked_sub(1)?;
-    Some(found.swap_remove(whole.unwrap_or(last)).1)
+    Some(found.swap_remove(complete.unwrap_or(last)).1)
 }

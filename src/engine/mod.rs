@@ -1,218 +1,347 @@
-//! The only room that joins databases, the index and imports: finds the database, answers searches.
+//! Joins databases, indexes, models and imports, and answers questions about conversations.
 //!
-//! Invariant: an answer is that of one state of one database, the one that was there when the call came.
+//! Rooms, each using only those below it:
+//!
+//! - `report`: status, doctor and statistics
+//! - `memory`: recorded threads, and what is recalled for their turns
+//! - `rank`: ranked search over all sources
+//! - `upkeep`: keeps indexes, terms, vectors, summaries and the transcript store current
+//! - `source`: sources, and the trait [`Reader`] through which they are asked
+//! - `config`, `error`: where things are, and what can go wrong
+//!
+//! Invariant: an answer is of one state of a database, the state it was in when the question came.
 
 mod config;
+mod error;
 pub mod import;
+mod lookup;
 mod memory;
 mod rank;
 mod report;
 mod source;
 mod upkeep;
-mod workspace;
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{ops::ControlFlow, path::PathBuf, sync::Arc};
 
 use crate::{
-    db::{self, Heading},
-    embed::{self, Model},
-    index,
+    embed::Model,
+    index::Resources,
+    model::{Hit, Request, Stop},
+    workspace,
 };
 
+use lookup::Lookup;
+use rank::Ranker;
+use source::Sources;
+
 pub use config::Config;
-pub use memory::{recall::Recalled, threads::Recorded};
-pub use rank::{About, ConversationMatch, Enriched, Fields, Match, Mode, Question, Ranking, Scope};
+pub use error::Error;
+pub use memory::{
+    recall::Recalled,
+    threads::{Memory, Recorded},
+};
+pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub use report::{
-    doctor::{Finding, Verdict},
+    finding::{Finding, Verdict},
     statistics::{NO_TIME, Tally},
     status::{SnapshotStatus, SourceStatus, Status, ago},
 };
 pub use source::{
-    Source, SourceKind,
-    catalogue::{Catalogue, Listed},
-    current::FallbackReason,
-    exact::SearchPlan,
+    About, Counts, FallbackReason, IndexedReader, Listing, LiveReader, Messages, Reader, Scope,
+    SearchPlan, Session, Source, SourceKind,
     request::{MOST_PATTERN_BYTES, trimmed},
-    session::Session,
-    summaries::{SAVED, Summary},
+    scoring,
+    sink::{Rendered, Sink},
+    summaries::SAVED,
 };
 pub use upkeep::{
+    enrich::Enriched,
     events::UpkeepEvent,
     maintainer::Maintainer,
     refresh::{Progress, Reindex, Reindexed},
     transcripts::{ArchiveProgress, ArchiveReport},
 };
 
-/// Answers questions about the databases that its [`Config`] leads to.
+/// Answers questions about the sources that its [`Config`] leads to.
 #[derive(Debug)]
 pub struct Engine {
-    config: Config,
-    /// What turns texts into vectors; asked for nothing before the first text.
-    model: Model,
-    /// The index of each kind of source that was used last.
-    held: [Mutex<Option<source::current::IndexHandle>>; SourceKind::ALL.len()],
-    /// The catalogue of each, made last.
-    catalogues: [Mutex<Option<Arc<Catalogue>>>; SourceKind::ALL.len()],
-    /// The database of threads, once a thread was asked for.
-    threads: Mutex<Option<db::threads::Threads>>,
-    /// What of each is ready to be ranked, opened last.
-    searchers: [Mutex<Option<Arc<rank::Searcher>>>; SourceKind::ALL.len()],
-}
-
-/// What can go wrong with a question.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Nothing was configured, and there is nothing in the home folder either.
-    #[error(
-        "Database not found: no *.db file in {} (import an export with `verbatim import`, \
-         or name a database with --db or CONVERSATION_DB)",
-        folder.display()
-    )]
-    NoDatabase {
-        /// Where one was looked for.
-        folder: PathBuf,
-    },
-    /// The query holds a NUL.
-    #[error(
-        "query contains a NUL character, where SQLite's LIKE stops reading; \
-         search for the text before or after it"
-    )]
-    NulInQuery,
-    /// The query is longer than SQLite's LIKE takes.
-    #[error(
-        "query is too long: {bytes} bytes with the two %, and SQLite's LIKE takes {}; \
-         search for a part of it",
-        source::request::MOST_PATTERN_BYTES
-    )]
-    QueryTooLong {
-        /// Its length as a pattern.
-        bytes: usize,
-    },
-    /// No conversation has that id or title.
-    #[error("no conversation has the id, the beginning of an id or the title {word:?}")]
-    NoConversation {
-        /// What was asked for.
-        word: String,
-    },
-    /// Several conversations may be meant.
-    #[error("{word:?} may be any of:{}\nname one by its id", list(candidates))]
-    Ambiguous {
-        /// What was asked for.
-        word: String,
-        /// The first of them.
-        candidates: Vec<Heading>,
-    },
-    /// Another process is building the index.
-    #[error("{}: another process is building this index; wait for it to finish", folder.display())]
-    Indexing {
-        /// The folder of the index.
-        folder: PathBuf,
-    },
-    /// The index was damaged while it was read.
-    #[error(
-        "{}: files of this index were changed while they were read; `verbatim reindex` mends it",
-        folder.display()
-    )]
-    Torn {
-        /// The folder of the index.
-        folder: PathBuf,
-    },
-    /// The database has no keys to fetch rows by.
-    #[error(
-        "{}: cannot be indexed, because its tables are views or WITHOUT ROWID; \
-         searching it works without an index",
-        path.display()
-    )]
-    NoKeys {
-        /// The database.
-        path: PathBuf,
-    },
-    /// The database has more messages than an index can number.
-    #[error("{}: more than four thousand million messages cannot be indexed", path.display())]
-    TooMany {
-        /// The database.
-        path: PathBuf,
-    },
-    /// Reading the database failed.
-    #[error(transparent)]
-    Db(#[from] db::Error),
-    /// Writing the mirror of the transcripts failed.
-    #[error(transparent)]
-    Transcripts(#[from] db::transcripts::Error),
-    /// A transcript could not be read to its end.
-    #[error("the transcript cannot be read: {0}")]
-    Transcript(#[from] std::io::Error),
-    /// Writing or reading the index failed.
-    #[error(transparent)]
-    Index(#[from] index::Error),
-    /// A thread is not there, or cannot be recorded.
-    #[error(transparent)]
-    Threads(#[from] db::threads::Error),
-    /// Searching the workspace failed.
-    #[error(transparent)]
-    Workspace(#[from] crate::workspace::Error),
-    /// Turning texts into vectors failed.
-    #[error(transparent)]
-    Embed(#[from] embed::Error),
+    sources: Arc<Sources>,
+    memory: Memory,
 }
 
 impl Engine {
     /// Returns an engine; nothing is opened before the first question.
     pub fn new(config: Config) -> Engine {
-        Engine {
-            model: Model::of(&config.embeddings),
-            config,
-            held: Default::default(),
-            catalogues: Default::default(),
-            threads: Mutex::default(),
-            searchers: Default::default(),
-        }
+        let sources = Arc::new(Sources::new(config));
+        Engine { memory: Memory::new(Arc::clone(&sources)), sources }
     }
 
-    /// Returns what turns texts into vectors.
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        self.sources.config()
+    }
+
+    /// The model that turns texts into vectors.
     pub fn model(&self) -> &Model {
-        &self.model
+        self.sources.model()
+    }
+
+    /// The recorded threads.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Returns the sources that exist now, the export first; looked up at every call.
+    pub fn sources(&self) -> Vec<Source> {
+        self.sources.present()
     }
 
     /// Closes every index that is open; the next question opens what is there then.
     pub fn forget(&self) {
-        for held in &self.held {
-            *held.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.sources.close();
+    }
+
+    /// Hands the messages of the export that match to `sink`, newest first, until it breaks off.
+    ///
+    /// The hits are those of SQLite's `LIKE '%text%'` over contents and titles.
+    pub fn search(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan, Error> {
+        self.sources.export()?.search(request, stop, sink)
+    }
+
+    /// Does as [`Engine::search`] does, and hands over copies of the hits.
+    pub fn exact(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        show: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
+    ) -> Result<SearchPlan, Error> {
+        let mut sink = Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show);
+        self.search(request, stop, &mut sink)
+    }
+
+    /// Returns the messages that answer a question best. A text that several messages have is
+    /// returned once, with their number.
+    pub fn rank(&self, question: &Question, stop: &Stop) -> Result<Ranking<Match>, Error> {
+        Ranker::new(&self.sources, question, stop).messages()
+    }
+
+    /// Returns the ids of the messages that answer a question best, duplicate texts included.
+    pub fn rank_ids(&self, question: &Question, stop: &Stop) -> Result<Vec<String>, Error> {
+        Ranker::new(&self.sources, question, stop).message_ids()
+    }
+
+    /// Returns the conversations that answer a question best.
+    pub fn rank_conversations(
+        &self,
+        question: &Question,
+        stop: &Stop,
+    ) -> Result<Ranking<ConversationMatch>, Error> {
+        Ranker::new(&self.sources, question, stop).conversations()
+    }
+
+    /// Returns the conversations in a scope from `offset` on, latest activity first, and how many
+    /// there are in all.
+    pub fn list(
+        &self,
+        scope: &Scope,
+        offset: usize,
+        limit: usize,
+        stop: &Stop,
+    ) -> Result<(Vec<About>, usize), Error> {
+        let mut listings = Vec::new();
+        let mut places = Vec::new();
+        for source in self.sources.within(scope)? {
+            let listing = source.reader(stop).list(scope, stop)?;
+            let number = listings.len();
+            places.extend((0..listing.len()).map(|place| (listing.last(place), number, place)));
+            listings.push(listing);
         }
-        for made in &self.catalogues {
-            *made.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        }
-        for searcher in &self.searchers {
-            *searcher.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        }
+        // Each listing is sorted; the sort is stable, so that equal times keep the sources' order.
+        places.sort_by_key(|(last, ..)| std::cmp::Reverse(*last));
+        let total = places.len();
+        let page = places.into_iter().skip(offset).take(limit);
+        Ok((page.map(|(_, number, place)| listings[number].about(place)).collect(), total))
     }
 
-    /// Returns the configuration it was made with.
-    pub fn config(&self) -> &Config {
-        &self.config
+    /// Opens a conversation; `None` if the source has none of that id that has messages.
+    pub fn session(
+        &self,
+        source: SourceKind,
+        id: &str,
+        raw_content: bool,
+        stop: &Stop,
+    ) -> Result<Option<Session>, Error> {
+        let Some(there) = self.sources.of_kind(source) else { return Ok(None) };
+        let Some(messages) = there.reader(stop).read(id, raw_content, stop)? else {
+            return Ok(None);
+        };
+        let about = self.sources.about(source, id, stop)?;
+        Ok(about.map(|about| Session::new(about, messages)))
     }
-}
 
-impl Error {
-    /// Returns whether the answer to the question is that there is no database.
-    pub fn is_not_found(&self) -> bool {
-        matches!(self, Error::NoDatabase { .. } | Error::Db(db::Error::NotFound { .. }))
+    /// Returns what is known of a conversation; `None` if the source has none of that id that has
+    /// messages.
+    pub fn about(&self, kind: SourceKind, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
+        self.sources.about(kind, id, stop)
     }
 
-    /// Returns whether the question was called off.
-    pub fn is_stopped(&self) -> bool {
-        matches!(
-            self,
-            Error::Db(db::Error::Stopped)
-                | Error::Index(index::Error::Stopped)
-                | Error::Workspace(crate::workspace::Error::Stopped)
-        )
+    /// Returns up to `count` messages before a hit of the export and as many after it, in reading
+    /// order.
+    pub fn neighbours(
+        &self,
+        hit: &Hit<'_>,
+        count: usize,
+        raw_content: bool,
+        stop: &Stop,
+    ) -> Result<(Vec<Hit<'static>>, Vec<Hit<'static>>), Error> {
+        let reader = self.sources.export()?.reader(stop);
+        let messages = reader.read(&hit.conversation_id, raw_content, stop)?;
+        let Some(messages) = messages else { return Ok((Vec::new(), Vec::new())) };
+        let Some(turn) = messages.turn_of(hit) else { return Ok((Vec::new(), Vec::new())) };
+        let copy = |turn| messages.message(turn).into_owned();
+        let before = (turn.saturating_sub(count)..turn).map(copy).collect();
+        let end = messages.turns().min(turn.saturating_add(count).saturating_add(1));
+        Ok((before, (turn + 1..end).map(copy).collect()))
     }
-}
 
-fn list(candidates: &[Heading]) -> String {
-    candidates.iter().map(|heading| format!("\n  {}  {}", heading.id, heading.title)).collect()
+    /// Counts the messages of some kinds of sources; of all sources if none is named.
+    pub fn tally(&self, kinds: &[SourceKind], stop: &Stop) -> Result<Tally, Error> {
+        report::statistics::tally(&self.sources, kinds, stop)
+    }
+
+    /// Returns what there is, and whether the indexes are current.
+    pub fn status(&self, stop: &Stop) -> Status {
+        report::status::status(&self.sources, stop)
+    }
+
+    /// Examines folders, databases and indexes; `full` examines everything, however long it takes.
+    pub fn examine(&self, full: bool, stop: &Stop, report: &mut dyn FnMut(Finding)) {
+        report::doctor::examine(&self.sources, full, stop, report);
+    }
+
+    /// Returns a maintainer, which keeps the indexes current in the background.
+    pub fn maintainer(&self) -> Maintainer {
+        Maintainer::new(Arc::clone(&self.sources))
+    }
+
+    /// Brings the index of the export up to date, unless it is current.
+    pub fn reindex(
+        &self,
+        options: Reindex,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Reindexed, Error> {
+        upkeep::refresh::refresh(&self.sources.export()?, options, stop, progress)
+    }
+
+    /// Brings the index of a source up to date, unless it is current.
+    pub fn reindex_source(
+        &self,
+        source: &Source,
+        options: Reindex,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Reindexed, Error> {
+        upkeep::refresh::refresh(source, options, stop, progress)
+    }
+
+    /// Makes the terms, vectors and summaries that the index of a source lacks.
+    pub fn enrich(
+        &self,
+        source: &Source,
+        resources: Resources,
+        stop: &Stop,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Enriched, Error> {
+        upkeep::enrich::enrich(source, resources, stop, progress)
+    }
+
+    /// Merges all segments of a source's index into one; returns false if there was only one.
+    pub fn merge(
+        &self,
+        source: &Source,
+        resources: Resources,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<bool, Error> {
+        upkeep::merge::merge(source, resources, stop, progress)
+    }
+
+    /// Brings the transcript store up to date with the transcripts' files.
+    pub fn sync_transcripts(
+        &self,
+        stop: &Stop,
+        progress: &dyn Fn(ArchiveProgress),
+    ) -> Result<ArchiveReport, Error> {
+        upkeep::transcripts::sync(self.config(), stop, progress)
+    }
+
+    /// Returns the folders in which a change may be a change of a source, whether they exist or not.
+    pub fn watched(&self) -> Vec<PathBuf> {
+        upkeep::maintainer::watched_folders(self.config())
+    }
+
+    /// Returns the lines of the workspaces that match, or of the folder `named` inside one.
+    pub fn search_workspace(
+        &self,
+        question: &workspace::Question,
+        named: Option<&str>,
+        stop: &Stop,
+    ) -> Result<workspace::Found, Error> {
+        let folders = workspace::folders(&self.config().workspaces, named)?;
+        Ok(workspace::search(&folders, question, stop)?)
+    }
+
+    /// Finds conversations by what a person or a client calls them.
+    fn lookup<'a>(&'a self, stop: &'a Stop) -> Lookup<'a> {
+        Lookup { sources: &self.sources, memory: &self.memory, stop }
+    }
+
+    /// Returns the conversations with an id; if there is none, those whose ids begin with it.
+    pub fn named(&self, id: &str, stop: &Stop) -> Result<Vec<About>, Error> {
+        self.lookup(stop).by_id(id)
+    }
+
+    /// Returns the conversation that a person means by a word: its id, else its whole title, else
+    /// the beginning of its id.
+    pub fn meant(&self, word: &str, stop: &Stop) -> Result<About, Error> {
+        self.lookup(stop).by_word(word)
+    }
+
+    /// Returns the key of a conversation: the key that it was saved under, else a key made of its
+    /// source, title and id.
+    pub fn key_of(&self, about: &About, stop: &Stop) -> Result<String, Error> {
+        self.lookup(stop).key_of(about)
+    }
+
+    /// Returns the conversation that has a key.
+    pub fn keyed(&self, key: &str, stop: &Stop) -> Result<Option<About>, Error> {
+        self.lookup(stop).by_key(key)
+    }
+
+    /// Returns the conversations for which `test` holds of their source, id and title, at most
+    /// `limit`; latest activity first within a source.
+    pub fn matching(
+        &self,
+        limit: usize,
+        test: &dyn Fn(SourceKind, &str, &str) -> bool,
+        stop: &Stop,
+    ) -> Result<Vec<About>, Error> {
+        self.lookup(stop).matching(limit, test)
+    }
+
+    /// Returns the path by which a conversation is read.
+    pub fn path_of(&self, about: &About, stop: &Stop) -> String {
+        self.lookup(stop).path_of(about)
+    }
+
+    /// Returns the conversation at a path of [`Engine::path_of`]; `None` for any other text.
+    pub fn at_path(&self, path: &str, stop: &Stop) -> Result<Option<About>, Error> {
+        self.lookup(stop).by_path(path)
+    }
 }

@@ -5,6 +5,7 @@
 pub mod content;
 pub mod date;
 pub mod grams;
+pub mod hash;
 pub mod like;
 pub mod query;
 pub mod slip;

@@ -1,55 +1,61 @@
-//! What memory has to say to a text: the passages that bear on it, the best first.
+//! Recall: the passages of earlier conversations that are relevant to a text, the best first.
 //!
-//! Ranking tells which passages answer best; whether the best answers at all is asked of each by
-//! itself: of the words and the meaning that it shares with the text, more than chance would have
-//! it among so many messages.
+//! Ranking says which passages answer best, not whether they answer at all. So each passage has to
+//! share more terms and meaning with the text than chance explains among so many messages.
 
 use std::{collections::HashSet, time::Duration};
 
-use crate::engine::{Engine, Error, Fields, Mode, Question, Scope, Source, SourceKind};
+use super::threads::Memory;
 use crate::{
     embed::Model,
+    engine::{
+        error::Error,
+        rank::{Fields, Mode, Question, Ranker},
+        source::{Scope, Source, SourceKind},
+    },
     model::{Instant, Stop},
     text::{snippet, words::Tokenizer},
 };
 
-/// Characters of a turn that memory is asked by: what it is about is said at its beginning.
-const ASKED: usize = 1000;
+/// Characters at the beginning of a turn that are searched for: it says there what it is about.
+const MAX_TURN: usize = 1000;
 
-/// Terms of a text that are looked for in a passage, the longest, which are the rarest.
+/// Terms of a text that are looked for in a passage: the longest, which are the rarest.
 const TERMS: usize = 16;
 
-/// The share of a text that the built-in model must know for its meaning to be compared.
+/// The share of a text that the built-in model must know for its vector to be compared.
 const KNOWN: f64 = 0.5;
 
-/// The likeness that is assumed where it is not known: between that of a question and its answer
-/// (0.74 on LoCoMo) and that of any two turns (0.6).
+/// The cosine that is assumed if the model does not know the language: between that of a question
+/// and its answer (0.74 on LoCoMo) and that of any two turns (0.6).
 const LIKENESS: f64 = 0.65;
 
-/// The share of its terms and its likeness, summed, from which on a passage bears on a text: of one
-/// message, what each e-fold of messages adds, and of very many.
+/// The least relevance of a passage: the share of the text's terms that it has, plus the cosine of
+/// their vectors. Among more messages chance finds more, so each e-fold of messages adds to it.
 ///
 /// Of questions of LoCoMo about people who are in none of the messages, memory answers one in ten
 /// while it holds up to a thousand, and one in four where it holds 5,000.
-const BEARS: (f64, f64, f64) = (0.7, 0.07, 1.25);
+const LEAST_RELEVANCE: f64 = 0.7;
+const RELEVANCE_PER_E_FOLD: f64 = 0.07;
+const MAX_LEAST_RELEVANCE: f64 = 1.25;
 
-/// What is said without being about anything.
+/// Words of turns that are about nothing.
 const PLEASANTRIES: &str = "ok okay yes yeah yep sure please thanks thank hi hello hey good great nice \
     cool fine perfect awesome right well continue proceed go ahead next again try done sorry";
 
 /// Conversations that passages are taken from.
 const CONVERSATIONS: usize = 10;
 
-/// How long memory is asked: less than a client waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long recall may take: less than a client waits for an answer.
+const MAX_WAIT: Duration = Duration::from_secs(3);
 
-/// Bytes of a database whose first index is soon made.
+/// A database of at most so many bytes is indexed in a moment.
 const SMALL: u64 = 32 << 20;
 
-/// What the whole of a text in the topic of a thread without messages is worth.
+/// The score of a thread without messages whose topic has all terms of the text.
 const IN_TOPIC: f64 = 0.3;
 
-/// A passage that bears on a text.
+/// A passage that is relevant to a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recalled {
     /// Where it is from.
@@ -68,9 +74,9 @@ pub struct Recalled {
     pub score: f64,
 }
 
-impl Engine {
-    /// Returns the passages of the export and of threads other than `thread` that bear on a turn of
-    /// it, the best first.
+impl Memory {
+    /// Returns the passages that are relevant to a turn of a thread, the best first. They are from
+    /// the export and from other threads.
     pub(crate) fn recall(
         &self,
         text: &str,
@@ -78,15 +84,19 @@ impl Engine {
         limit: usize,
         stop: &Stop,
     ) -> Result<Vec<Recalled>, Error> {
-        let sources: Vec<Source> =
-            self.sources().into_iter().filter(|it| self.is_memory(it)).collect();
+        let sources: Vec<Source> = self
+            .sources
+            .present()
+            .into_iter()
+            .filter(|source| is_memory(source, stop))
+            .collect();
         let text = plain(text);
-        let gist = Gist::of(&text);
-        if sources.is_empty() || !gist.is_about_something() {
+        let topic = Topic::of(&text);
+        if sources.is_empty() || !topic.is_about_something() {
             return Ok(Vec::new());
         }
-        // Nobody who takes a turn waits for a provider; and its text is sent nowhere.
-        let mode = if self.model().is_built_in() { Mode::Both } else { Mode::Text };
+        // No turn waits for a provider, and its text is not sent to one.
+        let mode = if self.sources.model().is_built_in() { Mode::Both } else { Mode::Text };
         let question = Question {
             concepts: vec![text],
             mode,
@@ -97,19 +107,20 @@ impl Engine {
             },
             limit: CONVERSATIONS + 1,
         };
-        let ranking = self.rank_conversations(&question, &stop.within(PATIENCE))?;
-        let least =
-            least(sources.iter().filter_map(|it| Some(self.latest_index(it)?.max_doc())).sum());
+        let in_time = stop.within(MAX_WAIT);
+        let ranking = Ranker::new(&self.sources, &question, &in_time).conversations()?;
+        let messages = sources.iter().filter_map(|it| Some(it.latest_index(stop)?.max_doc()));
+        let least = least(messages.sum());
         let mut found = Vec::new();
         for item in ranking.items.into_iter().filter(|item| item.about.id != thread) {
             let title = &item.about.title;
             let bears =
-                item.matches.into_iter().filter(|one| gist.shared(title, &one.passage) >= least);
+                item.matches.into_iter().filter(|one| topic.shared(title, &one.passage) >= least);
             found.extend(bears.map(|one| Recalled {
                 source: one.source,
                 conversation: item.about.id.clone(),
                 title: title.clone(),
-                role: one.hit.role,
+                role: one.hit.role.into_owned(),
                 time: one.hit.time,
                 passage: on_one_line(&one.passage),
                 score: one.score,
@@ -122,23 +133,18 @@ impl Engine {
         Ok(found)
     }
 
-    /// Returns whether a turn is answered from a source: one that has an index, or soon has.
-    fn is_memory(&self, source: &Source) -> bool {
-        let is_small = || source.path.metadata().is_ok_and(|it| it.len() <= SMALL);
-        source.kind != SourceKind::Archive && (is_small() || self.latest_index(source).is_some())
-    }
-
-    /// Returns what of the threads bears on a text, the best first, each thread once.
+    /// Returns the threads that are relevant to a text, the best first, with a passage of each.
     pub fn search_threads(
         &self,
         text: &str,
         limit: usize,
         stop: &Stop,
     ) -> Result<Vec<Recalled>, Error> {
-        let source = self.sources().into_iter().find(|it| it.kind == SourceKind::Threads);
-        let Some(source) = source else { return Ok(Vec::new()) };
-        let text = snippet::cut(text, ASKED).unwrap_or(text);
-        let gist = Gist::of(text);
+        let Some(source) = self.sources.of_kind(SourceKind::Threads) else {
+            return Ok(Vec::new());
+        };
+        let text = snippet::cut(text, MAX_TURN).unwrap_or(text);
+        let topic = Topic::of(text);
         let question = Question {
             concepts: vec![text.to_owned()],
             mode: Mode::Both,
@@ -146,15 +152,15 @@ impl Engine {
             scope: Scope { sources: vec![SourceKind::Threads], ..Scope::default() },
             limit,
         };
-        let ranking = self.rank_conversations(&question, stop)?;
-        let least = least(self.latest_index(&source).map_or(0, |it| it.max_doc()));
+        let ranking = Ranker::new(&self.sources, &question, stop).conversations()?;
+        let least = least(source.latest_index(stop).map_or(0, |it| it.max_doc()));
         let mut found: Vec<Recalled> = Vec::new();
         for item in ranking.items {
             let title = item.about.title;
             let best = item.matches.into_iter().next();
             let passage = best.as_ref().map_or("", |best| best.passage.as_str());
-            // Who searches is told of any word that is there.
-            if gist.share(&title, passage) == 0.0 && gist.shared(&title, passage) < least {
+            // A search finds any thread that has one of the words.
+            if topic.share(&title, passage) == 0.0 && topic.shared(&title, passage) < least {
                 continue;
             }
             found.push(Recalled {
@@ -163,17 +169,17 @@ impl Engine {
                 passage: on_one_line(if passage.is_empty() { &title } else { passage }),
                 title,
                 time: best.as_ref().map_or(item.about.last, |best| best.hit.time),
-                role: best.map(|best| best.hit.role).unwrap_or_default(),
+                role: best.map(|best| best.hit.role.into_owned()).unwrap_or_default(),
                 score: item.score,
             });
         }
-        // A thread of which nothing is recorded yet has a topic all the same.
-        for thread in self.threads_titled(&gist.terms)? {
+        // A thread without messages still has a topic.
+        for thread in self.threads_titled(&topic.terms)? {
             if found.iter().all(|known| known.conversation != thread.id) {
                 found.push(Recalled {
                     source: SourceKind::Threads,
                     conversation: thread.id,
-                    score: IN_TOPIC * gist.share(&thread.topic, ""),
+                    score: IN_TOPIC * topic.share(&thread.topic, ""),
                     passage: on_one_line(&thread.topic),
                     title: thread.topic,
                     role: String::new(),
@@ -187,35 +193,42 @@ impl Engine {
     }
 }
 
-/// What of a text is compared with passages.
-struct Gist {
-    terms: Vec<String>,
-    /// Its vector by the built-in model, where that knows its language.
-    vector: Option<Vec<f32>>,
-    cutter: Tokenizer,
+/// Returns whether turns are answered from a source: it has an index, or is so small that it soon
+/// has one.
+fn is_memory(source: &Source, stop: &Stop) -> bool {
+    source.kind != SourceKind::Archive
+        && (source.bytes() <= SMALL || source.latest_index(stop).is_some())
 }
 
-impl Gist {
-    fn of(text: &str) -> Gist {
-        let cutter = Tokenizer::default();
-        let mut terms = cutter.question(text);
+/// What passages are compared with: the terms of a text and its vector.
+struct Topic {
+    terms: Vec<String>,
+    /// Its vector by the built-in model, if that knows the language.
+    vector: Option<Vec<f32>>,
+    tokenizer: Tokenizer,
+}
+
+impl Topic {
+    fn of(text: &str) -> Topic {
+        let tokenizer = Tokenizer::default();
+        let mut terms = tokenizer.question(text);
         terms.sort_by_key(|term| std::cmp::Reverse(term.chars().count()));
         terms.truncate(TERMS);
         let model = Model::built_in();
         let vector = (model.known(text) >= KNOWN).then(|| vector(&model, text));
-        Gist { terms, vector, cutter }
+        Topic { terms, vector, tokenizer }
     }
 
     fn is_about_something(&self) -> bool {
-        let idle = self.cutter.question(PLEASANTRIES);
+        let idle = self.tokenizer.question(PLEASANTRIES);
         self.terms.iter().any(|term| !idle.contains(term))
     }
 
-    /// Returns the share of its terms that a passage and the title over it have.
+    /// Returns the share of the terms that a passage and its title have.
     fn share(&self, title: &str, passage: &str) -> f64 {
         let mut missing: HashSet<&str> = self.terms.iter().map(String::as_str).collect();
         for text in [title, passage] {
-            self.cutter.cut(text, |term| {
+            self.tokenizer.cut(text, |term| {
                 missing.remove(term);
             });
         }
@@ -223,7 +236,7 @@ impl Gist {
         (self.terms.len() - missing.len()) as f64 / all
     }
 
-    /// Returns what it shares with a passage: of its terms, and of its meaning.
+    /// Returns the relevance of a passage: the share of the terms that it has, plus the cosine.
     fn shared(&self, title: &str, passage: &str) -> f64 {
         let likeness = self.vector.as_ref().map_or(LIKENESS, |vector| {
             let other = self::vector(&Model::built_in(), passage);
@@ -237,15 +250,15 @@ fn vector(model: &Model, text: &str) -> Vec<f32> {
     model.encode_query(text, &Stop::never()).unwrap_or_default()
 }
 
-/// Returns what a passage must share with a text to bear on it, one of so many messages.
+/// Returns the least relevance of a passage that is one of so many messages.
 fn least(messages: u32) -> f64 {
-    let (one, fold, most) = BEARS;
-    (one + fold * f64::from(messages.max(1)).ln()).min(most)
+    let e_folds = f64::from(messages.max(1)).ln();
+    (LEAST_RELEVANCE + RELEVANCE_PER_E_FOLD * e_folds).min(MAX_LEAST_RELEVANCE)
 }
 
 /// Returns the beginning of a turn without what ranking reads as operators.
 fn plain(turn: &str) -> String {
-    let turn = snippet::cut(turn, ASKED).unwrap_or(turn);
+    let turn = snippet::cut(turn, MAX_TURN).unwrap_or(turn);
     let is_operator = |c: char| matches!(c, '"' | '\u{201C}' | '\u{201D}');
     let words = turn.split(|c: char| c.is_whitespace() || is_operator(c));
     let words = words.map(|word| word.trim_start_matches(['-', '(']));
@@ -264,12 +277,12 @@ mod tests {
     fn operators_are_words_in_a_turn() {
         let turn = "say \"drop  it\" -- not\n -fast (-x) \u{201C}well-known\u{201D}";
         assert_eq!(plain(turn), "say drop it not fast x) well-known");
-        assert!(plain(&"ab ".repeat(1000)).chars().count() <= ASKED);
+        assert!(plain(&"ab ".repeat(1000)).chars().count() <= MAX_TURN);
     }
 
     #[test]
     fn what_bears_on_a_text() {
-        let question = Gist::of("Why did the postgres migration of the orders table fail?");
+        let question = Topic::of("Why did the postgres migration of the orders table fail?");
         let bears = |title: &str, passage: &str, messages: u32| {
             question.shared(title, passage) >= least(messages)
         };
@@ -284,9 +297,9 @@ mod tests {
             assert_eq!(bears(title, passage, messages), expected, "{title} {passage}");
         }
         for nothing in ["Ok, thanks!", "Continue.", "yes please do that", "..."] {
-            assert!(!Gist::of(nothing).is_about_something(), "{nothing}");
+            assert!(!Topic::of(nothing).is_about_something(), "{nothing}");
         }
-        let question = Gist::of("数据库迁移为什么失败");
+        let question = Topic::of("数据库迁移为什么失败");
         let shared = |passage: &str| question.shared("", passage);
         assert!(shared("昨天数据库迁移失败了") >= least(100), "{}", shared("昨天数据库迁移失败了"));
         assert!(shared("我们吃了绿色的汤") < least(2));

@@ -1,21 +1,25 @@
-//! Threads: recorded turn by turn in a database of their own, and answered from memory.
+//! Threads: recorded turn by turn in a database of their own, and answered with what is recalled.
 
 use std::{
     path::Path,
-    sync::PoisonError,
+    sync::{Arc, Mutex},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use crate::engine::{Engine, Error, memory::recall::Recalled};
+use super::recall::Recalled;
 use crate::{
     db::{
         self,
         threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread, Threads, Turn},
     },
+    engine::{
+        error::Error,
+        source::{Sources, lock},
+    },
     model::{Instant, Stop},
 };
 
-/// Passages of memory that are returned for a turn.
+/// Passages that are recalled for a turn.
 const PASSAGES: usize = 3;
 
 /// A turn that was recorded.
@@ -23,13 +27,26 @@ const PASSAGES: usize = 3;
 pub struct Recorded {
     /// Its thread, as it stands now.
     pub thread: Thread,
-    /// What memory has to say to it, the best first.
+    /// What was recalled for it, the best first.
     pub memory: Vec<Recalled>,
-    /// Why memory could not be asked.
+    /// Why nothing could be recalled.
     pub trouble: Option<String>,
 }
 
-impl Engine {
+/// The recorded threads, and what is recalled for their turns.
+#[derive(Debug)]
+pub struct Memory {
+    pub(super) sources: Arc<Sources>,
+    /// The database of threads, once one was asked for.
+    threads: Mutex<Option<Threads>>,
+}
+
+impl Memory {
+    /// Returns the memory of some sources; opens nothing.
+    pub(crate) fn new(sources: Arc<Sources>) -> Memory {
+        Memory { sources, threads: Mutex::default() }
+    }
+
     /// Begins a thread.
     pub fn start_thread(&self, start: &Start<'_>) -> Result<Thread, Error> {
         self.writing(|threads| threads.start(start, now()))
@@ -37,8 +54,8 @@ impl Engine {
 
     /// Records a turn of the thread that a continuation id continues: a role and a text, if any.
     ///
-    /// Memory is asked once the turn is on disk: however many continue a thread at a time, none of
-    /// them waits for what another is told. A call that is ended before does not record its turn.
+    /// Recall begins when the turn is on disk, so that clients that continue threads at the same time
+    /// do not wait for each other. A call that is cancelled before that does not record its turn.
     pub fn continue_thread(
         &self,
         continuation: &str,
@@ -91,7 +108,7 @@ impl Engine {
         Ok(self.reading(|threads| threads.analytics())?.unwrap_or_default())
     }
 
-    /// Saves a conversation, or brings the one under its key up to date.
+    /// Saves a conversation, or updates the one that has its key.
     pub fn save_conversation(&self, save: &Save<'_>) -> Result<Saved, Error> {
         self.writing(|threads| threads.save(save, now()))
     }
@@ -101,7 +118,7 @@ impl Engine {
         Ok(self.reading(|threads| threads.titled(words))?.unwrap_or_default())
     }
 
-    /// Returns the threads that a word may mean: one by its id, else those whose id begins so.
+    /// Returns the thread with an id, else the threads whose ids begin with it.
     pub fn threads_named(&self, word: &str) -> Result<Vec<Thread>, Error> {
         Ok(self.reading(|threads| threads.named(word))?.unwrap_or_default())
     }
@@ -116,7 +133,7 @@ impl Engine {
         Ok(self.reading(|threads| threads.delete(id))?.unwrap_or(false))
     }
 
-    /// Runs `work` on the threads; `None` where none was ever recorded.
+    /// Runs `work` on the threads; `None` if none was ever recorded.
     fn reading<T>(
         &self,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
@@ -124,7 +141,7 @@ impl Engine {
         self.with_threads(Threads::open, work)
     }
 
-    /// Runs `work` on the threads, making their database where there is none.
+    /// Runs `work` on the threads; makes their database if there is none.
     fn writing<T>(
         &self,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
@@ -139,11 +156,11 @@ impl Engine {
         open: impl FnOnce(&Path) -> Result<Option<Threads>, ThreadsError>,
         work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
     ) -> Result<Option<T>, Error> {
-        let mut held = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        // A file that was deleted or replaced would take turns that nobody ever finds.
+        let mut held = lock(&self.threads);
+        // A turn that is written to a deleted or replaced file would be lost.
         if !held.as_ref().is_some_and(Threads::is_there) {
             *held = None;
-            *held = open(&self.config.threads_database())?;
+            *held = open(&self.sources.config().threads_database())?;
         }
         let Some(threads) = &mut *held else { return Ok(None) };
         let done = work(threads);

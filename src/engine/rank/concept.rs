@@ -1,13 +1,12 @@
-//! A question made ready to be ranked by: its terms, its vector, and whom it names.
+//! Parses a concept of a question: its terms with their IDF, its vector, and whom it names.
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{prepare::Searcher, score::Filter};
+use super::{Mode, Ranker, prepare::RankedSource};
 use crate::{
-    embed::Model,
-    engine::{Error, Mode},
-    index::{TermIndex, WeightedTerm},
-    model::Stop,
+    db, embed,
+    engine::{error::Error, source::scoring::Concept},
+    index::WeightedTerm,
     text::{
         query::Query,
         slip,
@@ -15,219 +14,193 @@ use crate::{
     },
 };
 
-/// The share of a question that the model must know for its vector to say anything, and that from
-/// which on it says all it can: nearly all English questions are above, half of German ones between.
-const KNOWN: (f64, f64) = (0.7, 0.95);
+/// The share of a query that the model must know for its vector to say anything, and the share from
+/// which on it says all it can. Nearly all English queries are above, half of German ones between.
+const LEAST_KNOWN: f64 = 0.7;
+const WELL_KNOWN: f64 = 0.95;
 
-/// What a single character of a script without spaces counts beside the pairs it is in.
+/// The weight of a single character of a script without spaces, beside the pairs that it is in.
 ///
-/// A word need not stand in the text beside the same characters as in the question. Pairs alone have
+/// A word need not stand beside the same characters in the text as in the query. Pairs alone have
 /// MRR@10 .683 on the sentences of CMRC 2018, .793 on XQuAD's Chinese ones and .821 on DRCD's;
 /// with characters .685, .804 and .830.
-const CHARACTER: f32 = 0.5;
+const CHARACTER_WEIGHT: f32 = 0.5;
 
-/// What the parts of a name count where the whole of it stands somewhere: who asks for
-/// `parse_config_file` does not mean every file that is parsed.
-const PART: f32 = 0.3;
+/// The weight of the parts of a name if the whole name occurs somewhere: a query for
+/// `parse_config_file` does not ask for every file that is parsed.
+const NAME_PART_WEIGHT: f32 = 0.3;
 
-/// One thing that is asked for.
-#[derive(Debug)]
-pub(crate) struct ParsedConcept {
-    pub(crate) query: Query,
-    /// Its terms that are somewhere, with what they weigh.
-    pub(crate) terms: Vec<WeightedTerm>,
-    /// How long the messages in question are on average.
-    pub(crate) average: f32,
-    /// Its vector, where that says something.
-    pub(crate) vector: Option<Vec<f32>>,
-    /// How much of it the model knows, from 0 to 1.
-    pub(crate) known: f32,
-    /// The one author it names, if it names just one.
-    pub(crate) author: Option<String>,
+impl Ranker<'_> {
+    /// Parses a concept.
+    pub(super) fn parse_concept(
+        &mut self,
+        text: &str,
+        sources: &[RankedSource],
+    ) -> Result<Concept, Error> {
+        let mode = self.question.mode;
+        let mut concept = Concept {
+            query: Query::parse(text),
+            terms: Vec::new(),
+            average: 1.0,
+            vector: None,
+            known: 1.0,
+            author: None,
+        };
+        self.weigh_terms(&mut concept, sources)?;
+        if mode == Mode::Vector {
+            concept.terms.clear();
+        }
+        let named = named_authors(&concept.query.text, sources);
+        if matches!(mode, Mode::Vector | Mode::Both) && !concept.query.text.is_empty() {
+            self.encode(&mut concept, &named, sources)?;
+        }
+        if let [author] = named[..] {
+            concept.author = Some(author.to_owned());
+        }
+        Ok(concept)
+    }
+
+    /// Makes the vector of a concept. The names of authors say who wrote, not what about.
+    fn encode(
+        &mut self,
+        concept: &mut Concept,
+        named: &[&str],
+        sources: &[RankedSource],
+    ) -> Result<(), Error> {
+        let model = self.sources.model();
+        let names: Vec<String> = named.iter().flat_map(|author| words(author)).collect();
+        let other_words = concept.query.text.split_whitespace();
+        let other_words: Vec<&str> =
+            other_words.filter(|word| !names.contains(&normalized(word))).collect();
+        let nameless = other_words.join(" ");
+        let text = if nameless.is_empty() { &concept.query.text } else { &nameless };
+        if self.question.mode == Mode::Both {
+            let known = (model.known(text) - LEAST_KNOWN) / (WELL_KNOWN - LEAST_KNOWN);
+            concept.known = known.clamp(0.0, 1.0) as f32;
+        }
+        if concept.known <= 0.0 {
+            return Ok(());
+        }
+        match model.encode_query(text, self.stop) {
+            Ok(vector) => {
+                concept.vector = Some(vector).filter(|v| v.iter().any(|number| *number != 0.0));
+            }
+            Err(embed::Error::Stopped) => return Err(db::Error::Stopped.into()),
+            Err(error) => {
+                self.notes.push(format!("ranked by words alone, not by meaning: {error}"));
+                if concept.terms.is_empty() {
+                    self.weigh_terms(concept, sources)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes the IDF of a concept's terms among all messages or, if the scope names a
+    /// conversation, among its messages.
+    fn weigh_terms(
+        &mut self,
+        concept: &mut Concept,
+        sources: &[RankedSource],
+    ) -> Result<(), Error> {
+        let tokenizer = Tokenizer::default();
+        let mut terms = tokenizer.question(&concept.query.text);
+        self.correct(&mut terms, sources)?;
+        let mut frequencies = vec![0u32; terms.len()];
+        let (mut messages, mut tokens) = (0u64, 0u64);
+        for source in sources {
+            let statistics = source.scorer.statistics(&terms)?;
+            let sums = frequencies.iter_mut().zip(statistics.frequencies);
+            sums.for_each(|(sum, here)| *sum += here);
+            messages += statistics.messages;
+            tokens += statistics.tokens;
+        }
+        let messages = messages as f32;
+        concept.average = (tokens as f32 / messages.max(1.0)).max(1.0);
+        let mut name_parts: HashSet<String> = HashSet::new();
+        for name in tokenizer.names(&concept.query.text) {
+            let mut known = terms.iter().zip(&frequencies);
+            if known.any(|(term, frequency)| *term == name[0] && *frequency > 0) {
+                name_parts.extend(name.into_iter().skip(1));
+            }
+        }
+        let occurring = terms.into_iter().zip(frequencies).filter(|(_, frequency)| *frequency > 0);
+        concept.terms = occurring
+            .map(|(term, frequency)| {
+                let frequency = frequency as f32;
+                let idf = (1.0 + (messages - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
+                let weight = match () {
+                    () if is_character(&term) => CHARACTER_WEIGHT * idf,
+                    () if name_parts.contains(&term) => NAME_PART_WEIGHT * idf,
+                    () => idf,
+                };
+                WeightedTerm { term, weight }
+            })
+            .collect();
+        Ok(())
+    }
+
+    /// Replaces each English word that no message has by the most frequent word that it can be a
+    /// slip of.
+    ///
+    /// With one slip in each question, LoCoMo's MRR@10 over all conversations is .412, corrected
+    /// .492, and .503 without slips.
+    fn correct(&mut self, terms: &mut Vec<String>, sources: &[RankedSource]) -> Result<(), Error> {
+        for term in terms.iter_mut() {
+            let is_word = term.len() >= slip::LEAST && term.bytes().all(|b| b.is_ascii_lowercase());
+            let mut is_known = !is_word;
+            for source in sources {
+                is_known = is_known || source.scorer.has_term(term)?;
+            }
+            if is_known {
+                continue;
+            }
+            let mut similar: BTreeMap<String, u32> = BTreeMap::new();
+            for source in sources {
+                source.scorer.corrections(term, &mut similar)?;
+            }
+            // A word of a single message may be a slip itself.
+            let meant = similar.into_iter().filter(|(_, frequency)| *frequency > 1);
+            if let Some((meant, _)) = meant.max_by_key(|(_, frequency)| *frequency) {
+                let note = format!("nothing has “{term}”: ranked by “{meant}” in its place");
+                self.notes.push(note);
+                *term = meant;
+            }
+        }
+        let mut known = HashSet::new();
+        terms.retain(|term| known.insert(term.clone()));
+        Ok(())
+    }
 }
 
-/// Returns the words of a text in lower case, without a possessive's end.
+/// Returns the authors that a query names.
+fn named_authors<'s>(query: &str, sources: &'s [RankedSource]) -> Vec<&'s str> {
+    let of_query = words(query);
+    let authors = sources.iter().flat_map(|source| source.scorer.authors());
+    let mut named: Vec<&str> = authors.filter(|author| names(author, &of_query, query)).collect();
+    named.sort_unstable();
+    named.dedup();
+    named
+}
+
+/// Returns the words of a text in lower case, without a possessive ending.
 fn words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric() && !matches!(c, '\'' | '\u{2019}'));
-    words.map(plain).filter(|word| !word.is_empty()).collect()
+    words.map(normalized).filter(|word| !word.is_empty()).collect()
 }
 
-fn plain(word: &str) -> String {
+fn normalized(word: &str) -> String {
     let word = word.to_lowercase().replace('\u{2019}', "'");
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     word.strip_suffix("'s").unwrap_or(word).to_owned()
 }
 
-/// Whether a question in these words names an author: by any part of the name, in any case.
-fn names(author: &str, words: &[String], question: &str) -> bool {
+/// Returns whether a query of these words names an author: by any part of the name, in any case.
+fn names(author: &str, words: &[String], query: &str) -> bool {
     if author.chars().any(is_unspaced) {
-        return question.contains(author);
+        return query.contains(author);
     }
     self::words(author).iter().any(|part| part.chars().count() > 1 && words.contains(part))
-}
-
-/// Reads one concept of a question.
-pub(crate) fn ask(
-    concept: &str,
-    mode: Mode,
-    searchers: &[std::sync::Arc<Searcher>],
-    selections: &[Filter],
-    model: &Model,
-    stop: &Stop,
-    notes: &mut Vec<String>,
-) -> Result<ParsedConcept, Error> {
-    let query = Query::parse(concept);
-    let mut concept = ParsedConcept {
-        terms: Vec::new(),
-        average: 1.0,
-        vector: None,
-        known: 1.0,
-        author: None,
-        query,
-    };
-    weigh(&mut concept, searchers, selections, notes)?;
-    if mode == Mode::Vector {
-        concept.terms.clear();
-    }
-    let of_question = words(&concept.query.text);
-    let mut named: Vec<&str> = searchers
-        .iter()
-        .zip(selections)
-        .flat_map(|(searcher, selection)| selection.authors(searcher))
-        .filter(|author| names(author, &of_question, &concept.query.text))
-        .collect();
-    named.sort_unstable();
-    named.dedup();
-    if matches!(mode, Mode::Vector | Mode::Both) && !concept.query.text.is_empty() {
-        let parts: Vec<String> = named.iter().flat_map(|author| words(author)).collect();
-        let nameless: Vec<&str> = concept
-            .query
-            .text
-            .split_whitespace()
-            .filter(|word| !parts.contains(&plain(word)))
-            .collect();
-        let nameless = nameless.join(" ");
-        let text = if nameless.is_empty() { &concept.query.text } else { &nameless };
-        if mode == Mode::Both {
-            concept.known =
-                ((model.known(text) - KNOWN.0) / (KNOWN.1 - KNOWN.0)).clamp(0.0, 1.0) as f32;
-        }
-        if concept.known > 0.0 {
-            match model.encode_query(text, stop) {
-                Ok(vector) => {
-                    concept.vector = Some(vector).filter(|v| v.iter().any(|number| *number != 0.0));
-                }
-                Err(crate::embed::Error::Stopped) => {
-                    return Err(crate::db::Error::Stopped.into());
-                }
-                Err(error) => {
-                    notes.push(format!("ranked by words alone, not by meaning: {error}"));
-                    if concept.terms.is_empty() {
-                        weigh(&mut concept, searchers, selections, notes)?;
-                    }
-                }
-            }
-        }
-    }
-    if let [author] = named[..] {
-        concept.author = Some(author.to_owned());
-    }
-    Ok(concept)
-}
-
-/// Weighs the terms of a question by how rare they are among all messages or, where one
-/// conversation is asked, in that.
-fn weigh(
-    concept: &mut ParsedConcept,
-    searchers: &[std::sync::Arc<Searcher>],
-    selections: &[Filter],
-    notes: &mut Vec<String>,
-) -> Result<(), Error> {
-    let cutter = Tokenizer::default();
-    let mut terms = cutter.question(&concept.query.text);
-    mend(&mut terms, searchers, notes)?;
-    let mut frequencies = vec![0u32; terms.len()];
-    let (mut documents, mut tokens) = (0u64, 0u64);
-    for (searcher, selection) in searchers.iter().zip(selections) {
-        if let Some(doc_ids) = &selection.conversation {
-            let words = searcher.words();
-            let inside = crate::index::frequencies(&words, &terms, doc_ids)?;
-            frequencies.iter_mut().zip(inside).for_each(|(sum, some)| *sum += some);
-            documents += doc_ids.len() as u64;
-            let length = |doc_id: &u32| u64::from(searcher.length(*doc_id).unwrap_or(1));
-            tokens += doc_ids.iter().map(length).sum::<u64>();
-            continue;
-        }
-        for words in searcher.parts.iter().filter_map(|part| part.words.as_deref()) {
-            let (count, length) = TermIndex::size(words);
-            documents += u64::from(count);
-            tokens += length;
-            for (sum, term) in frequencies.iter_mut().zip(&terms) {
-                *sum += words.frequency(term)?;
-            }
-        }
-    }
-    let documents = documents as f32;
-    concept.average = (tokens as f32 / documents.max(1.0)).max(1.0);
-    let mut parts: HashSet<String> = HashSet::new();
-    for name in cutter.names(&concept.query.text) {
-        let mut known = terms.iter().zip(&frequencies);
-        if known.any(|(term, frequency)| *term == name[0] && *frequency > 0) {
-            parts.extend(name.into_iter().skip(1));
-        }
-    }
-    let weighted = terms.into_iter().zip(frequencies).filter(|(_, frequency)| *frequency > 0);
-    concept.terms = weighted
-        .map(|(term, frequency)| {
-            let frequency = frequency as f32;
-            let rarity = (1.0 + (documents - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
-            let weight = match () {
-                () if is_character(&term) => CHARACTER * rarity,
-                () if parts.contains(&term) => PART * rarity,
-                () => rarity,
-            };
-            WeightedTerm { term, weight }
-        })
-        .collect();
-    Ok(())
-}
-
-/// Puts in place of each English word that no message has the most frequent one it can be a slip of.
-///
-/// With one slip in each question, LoCoMo's MRR@10 over all conversations is .412, mended .492, and
-/// .503 without slips.
-fn mend(
-    terms: &mut Vec<String>,
-    searchers: &[std::sync::Arc<Searcher>],
-    notes: &mut Vec<String>,
-) -> Result<(), Error> {
-    let parts = searchers.iter().flat_map(|searcher| &searcher.parts);
-    let words: Vec<&TermIndex> = parts.filter_map(|part| part.words.as_deref()).collect();
-    for term in terms.iter_mut() {
-        let is_word = term.len() >= slip::LEAST && term.bytes().all(|b| b.is_ascii_lowercase());
-        let mut is_there = !is_word;
-        for words in &words {
-            is_there = is_there || words.frequency(term)? > 0;
-        }
-        if is_there {
-            continue;
-        }
-        let mut similar: BTreeMap<String, u32> = BTreeMap::new();
-        for words in &words {
-            words.slips(term, &mut |other, frequency| {
-                *similar.entry(other.to_owned()).or_default() += frequency;
-            })?;
-        }
-        // What stands in one message may be a slip itself.
-        let meant = similar.into_iter().filter(|(_, frequency)| *frequency > 1);
-        if let Some((meant, _)) = meant.max_by_key(|(_, frequency)| *frequency) {
-            notes.push(format!("nothing has “{term}”: ranked by “{meant}” in its place"));
-            *term = meant;
-        }
-    }
-    let mut known = HashSet::new();
-    terms.retain(|term| known.insert(term.clone()));
-    Ok(())
 }
 
 #[cfg(test)]

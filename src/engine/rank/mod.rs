@@ -2,30 +2,31 @@
 
 mod answer;
 mod concept;
+mod fuse;
 mod passage;
 mod prepare;
-mod score;
 mod substring;
 mod titles;
 
-use std::path::PathBuf;
-
-use crate::engine::SourceKind;
-use crate::model::{Hit, Instant};
-
-pub use prepare::Enriched;
-pub(crate) use prepare::Searcher;
+use super::{
+    error::Error,
+    source::{About, Scope, SourceKind, Sources},
+};
+use crate::{
+    model::{Hit, Stop},
+    text::snippet,
+};
 
 /// How to rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Only messages that hold the text as `LIKE` finds it.
+    /// Only messages that contain the text as `LIKE` finds it, the newest first.
     Exact,
-    /// By words: BM25.
+    /// By terms: BM25.
     Text,
     /// By meaning: vectors.
     Vector,
-    /// By both, fused.
+    /// By terms and vectors, fused.
     #[default]
     Both,
 }
@@ -45,7 +46,7 @@ pub enum Fields {
 /// A question to rank by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// What to look for; every one of several must be found in a conversation.
+    /// What to look for; every concept must be found in a conversation.
     pub concepts: Vec<String>,
     /// How to rank.
     pub mode: Mode,
@@ -57,40 +58,21 @@ pub struct Question {
     pub limit: usize,
 }
 
-/// Where to look; applied before ranking.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scope {
-    /// Kinds of sources; empty for all.
-    pub sources: Vec<SourceKind>,
-    /// Roles, as stored; empty for all.
-    pub roles: Vec<String>,
-    /// The earliest instant, inclusive.
-    pub since: Option<Instant>,
-    /// The latest instant, inclusive.
-    pub until: Option<Instant>,
-    /// The id of one conversation.
-    pub conversation: Option<String>,
-    /// A project of coding agents' transcripts.
-    pub project: Option<String>,
-    /// A session of coding agents' transcripts.
-    pub session: Option<String>,
-}
-
 /// A message that answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
     /// Where it is from.
     pub source: SourceKind,
     /// The message.
-    pub hit: Hit,
-    /// How well it answers, 0 to 1; falls from the first match to the last.
+    pub hit: Hit<'static>,
+    /// How well it answers, from 0 to 1; falls from the first match to the last.
     pub score: f64,
-    /// The number of its line in its conversation's file or, in an export, of itself in its
+    /// The line of the message in its transcript's file or, in an export, its number in its
     /// conversation, from 1.
     pub line: u32,
-    /// What of its text answers best, about 300 characters.
+    /// The part of its text that answers best, about 300 characters.
     pub passage: String,
-    /// How many messages have the same text, itself included; it stands for all of them.
+    /// How many messages have this text, this message included; it stands for all of them.
     pub copies: u32,
 }
 
@@ -99,42 +81,71 @@ pub struct Match {
 pub struct ConversationMatch {
     /// What is known of it.
     pub about: About,
-    /// How well it answers, 0 to 1; falls from the first match to the last.
+    /// How well it answers, from 0 to 1; falls from the first match to the last.
     pub score: f64,
     /// Its messages that answer best, the best first.
     pub matches: Vec<Match>,
 }
 
-/// What is known of a conversation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
-    /// Where it is from.
-    pub source: SourceKind,
-    /// `conversations.id`.
-    pub id: String,
-    /// `conversations.title`; empty where it is NULL.
-    pub title: String,
-    /// One or two of its own sentences that tell what it is about; empty where it has none.
-    pub summary: String,
-    /// How many messages it has.
-    pub turns: u32,
-    /// When its first message was written.
-    pub begun: Option<Instant>,
-    /// When its last message was written.
-    pub last: Option<Instant>,
-    /// The transcript's file, of a coding agent's conversation.
-    pub file: Option<PathBuf>,
-    /// The project, of a coding agent's conversation.
-    pub project: Option<String>,
-    /// The session, of a coding agent's conversation.
-    pub session: Option<String>,
-}
-
-/// An answer by rank.
+/// A ranked answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranking<T> {
     /// The best first.
     pub items: Vec<T>,
-    /// What the reader should know of how they were found, such as a provider that did not answer.
+    /// What limits the answer, a sentence each; for example that a provider did not answer.
     pub notes: Vec<String>,
+}
+
+/// Answers one question.
+pub(crate) struct Ranker<'a> {
+    sources: &'a Sources,
+    question: &'a Question,
+    stop: &'a Stop,
+    notes: Vec<String>,
+}
+
+impl<'a> Ranker<'a> {
+    pub(crate) fn new(sources: &'a Sources, question: &'a Question, stop: &'a Stop) -> Ranker<'a> {
+        Ranker { sources, question, stop, notes: Vec::new() }
+    }
+
+    /// Returns the concepts of the question that are not empty.
+    fn concepts(&self) -> Vec<&'a str> {
+        let concepts = self.question.concepts.iter().map(|concept| snippet::trim(concept));
+        concepts.filter(|concept| !concept.is_empty()).collect()
+    }
+
+    /// Returns the messages that answer best. A text that several messages have is returned once,
+    /// with their number.
+    pub(crate) fn messages(mut self) -> Result<Ranking<Match>, Error> {
+        let items = match self.find()? {
+            Some(found) => self.matches(&found, &found.scored, self.question.limit),
+            None => return self.messages_by_substring(),
+        };
+        Ok(Ranking { items, notes: self.notes })
+    }
+
+    /// Returns the ids of the messages that answer best, duplicate texts included.
+    pub(crate) fn message_ids(mut self) -> Result<Vec<String>, Error> {
+        let Some(found) = self.find()? else {
+            let ranking = self.messages_by_substring()?;
+            let id = |item: Match| item.hit.message_id.into_owned();
+            return Ok(ranking.items.into_iter().map(id).collect());
+        };
+        let best = found.scored.iter().take(self.question.limit);
+        let id = |scored: &fuse::Scored| {
+            let scorer = &found.sources[scored.source].scorer;
+            scorer.hit(scored.doc_id).message_id.into_owned()
+        };
+        Ok(best.map(id).collect())
+    }
+
+    /// Returns the conversations that answer best.
+    pub(crate) fn conversations(mut self) -> Result<Ranking<ConversationMatch>, Error> {
+        let items = match self.find()? {
+            Some(found) => self.ranked_conversations(&found)?,
+            None => return self.conversations_by_substring(),
+        };
+        Ok(Ranking { items, notes: self.notes })
+    }
 }

@@ -1,4 +1,4 @@
-//! Ranking by text as it stands: what holds it, the newest first.
+//! Ranks by substring: the messages that contain the text, the newest first.
 
 use std::{
     cmp::Reverse,
@@ -6,187 +6,193 @@ use std::{
     ops::ControlFlow,
 };
 
-use super::{ConversationMatch, Match, Question, Ranking, answer::line, passage};
+use super::{ConversationMatch, Match, Ranker, Ranking, passage};
 use crate::{
-    db,
-    engine::{Engine, Error, SourceKind, trimmed},
-    model::{Hit, Request, Stop},
+    engine::{
+        error::Error,
+        source::{
+            Scope, Source, SourceKind, line_number, request::trimmed, sink::Rendered,
+        },
+    },
+    model::{Hit, Request},
     text::like::LikePattern,
 };
 
-/// Messages read for each of several things that a conversation must hold.
-const MOST_OF_SEVERAL: usize = 20_000;
+/// Messages that are read for each of several concepts that a conversation must contain.
+const MAX_OF_SEVERAL: usize = 20_000;
 
-/// Messages read for conversations to rank.
-const MOST_OF_CONVERSATIONS: usize = 2_000;
+/// Messages that are read to rank conversations.
+const MAX_OF_CONVERSATIONS: usize = 2_000;
 
-/// Messages that stand for a conversation, the most.
-const MATCHES: usize = 5;
+/// The most messages that are shown of a conversation.
+const MAX_MATCHES: usize = 5;
 
-/// How many places further down a score is half of the first.
+/// At this place the score is half of the first score.
 const HALF: f64 = 20.0;
 
 /// A hit and where it is from.
-type Found = (SourceKind, Hit);
+type Found = (SourceKind, Hit<'static>);
 
-impl Engine {
-    /// Returns the messages that hold every concept as text, the newest first; of several concepts
-    /// those of conversations that hold all.
-    pub(crate) fn rank_exactly(
-        &self,
-        question: &Question,
-        stop: &Stop,
-    ) -> Result<Ranking<Match>, Error> {
-        let mut found = self.holding(question, question.limit, stop)?;
-        found.truncate(question.limit);
+impl Ranker<'_> {
+    /// Returns the messages that contain every concept, the newest first; of several concepts,
+    /// those of conversations that contain all.
+    pub(super) fn messages_by_substring(&self) -> Result<Ranking<Match>, Error> {
+        let mut found = self.containing(self.question.limit)?;
+        found.truncate(self.question.limit);
         let mut matches: Vec<Match> = Vec::new();
         let mut copies: HashMap<(String, String), usize> = HashMap::new();
         for (kind, hit) in found {
-            let key = (hit.role.clone(), hit.content.trim().to_owned());
+            let key = (hit.role.to_string(), hit.content.trim().to_owned());
             if let Some(place) = copies.get(&key) {
                 matches[*place].copies += 1;
                 continue;
             }
             copies.insert(key, matches.len());
             let score = HALF / (HALF + matches.len() as f64);
-            matches.push(self.exact_match(kind, hit, score, question, stop)?);
+            matches.push(self.substring_match(kind, hit, score)?);
         }
         Ok(Ranking { items: matches, notes: Vec::new() })
     }
 
-    /// Returns the conversations that hold every concept as text, by their newest message that does.
-    pub(crate) fn conversations_exactly(
-        &self,
-        question: &Question,
-        stop: &Stop,
-    ) -> Result<Ranking<ConversationMatch>, Error> {
-        let found = self.holding(question, MOST_OF_CONVERSATIONS, stop)?;
+    /// Returns the conversations that contain every concept, by their newest message that does.
+    pub(super) fn conversations_by_substring(&self) -> Result<Ranking<ConversationMatch>, Error> {
+        let found = self.containing(MAX_OF_CONVERSATIONS)?;
         let mut order: Vec<(SourceKind, String)> = Vec::new();
-        let mut of: HashMap<(SourceKind, String), Vec<Hit>> = HashMap::new();
+        let mut hits_of: HashMap<(SourceKind, String), Vec<Hit<'static>>> = HashMap::new();
         for (kind, hit) in found {
-            let key = (kind, hit.conversation_id.clone());
-            let hits = of.entry(key.clone()).or_insert_with(|| {
+            let key = (kind, hit.conversation_id.to_string());
+            let hits = hits_of.entry(key.clone()).or_insert_with(|| {
                 order.push(key);
                 Vec::new()
             });
-            if hits.len() < MATCHES {
+            if hits.len() < MAX_MATCHES {
                 hits.push(hit);
             }
         }
         let mut items = Vec::new();
-        for key in order.into_iter().take(question.limit) {
-            let hits = of.remove(&key).unwrap_or_default();
-            let Some(about) = self.about(key.0, &key.1)? else { continue };
-            let score = HALF / (HALF + items.len() as f64);
+        for key in order.into_iter().take(self.question.limit) {
+            let hits = hits_of.remove(&key).unwrap_or_default();
+            let Some(about) = self.sources.about(key.0, &key.1, self.stop)? else { continue };
             let matches = hits.into_iter().enumerate().map(|(place, hit)| {
-                let score = HALF / (HALF + place as f64);
-                self.exact_match(key.0, hit, score, question, stop)
+                self.substring_match(key.0, hit, HALF / (HALF + place as f64))
             });
-            items.push(ConversationMatch {
-                about,
-                score,
-                matches: matches.collect::<Result<_, _>>()?,
-            });
+            let matches = matches.collect::<Result<_, _>>()?;
+            items.push(ConversationMatch { about, score: HALF / (HALF + items.len() as f64), matches });
         }
         Ok(Ranking { items, notes: Vec::new() })
     }
 
-    /// Returns the messages that hold the concepts, newest first, at least `most` if there are.
-    fn holding(&self, question: &Question, most: usize, stop: &Stop) -> Result<Vec<Found>, Error> {
-        let scope = &question.scope;
-        let concepts = question.concepts.iter().map(|concept| trimmed(concept));
+    /// Returns the messages that contain the concepts, newest first, at least `count` if there are.
+    fn containing(&self, count: usize) -> Result<Vec<Found>, Error> {
+        let concepts = self.question.concepts.iter().map(|concept| trimmed(concept));
         let concepts: Vec<&str> = concepts.filter(|concept| !concept.is_empty()).collect();
-        let is_filtered = scope.project.is_some() || scope.session.is_some();
-        let most = if concepts.len() > 1 { MOST_OF_SEVERAL } else { most };
-        let mut every: Vec<Vec<Found>> = Vec::new();
+        let count = if concepts.len() > 1 { MAX_OF_SEVERAL } else { count };
+        let mut by_concept: Vec<Vec<Found>> = Vec::new();
         for concept in concepts {
             let mut found: Vec<Found> = Vec::new();
-            for source in self.sources_of(scope)? {
-                let some = if is_filtered { Some(self.ids_of(&source, scope)?) } else { None };
-                let request = Request {
-                    text: concept.to_owned(),
-                    roles: scope.roles.clone(),
-                    since: scope.since,
-                    until: scope.until,
-                    ..Request::default()
-                };
-                let mut count = 0;
-                self.exact_in(&source, &request, stop, &mut |hit| {
-                    let is_asked =
-                        scope.conversation.as_ref().is_none_or(|id| *id == hit.conversation_id)
-                            && some.as_ref().is_none_or(|some| some.contains(&hit.conversation_id));
-                    if is_asked {
-                        count += 1;
-                        found.push((source.kind, hit));
-                    }
-                    if count < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-                })?;
+            for source in self.sources.within(&self.question.scope)? {
+                self.containing_in(&source, concept, count, &mut found)?;
             }
-            every.push(found);
+            by_concept.push(found);
         }
-        let key = |(kind, hit): &Found| (*kind, hit.conversation_id.clone());
-        let mut in_all: Option<HashSet<(SourceKind, String)>> = None;
-        for found in &every {
+        let key = |(kind, hit): &Found| (*kind, hit.conversation_id.to_string());
+        let mut common: Option<HashSet<(SourceKind, String)>> = None;
+        for found in &by_concept {
             let here: HashSet<_> = found.iter().map(key).collect();
-            in_all = Some(match in_all {
-                Some(in_all) => in_all.intersection(&here).cloned().collect(),
+            common = Some(match common {
+                Some(common) => common.intersection(&here).cloned().collect(),
                 None => here,
             });
         }
-        let in_all = in_all.unwrap_or_default();
+        let common = common.unwrap_or_default();
         let mut seen = HashSet::new();
-        let mut found: Vec<Found> = every.into_iter().flatten().collect();
-        found.retain(|one| {
-            in_all.contains(&key(one)) && seen.insert((key(one), one.1.message_id.clone()))
+        let mut found: Vec<Found> = by_concept.into_iter().flatten().collect();
+        found.retain(|hit| {
+            common.contains(&key(hit)) && seen.insert((key(hit), hit.1.message_id.to_string()))
         });
-        // Stable: each source's own order stays.
+        // A stable sort: each source's own order stays.
         found.sort_by_key(|(_, hit)| Reverse(hit.time));
         Ok(found)
     }
 
-    fn exact_match(
+    /// Adds the messages of a source that contain a concept, at most `count`.
+    fn containing_in(
+        &self,
+        source: &Source,
+        concept: &str,
+        count: usize,
+        found: &mut Vec<Found>,
+    ) -> Result<(), Error> {
+        let scope = &self.question.scope;
+        let ids = self.conversations_of_origin(source)?;
+        let request = Request {
+            text: concept.to_owned(),
+            roles: scope.roles.clone(),
+            since: scope.since,
+            until: scope.until,
+            limit: (ids.is_none() && scope.conversation.is_none()).then_some(count),
+            ..Request::default()
+        };
+        let is_wanted = |hit: &Hit<'_>| {
+            scope.conversation.as_ref().is_none_or(|id| *id == hit.conversation_id)
+                && ids.as_ref().is_none_or(|ids| ids.contains(&*hit.conversation_id))
+        };
+        let mut left = count;
+        let mut sink = Rendered::new(
+            |hit: Hit<'_>| is_wanted(&hit).then(|| (source.kind, hit.into_owned())),
+            |hit| {
+                if left > 0 {
+                    found.push(hit);
+                    left -= 1;
+                }
+                if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            },
+        );
+        source.search(&request, self.stop, &mut sink)?;
+        Ok(())
+    }
+
+    /// Returns the ids of the conversations of the project or session asked for; `None` for all.
+    fn conversations_of_origin(&self, source: &Source) -> Result<Option<HashSet<String>>, Error> {
+        let scope = &self.question.scope;
+        if scope.project.is_none() && scope.session.is_none() {
+            return Ok(None);
+        }
+        let scope = Scope {
+            project: scope.project.clone(),
+            session: scope.session.clone(),
+            ..Scope::default()
+        };
+        let listing = source.reader(self.stop).list(&scope, self.stop)?;
+        let ids = (0..listing.len()).map(|place| listing.heading(place).0.to_owned());
+        Ok(Some(ids.collect()))
+    }
+
+    fn substring_match(
         &self,
         source: SourceKind,
-        hit: Hit,
+        hit: Hit<'static>,
         score: f64,
-        question: &Question,
-        stop: &Stop,
     ) -> Result<Match, Error> {
-        let line = self.line_of(source, &hit, stop)?;
-        let passage = exact_passage(&hit.content, &question.concepts);
+        let line = self.line_of(source, &hit)?;
+        let passage = passage_around(&hit.content, &self.question.concepts);
         Ok(Match { source, hit, score, line, passage, copies: 1 })
     }
 
-    /// Returns the number of a message's line in its conversation.
-    fn line_of(&self, kind: SourceKind, hit: &Hit, stop: &Stop) -> Result<u32, Error> {
-        let Some(source) = self.sources().into_iter().find(|source| source.kind == kind) else {
-            return Ok(1);
-        };
-        if let Ok(catalogue) = self.catalogue(&source)
-            && let Some(conversation) = catalogue.find(&hit.conversation_id)
-        {
-            let snapshot = catalogue.snapshot();
-            let mut reading = catalogue.reading(conversation).iter();
-            let place = reading.position(|doc_id| {
-                snapshot.time(*doc_id) == hit.time
-                    && snapshot.position(*doc_id) == hit.position
-                    && snapshot.hit(*doc_id, false).message_id == hit.message_id
-            });
-            return Ok(line(kind, hit.position, place.unwrap_or(0) as u32));
-        }
-        let messages = self.on_source(&source, |path| {
-            db::read(path, stop, |database| db::conversation(database, &hit.conversation_id, false))
-        })?;
-        let place = messages.iter().position(|other| other.message_id == hit.message_id);
-        Ok(line(kind, hit.position, place.unwrap_or(0) as u32))
+    /// Returns the line of a message in its conversation.
+    fn line_of(&self, kind: SourceKind, hit: &Hit<'_>) -> Result<u32, Error> {
+        let Some(source) = self.sources.of_kind(kind) else { return Ok(1) };
+        let messages = source.reader(self.stop).read(&hit.conversation_id, false, self.stop)?;
+        let turn = messages.and_then(|messages| messages.turn_of(hit));
+        Ok(line_number(kind, hit.position, turn.unwrap_or(0)))
     }
 }
 
-/// Returns what of a text is around the first of the concepts that is in it.
-fn exact_passage(text: &str, concepts: &[String]) -> String {
-    let spans = |concept: &String| {
+/// Returns the passage around the first of the concepts that is in a text.
+fn passage_around(text: &str, concepts: &[String]) -> String {
+    let span = |concept: &String| {
         LikePattern::parse(trimmed(concept), false).spans(text).into_iter().next()
     };
-    let first = concepts.iter().find_map(spans).filter(|span| !span.is_empty());
+    let first = concepts.iter().find_map(span).filter(|span| !span.is_empty());
     passage::around_span(text, first.unwrap_or(0..0))
 }

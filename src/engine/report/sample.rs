@@ -7,8 +7,7 @@ use std::{
     time::Duration,
 };
 
-use crate::engine::{Engine, SearchPlan, Source, report::doctor::Finding};
-use crate::{
+X
     db::{self, RowReader},
     index::Snapshot,
     model::{Hit, Request, Stop},
@@ -17,19 +16,20 @@ use crate::{
 /// Messages compared each way.
 const MESSAGES: usize = 200;
 
-/// Queries answered twice, and how long the slower way may take for all of them.
+/// Queries that are answered twice.
 const QUERIES: usize = 8;
-const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long all of them may take.
+const MAX_WAIT: Duration = Duration::from_secs(15);
 
 /// The most hits that are compared.
 const HITS: usize = 50;
 
-/// What the index may say otherwise than the database.
+/// How to repair an index that differs from its database.
 const MEND: &str = "verbatim reindex --full, and please report it";
 
 /// Compares an index that mirrors its database; says nothing of what changed meanwhile.
 pub(crate) fn compare(
-    engine: &Engine,
     source: &Source,
     snapshot: &Snapshot,
     stop: &Stop,
@@ -41,13 +41,13 @@ pub(crate) fn compare(
     };
     let mut compared = 0;
     for query in queries(snapshot) {
-        match query_twice(engine, source, &query, stop) {
+        match query_twice(source, &query, stop) {
             Some(true) => compared += 1,
             Some(false) => differences.push(format!("{query:?} is answered otherwise")),
             None => break,
         }
     }
-    let is_same = engine.current_index(source).is_ok_and(|now| now.name() == snapshot.name());
+    let is_same = source.current_index(stop).is_ok_and(|now| now.name() == snapshot.name());
     if !is_same {
         return Vec::new();
     }
@@ -91,7 +91,11 @@ fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Result<Vec<Str
                     String::from_utf8_lossy(content).into_owned(),
                 )
             })?;
-            let indexed = indexed.map(|hit| (hit.message_id, hit.role, hit.time, hit.content));
+            let indexed = indexed.map(|hit| {
+                let hit = hit.into_owned();
+                let texts = (hit.message_id.into_owned(), hit.role.into_owned());
+                (texts.0, texts.1, hit.time, hit.content.into_owned())
+            });
             if indexed != stored {
                 let id = stored.or(indexed).map(|message| message.0).unwrap_or_default();
                 differences.push(format!("message {id} differs"));
@@ -119,19 +123,23 @@ fn queries(snapshot: &Snapshot) -> Vec<String> {
 }
 
 /// Returns whether index and `LIKE` answer alike; `None` where one of them does not in time.
-fn query_twice(engine: &Engine, source: &Source, query: &str, stop: &Stop) -> Option<bool> {
+fn query_twice(source: &Source, query: &str, stop: &Stop) -> Option<bool> {
     let request = Request { text: query.to_owned(), limit: Some(HITS), ..Request::default() };
-    let until = stop.within(PATIENCE / QUERIES as u32);
-    let mut by_index: Vec<Hit> = Vec::new();
-    let answered = engine.exact_in(source, &request, &until, &mut |hit| {
-        by_index.push(hit);
-        ControlFlow::Continue(())
-    });
+    let until = stop.within(MAX_WAIT / QUERIES as u32);
+    let mut by_index: Vec<Hit<'static>> = Vec::new();
+    let mut sink = Rendered::new(
+        |hit: Hit<'_>| Some(hit.into_owned()),
+        |hit| {
+            by_index.push(hit);
+            ControlFlow::Continue(())
+        },
+    );
+    let answered = source.search(&request, &until, &mut sink);
     if !matches!(answered, Ok(SearchPlan::ByIndex { .. })) {
         return None;
     }
     let hits = db::read(&source.path, &until, |database| db::search(database, &request)).ok()?;
-    let mut by_like: Vec<Hit> = Vec::new();
+    let mut by_like: Vec<Hit<'static>> = Vec::new();
     hits.hand_over(&mut |hit| {
         by_like.push(hit);
         ControlFlow::Continue(())

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{Engine, Error, Scope, SourceKind};
 use crate::{
-    db,
+    engine::{
+        error::Error,
+        source::{Scope, SourceKind, Sources},
+    },
     model::{Instant, Stop},
     text::date,
 };
@@ -33,69 +35,50 @@ pub struct Tally {
     pub models: BTreeMap<String, u64>,
 }
 
-impl Engine {
-    /// Counts the messages of some kinds of sources; of all for none named.
-    pub fn tally(&self, kinds: &[SourceKind], stop: &Stop) -> Result<Tally, Error> {
-        let scope = Scope { sources: kinds.to_vec(), ..Scope::default() };
-        let (_, conversations) = self.list(&scope, 0, 0)?;
-        let mut tally = Tally { conversations, ..Tally::default() };
-        // By number, because a text a message takes as long as all the rest.
-        let mut months: BTreeMap<i64, u64> = BTreeMap::new();
-        for source in self.sources_of(&scope)? {
-            let mut roles: Vec<(String, u64)> = Vec::new();
-            let mut count = |role: &str, time: Option<Instant>| {
-                match roles.iter_mut().find(|(name, _)| name == role) {
-                    Some((_, count)) => *count += 1,
-                    None => roles.push((role.to_owned(), 1)),
-                }
-                *months.entry(time.map_or(i64::MIN, day_of)).or_default() += 1;
-                if let Some(time) = time {
-                    tally.first = Some(tally.first.map_or(time, |first| first.min(time)));
-                    tally.last = tally.last.max(Some(time));
-                }
-            };
-            if let Ok(catalogue) = self.catalogue(&source) {
-                let snapshot = catalogue.snapshot();
-                for conversation in 0..catalogue.conversations().len() as u32 {
-                    for doc_id in catalogue.doc_ids(conversation) {
-                        count(snapshot.role(*doc_id), snapshot.time(*doc_id));
-                    }
-                }
-            } else {
-                self.on_source(&source, |path| {
-                    db::read(path, stop, |database| db::tally::messages(database, &mut count))
-                })?;
-            }
-            let models = self.on_source(&source, |path| db::read(path, stop, db::tally::models))?;
-            for (model, count) in models {
-                *tally.models.entry(model).or_default() += count;
-            }
-            let sum: u64 = roles.iter().map(|(_, count)| count).sum();
-            tally.messages += sum;
-            *tally.sources.entry(source.kind.name().to_owned()).or_default() += sum;
-            for (role, count) in roles {
-                let role = if role.is_empty() { "unknown".to_owned() } else { role };
-                *tally.roles.entry(role).or_default() += count;
-            }
+/// Counts the messages of some kinds of sources; of all sources if none is named.
+pub(crate) fn tally(
+    sources: &Sources,
+    kinds: &[SourceKind],
+    stop: &Stop,
+) -> Result<Tally, Error> {
+    let scope = Scope { sources: kinds.to_vec(), ..Scope::default() };
+    let mut tally = Tally::default();
+    for source in sources.within(&scope)? {
+        let counts = source.reader(stop).count(stop)?;
+        tally.conversations += counts.conversations;
+        tally.first = earliest(tally.first, counts.first);
+        tally.last = tally.last.max(counts.last);
+        let messages: u64 = counts.roles.values().sum();
+        tally.messages += messages;
+        *tally.sources.entry(source.kind.name().to_owned()).or_default() += messages;
+        for (role, count) in counts.roles {
+            let role = if role.is_empty() { "unknown".to_owned() } else { role };
+            *tally.roles.entry(role).or_default() += count;
         }
-        for (day, count) in months {
-            let time = (day > i64::MIN).then(|| Instant { seconds: day * DAY, nanos: 0 });
-            let month = time.and_then(date::to_minute).and_then(|minute| month_of(&minute));
-            *tally.months.entry(month.unwrap_or_else(|| NO_TIME.to_owned())).or_default() += count;
+        for (day, count) in counts.days {
+            *tally.months.entry(month_of(day)).or_default() += count;
         }
-        Ok(tally)
+        for (model, count) in counts.models {
+            *tally.models.entry(model).or_default() += count;
+        }
     }
+    Ok(tally)
 }
 
-/// Seconds in a day.
-const DAY: i64 = 86_400;
-
-fn day_of(time: Instant) -> i64 {
-    time.seconds.div_euclid(DAY)
+fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    [one, other].into_iter().flatten().min()
 }
 
-/// Returns the month of `YYYY-MM-DD HH:MM`; years may have more digits.
-fn month_of(minute: &str) -> Option<String> {
-    let (day, _) = minute.split_once(' ')?;
-    day.rsplit_once('-').map(|(month, _)| month.to_owned())
+/// Returns the month of a day that is counted from 1970-01-01, as `2025-01`; years may have more
+/// digits.
+fn month_of(day: Option<i64>) -> String {
+    /// Seconds in a day.
+    const DAY: i64 = 86_400;
+
+    let month = day.and_then(|day| {
+        let minute = date::to_minute(Instant { seconds: day.saturating_mul(DAY), nanos: 0 })?;
+        let (day, _) = minute.split_once(' ')?;
+        day.rsplit_once('-').map(|(month, _)| month.to_owned())
+    });
+    month.unwrap_or_else(|| NO_TIME.to_owned())
 }

@@ -8,16 +8,21 @@ use std::{
 
 use serde::Serialize;
 
-use crate::engine::{Engine, Source, SourceKind, upkeep::maintainer};
 use crate::{
-    db::{self, Probe},
+    db,
+    embed::Vectors,
+    engine::{
+        config::Config,
+        source::{Source, SourceKind, Sources},
+        upkeep::maintainer,
+    },
     import::Export,
-    index::{Activity, IndexDir, Last, Snapshot},
+    index::{Activity, IndexDir, Last, SegmentRef, Snapshot, TermIndex},
     model::{Instant, Stop},
 };
 
-/// How long a database without a current index is counted for.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a database is counted that has no current index.
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// What there is.
 #[derive(Clone, Debug, Serialize)]
@@ -74,144 +79,135 @@ pub struct SnapshotStatus {
     pub name: String,
     /// The folder of all snapshots.
     pub folder: PathBuf,
-    /// Whether it mirrors the database as it is now.
+    /// Whether it is of the state that the database is in now.
     pub current: bool,
     /// Messages in it.
     pub messages: u32,
-    /// For each part how many messages it holds, and how many of them are in the database no more.
+    /// By segment: how many messages it holds, and how many of them are deleted.
     pub parts: Vec<(u32, u32)>,
     /// Bytes of text in it.
     pub text_bytes: u64,
-    /// Bytes of its files, what is derived from its parts included.
+    /// Bytes of its files, terms and vectors included.
     pub bytes: u64,
-    /// What its parts have beside the grams: `words`, `vectors`; only what all of them have.
+    /// What all of its segments have beside the grams: `words`, `vectors`.
     pub derived: Vec<String>,
 }
 
-impl Engine {
-    /// Returns what there is. Where the index is current, that takes milliseconds.
-    pub fn status(&self, stop: &Stop) -> Status {
-        let config = self.config();
-        let sources = self.sources();
-        Status {
-            home: config.home.clone(),
-            index: config.index_folder(),
-            missing: self.database().err().map(|error| error.to_string()),
-            not_imported: maintainer::beside(self, &sources)
-                .filter(|path| Export::open(path).is_ok())
-                .collect(),
-            sources: sources.iter().map(|source| self.status_of(source, stop)).collect(),
-        }
-    }
-
-    fn status_of(&self, source: &Source, stop: &Stop) -> SourceStatus {
-        let path = &source.path;
-        let mut status = SourceStatus {
-            source: source.kind.name(),
-            database: path.clone(),
-            passed_over: self.passed_over(source),
-            bytes: 0,
-            changed: None,
-            conversations: None,
-            messages: None,
-            first: None,
-            last: None,
-            error: None,
-            generation: None,
-            by_like: None,
-            at_work: None,
-            refreshed: None,
-        };
-        for file in [path.clone(), suffixed(path, "-wal")] {
-            let Ok(metadata) = fs::metadata(&file) else { continue };
-            status.bytes += metadata.len();
-            let since = metadata.modified().unwrap_or(UNIX_EPOCH).duration_since(UNIX_EPOCH);
-            status.changed = status.changed.max(since.ok().map(|since| since.as_secs()));
-        }
-        let mirror = self.current_index(source);
-        status.by_like = mirror.as_ref().err().map(ToString::to_string);
-        let Ok(probe) = Probe::of(path) else { return status };
-        let index_dir = IndexDir::of(&self.config().index_folder(), probe.real());
-        status.at_work = index_dir.activity();
-        status.refreshed = index_dir.last();
-        let stale = || index_dir.open(&index_dir.current()?).ok();
-        if let Some(generation) = mirror.clone().ok().or_else(stale) {
-            status.generation = Some(described(&generation, &index_dir, mirror.is_ok()));
-        }
-        self.count(&mut status, mirror.ok().as_deref(), stop);
-        status
-    }
-
-    /// Counts what is in a source: by its index if that is current, else by reading, for so long.
-    fn count(&self, status: &mut SourceStatus, index: Option<&Snapshot>, stop: &Stop) {
-        let until = stop.within(PATIENCE);
-        let counted = db::read(&status.database, &until, db::counts);
-        match counted {
-            Ok((conversations, messages)) => {
-                status.conversations = Some(conversations);
-                status.messages = Some(messages);
-            }
-            Err(db::Error::Stopped) => {}
-            Err(error) => status.error = Some(error.to_string()),
-        }
-        let span = match index {
-            Some(generation) => span(generation),
-            None => db::read(&status.database, &until, db::span).ok().flatten(),
-        };
-        let iso = |end: Option<Instant>| end.and_then(crate::text::date::to_iso);
-        status.first = iso(span.map(|(first, _)| first));
-        status.last = iso(span.map(|(_, last)| last));
-    }
-
-    /// The databases in `db/` that are not searched.
-    fn passed_over(&self, source: &Source) -> Vec<PathBuf> {
-        if source.kind != SourceKind::Export || self.config().db.is_some() {
-            return Vec::new();
-        }
-        let entries = fs::read_dir(self.config().db_folder()).into_iter().flatten().flatten();
-        let mut others: Vec<PathBuf> = entries
-            .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|name| name == "db"))
-            .filter(|path| *path != source.path && path.is_file())
-            .collect();
-        others.sort();
-        others
+/// Returns what there is. That takes milliseconds if the indexes are current.
+pub(crate) fn status(sources: &Sources, stop: &Stop) -> Status {
+    let config = sources.config();
+    let present = sources.present();
+    Status {
+        home: config.home.clone(),
+        index: config.index_folder(),
+        missing: config.export_database().err().map(|error| error.to_string()),
+        not_imported: maintainer::unimported(config, &present)
+            .filter(|path| Export::open(path).is_ok())
+            .collect(),
+        sources: present.iter().map(|source| status_of(config, source, stop)).collect(),
     }
 }
 
-fn described(generation: &Snapshot, index_dir: &IndexDir, current: bool) -> SnapshotStatus {
-    let parts = generation.parts();
-    let folders: Vec<&Path> = parts.iter().map(|part| part.folder).collect();
-    let derived = ["words", "vectors"].into_iter().filter(|name| {
-        let has = |folder: &&Path| {
-            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-            let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-            names.any(|entry| entry.starts_with(name))
-        };
-        !folders.is_empty() && folders.iter().all(has)
-    });
+fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
+    let path = &source.path;
+    let mut status = SourceStatus {
+        source: source.kind.name(),
+        database: path.clone(),
+        passed_over: passed_over(config, source),
+        bytes: 0,
+        changed: None,
+        conversations: None,
+        messages: None,
+        first: None,
+        last: None,
+        error: None,
+        generation: None,
+        by_like: None,
+        at_work: None,
+        refreshed: None,
+    };
+    for file in [path.clone(), suffixed(path, "-wal")] {
+        let Ok(metadata) = fs::metadata(&file) else { continue };
+        status.bytes += metadata.len();
+        let since = metadata.modified().unwrap_or(UNIX_EPOCH).duration_since(UNIX_EPOCH);
+        status.changed = status.changed.max(since.ok().map(|since| since.as_secs()));
+    }
+    let current = source.current_index(stop);
+    status.by_like = current.as_ref().err().map(ToString::to_string);
+    let Ok(index_dir) = source.index_dir() else { return status };
+    status.at_work = index_dir.activity();
+    status.refreshed = index_dir.last();
+    let is_current = current.is_ok();
+    if let Some(snapshot) = current.ok().or_else(|| source.latest_index(stop)) {
+        let model = source.model().name();
+        status.generation = Some(described(&snapshot, &index_dir, model, is_current));
+    }
+    count(&mut status, source, stop);
+    status
+}
+
+/// Counts what is in a source, for a limited time.
+fn count(status: &mut SourceStatus, source: &Source, stop: &Stop) {
+    let in_time = stop.within(MAX_WAIT);
+    match db::read(&status.database, &in_time, db::counts) {
+        Ok((conversations, messages)) => {
+            status.conversations = Some(conversations);
+            status.messages = Some(messages);
+        }
+        Err(db::Error::Stopped) => {}
+        Err(error) => status.error = Some(error.to_string()),
+    }
+    let span = source.reader(&in_time).span(&in_time).ok().flatten();
+    let iso = |end: Option<Instant>| end.and_then(crate::text::date::to_iso);
+    status.first = iso(span.map(|(first, _)| first));
+    status.last = iso(span.map(|(_, last)| last));
+}
+
+/// Returns the databases in `db/` that are not searched.
+fn passed_over(config: &Config, source: &Source) -> Vec<PathBuf> {
+    if source.kind != SourceKind::Export || config.db.is_some() {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(config.db_folder()).into_iter().flatten().flatten();
+    let mut others: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|name| name == "db"))
+        .filter(|path| *path != source.path && path.is_file())
+        .collect();
+    others.sort();
+    others
+}
+
+fn described(
+    snapshot: &Snapshot,
+    index_dir: &IndexDir,
+    model: &str,
+    current: bool,
+) -> SnapshotStatus {
+    let segments = snapshot.parts();
+    let has_terms = |segment: &SegmentRef<'_>| {
+        TermIndex::open(segment.folder, segment.doc_ids.len() as u32).is_ok()
+    };
+    let has_vectors = |segment: &SegmentRef<'_>| {
+        Vectors::open(segment.folder, model, segment.doc_ids.len() as u32).is_some()
+    };
+    let mut derived = Vec::new();
+    if !segments.is_empty() && segments.iter().all(has_terms) {
+        derived.push("words".to_owned());
+    }
+    if !segments.is_empty() && segments.iter().all(has_vectors) {
+        derived.push("vectors".to_owned());
+    }
     SnapshotStatus {
-        name: generation.name().to_owned(),
+        name: snapshot.name().to_owned(),
         folder: index_dir.folder().to_owned(),
         current,
-        messages: generation.messages(),
-        parts: generation.sizes(),
-        text_bytes: generation.text_bytes(),
-        bytes: folders.iter().map(|folder| size_of(folder)).sum(),
-        derived: derived.map(str::to_owned).collect(),
+        messages: snapshot.messages(),
+        parts: snapshot.sizes(),
+        text_bytes: snapshot.text_bytes(),
+        bytes: segments.iter().map(|segment| size_of(segment.folder)).sum(),
+        derived,
     }
-}
-
-/// The times of the first message and of the last. Within a part the newest comes first, and those
-/// without a time last.
-fn span(generation: &Snapshot) -> Option<(Instant, Instant)> {
-    let time = |doc_id: u32| generation.is_live(doc_id).then(|| generation.time(doc_id)).flatten();
-    let of_part = |part: crate::index::SegmentRef<'_>| {
-        let last = part.doc_ids.clone().find_map(time)?;
-        Some((part.doc_ids.rev().find_map(time)?, last))
-    };
-    let spans = generation.parts().into_iter().filter_map(of_part);
-    spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
 }
 
 /// The bytes of every file below a folder.

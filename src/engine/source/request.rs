@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::engine::Error;
+use crate::engine::error::Error;
 use crate::{model::Request, text::snippet};
 
 /// The longest pattern that SQLite's LIKE takes, in bytes, with a `%` at either end.

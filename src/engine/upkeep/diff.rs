@@ -11,9 +11,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::engine::{Error, upkeep::refresh::feed};
 use crate::{
-    db,
+    db::{self, Database, RowReader},
+    engine::error::Error,
     index::{Document, Snapshot},
     model::{self, Stop},
 };
@@ -26,6 +26,11 @@ const MOST: f64 = 0.25;
 
 /// Where a message stands in an answer: in the order of the derived `Ord`, reversed.
 pub(crate) type Place = Reverse<(Option<model::Instant>, Option<i64>, i64)>;
+
+/// Returns a reader of a database's rows by their keys.
+pub(crate) fn row_reader(database: &Database) -> Result<RowReader<'_>, Error> {
+    RowReader::of(database)?.ok_or_else(|| Error::NoKeys { path: database.path().to_owned() })
+}
 
 /// What has changed.
 #[derive(Debug, Default)]
@@ -59,7 +64,7 @@ pub(crate) fn compare(
     }
     let (mut known, layout) = {
         let database = db::open(path, stop)?;
-        let feed = feed(&database)?;
+        let feed = row_reader(&database)?;
         if database.layout().parts != snapshot.reading().decoded || !feed.has_unique_ids()? {
             return Ok(Compared::TooMuch);
         }
@@ -76,7 +81,7 @@ pub(crate) fn compare(
     let mut after = None;
     loop {
         let database = db::open_again(path, &layout, stop)?;
-        let feed = feed(&database)?;
+        let feed = row_reader(&database)?;
         let slice = Instant::now();
         let mut scanned = 0u32;
         let mut is_plain = true;

@@ -2,7 +2,8 @@
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-use crate::engine::{ArchiveReport, Enriched, Reindexed, Source};
+use super::{enrich::Enriched, refresh::Reindexed, transcripts::ArchiveReport};
+use crate::engine::source::Source;
 
 /// What happened to an index, for a log.
 #[derive(Debug)]

@@ -1,109 +1,101 @@
-//! Makes one part of the parts that an index has grown by refreshes.
+//! Merges the segments that refreshes have added to an index into one.
 //!
-//! Of the index alone, so that the database may go on changing; what has changed by then, a refresh
-//! adds to the one part.
+//! Only the index is read, so the database may change meanwhile; the next refresh adds the changes.
 
 use std::{collections::HashMap, path::Path};
 
-use crate::engine::{
-    Engine, Error, Source,
-    upkeep::refresh::{Progress, SAMPLE, lock, within},
-};
+use super::refresh::{MAX_SAMPLES, Progress, SAMPLE_BYTES, lock, within};
 use crate::{
-    db::{self, Probe},
+    db,
+    engine::{error::Error, source::Source},
     index::{
-        self, Build, BuildPlan, Document, IndexDir, Resources, Size, Snapshot, SnapshotBuilder,
+        self, Build, BuildPlan, Document, Resources, Size, Snapshot, SnapshotBuilder,
     },
     map_faults,
     model::Stop,
 };
 
-/// The share of the messages that may stand in later parts or be dead before parts are folded.
-const UNFOLDED: f64 = 0.1;
+/// The share of messages in later segments or deleted from which on a merge is due.
+const DUE: f64 = 0.1;
 
-/// The share from which on folding no longer gives way to a database that is written to.
+/// The share from which on a merge no longer gives way to a database that is written to.
 const OVERDUE: f64 = 0.3;
 
-impl Engine {
-    /// Returns whether the index of a source, which mirrors it, has so much in later parts or dead
-    /// that searching it is slower than it could be.
-    pub fn is_merge_due(&self, source: &Source) -> bool {
-        self.current_index(source).is_ok_and(|snapshot| unfolded(&snapshot) > UNFOLDED)
-    }
+/// Returns whether the index of a source is current and has so many messages in later segments, or
+/// deleted, that searching it is slower than it could be.
+pub(crate) fn is_merge_due(source: &Source, stop: &Stop) -> bool {
+    source.current_index(stop).is_ok_and(|snapshot| unmerged(&snapshot) > DUE)
+}
 
-    /// Folds the index of a source if that is due, and gives way if the database changes meanwhile,
-    /// unless that has been put off for too long; returns whether it has folded.
-    pub(crate) fn merge_at_rest(
-        &self,
-        source: &Source,
-        resources: Resources,
-        stop: &Stop,
-    ) -> Result<bool, Error> {
-        let Ok(snapshot) = self.current_index(source) else { return Ok(false) };
-        let share = unfolded(&snapshot);
-        if share <= UNFOLDED {
-            return Ok(false);
-        }
-        let state = db::state(&source.path)?;
-        let halt = Stop::never();
-        let mut look = |_| {
-            let moved = share < OVERDUE && db::state(&source.path).is_ok_and(|now| now != state);
-            if moved || stop.requested() {
-                halt.request();
-            }
-        };
-        match self.fold(source, resources, &halt, &mut look) {
-            Err(error) if error.is_stopped() => Ok(false),
-            folded => folded,
-        }
+/// Merges the index of a source if that is due; returns whether it did. A merge gives way if the
+/// database changes meanwhile, unless it is overdue.
+pub(crate) fn merge_at_rest(
+    source: &Source,
+    resources: Resources,
+    stop: &Stop,
+) -> Result<bool, Error> {
+    let Ok(snapshot) = source.current_index(stop) else { return Ok(false) };
+    let share = unmerged(&snapshot);
+    if share <= DUE {
+        return Ok(false);
     }
-
-    /// Makes one part of all parts of a source's index, whichever state of the database it mirrors;
-    /// returns whether there was more than one, or a message that was dead.
-    ///
-    /// Reads the index alone. It can be searched all the while.
-    pub fn fold(
-        &self,
-        source: &Source,
-        resources: Resources,
-        stop: &Stop,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<bool, Error> {
-        let index_dir =
-            IndexDir::of(&self.config().index_folder(), Probe::of(&source.path)?.real());
-        let writing = lock(&index_dir)?;
-        let Some(current) = index_dir.current() else { return Ok(false) };
-        let snapshot = index_dir.open(&current)?;
-        if snapshot.sizes().len() == 1 && snapshot.messages() == snapshot.max_doc() {
-            writing.clean();
-            return Ok(false);
+    let state = db::state(&source.path)?;
+    let halt = Stop::never();
+    let mut check = |_| {
+        let moved = share < OVERDUE && db::state(&source.path).is_ok_and(|now| now != state);
+        if moved || stop.requested() {
+            halt.request();
         }
-        within(&writing, |folder| {
-            let before = map_faults::count();
-            let size = fold_into(folder, &snapshot, resources, stop, progress)?;
-            if map_faults::count() != before || !snapshot.is_intact() {
-                return Err(Error::Torn { folder: index_dir.folder().to_owned() });
-            }
-            let mut draft = SnapshotBuilder::new(snapshot.state(), snapshot.reading());
-            draft.add(folder);
-            draft.publish(&writing)?;
-            writing.record("folded", size.messages.into());
-            Ok(Some(size))
-        })?;
-        Ok(true)
+    };
+    match merge(source, resources, &halt, &mut check) {
+        Err(error) if error.is_stopped() => Ok(false),
+        merged => merged,
     }
 }
 
-/// Returns the share of messages in later parts and of dead ones.
-fn unfolded(snapshot: &Snapshot) -> f64 {
+/// Merges all segments of a source's index into one, whichever state of the database it is of.
+/// Returns false if there was one segment without deleted messages.
+///
+/// Only the index is read. It can be searched meanwhile.
+pub(crate) fn merge(
+    source: &Source,
+    resources: Resources,
+    stop: &Stop,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<bool, Error> {
+    let index_dir = source.index_dir()?;
+    let writing = lock(&index_dir)?;
+    let Some(current) = index_dir.current() else { return Ok(false) };
+    let snapshot = index_dir.open(&current)?;
+    if snapshot.sizes().len() == 1 && snapshot.messages() == snapshot.max_doc() {
+        writing.clean();
+        return Ok(false);
+    }
+    within(&writing, |folder| {
+        let before = map_faults::count();
+        let size = merge_into(folder, &snapshot, resources, stop, progress)?;
+        if map_faults::count() != before || !snapshot.is_intact() {
+            return Err(Error::Torn { folder: index_dir.folder().to_owned() });
+        }
+        let mut builder = SnapshotBuilder::new(snapshot.state(), snapshot.reading());
+        builder.add(folder);
+        builder.publish(&writing)?;
+        writing.record("folded", size.messages.into());
+        Ok(Some(size))
+    })?;
+    Ok(true)
+}
+
+/// Returns the share of messages that are in later segments or deleted.
+fn unmerged(snapshot: &Snapshot) -> f64 {
     let sizes = snapshot.sizes();
-    let dead: u32 = sizes.iter().map(|(_, dead)| dead).sum();
+    let deleted: u32 = sizes.iter().map(|(_, deleted)| deleted).sum();
     let later: u32 = sizes[1..].iter().map(|(messages, _)| messages).sum();
-    f64::from(dead + later) / f64::from(sizes[0].0.max(1))
+    f64::from(deleted + later) / f64::from(sizes[0].0.max(1))
 }
 
-/// Builds one part of everything that is live in a snapshot.
-fn fold_into(
+/// Builds one segment of all messages of a snapshot that are not deleted.
+fn merge_into(
     folder: &Path,
     snapshot: &Snapshot,
     resources: Resources,
@@ -113,32 +105,14 @@ fn fold_into(
     progress(Progress::Ordering);
     let mut doc_ids: Vec<u32> =
         (0..snapshot.max_doc()).filter(|doc_id| snapshot.is_live(*doc_id)).collect();
-    // Runs in order already, of which the standard library's sort makes one.
+    // Sorted runs, one a segment: the standard library's sort merges them.
     doc_ids.sort_by(|a, b| snapshot.order(*a, *b));
-    let mut conversations: Vec<index::Conversation> = Vec::new();
-    let mut numbers: HashMap<(Vec<u8>, Option<Vec<u8>>), u32> = HashMap::new();
-    // By part and the conversation's number there.
-    let mut number_of: Vec<Vec<u32>> = Vec::new();
-    for part in 0..snapshot.parts().len() {
-        let mut in_part = Vec::new();
-        for number in 0..snapshot.conversations_in(part) {
-            let (id, title) = snapshot.conversation_in(part, number);
-            let title = title.map(<[u8]>::to_vec);
-            let number = *numbers.entry((id.to_vec(), title.clone())).or_insert_with(|| {
-                let id = String::from_utf8_lossy(id).into_owned();
-                conversations.push(index::Conversation { id, title });
-                conversations.len() as u32 - 1
-            });
-            in_part.push(number);
-        }
-        number_of.push(in_part);
-    }
-    let sample: Vec<String> = doc_ids
-        .iter()
-        .step_by(doc_ids.len().div_ceil(SAMPLE.0).max(1))
+    let (conversations, number_of) = renumber(snapshot);
+    let samples = doc_ids.iter().step_by(doc_ids.len().div_ceil(MAX_SAMPLES).max(1));
+    let sample: Vec<String> = samples
         .map(|doc_id| {
             let text = snapshot.content(*doc_id);
-            let bytes = &text.as_bytes()[..text.len().min(SAMPLE.1)];
+            let bytes = &text.as_bytes()[..text.len().min(SAMPLE_BYTES)];
             String::from_utf8_lossy(bytes).into_owned()
         })
         .collect();
@@ -150,13 +124,13 @@ fn fold_into(
         text_bytes: snapshot.text_bytes(),
     };
     let mut build = Build::start(folder, plan, resources)?;
-    let starts: Vec<u32> = snapshot.parts().into_iter().map(|part| part.doc_ids.start).collect();
+    let starts: Vec<u32> = snapshot.parts().into_iter().map(|it| it.doc_ids.start).collect();
     let mut id = String::new();
     let (mut done, mut bytes) = (0, 0);
     for doc_id in &doc_ids {
-        let part = starts.partition_point(|start| start <= doc_id) - 1;
+        let segment = starts.partition_point(|start| start <= doc_id) - 1;
         let document = snapshot.document(*doc_id, &mut id);
-        let conversation = number_of[part][document.conversation as usize];
+        let conversation = number_of[segment][document.conversation as usize];
         bytes += document.shown.map_or(0, <[u8]>::len) as u64;
         build.add(&Document { conversation, ..document })?;
         done += 1;
@@ -168,4 +142,27 @@ fn fold_into(
         }
     }
     Ok(build.finish(stop, |share| progress(Progress::Writing(share)))?)
+}
+
+/// Returns the conversations of all segments, each once, and by segment the new number of each of
+/// its conversations.
+fn renumber(snapshot: &Snapshot) -> (Vec<index::Conversation>, Vec<Vec<u32>>) {
+    let mut conversations: Vec<index::Conversation> = Vec::new();
+    let mut numbers: HashMap<(Vec<u8>, Option<Vec<u8>>), u32> = HashMap::new();
+    let mut number_of: Vec<Vec<u32>> = Vec::new();
+    for segment in 0..snapshot.parts().len() {
+        let mut in_segment = Vec::new();
+        for number in 0..snapshot.conversations_in(segment) {
+            let (id, title) = snapshot.conversation_in(segment, number);
+            let title = title.map(<[u8]>::to_vec);
+            let number = *numbers.entry((id.to_vec(), title.clone())).or_insert_with(|| {
+                let id = String::from_utf8_lossy(id).into_owned();
+                conversations.push(index::Conversation { id, title });
+                conversations.len() as u32 - 1
+            });
+            in_segment.push(number);
+        }
+        number_of.push(in_segment);
+    }
+    (conversations, number_of)
 }

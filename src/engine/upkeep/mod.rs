@@ -1,6 +1,7 @@
-//! Keeps what is derived current: transcripts, indexes, terms, vectors and summaries.
+//! Keeps everything that is derived current: transcripts, indexes, terms, vectors and summaries.
 
 pub(crate) mod diff;
+pub(crate) mod enrich;
 pub(crate) mod events;
 pub(crate) mod follow;
 pub(crate) mod maintainer;

@@ -7,12 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::engine::{
-    Engine, Error, Source,
-    upkeep::diff::{self, Compared, Difference, SLICE},
-};
+use super::diff::{self, Compared, Difference, SLICE, row_reader};
 use crate::{
-    db::{self, Database, Layout, Probe, Row, RowReader, State},
+    db::{self, Database, Layout, Row, State},
+    engine::{error::Error, source::Source},
     index::{
         self, Build, BuildPlan, Document, IndexDir, Reading, Resources, Size, Snapshot,
         SnapshotBuilder, Writing,
@@ -21,15 +19,18 @@ use crate::{
     model::Stop,
 };
 
-/// Messages sampled to see which grams are common, and the bytes kept of each.
-pub(crate) const SAMPLE: (usize, usize) = (20_000, 4 << 10);
+/// Messages that are sampled to see which grams are common.
+pub(crate) const MAX_SAMPLES: usize = 20_000;
+
+/// The bytes of each sampled message that are looked at.
+pub(crate) const SAMPLE_BYTES: usize = 4 << 10;
 
 /// Refreshes begun because the database changed while it was read.
 const ATTEMPTS: u32 = 3;
 
-/// How many times the messages to be added another part of that kind may have to be taken up with
-/// them. Parts then grow by such steps, and there are as many as the logarithm of their messages.
-const TAKEN_UP: usize = 2;
+/// Merge factor: a small segment is merged into the new one if it holds at most this many times as
+/// many messages. The number of segments then grows with the logarithm of the messages added.
+const MERGE_FACTOR: usize = 2;
 
 /// How to refresh an index.
 #[derive(Clone, Copy, Debug)]
@@ -99,78 +100,67 @@ struct Work<'a> {
     faults: u64,
 }
 
-impl Engine {
-    /// Refreshes the index of the export, unless it mirrors it already.
-    pub fn reindex(
-        &self,
-        options: Reindex,
-        stop: &Stop,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Reindexed, Error> {
-        self.reindex_source(&self.export()?, options, stop, progress)
+/// Brings the index of a source up to date, unless it is current.
+///
+/// The database can be searched and written to meanwhile. If it is written to, this begins anew.
+pub(crate) fn refresh(
+    source: &Source,
+    options: Reindex,
+    stop: &Stop,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Reindexed, Error> {
+    let begun = Instant::now();
+    let path = &source.path;
+    let index_dir = source.index_dir()?;
+    if !options.full
+        && let Ok(snapshot) = source.current_index(stop)
+    {
+        // The process that published the snapshot may have been killed before it cleaned up.
+        if let Ok(Some(writing)) = index_dir.lock() {
+            writing.clean();
+        }
+        return Ok(Reindexed::Current { messages: snapshot.messages() });
     }
+    let writing = lock(&index_dir)?;
+    for _ in 0..ATTEMPTS {
+        let state = db::settled(path)?;
+        let resources = options.resources;
+        let faults = map_faults::count();
+        let work = Work { path, state, writing: &writing, resources, stop, faults };
+        let earlier = (!options.full)
+            .then(|| index_dir.current().and_then(|current| index_dir.open(&current).ok()))
+            .flatten();
+        if let Some(snapshot) = earlier {
+            // Another process may have refreshed it while the lock was waited for.
+            if snapshot.state() == work.state.to_string() {
+                return Ok(Reindexed::Current { messages: snapshot.messages() });
+            }
+            match work.update(&snapshot, progress)? {
+                Update::Unsteady => continue,
+                Update::TooMuch => {}
+                Update::Done { added, removed } => {
+                    writing.record("refreshed", added.into());
+                    return Ok(Reindexed::Refreshed { added, removed, took: begun.elapsed() });
+                }
+            }
+        }
+        if let Some((size, conversations, folder)) = work.steady(work.build(progress))? {
+            let took = begun.elapsed();
+            writing.record("built", size.messages.into());
+            return Ok(Reindexed::Built { size, conversations, took, folder });
+        }
+    }
+    Err(db::Error::Unsteady { path: path.clone() }.into())
+}
 
-    /// Refreshes the index of a source, unless it mirrors it already.
-    ///
-    /// The database can be searched all the while, and written to: if it is, this begins anew.
-    pub fn reindex_source(
-        &self,
-        source: &Source,
-        options: Reindex,
-        stop: &Stop,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Reindexed, Error> {
-        let begun = Instant::now();
-        let path = &source.path;
-        let index_dir = IndexDir::of(&self.config().index_folder(), Probe::of(path)?.real());
-        if !options.full
-            && let Ok(snapshot) = self.current_index(source)
-        {
-            // Who put it into use may have been killed before it tidied up.
-            if let Ok(Some(writing)) = index_dir.lock() {
-                writing.clean();
-            }
-            return Ok(Reindexed::Current { messages: snapshot.messages() });
-        }
-        let writing = lock(&index_dir)?;
-        for _ in 0..ATTEMPTS {
-            let state = db::settled(path)?;
-            let resources = options.resources;
-            let faults = map_faults::count();
-            let work = Work { path, state, writing: &writing, resources, stop, faults };
-            let earlier = (!options.full)
-                .then(|| index_dir.current().and_then(|current| index_dir.open(&current).ok()))
-                .flatten();
-            if let Some(snapshot) = earlier {
-                // Another process may have been at it while the lock was waited for.
-                if snapshot.state() == work.state.to_string() {
-                    return Ok(Reindexed::Current { messages: snapshot.messages() });
-                }
-                progress(Progress::Ordering);
-                let compared = diff::compare(path, &snapshot, &|| work.is_same(), stop);
-                match work.steady(compared.map(Some))? {
-                    None | Some(Compared::Unsteady) => continue,
-                    Some(Compared::TooMuch) => {}
-                    Some(Compared::By(difference)) => {
-                        let added = difference.fresh.len() as u32;
-                        let removed = difference.dead.len() as u32;
-                        let done = work.add(&snapshot, difference, progress);
-                        if !work.steady(done.map(Some))?.unwrap_or(false) {
-                            continue;
-                        }
-                        writing.record("refreshed", added.into());
-                        return Ok(Reindexed::Refreshed { added, removed, took: begun.elapsed() });
-                    }
-                }
-            }
-            if let Some((size, conversations, folder)) = work.steady(work.build(progress))? {
-                let took = begun.elapsed();
-                writing.record("built", size.messages.into());
-                return Ok(Reindexed::Built { size, conversations, took, folder });
-            }
-        }
-        Err(db::Error::Unsteady { path: path.clone() }.into())
-    }
+/// What came of adding the changes to an earlier snapshot.
+enum Update {
+    /// The database changed meanwhile.
+    Unsteady,
+    /// So much has changed that the index is better built anew.
+    TooMuch,
+    /// Messages that were added, and removed.
+    Done { added: u32, removed: u32 },
 }
 
 pub(crate) fn lock(index_dir: &IndexDir) -> Result<Writing, Error> {
@@ -207,6 +197,28 @@ impl Work<'_> {
         }
     }
 
+    /// Compares the database with an earlier snapshot and adds what has changed.
+    fn update(
+        &self,
+        snapshot: &Snapshot,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Update, Error> {
+        progress(Progress::Ordering);
+        let compared = diff::compare(self.path, snapshot, &|| self.is_same(), self.stop);
+        let difference = match self.steady(compared.map(Some))? {
+            None | Some(Compared::Unsteady) => return Ok(Update::Unsteady),
+            Some(Compared::TooMuch) => return Ok(Update::TooMuch),
+            Some(Compared::By(difference)) => difference,
+        };
+        let added = difference.fresh.len() as u32;
+        let removed = difference.dead.len() as u32;
+        let done = self.add(snapshot, difference, progress);
+        Ok(match self.steady(done.map(Some))? {
+            Some(true) => Update::Done { added, removed },
+            _ => Update::Unsteady,
+        })
+    }
+
     /// Builds a snapshot of the whole database; `None` if that changed meanwhile.
     fn build(
         &self,
@@ -214,12 +226,12 @@ impl Work<'_> {
     ) -> Result<Option<(Size, usize, PathBuf)>, Error> {
         progress(Progress::Ordering);
         let database = db::open(self.path, self.stop)?;
-        let mut feed = feed(&database)?;
-        let order = feed.order()?;
-        let conversations = feed.conversations()?;
+        let mut rows = row_reader(&database)?;
+        let order = rows.order()?;
+        let conversations = rows.conversations()?;
         let mut reading = Reading {
             decoded: database.layout().parts,
-            plain: feed.has_unique_ids()? && conversations.iter().all(|one| one.is_plain),
+            plain: rows.has_unique_ids()? && conversations.iter().all(|one| one.is_plain),
         };
         let messages = u32::try_from(order.len())
             .ok()
@@ -227,15 +239,15 @@ impl Work<'_> {
             .ok_or_else(|| Error::TooMany { path: self.path.to_owned() })?;
         let mut sample = Vec::new();
         let mut sample_bytes = 0;
-        for [message, _] in order.iter().step_by(order.len().div_ceil(SAMPLE.0).max(1)) {
-            let text = feed.message(*message, |row| {
+        for [message, _] in order.iter().step_by(order.len().div_ceil(MAX_SAMPLES).max(1)) {
+            let text = rows.message(*message, |row| {
                 let text = shown(&row);
                 sample_bytes += text.len();
-                String::from_utf8_lossy(&text[..text.len().min(SAMPLE.1)]).into_owned()
+                String::from_utf8_lossy(&text[..text.len().min(SAMPLE_BYTES)]).into_owned()
             });
             sample.push(text?.unwrap_or_default());
         }
-        drop(feed);
+        drop(rows);
         drop(database);
         if !self.is_same()? {
             return Ok(None);
@@ -253,9 +265,9 @@ impl Work<'_> {
             let filled = self.fill(folder, plan, &keys, &order, progress)?;
             let Some((size, is_plain)) = filled else { return Ok(None) };
             reading.plain &= is_plain;
-            let mut draft = SnapshotBuilder::new(&self.state.to_string(), reading);
-            draft.add(folder);
-            draft.publish(self.writing)?;
+            let mut builder = SnapshotBuilder::new(&self.state.to_string(), reading);
+            builder.add(folder);
+            builder.publish(self.writing)?;
             Ok(Some((size, conversations.len(), folder.to_owned())))
         })
     }
@@ -268,51 +280,35 @@ impl Work<'_> {
         mut difference: Difference,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<bool, Error> {
-        let mut kept = snapshot.parts().len();
-        // Small parts are taken up again, the latest first; what is in them has just been compared.
-        for part in snapshot.parts().into_iter().skip(1).rev() {
-            let is_dead = |doc_id: &u32| difference.dead.binary_search(doc_id).is_ok();
-            let live: Vec<u32> = part
-                .doc_ids
-                .filter(|doc_id| snapshot.is_live(*doc_id) && !is_dead(doc_id))
-                .collect();
-            if live.len() > TAKEN_UP * difference.fresh.len() {
-                break;
-            }
-            kept -= 1;
-            difference.fresh.extend(live.into_iter().map(|doc_id| {
-                let key = snapshot.key(doc_id);
-                std::cmp::Reverse((snapshot.time(doc_id), snapshot.position(doc_id), key))
-            }));
-        }
-        let mut draft = SnapshotBuilder::new(&self.state.to_string(), snapshot.reading());
+        let kept = merge_small(snapshot, &mut difference);
+        let mut builder = SnapshotBuilder::new(&self.state.to_string(), snapshot.reading());
         for part in 0..kept {
-            draft.keep(snapshot, part, &difference.dead);
+            builder.keep(snapshot, part, &difference.dead);
         }
         if difference.fresh.is_empty() {
-            draft.publish(self.writing)?;
+            builder.publish(self.writing)?;
             return Ok(true);
         }
         difference.fresh.sort_unstable();
         let database = db::open(self.path, self.stop)?;
-        let feed = feed(&database)?;
+        let rows = row_reader(&database)?;
         let keys: Vec<i64> = difference.fresh.iter().map(|place| place.0.2).collect();
         let conversation_of: HashMap<i64, i64> =
-            feed.conversations_of(&keys)?.into_iter().map(|[key, of]| (key, of)).collect();
+            rows.conversations_of(&keys)?.into_iter().map(|[key, of]| (key, of)).collect();
         let order: Vec<[i64; 2]> =
             keys.into_iter().filter_map(|key| Some([key, *conversation_of.get(&key)?])).collect();
         let mut used: Vec<i64> = conversation_of.into_values().collect();
         used.sort_unstable();
         used.dedup();
-        let mut conversations = feed.conversations()?;
+        let mut conversations = rows.conversations()?;
         conversations.retain(|conversation| used.binary_search(&conversation.key).is_ok());
-        drop(feed);
+        drop(rows);
         drop(database);
         if !self.is_same()? {
             return Ok(false);
         }
         if order.is_empty() {
-            draft.publish(self.writing)?;
+            builder.publish(self.writing)?;
             return Ok(true);
         }
         let (keys, conversations) = named(conversations);
@@ -331,8 +327,8 @@ impl Work<'_> {
             if !self.is_same()? {
                 return Ok(None);
             }
-            draft.add(folder);
-            draft.publish(self.writing)?;
+            builder.add(folder);
+            builder.publish(self.writing)?;
             Ok(Some(size))
         })?;
         Ok(added.is_some())
@@ -361,11 +357,11 @@ impl Work<'_> {
                 None => db::open(self.path, self.stop)?,
             };
             layout.get_or_insert_with(|| database.layout().clone());
-            let mut feed = feed(&database)?;
+            let mut rows = row_reader(&database)?;
             let slice = Instant::now();
             for [message, conversation] in order.by_ref() {
                 let Ok(conversation) = keys.binary_search(conversation) else { return Ok(None) };
-                let added = feed.message(*message, |row| {
+                let added = rows.message(*message, |row| {
                     bytes += shown(&row).len() as u64;
                     is_plain &= row.is_plain;
                     build.add(&document(&row, conversation as u32))
@@ -384,7 +380,7 @@ impl Work<'_> {
                     }
                 }
             }
-            drop(feed);
+            drop(rows);
             drop(database);
             if !self.is_same()? {
                 return Ok(None);
@@ -396,16 +392,34 @@ impl Work<'_> {
     }
 }
 
+/// Adds the messages of small segments to those that are new, the latest segment first, and returns
+/// how many segments are kept. Their messages have just been compared with the database.
+fn merge_small(snapshot: &Snapshot, difference: &mut Difference) -> usize {
+    let mut kept = snapshot.parts().len();
+    for segment in snapshot.parts().into_iter().skip(1).rev() {
+        let is_deleted = |doc_id: &u32| difference.dead.binary_search(doc_id).is_ok();
+        let alive: Vec<u32> = segment
+            .doc_ids
+            .filter(|doc_id| snapshot.is_live(*doc_id) && !is_deleted(doc_id))
+            .collect();
+        if alive.len() > MERGE_FACTOR * difference.fresh.len() {
+            break;
+        }
+        kept -= 1;
+        difference.fresh.extend(alive.into_iter().map(|doc_id| {
+            let key = snapshot.key(doc_id);
+            std::cmp::Reverse((snapshot.time(doc_id), snapshot.position(doc_id), key))
+        }));
+    }
+    kept
+}
+
 /// Returns the keys of conversations, by key, and the conversations as an index takes them.
 fn named(conversations: Vec<db::Conversation>) -> (Vec<i64>, Vec<index::Conversation>) {
     conversations
         .into_iter()
         .map(|db::Conversation { key, id, title, .. }| (key, index::Conversation { id, title }))
         .unzip()
-}
-
-pub(crate) fn feed(database: &Database) -> Result<RowReader<'_>, Error> {
-    RowReader::of(database)?.ok_or_else(|| Error::NoKeys { path: database.path().to_owned() })
 }
 
 /// The bytes that are shown of a message.

@@ -1,22 +1,22 @@
-//! What conversations are ranked by as a whole: the terms of their titles and summaries, and the
-//! vectors of the two together.
+//! What conversations are ranked by as a whole: the terms of their titles and summaries, and one
+//! vector for both.
 
 use crate::{embed::Table, text::words::Tokenizer};
 
-/// Of every conversation of a catalogue, in its order: some 400 bytes each.
+/// The features of every conversation of a catalogue, in its order: some 400 bytes each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SummaryFeatures {
-    /// Hashes of terms; of each conversation those of its title, then those of its summary.
+    /// Hashes of terms: for each conversation those of its title, then those of its summary.
     terms: Vec<u32>,
-    /// Where those of each one's title end, and those of its summary.
+    /// By conversation: where the terms of its title end, and those of its summary.
     ends: Vec<[u32; 2]>,
     vectors: Table,
-    /// How many have no brief yet, or no vector though they should.
-    pub(crate) lacking: usize,
+    /// How many conversations have no summary yet, or lack their vector.
+    pub(crate) missing: usize,
 }
 
 impl SummaryFeatures {
-    /// Returns those of no conversations, with vectors of so many numbers.
+    /// Returns the features of no conversations; `dimensions` is the length of the vectors.
     pub(crate) fn new(dimensions: usize) -> SummaryFeatures {
         SummaryFeatures { vectors: Table::new(dimensions), ..SummaryFeatures::default() }
     }
@@ -48,12 +48,12 @@ impl SummaryFeatures {
     }
 }
 
-/// Returns the hash by which a term is known.
+/// Returns the hash of a term.
 pub(crate) fn hash(term: &str) -> u32 {
     crc32fast::hash(term.as_bytes())
 }
 
 /// Returns the hashes of the terms of a text.
-pub(crate) fn terms_of(cutter: &Tokenizer, text: &str) -> Vec<u32> {
-    cutter.question(text).iter().map(|term| hash(term)).collect()
+pub(crate) fn terms_of(tokenizer: &Tokenizer, text: &str) -> Vec<u32> {
+    tokenizer.question(text).iter().map(|term| hash(term)).collect()
 }

@@ -1,16 +1,17 @@
-//! The file that briefs are kept in, with what they are ranked by.
+//! The cache file of the summaries, with the features that they are ranked by.
 //!
 //! ```text
-//! SHELF/summaries   "VBSU" | u32 format | u32 dimensions | u32 bytes of the model's name | the name
-//!                   | one record after the other | u32 CRC-32 of all before it
-//! record            u64 print of the place | u64 print of the text | u32 bytes of the title | u32 bytes of the summary | u32 terms of
-//!                   the title | u32 terms of the summary | f32 scale | title | summary | u32 each
-//!                   term | one byte for each dimension
+//! INDEX/summaries   "VBSU" | u32 format | u32 dimensions | u32 bytes of the model's name | the name
+//!                   | records | u32 CRC-32 of everything before it
+//! record            u64 fingerprint of the place | u64 fingerprint of the text
+//!                   | u32 bytes of the title | u32 bytes of the summary
+//!                   | u32 terms of the title | u32 terms of the summary
+//!                   | f32 scale | title | summary | u32 each term | i8 each dimension
 //! ```
 //!
-//! Numbers are little-endian. Where there are no vectors, there are no dimensions.
+//! Numbers are little-endian. Without vectors there are no dimensions.
 //!
-//! Invariant: what is damaged or of another format is as if it were not there.
+//! Invariant: a file that is damaged or of another format counts as missing.
 
 use std::{
     collections::HashMap,
@@ -24,17 +25,17 @@ use super::{Summary, features::SummaryFeatures};
 
 const MAGIC: &[u8; 4] = b"VBSU";
 
-/// The version of the file, and of how briefs and their terms are made.
-const FORMAT: u32 = 3;
+/// The version of the file, and of how summaries, terms and fingerprints are made.
+const FORMAT: u32 = 4;
 
 /// Bytes of a record before its title.
 const HEAD: usize = 36;
 
-/// What was kept, by print.
+/// What the file holds, by fingerprint.
 #[derive(Debug, Default)]
 pub(crate) struct SummaryCache {
     bytes: Vec<u8>,
-    /// Where the record of each print begins.
+    /// Offsets of the records.
     by_place: HashMap<u64, usize>,
     by_text: HashMap<u64, usize>,
     dimensions: usize,
@@ -47,12 +48,12 @@ pub(crate) struct Fingerprints {
     pub(crate) text: u64,
 }
 
-/// What was kept of one conversation.
+/// The record of one conversation.
 #[derive(Debug)]
 pub(crate) struct Record<'k> {
-    /// The print of its text.
+    /// The fingerprint of its text.
     pub(crate) text: u64,
-    pub(crate) brief: Summary,
+    pub(crate) summary: Summary,
     pub(crate) title_terms: Vec<u32>,
     pub(crate) summary_terms: Vec<u32>,
     /// The row and the scale of its vector.
@@ -80,9 +81,9 @@ impl SummaryCache {
         let mut at = 16 + length;
         let (mut by_place, mut by_text) = (HashMap::new(), HashMap::new());
         while at < end {
-            by_place.insert(print(&bytes, at)?, at);
-            by_text.insert(print(&bytes, at + 8)?, at);
-            at = sections(&bytes, at)?.3.end.checked_add(stored)?;
+            by_place.insert(fingerprint(&bytes, at)?, at);
+            by_text.insert(fingerprint(&bytes, at + 8)?, at);
+            at = sections(&bytes, at)?[3].end.checked_add(stored)?;
         }
         let dimensions = if is_of_model { stored } else { 0 };
         (at == end).then_some(SummaryCache { bytes, by_place, by_text, dimensions })
@@ -98,18 +99,18 @@ impl SummaryCache {
         self.dimensions
     }
 
-    /// Returns what was kept of the conversation whose opening is at a place.
-    pub(crate) fn at_place(&self, print: u64) -> Option<Record<'_>> {
-        self.record(*self.by_place.get(&print)?)
+    /// Returns the record of the conversation whose opening is at a place.
+    pub(crate) fn at_place(&self, fingerprint: u64) -> Option<Record<'_>> {
+        self.record(*self.by_place.get(&fingerprint)?)
     }
 
-    /// Returns what was kept of a conversation whose opening says the same.
-    pub(crate) fn of_text(&self, print: u64) -> Option<Record<'_>> {
-        self.record(*self.by_text.get(&print)?)
+    /// Returns the record of a conversation whose opening has the same text.
+    pub(crate) fn of_text(&self, fingerprint: u64) -> Option<Record<'_>> {
+        self.record(*self.by_text.get(&fingerprint)?)
     }
 
     fn record(&self, at: usize) -> Option<Record<'_>> {
-        let (title, summary, title_terms, summary_terms) = sections(&self.bytes, at)?;
+        let [title, summary, title_terms, summary_terms] = sections(&self.bytes, at)?;
         let text = |range: Range<usize>| {
             let bytes = self.bytes.get(range)?;
             Some(std::str::from_utf8(bytes).ok()?.to_owned())
@@ -120,8 +121,8 @@ impl SummaryCache {
         };
         let row = summary_terms.end..summary_terms.end + self.dimensions;
         Some(Record {
-            text: print(&self.bytes, at + 8)?,
-            brief: Summary { title: text(title)?, summary: text(summary)? },
+            text: fingerprint(&self.bytes, at + 8)?,
+            summary: Summary { title: text(title)?, text: text(summary)? },
             title_terms: terms(title_terms)?,
             summary_terms: terms(summary_terms)?,
             vector: (self.bytes.get(row)?, f32::from_bits(number(&self.bytes, at + 32)?)),
@@ -129,12 +130,9 @@ impl SummaryCache {
     }
 }
 
-/// Returns where the parts of the record at `at` are: texts and terms of title and summary.
-#[allow(clippy::type_complexity)]
-fn sections(
-    bytes: &[u8],
-    at: usize,
-) -> Option<(Range<usize>, Range<usize>, Range<usize>, Range<usize>)> {
+/// Returns where the sections of a record are: title, summary, terms of the title, terms of the
+/// summary.
+fn sections(bytes: &[u8], at: usize) -> Option<[Range<usize>; 4]> {
     let length = |field: usize| Some(number(bytes, at + 16 + 4 * field)? as usize);
     let mut end = at.checked_add(HEAD)?;
     let mut next = |length: usize| {
@@ -142,12 +140,12 @@ fn sections(
         end = end.checked_add(length)?;
         Some(start..end)
     };
-    let found = (
+    let found = [
         next(length(0)?)?,
         next(length(1)?)?,
         next(length(2)?.checked_mul(4)?)?,
         next(length(3)?.checked_mul(4)?)?,
-    );
+    ];
     (end <= bytes.len()).then_some(found)
 }
 
@@ -155,57 +153,57 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn print(bytes: &[u8], at: usize) -> Option<u64> {
+fn fingerprint(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Writes briefs in one step: of each its number among the gists, its prints, and itself.
+/// Writes summaries in one step, each with its number among the features and its fingerprints.
 pub(crate) fn store(
     path: &Path,
     model: &str,
-    briefs: &[(usize, Fingerprints, &Summary)],
-    gists: &SummaryFeatures,
+    summaries: &[(usize, Fingerprints, &Summary)],
+    features: &SummaryFeatures,
 ) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     let file = tempfile::Builder::new().prefix("current-summaries-").tempfile_in(folder)?;
-    let mut writer = Sum { writer: BufWriter::new(file), crc: crc32fast::Hasher::new() };
+    let mut writer = Checksummed { writer: BufWriter::new(file), crc: crc32fast::Hasher::new() };
     let size = |length: usize| (length as u32).to_le_bytes();
     writer.write_all(MAGIC)?;
     writer.write_all(&FORMAT.to_le_bytes())?;
-    writer.write_all(&size(gists.vectors().dimensions()))?;
+    writer.write_all(&size(features.vectors().dimensions()))?;
     writer.write_all(&size(model.len()))?;
     writer.write_all(model.as_bytes())?;
-    for (at, prints, brief) in briefs {
-        let [of_title, of_summary] = gists.terms(*at);
-        let (row, scale) = gists.vectors().row(*at);
-        writer.write_all(&prints.place.to_le_bytes())?;
-        writer.write_all(&prints.text.to_le_bytes())?;
-        let lengths = [brief.title.len(), brief.summary.len(), of_title.len(), of_summary.len()];
+    for (at, fingerprints, summary) in summaries {
+        let [of_title, of_summary] = features.terms(*at);
+        let (row, scale) = features.vectors().row(*at);
+        writer.write_all(&fingerprints.place.to_le_bytes())?;
+        writer.write_all(&fingerprints.text.to_le_bytes())?;
+        let lengths = [summary.title.len(), summary.text.len(), of_title.len(), of_summary.len()];
         for length in lengths {
             writer.write_all(&size(length))?;
         }
         writer.write_all(&scale.to_le_bytes())?;
-        writer.write_all(brief.title.as_bytes())?;
-        writer.write_all(brief.summary.as_bytes())?;
+        writer.write_all(summary.title.as_bytes())?;
+        writer.write_all(summary.text.as_bytes())?;
         for term in of_title.iter().chain(of_summary) {
             writer.write_all(&term.to_le_bytes())?;
         }
         writer.write_all(row)?;
     }
-    let Sum { mut writer, crc } = writer;
+    let Checksummed { mut writer, crc } = writer;
     writer.write_all(&crc.finalize().to_le_bytes())?;
     let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 
-/// Writes, and sums up what was written.
-struct Sum<W> {
+/// Computes the checksum of everything that is written.
+struct Checksummed<W> {
     writer: W,
     crc: crc32fast::Hasher,
 }
 
-impl<W: Write> Write for Sum<W> {
+impl<W: Write> Write for Checksummed<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.writer.write(bytes)?;
         self.crc.update(&bytes[..written]);
@@ -222,27 +220,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_as_written_or_not_at_all() {
+    fn read_as_written_or_not_at_all() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("summaries");
-        let brief = |title: &str, summary: &str| Summary {
+        let summary = |title: &str, text: &str| Summary {
             title: title.to_owned(),
-            summary: summary.to_owned(),
+            text: text.to_owned(),
         };
-        let briefs = [brief("", "Größe."), brief("Titel", "")];
-        let mut gists = SummaryFeatures::new(3);
-        gists.push(&[1, 2], &[3], |vectors| vectors.push(&[0.0, 1.0, 0.0]));
-        gists.push(&[], &[], |vectors| vectors.push(&[]));
-        let prints = |place| Fingerprints { place, text: place + 100 };
-        let written = [(0, prints(7), &briefs[0]), (1, prints(9), &briefs[1])];
-        store(&path, "m", &written, &gists).unwrap();
-        let kept = SummaryCache::load(&path, "m");
-        assert_eq!((kept.len(), kept.dimensions()), (2, 3));
-        let record = kept.at_place(7).unwrap();
-        assert_eq!((&record.brief, &record.title_terms[..]), (&briefs[0], &[1, 2][..]));
-        assert_eq!((&record.summary_terms[..], record.vector), (&[3][..], gists.vectors().row(0)));
-        assert_eq!((&kept.of_text(109).unwrap().brief, record.text), (&briefs[1], 107));
-        assert!(kept.at_place(8).is_none() && kept.of_text(7).is_none());
+        let summaries = [summary("", "Größe."), summary("Titel", "")];
+        let mut features = SummaryFeatures::new(3);
+        features.push(&[1, 2], &[3], |vectors| vectors.push(&[0.0, 1.0, 0.0]));
+        features.push(&[], &[], |vectors| vectors.push(&[]));
+        let fingerprints = |place| Fingerprints { place, text: place + 100 };
+        let written = [(0, fingerprints(7), &summaries[0]), (1, fingerprints(9), &summaries[1])];
+        store(&path, "m", &written, &features).unwrap();
+        let cache = SummaryCache::load(&path, "m");
+        assert_eq!((cache.len(), cache.dimensions()), (2, 3));
+        let record = cache.at_place(7).unwrap();
+        assert_eq!((&record.summary, &record.title_terms[..]), (&summaries[0], &[1, 2][..]));
+        assert_eq!((&record.summary_terms[..], record.vector), (&[3][..], features.vectors().row(0)));
+        assert_eq!((&cache.of_text(109).unwrap().summary, record.text), (&summaries[1], 107));
+        assert!(cache.at_place(8).is_none() && cache.of_text(7).is_none());
         // Of another model the vectors say nothing.
         assert_eq!(SummaryCache::load(&path, "n").at_place(7).unwrap().vector.0, [0; 0]);
         let bytes = fs::read(&path).unwrap();

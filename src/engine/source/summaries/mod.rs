@@ -1,10 +1,12 @@
-//! What each conversation is about: its summary, and a title where it has none.
+//! What each conversation is about: its summary, and a title if it has none.
 //!
-//! A brief is made of the messages that open a conversation, and kept. It is found again by a print
-//! of where they are, because the messages of a part never change; where they were moved, by a print
-//! of what they say. So only conversations whose opening is new are summed up.
+//! A summary is made from the messages that open a conversation, and cached in a file. It is found
+//! again by a fingerprint of where these messages are, because the messages of a segment never
+//! change; after a merge, by a fingerprint of what they say. So only conversations whose opening is
+//! new are summarised.
 //!
-//! Invariant: holds nothing that the texts cannot make again; what is missing is made when asked for.
+//! Invariant: the file holds nothing that the texts cannot make again; what is missing is made when
+//! it is asked for.
 
 mod features;
 mod file;
@@ -13,16 +15,20 @@ use std::{
     borrow::Cow,
     cmp::Reverse,
     collections::HashSet,
-    hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError},
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
-use crate::engine::{Catalogue, Engine, Error, Source, SourceKind};
+use super::{SourceKind, catalogue::Catalogue, lock};
 use crate::{
-    db, embed, index,
+    db,
+    embed::{self, Model},
+    engine::error::Error,
+    index,
     model::Stop,
     text::{
+        hash::Fnv1a,
         snippet,
         summary::{self, Turn},
         words::Tokenizer,
@@ -33,57 +39,61 @@ use file::{Fingerprints, SummaryCache};
 
 pub(crate) use features::{SummaryFeatures, hash};
 
+/// The name of the cache in the index directory.
 const FILE: &str = "summaries";
 
-/// Briefs that a question waits for: some tenths of a second.
-const FEW: usize = 500;
+/// Summaries that a question waits for: some tenths of a second.
+const MAX_IN_A_QUESTION: usize = 500;
 
-/// Texts that a provider is sent at once.
+/// Texts that are sent to a provider in one request.
 const BATCH: usize = 64;
+
+/// How often summaries are stored while a provider is making their vectors.
+const STORE_EVERY: Duration = Duration::from_secs(30);
 
 /// The role of the first message of a thread that was saved with a summary: that message.
 pub const SAVED: &str = "system";
 
-/// Characters of a summary that somebody saved, at most.
-const LONGEST: usize = 1_000;
+/// The most characters that are shown of a summary that a client saved.
+const MAX_SAVED: usize = 1_000;
 
 /// What a conversation is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// The title of one that has none of its own; else empty.
-    pub title: String,
-    /// One or two of its own sentences; empty where it has none that say something.
-    pub summary: String,
+pub(crate) struct Summary {
+    /// A title, if the conversation has none of its own; else empty.
+    pub(crate) title: String,
+    /// One or two of its own sentences; empty if none of them says something.
+    pub(crate) text: String,
 }
 
 impl Catalogue {
-    /// Returns what a conversation is about; read from its text when first asked.
-    pub fn brief(&self, conversation: u32) -> &Summary {
+    /// Returns what a conversation is about; read from its messages when first asked for.
+    pub(crate) fn summary(&self, conversation: u32) -> &Summary {
         let listed = &self.conversations()[conversation as usize];
-        listed.brief.get_or_init(|| self.make_brief(conversation))
+        listed.summary.get_or_init(|| self.summarise(conversation))
     }
 
-    fn make_brief(&self, conversation: u32) -> Summary {
+    fn summarise(&self, conversation: u32) -> Summary {
         let snapshot = self.snapshot();
         let mut doc_ids = self.opening(conversation);
-        // As they are read.
+        // In reading order.
         doc_ids.sort_by_key(|doc_id| (snapshot.position(*doc_id), snapshot.time(*doc_id)));
         let is_untitled = self.conversations()[conversation as usize].title.trim().is_empty();
         let turns: Vec<(bool, Cow<'_, str>)> = doc_ids
             .into_iter()
             .map(|doc_id| (snapshot.role(doc_id), snapshot.content(doc_id)))
-            // What tools and the system say is not what people talk about.
+            // A conversation is about what people and assistants say, not about tools' output.
             .filter(|(role, _)| !["tool", "system"].contains(role))
             .map(|(role, text)| (role != "assistant", text))
             .collect();
         let turns: Vec<Turn<'_>> =
             turns.iter().map(|(by_user, text)| Turn { by_user: *by_user, text }).collect();
         let title = if is_untitled { summary::title(&turns) } else { String::new() };
-        let summary = self.saved(conversation).unwrap_or_else(|| summary::summary(&turns));
-        Summary { title, summary }
+        let text = self.saved_summary(conversation).unwrap_or_else(|| summary::summary(&turns));
+        Summary { title, text }
     }
 
-    /// The messages that open a conversation, the earliest first.
+    /// Returns the messages that open a conversation, the earliest first.
     fn opening(&self, conversation: u32) -> Vec<u32> {
         let mut doc_ids = self.doc_ids(conversation).to_vec();
         doc_ids.sort_unstable_by_key(|doc_id| (self.snapshot().time(*doc_id), Reverse(*doc_id)));
@@ -91,8 +101,8 @@ impl Catalogue {
         doc_ids
     }
 
-    /// The summary that a thread was saved with.
-    fn saved(&self, conversation: u32) -> Option<String> {
+    /// Returns the summary that a thread was saved with.
+    fn saved_summary(&self, conversation: u32) -> Option<String> {
         if self.kind() != SourceKind::Threads {
             return None;
         }
@@ -101,185 +111,267 @@ impl Catalogue {
         (snapshot.role(first) == SAVED).then(|| {
             let content = snapshot.content(first);
             let content = snippet::trim(&content);
-            snippet::cut(content, LONGEST).unwrap_or(content).to_owned()
+            snippet::cut(content, MAX_SAVED).unwrap_or(content).to_owned()
         })
     }
 
-    /// What changes when other messages open a conversation, or the same are elsewhere.
-    fn place_print(&self, conversation: u32, parts: &[(u32, String)]) -> u64 {
-        let mut hasher = DefaultHasher::new();
+    /// Returns a fingerprint of where the opening of a conversation is; `segments` are the names of
+    /// the segments by their first doc ids.
+    fn place_fingerprint(&self, conversation: u32, segments: &[(u32, String)]) -> u64 {
+        let mut hash = Fnv1a::default();
         for doc_id in self.opening(conversation) {
-            let at = parts.partition_point(|(first, _)| *first <= doc_id).saturating_sub(1);
-            let Some((first, name)) = parts.get(at) else { continue };
-            (name, doc_id - first).hash(&mut hasher);
+            let at = segments.partition_point(|(first, _)| *first <= doc_id).saturating_sub(1);
+            let Some((first, name)) = segments.get(at) else { continue };
+            hash.write_text(name);
+            hash.write(&(doc_id - first).to_le_bytes());
         }
-        hasher.finish()
+        hash.finish()
     }
 
-    /// What changes when a conversation has another title or opening, wherever that is.
-    fn text_print(&self, conversation: u32) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.conversations()[conversation as usize].title.hash(&mut hasher);
+    /// Returns a fingerprint of the title and the opening of a conversation, wherever they are.
+    fn text_fingerprint(&self, conversation: u32) -> u64 {
+        let mut hash = Fnv1a::default();
+        hash.write_text(&self.conversations()[conversation as usize].title);
         let snapshot = self.snapshot();
         for doc_id in self.opening(conversation) {
-            (snapshot.role(doc_id), snapshot.content(doc_id)).hash(&mut hasher);
+            hash.write_text(snapshot.role(doc_id));
+            hash.write_text(&snapshot.content(doc_id));
         }
-        hasher.finish()
+        hash.finish()
     }
-}
 
-impl Catalogue {
-    /// The file of its briefs, and its parts by their first doc ids.
-    fn index_dir(&self) -> Option<(PathBuf, Vec<(u32, String)>)> {
-        let parts = self.snapshot().parts();
-        let index_dir = parts.first()?.folder.parent()?;
+    /// Returns the path of the cache, and the names of the segments by their first doc ids.
+    fn cache_place(&self) -> Option<(PathBuf, Vec<(u32, String)>)> {
+        let segments = self.snapshot().parts();
+        let index_dir = segments.first()?.folder.parent()?;
         let name =
             |folder: &Path| folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let parts = parts.iter().map(|part| (part.doc_ids.start, name(part.folder))).collect();
-        Some((index_dir.join(FILE), parts))
+        let names = segments.iter().map(|it| (it.doc_ids.start, name(it.folder))).collect();
+        Some((index_dir.join(FILE), names))
     }
 }
 
-/// What was kept, and made where it was not.
-struct Gathered {
+/// Makes the summaries that the conversations of a catalogue lack, with their vectors, and stores
+/// them. `progress` is called after each step; `stop` ends the work, and what was made is kept.
+pub(crate) fn build(
+    catalogue: &Catalogue,
+    model: &Model,
+    stop: &Stop,
+    progress: &mut dyn FnMut(),
+) -> Result<(), Error> {
+    let Some(mut work) = Work::begin(catalogue, model, true, stop)? else { return Ok(()) };
+    work.collect(usize::MAX, stop, progress)?;
+    let outcome = work.encode(stop, &mut |work| {
+        progress();
+        work.store_now_and_then()
+    });
+    // Also after a failure: no summary is sent to a provider twice.
+    if work.is_changed {
+        work.store()?;
+    }
+    outcome?;
+    *lock(&catalogue.features) = Some(Arc::new(work.features));
+    work.failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Returns the features of the summaries of a catalogue. If many summaries are missing, only some
+/// are made, and the features say how many are missing.
+pub(crate) fn features(
+    catalogue: &Catalogue,
+    model: &Model,
+    stop: &Stop,
+) -> Result<Arc<SummaryFeatures>, Error> {
+    let mut held = lock(&catalogue.features);
+    if let Some(known) = held.as_ref().filter(|known| known.missing == 0) {
+        return Ok(Arc::clone(known));
+    }
+    let with_vectors = model.is_built_in();
+    let features = match Work::begin(catalogue, model, with_vectors, stop)? {
+        None => SummaryFeatures::default(),
+        Some(mut work) => {
+            work.collect(MAX_IN_A_QUESTION, stop, &mut || ())?;
+            if with_vectors {
+                work.encode(stop, &mut |_| Ok(()))?;
+            }
+            work.features.missing += work.without_vector.len();
+            work.features
+        }
+    };
+    Ok(Arc::clone(held.insert(Arc::new(features))))
+}
+
+/// The summaries of a catalogue: some from the cache, some just made.
+struct Work<'a> {
+    catalogue: &'a Catalogue,
+    model: &'a Model,
     path: PathBuf,
-    prints: Vec<Fingerprints>,
-    gists: SummaryFeatures,
-    /// Those that have no vector though they should: what is kept of them would be taken as whole.
-    without: HashSet<usize>,
-    /// Whether what is kept is not this.
-    is_news: bool,
-    /// Why there are no vectors of what was made.
+    /// The names of the segments by their first doc ids.
+    segments: Vec<(u32, String)>,
+    cache: SummaryCache,
+    dimensions: usize,
+    features: SummaryFeatures,
+    fingerprints: Vec<Fingerprints>,
+    /// Conversations whose texts have to be encoded, with the texts.
+    to_encode: Vec<(usize, String)>,
+    /// Conversations without a vector. They are not stored: a stored summary counts as complete.
+    without_vector: HashSet<usize>,
+    /// Whether the cache file has to be written again.
+    is_changed: bool,
+    stored: Instant,
+    /// Why the model made no vectors.
     failed: Option<embed::Error>,
 }
 
-impl Engine {
-    /// Makes the briefs of all conversations of a source that have none, and keeps them.
-    pub fn build_summaries(&self, source: &Source, stop: &Stop) -> Result<(), Error> {
-        let Ok(catalogue) = self.catalogue(source) else { return Ok(()) };
-        let Some(gathered) = self.gather(&catalogue, usize::MAX, true, stop)? else {
-            return Ok(());
-        };
-        let Gathered { path, prints, gists, without, is_news, failed } = gathered;
-        if is_news {
-            let briefs: Vec<_> = prints
-                .into_iter()
-                .enumerate()
-                .filter(|(at, _)| !without.contains(at))
-                .map(|(at, print)| (at, print, catalogue.brief(at as u32)))
-                .collect();
-            let written = file::store(&path, self.model().name(), &briefs, &gists);
-            written.map_err(|error| index::Error::Write { path, error })?;
-        }
-        *catalogue.gists.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(gists));
-        failed.map_or(Ok(()), |error| Err(error.into()))
-    }
-
-    /// Returns what the conversations of a catalogue are ranked by as a whole. Of many that nothing
-    /// is known of yet, some are left without.
-    pub(crate) fn gists(
-        &self,
-        catalogue: &Catalogue,
-        stop: &Stop,
-    ) -> Result<Arc<SummaryFeatures>, Error> {
-        let mut held = catalogue.gists.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = held.as_ref().filter(|known| known.lacking == 0) {
-            return Ok(Arc::clone(known));
-        }
-        let gathered = self.gather(catalogue, FEW, self.model().is_built_in(), stop)?;
-        let gists = gathered.map(|gathered| gathered.gists).unwrap_or_default();
-        Ok(Arc::clone(held.insert(Arc::new(gists))))
-    }
-
-    /// Takes what is kept, and makes as much as `most` of what is not; `None` where there is no
-    /// index.
-    fn gather(
-        &self,
-        catalogue: &Catalogue,
-        most: usize,
+impl<'a> Work<'a> {
+    fn begin(
+        catalogue: &'a Catalogue,
+        model: &'a Model,
         with_vectors: bool,
         stop: &Stop,
-    ) -> Result<Option<Gathered>, Error> {
-        let Some((path, parts)) = catalogue.index_dir() else { return Ok(None) };
-        let model = self.model();
-        let kept = SummaryCache::load(&path, model.name());
-        let count = catalogue.conversations().len() as u32;
+    ) -> Result<Option<Work<'a>>, Error> {
+        let Some((path, segments)) = catalogue.cache_place() else { return Ok(None) };
+        let cache = SummaryCache::load(&path, model.name());
         let mut failed = None;
-        let mut dimensions = kept.dimensions();
-        if dimensions == 0 && with_vectors && count > 0 {
+        let mut dimensions = cache.dimensions();
+        if dimensions == 0 && with_vectors && !catalogue.conversations().is_empty() {
             match model.dimensions(stop) {
                 Ok(asked) => dimensions = asked,
                 Err(error) => failed = Some(error),
             }
         }
-        let cutter = Tokenizer::default();
-        let mut gists = SummaryFeatures::new(dimensions);
-        let mut prints = Vec::with_capacity(count as usize);
-        let (mut made, mut moved) = (0, 0);
-        let mut batch = Vec::new();
-        let mut without = HashSet::new();
-        for conversation in 0..count {
+        Ok(Some(Work {
+            catalogue,
+            model,
+            path,
+            segments,
+            cache,
+            dimensions,
+            features: SummaryFeatures::new(dimensions),
+            fingerprints: Vec::with_capacity(catalogue.conversations().len()),
+            to_encode: Vec::new(),
+            without_vector: HashSet::new(),
+            is_changed: false,
+            stored: Instant::now(),
+            failed,
+        }))
+    }
+
+    /// Takes every summary from the cache, and makes at most `max` that are not there.
+    fn collect(
+        &mut self,
+        max: usize,
+        stop: &Stop,
+        progress: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        let count = self.catalogue.conversations().len();
+        let mut made = 0;
+        for conversation in 0..count as u32 {
             if stop.requested() {
                 return Err(db::Error::Stopped.into());
             }
-            let listed = &catalogue.conversations()[conversation as usize];
-            let place = catalogue.place_print(conversation, &parts);
-            let by_place = kept.at_place(place);
-            // What is not there may have been moved there: then the text is known.
-            let text = match &by_place {
-                Some(record) => record.text,
-                None if made >= most => 0,
-                None => catalogue.text_print(conversation),
-            };
-            prints.push(Fingerprints { place, text });
-            moved += usize::from(by_place.is_none());
-            let record = by_place.or_else(|| kept.of_text(text));
-            if let Some(record) = &record {
-                drop(listed.brief.set(record.brief.clone()));
-                if record.vector.0.len() == dimensions {
-                    let (row, scale) = record.vector;
-                    gists.push(&record.title_terms, &record.summary_terms, |vectors| {
-                        vectors.push_row(row, scale);
-                    });
-                    continue;
-                }
-            }
-            if made >= most {
-                gists.push(&[], &[], |vectors| vectors.push(&[]));
-                gists.lacking += 1;
+            progress();
+            if self.take_from_cache(conversation, made < max) {
                 continue;
             }
-            made += 1;
-            let brief = catalogue.brief(conversation);
-            let title = if brief.title.is_empty() { &listed.title } else { &brief.title };
-            let terms = [title, &brief.summary].map(|text| features::terms_of(&cutter, text));
-            gists.push(&terms[0], &terms[1], |vectors| vectors.push(&[]));
-            let at = conversation as usize;
-            if dimensions > 0 {
-                without.insert(at);
-                batch.push((at, format!("{title}. {}", brief.summary)));
+            if made < max {
+                made += 1;
+                self.make(conversation);
+            } else {
+                self.features.push(&[], &[], |vectors| vectors.push(&[]));
+                self.features.missing += 1;
             }
         }
-        if with_vectors && dimensions > 0 {
-            for some in batch.chunks(BATCH) {
-                let texts: Vec<&str> = some.iter().map(|(_, text)| text.as_str()).collect();
-                match model.encode(&texts, stop) {
-                    Ok(vectors) => {
-                        for ((at, _), vector) in some.iter().zip(vectors) {
-                            gists.set(*at, &vector);
-                            without.remove(at);
-                        }
+        self.is_changed |= made > 0 || self.cache.len() != count;
+        Ok(())
+    }
+
+    /// Takes a summary from the cache; returns whether it was there with its vector. A text is read
+    /// only if `may_read`.
+    fn take_from_cache(&mut self, conversation: u32, may_read: bool) -> bool {
+        let place = self.catalogue.place_fingerprint(conversation, &self.segments);
+        let by_place = self.cache.at_place(place);
+        // A merge moves messages: then their text is known.
+        let text = match &by_place {
+            Some(record) => record.text,
+            None if may_read => self.catalogue.text_fingerprint(conversation),
+            None => 0,
+        };
+        self.fingerprints.push(Fingerprints { place, text });
+        self.is_changed |= by_place.is_none();
+        let Some(record) = by_place.or_else(|| self.cache.of_text(text)) else { return false };
+        let listed = &self.catalogue.conversations()[conversation as usize];
+        drop(listed.summary.set(record.summary.clone()));
+        if record.vector.0.len() != self.dimensions {
+            return false;
+        }
+        let (row, scale) = record.vector;
+        self.features.push(&record.title_terms, &record.summary_terms, |vectors| {
+            vectors.push_row(row, scale);
+        });
+        true
+    }
+
+    /// Makes the summary of a conversation; its vector is made later.
+    fn make(&mut self, conversation: u32) {
+        let listed = &self.catalogue.conversations()[conversation as usize];
+        let summary = self.catalogue.summary(conversation);
+        let title = if summary.title.is_empty() { &listed.title } else { &summary.title };
+        let tokenizer = Tokenizer::default();
+        let terms = [title, &summary.text].map(|text| features::terms_of(&tokenizer, text));
+        self.features.push(&terms[0], &terms[1], |vectors| vectors.push(&[]));
+        if self.dimensions > 0 {
+            self.without_vector.insert(conversation as usize);
+            self.to_encode.push((conversation as usize, format!("{title}. {}", summary.text)));
+        }
+    }
+
+    /// Makes the vectors of the summaries that were made; `after` is called after each batch.
+    fn encode(
+        &mut self,
+        stop: &Stop,
+        after: &mut dyn FnMut(&mut Self) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if self.dimensions == 0 {
+            return Ok(());
+        }
+        for batch in std::mem::take(&mut self.to_encode).chunks(BATCH) {
+            if stop.requested() {
+                return Err(db::Error::Stopped.into());
+            }
+            let texts: Vec<&str> = batch.iter().map(|(_, text)| text.as_str()).collect();
+            match self.model.encode(&texts, stop) {
+                Ok(vectors) => {
+                    for ((at, _), vector) in batch.iter().zip(vectors) {
+                        self.features.set(*at, &vector);
+                        self.without_vector.remove(at);
                     }
-                    Err(embed::Error::Stopped) => return Err(db::Error::Stopped.into()),
-                    Err(error) => {
-                        failed = Some(error);
-                        break;
-                    }
+                    self.is_changed = true;
+                    after(self)?;
+                }
+                Err(embed::Error::Stopped) => return Err(db::Error::Stopped.into()),
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
                 }
             }
         }
-        gists.lacking += without.len();
-        let is_news = made + moved > 0 || kept.len() != prints.len();
-        Ok(Some(Gathered { path, prints, gists, without, is_news, failed }))
+        Ok(())
+    }
+
+    fn store_now_and_then(&mut self) -> Result<(), Error> {
+        if self.stored.elapsed() < STORE_EVERY { Ok(()) } else { self.store() }
+    }
+
+    /// Writes the cache file: every summary that has its vector.
+    fn store(&mut self) -> Result<(), Error> {
+        let known = self.fingerprints.iter().copied().enumerate();
+        let complete: Vec<_> = known
+            .filter(|(at, _)| !self.without_vector.contains(at))
+            .map(|(at, fingerprints)| (at, fingerprints, self.catalogue.summary(at as u32)))
+            .collect();
+        let written = file::store(&self.path, self.model.name(), &complete, &self.features);
+        written.map_err(|error| index::Error::Write { path: self.path.clone(), error })?;
+        (self.stored, self.is_changed) = (Instant::now(), false);
+        Ok(())
     }
 }

@@ -1,0 +1,127 @@
+//! What can go wrong with a question.
+
+use std::path::PathBuf;
+
+use super::source::request::MOST_PATTERN_BYTES;
+use crate::{
+    db::{self, Heading},
+    index,
+};
+
+/// What can go wrong with a question.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing was configured, and there is nothing in the home folder either.
+    #[error(
+        "Database not found: no *.db file in {} (import an export with `verbatim import`, \
+         or name a database with --db or CONVERSATION_DB)",
+        folder.display()
+    )]
+    NoDatabase {
+        /// Where one was looked for.
+        folder: PathBuf,
+    },
+    /// The query holds a NUL.
+    #[error(
+        "query contains a NUL character, where SQLite's LIKE stops reading; \
+         search for the text before or after it"
+    )]
+    NulInQuery,
+    /// The query is longer than SQLite's LIKE takes.
+    #[error(
+        "query is too long: {bytes} bytes with the two %, and SQLite's LIKE takes {}; \
+         search for a part of it",
+        MOST_PATTERN_BYTES
+    )]
+    QueryTooLong {
+        /// Its length as a pattern.
+        bytes: usize,
+    },
+    /// No conversation has that id or title.
+    #[error("no conversation has the id, the beginning of an id or the title {word:?}")]
+    NoConversation {
+        /// What was asked for.
+        word: String,
+    },
+    /// Several conversations may be meant.
+    #[error("{word:?} may be any of:{}\nname one by its id", list(candidates))]
+    Ambiguous {
+        /// What was asked for.
+        word: String,
+        /// The first of them.
+        candidates: Vec<Heading>,
+    },
+    /// Another process is building the index.
+    #[error("{}: another process is building this index; wait for it to finish", folder.display())]
+    Indexing {
+        /// The folder of the index.
+        folder: PathBuf,
+    },
+    /// The index was damaged while it was read.
+    #[error(
+        "{}: files of this index were changed while they were read; `verbatim reindex` mends it",
+        folder.display()
+    )]
+    Torn {
+        /// The folder of the index.
+        folder: PathBuf,
+    },
+    /// The database has no keys to fetch rows by.
+    #[error(
+        "{}: cannot be indexed, because its tables are views or WITHOUT ROWID; \
+         searching it works without an index",
+        path.display()
+    )]
+    NoKeys {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The database has more messages than an index can number.
+    #[error("{}: more than four thousand million messages cannot be indexed", path.display())]
+    TooMany {
+        /// The database.
+        path: PathBuf,
+    },
+    /// Reading the database failed.
+    #[error(transparent)]
+    Db(#[from] db::Error),
+    /// Writing the mirror of the transcripts failed.
+    #[error(transparent)]
+    Transcripts(#[from] db::transcripts::Error),
+    /// A transcript could not be read to its end.
+    #[error("the transcript cannot be read: {0}")]
+    Transcript(#[from] std::io::Error),
+    /// Writing or reading the index failed.
+    #[error(transparent)]
+    Index(#[from] index::Error),
+    /// A thread is not there, or cannot be recorded.
+    #[error(transparent)]
+    Threads(#[from] db::threads::Error),
+    /// Searching the workspace failed.
+    #[error(transparent)]
+    Workspace(#[from] crate::workspace::Error),
+    /// Turning texts into vectors failed.
+    #[error(transparent)]
+    Embed(#[from] crate::embed::Error),
+}
+
+impl Error {
+    /// Returns whether the answer to the question is that there is no database.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Error::NoDatabase { .. } | Error::Db(db::Error::NotFound { .. }))
+    }
+
+    /// Returns whether the question was called off.
+    pub fn is_stopped(&self) -> bool {
+        matches!(
+            self,
+            Error::Db(db::Error::Stopped)
+                | Error::Index(index::Error::Stopped)
+                | Error::Workspace(crate::workspace::Error::Stopped)
+        )
+    }
+}
+
+fn list(candidates: &[Heading]) -> String {
+    candidates.iter().map(|heading| format!("\n  {}  {}", heading.id, heading.title)).collect()
+}

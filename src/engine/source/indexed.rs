@@ -1,0 +1,346 @@
+//! Asks the index of a source, which is of the state that its database is in.
+
+use std::{
+    collections::HashMap,
+    ops::ControlFlow,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
+use super::{
+    About, Counts, FallbackReason, Listing, LiveReader, Messages, Reader, Scope, SearchPlan,
+    Source, SourceKind,
+    catalogue::Catalogue,
+    live::Counter,
+    scoring::{self, Scorer},
+    sink::Sink,
+};
+use crate::{
+    db::{self, StoredOrigin},
+    engine::error::Error,
+    index::{self, Snapshot, Trace},
+    map_faults,
+    model::{Hit, Instant, Request, Stop},
+};
+
+/// Where coding agents' conversations come from, by id.
+pub(super) type Origins = HashMap<String, StoredOrigin>;
+
+/// The reader of an index.
+#[derive(Debug)]
+pub struct IndexedReader {
+    source: Source,
+    snapshot: Arc<Snapshot>,
+    catalogue: OnceLock<Arc<Catalogue>>,
+}
+
+/// How a search of the index ended.
+enum Outcome {
+    Found(Trace),
+    /// The index failed after this many hits had been shown.
+    Failed { reason: String, shown: usize },
+}
+
+impl IndexedReader {
+    /// Returns a reader of a snapshot of a source's index.
+    pub fn new(source: Source, snapshot: Arc<Snapshot>) -> IndexedReader {
+        IndexedReader { source, snapshot, catalogue: OnceLock::new() }
+    }
+
+    /// Searches the index; where it fails, `LIKE` goes on after the hits that were shown.
+    pub(super) fn search_or_fall_back(
+        self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan, Error> {
+        match self.attempt(request, stop, sink)? {
+            Outcome::Found(trace) => {
+                Ok(SearchPlan::ByIndex { snapshot: self.snapshot.name().to_owned(), trace })
+            }
+            Outcome::Failed { reason, shown } => {
+                let state = self.snapshot.state().parse().unwrap_or_default();
+                let live = LiveReader::new(self.source, FallbackReason::Unreadable(reason));
+                live.search_after(shown, Some(&state), request, stop, sink)
+            }
+        }
+    }
+
+    fn attempt(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome, Error> {
+        let mut verified = VerifiedSink::new(&self.snapshot, stop, sink);
+        // Its files were checked when it was opened, and looked at a moment ago.
+        let found = map_faults::caught(|| {
+            let trace = self.snapshot.search(request, stop, &mut |hit| verified.take(hit))?;
+            verified.confirm();
+            Ok(trace)
+        });
+        let reason = match found {
+            Ok(Ok(_)) if verified.is_stopped => return Err(db::Error::Stopped.into()),
+            Ok(Ok(trace)) if !verified.is_torn => return Ok(Outcome::Found(trace)),
+            Ok(Ok(_)) => "its files changed while they were read".to_owned(),
+            Ok(Err(index::Error::Stopped)) => return Err(db::Error::Stopped.into()),
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => format!("searching it failed: {panic}"),
+        };
+        verified.sink.discard();
+        Ok(Outcome::Failed { reason, shown: verified.shown })
+    }
+
+    fn catalogue(&self) -> &Arc<Catalogue> {
+        self.catalogue.get_or_init(|| self.source.catalogue(&self.snapshot))
+    }
+
+    /// Returns where conversations come from; `None` for sources that do not know.
+    fn origins(&self, stop: &Stop) -> Result<Option<Arc<Origins>>, Error> {
+        if self.source.kind != SourceKind::Archive {
+            return Ok(None);
+        }
+        let path = &self.source.path;
+        Ok(Some(self.catalogue().origins(|| db::read(path, stop, db::origins))?))
+    }
+}
+
+impl Reader for IndexedReader {
+    fn search(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan, Error> {
+        match self.attempt(request, stop, sink)? {
+            Outcome::Found(trace) => {
+                Ok(SearchPlan::ByIndex { snapshot: self.snapshot.name().to_owned(), trace })
+            }
+            Outcome::Failed { .. } => Err(Error::Torn { folder: self.source.path.clone() }),
+        }
+    }
+
+    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
+        let catalogue = self.catalogue();
+        let origins = match self.origins(stop) {
+            Ok(origins) => origins,
+            // Without its origin a conversation is known all the same, unless that is asked for.
+            Err(error) if scope.has_origin() => return Err(error),
+            Err(_) => None,
+        };
+        let found = catalogue.within(scope, origins.as_deref());
+        Ok(Box::new(IndexedListing { catalogue: Arc::clone(catalogue), origins, found }))
+    }
+
+    fn read(
+        &self,
+        id: &str,
+        raw_content: bool,
+        _: &Stop,
+    ) -> Result<Option<Box<dyn Messages>>, Error> {
+        let catalogue = self.catalogue();
+        let Some(conversation) = catalogue.find(id) else { return Ok(None) };
+        let catalogue = Arc::clone(catalogue);
+        Ok(Some(Box::new(IndexedMessages { catalogue, conversation, raw_content })))
+    }
+
+    fn count(&self, stop: &Stop) -> Result<Counts, Error> {
+        let catalogue = self.catalogue();
+        let mut counter = Counter::default();
+        let conversations = catalogue.conversations().len();
+        for conversation in 0..conversations as u32 {
+            if stop.requested() {
+                return Err(db::Error::Stopped.into());
+            }
+            for doc_id in catalogue.doc_ids(conversation) {
+                counter.add(self.snapshot.role(*doc_id), self.snapshot.time(*doc_id));
+            }
+        }
+        let models =
+            self.source.on_database(|path| db::read(path, stop, db::tally::models))?;
+        Ok(counter.finish(conversations, models))
+    }
+
+    fn span(&self, _: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
+        let snapshot = &self.snapshot;
+        let time =
+            |doc_id: u32| snapshot.is_live(doc_id).then(|| snapshot.time(doc_id)).flatten();
+        // Within a segment the newest message is first, and messages without a time are last.
+        let spans = snapshot.parts().into_iter().filter_map(|segment| {
+            let last = segment.doc_ids.clone().find_map(time)?;
+            Some((segment.doc_ids.rev().find_map(time)?, last))
+        });
+        Ok(spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
+    }
+
+    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
+        let origins = self.origins(stop)?;
+        let searcher = self.source.searcher(self.catalogue());
+        Ok(Some(Box::new(scoring::IndexedScorer::new(searcher, scope, origins))))
+    }
+}
+
+/// Returns what a catalogue knows of a conversation.
+pub(super) fn about(catalogue: &Catalogue, conversation: u32, origins: Option<&Origins>) -> About {
+    let listed = &catalogue.conversations()[conversation as usize];
+    let summary = catalogue.summary(conversation);
+    let origin = origins.and_then(|origins| origins.get(&listed.id)).cloned().unwrap_or_default();
+    About {
+        source: catalogue.kind(),
+        id: listed.id.clone(),
+        title: if summary.title.is_empty() { &listed.title } else { &summary.title }.clone(),
+        summary: summary.text.clone(),
+        turns: listed.turns(),
+        begun: listed.begun,
+        last: listed.last,
+        file: origin.file.map(PathBuf::from),
+        project: origin.project,
+        session: origin.session,
+    }
+}
+
+struct IndexedListing {
+    catalogue: Arc<Catalogue>,
+    origins: Option<Arc<Origins>>,
+    /// Numbers of conversations in the catalogue.
+    found: Vec<u32>,
+}
+
+impl Listing for IndexedListing {
+    fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    fn last(&self, place: usize) -> Option<Instant> {
+        self.catalogue.conversations()[self.found[place] as usize].last
+    }
+
+    fn heading(&self, place: usize) -> (&str, &str) {
+        let listed = &self.catalogue.conversations()[self.found[place] as usize];
+        (&listed.id, &listed.title)
+    }
+
+    fn origin(&self, place: usize) -> Option<&StoredOrigin> {
+        self.origins.as_ref()?.get(self.heading(place).0)
+    }
+
+    fn about(&self, place: usize) -> About {
+        about(&self.catalogue, self.found[place], self.origins.as_deref())
+    }
+}
+
+/// The messages of a conversation of the index.
+#[derive(Debug)]
+struct IndexedMessages {
+    catalogue: Arc<Catalogue>,
+    conversation: u32,
+    raw_content: bool,
+}
+
+impl IndexedMessages {
+    fn doc_ids(&self) -> &[u32] {
+        self.catalogue.reading(self.conversation)
+    }
+
+    fn snapshot(&self) -> &Snapshot {
+        self.catalogue.snapshot()
+    }
+}
+
+impl Messages for IndexedMessages {
+    fn turns(&self) -> usize {
+        self.doc_ids().len()
+    }
+
+    fn role(&self, turn: usize) -> &str {
+        self.snapshot().role(self.doc_ids()[turn])
+    }
+
+    fn position(&self, turn: usize) -> Option<i64> {
+        self.snapshot().position(self.doc_ids()[turn])
+    }
+
+    fn message(&self, turn: usize) -> Hit<'_> {
+        self.snapshot().hit(self.doc_ids()[turn], self.raw_content)
+    }
+
+    fn turn_of(&self, hit: &Hit<'_>) -> Option<usize> {
+        let snapshot = self.snapshot();
+        self.doc_ids().iter().position(|doc_id| {
+            snapshot.time(*doc_id) == hit.time
+                && snapshot.position(*doc_id) == hit.position
+                && snapshot.hit(*doc_id, false).message_id == hit.message_id
+        })
+    }
+}
+
+/// Hits that are held back until the files that they are from were looked at again.
+const BATCH_HITS: usize = 256;
+
+/// Bytes of texts that are held back likewise.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Confirms hits as long as the files that they are from stay as they were.
+struct VerifiedSink<'a> {
+    snapshot: &'a Snapshot,
+    stop: &'a Stop,
+    faults: u64,
+    sink: &'a mut dyn Sink,
+    /// Hits that were taken and not confirmed, and the bytes of their texts.
+    held: usize,
+    bytes: usize,
+    /// Hits that were confirmed.
+    shown: usize,
+    is_over: bool,
+    is_stopped: bool,
+    /// Whether the files did not stay as they were.
+    is_torn: bool,
+}
+
+impl<'a> VerifiedSink<'a> {
+    fn new(snapshot: &'a Snapshot, stop: &'a Stop, sink: &'a mut dyn Sink) -> VerifiedSink<'a> {
+        VerifiedSink {
+            snapshot,
+            stop,
+            faults: map_faults::count(),
+            sink,
+            held: 0,
+            bytes: 0,
+            shown: 0,
+            is_over: false,
+            is_stopped: false,
+            is_torn: false,
+        }
+    }
+
+    fn take(&mut self, hit: Hit<'_>) -> ControlFlow<()> {
+        self.bytes += hit.content.len();
+        self.held += 1;
+        self.sink.take(hit);
+        if self.held >= BATCH_HITS || self.bytes >= BATCH_BYTES {
+            self.confirm();
+        }
+        match self.is_over || self.is_torn || self.is_stopped {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Confirms what was taken, unless the files may not be as they were written.
+    fn confirm(&mut self) {
+        if self.is_over || self.is_torn || self.is_stopped {
+            return;
+        }
+        if map_faults::count() != self.faults || !self.snapshot.is_intact() {
+            self.is_torn = true;
+            return;
+        }
+        self.is_stopped = self.stop.requested();
+        if self.is_stopped {
+            return;
+        }
+        self.shown += self.held;
+        (self.held, self.bytes) = (0, 0);
+        self.is_over = self.sink.confirm().is_break();
+    }
+}

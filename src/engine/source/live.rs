@@ -1,0 +1,239 @@
+//! Asks the database itself: exact search is SQLite's `LIKE`. Right in every state, and slow.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    time::Instant as Clock,
+};
+
+use super::{
+    About, Counts, FallbackReason, Listing, Messages, Reader, Scope, SearchPlan, Source,
+    SourceKind, scoring::Scorer, sink::Sink,
+};
+use crate::{
+    db::{self, Outline, State, StoredOrigin},
+    engine::error::Error,
+    model::{Hit, Instant, Request, Stop},
+};
+
+/// Hits that are handed over between two confirmations.
+const BATCH: usize = 256;
+
+/// The reader that works without an index.
+#[derive(Debug)]
+pub struct LiveReader {
+    source: Source,
+    reason: FallbackReason,
+}
+
+impl LiveReader {
+    /// Returns a reader of a source; `reason` says why the index does not answer.
+    pub fn new(source: Source, reason: FallbackReason) -> LiveReader {
+        LiveReader { source, reason }
+    }
+
+    /// Searches without the first `shown` hits, which an index showed before it failed. They are
+    /// the first hits of the state that the index was of, so the database must still be in it.
+    pub(super) fn search_after(
+        &self,
+        shown: usize,
+        index_state: Option<&State>,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan, Error> {
+        let begun = Clock::now();
+        let hits = self.source.on_database(|path| {
+            db::read(path, stop, |database| db::search(database, request))
+        })?;
+        if let Some(state) = index_state.filter(|_| shown > 0)
+            && db::state(&self.source.path)? != *state
+        {
+            return Err(Error::Torn { folder: self.source.path.clone() });
+        }
+        let mut taken = 0;
+        let mut is_over = false;
+        hits.hand_over(&mut |hit| {
+            taken += 1;
+            if taken <= shown {
+                return std::ops::ControlFlow::Continue(());
+            }
+            sink.take(hit);
+            if taken % BATCH == 0 {
+                is_over = sink.confirm().is_break();
+            }
+            match is_over || stop.requested() {
+                true => std::ops::ControlFlow::Break(()),
+                false => std::ops::ControlFlow::Continue(()),
+            }
+        })?;
+        if !is_over {
+            // Whether the sink wants more does not matter: there is no more.
+            let _ = sink.confirm();
+        }
+        Ok(SearchPlan::ByLike { why: self.reason.clone(), took: begun.elapsed() })
+    }
+}
+
+impl Reader for LiveReader {
+    fn search(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan, Error> {
+        self.search_after(0, None, request, stop, sink)
+    }
+
+    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
+        let (mut outlines, origins) = self.source.on_database(|path| {
+            db::read(path, stop, |database| {
+                let outlines = db::outline(database, &scope.roles)?;
+                let is_archive = self.source.kind == SourceKind::Archive;
+                let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
+                Ok((outlines, origins))
+            })
+        })?;
+        outlines.retain(|outline| {
+            scope.covers(outline.begun, outline.last)
+                && scope.conversation.as_ref().is_none_or(|id| *id == outline.id)
+                && scope.accepts_origin(origins.get(&outline.id))
+        });
+        Ok(Box::new(LiveListing { kind: self.source.kind, outlines, origins }))
+    }
+
+    fn read(
+        &self,
+        id: &str,
+        raw_content: bool,
+        stop: &Stop,
+    ) -> Result<Option<Box<dyn Messages>>, Error> {
+        let messages = self.source.on_database(|path| {
+            db::read(path, stop, |database| db::conversation(database, id, raw_content))
+        })?;
+        Ok(match messages.is_empty() {
+            true => None,
+            false => Some(Box::new(LiveMessages(messages))),
+        })
+    }
+
+    fn count(&self, stop: &Stop) -> Result<Counts, Error> {
+        self.source.on_database(|path| {
+            db::read(path, stop, |database| {
+                let mut counter = Counter::default();
+                db::tally::messages(database, &mut |role, time| counter.add(role, time))?;
+                let conversations = db::outline(database, &[])?.len();
+                Ok(counter.finish(conversations, db::tally::models(database)?))
+            })
+        })
+    }
+
+    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
+        self.source.on_database(|path| db::read(path, stop, db::span))
+    }
+
+    fn scorer(&self, _: &Scope, _: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
+        Ok(None)
+    }
+}
+
+struct LiveListing {
+    kind: SourceKind,
+    outlines: Vec<Outline>,
+    origins: HashMap<String, StoredOrigin>,
+}
+
+impl Listing for LiveListing {
+    fn len(&self) -> usize {
+        self.outlines.len()
+    }
+
+    fn last(&self, place: usize) -> Option<Instant> {
+        self.outlines[place].last
+    }
+
+    fn heading(&self, place: usize) -> (&str, &str) {
+        (&self.outlines[place].id, &self.outlines[place].title)
+    }
+
+    fn origin(&self, place: usize) -> Option<&StoredOrigin> {
+        self.origins.get(&self.outlines[place].id)
+    }
+
+    fn about(&self, place: usize) -> About {
+        let outline = &self.outlines[place];
+        let origin = self.origin(place).cloned().unwrap_or_default();
+        About {
+            source: self.kind,
+            id: outline.id.clone(),
+            title: outline.title.clone(),
+            summary: String::new(),
+            turns: outline.turns,
+            begun: outline.begun,
+            last: outline.last,
+            file: origin.file.map(PathBuf::from),
+            project: origin.project,
+            session: origin.session,
+        }
+    }
+}
+
+/// The messages of a conversation, all read.
+#[derive(Debug)]
+struct LiveMessages(Vec<Hit<'static>>);
+
+impl Messages for LiveMessages {
+    fn turns(&self) -> usize {
+        self.0.len()
+    }
+
+    fn role(&self, turn: usize) -> &str {
+        &self.0[turn].role
+    }
+
+    fn position(&self, turn: usize) -> Option<i64> {
+        self.0[turn].position
+    }
+
+    fn message(&self, turn: usize) -> Hit<'_> {
+        self.0[turn].lent()
+    }
+
+    fn turn_of(&self, hit: &Hit<'_>) -> Option<usize> {
+        let is_same =
+            |other: &Hit<'_>| other.message_id == hit.message_id && other.position == hit.position;
+        self.0.iter().position(is_same)
+    }
+}
+
+/// Counts messages one by one.
+#[derive(Default)]
+pub(super) struct Counter {
+    /// Few roles, so that a list is faster than a map.
+    roles: Vec<(String, u64)>,
+    days: BTreeMap<Option<i64>, u64>,
+    first: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Counter {
+    pub(super) fn add(&mut self, role: &str, time: Option<Instant>) {
+        /// Seconds in a day.
+        const DAY: i64 = 86_400;
+
+        match self.roles.iter_mut().find(|(name, _)| name == role) {
+            Some((_, count)) => *count += 1,
+            None => self.roles.push((role.to_owned(), 1)),
+        }
+        *self.days.entry(time.map(|time| time.seconds.div_euclid(DAY))).or_default() += 1;
+        if let Some(time) = time {
+            self.first = Some(self.first.map_or(time, |first| first.min(time)));
+            self.last = self.last.max(Some(time));
+        }
+    }
+
+    pub(super) fn finish(self, conversations: usize, models: BTreeMap<String, u64>) -> Counts {
+        let Counter { roles, days, first, last } = self;
+        Counts { conversations, roles: roles.into_iter().collect(), days, first, last, models }
+    }
+}

@@ -1,0 +1,194 @@
+//! What can be asked of a source, however it keeps its messages.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use super::{FallbackReason, SourceKind, scoring::Scorer, sink::Sink};
+use crate::{
+    db::StoredOrigin,
+    engine::error::Error,
+    index::Trace,
+    model::{Hit, Instant, Request, Stop},
+};
+
+/// What can be asked of a source. All readers of one state of a source give the same answers.
+///
+/// `tests/contract` holds every reader against SQLite: a new reader is done when it passes.
+pub trait Reader: Send + Sync {
+    /// Hands the messages that match a request to `sink`, newest first, until it breaks off.
+    ///
+    /// The hits are those of SQLite's `LIKE '%text%'` over contents and titles.
+    fn search(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan, Error>;
+
+    /// Returns the conversations in a scope that have messages, latest activity first.
+    ///
+    /// A conversation is in a scope of dates if it was going on at any of them, and in a scope of
+    /// roles if one of its messages has one.
+    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error>;
+
+    /// Opens the messages of a conversation; `None` if it has none or does not exist.
+    ///
+    /// `raw_content` asks for the stored text where that is JSON parts.
+    fn read(
+        &self,
+        id: &str,
+        raw_content: bool,
+        stop: &Stop,
+    ) -> Result<Option<Box<dyn Messages>>, Error>;
+
+    /// Counts all messages by role, day and model.
+    fn count(&self, stop: &Stop) -> Result<Counts, Error>;
+
+    /// Returns the times of the first and the last message; `None` if no message has a time.
+    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>, Error>;
+
+    /// Returns what ranks the messages in a scope; `None` if this reader cannot rank.
+    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>, Error>;
+}
+
+/// The conversations of one source that are in a scope, latest activity first.
+pub trait Listing {
+    /// How many conversations there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are no conversations.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// When a conversation was last active.
+    fn last(&self, place: usize) -> Option<Instant>;
+
+    /// The id and the title of a conversation.
+    fn heading(&self, place: usize) -> (&str, &str);
+
+    /// Where a coding agent's conversation comes from.
+    fn origin(&self, place: usize) -> Option<&StoredOrigin>;
+
+    /// Everything that is known of a conversation. This may read its messages.
+    fn about(&self, place: usize) -> About;
+}
+
+/// The messages of a conversation in reading order. Turns count from 0.
+pub trait Messages: std::fmt::Debug + Send + Sync {
+    /// How many messages there are.
+    fn turns(&self) -> usize;
+
+    /// The role of a message; empty for NULL.
+    fn role(&self, turn: usize) -> &str;
+
+    /// The position of a message, if the database has that column.
+    fn position(&self, turn: usize) -> Option<i64>;
+
+    /// A message.
+    fn message(&self, turn: usize) -> Hit<'_>;
+
+    /// The turn of a message of this conversation.
+    fn turn_of(&self, hit: &Hit<'_>) -> Option<usize>;
+}
+
+/// Where to look; applied before anything is ranked or counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Kinds of sources; empty for all.
+    pub sources: Vec<SourceKind>,
+    /// Roles, as stored; empty for all.
+    pub roles: Vec<String>,
+    /// The earliest instant, inclusive.
+    pub since: Option<Instant>,
+    /// The latest instant, inclusive.
+    pub until: Option<Instant>,
+    /// The id of one conversation.
+    pub conversation: Option<String>,
+    /// A project of coding agents' transcripts.
+    pub project: Option<String>,
+    /// A session of coding agents' transcripts.
+    pub session: Option<String>,
+}
+
+impl Scope {
+    /// Returns whether a conversation that took place between two instants is within the dates.
+    pub(super) fn covers(&self, begun: Option<Instant>, last: Option<Instant>) -> bool {
+        self.since.is_none_or(|since| last.is_some_and(|last| last >= since))
+            && self.until.is_none_or(|until| begun.is_some_and(|begun| begun <= until))
+    }
+
+    /// Returns whether the scope names a project or a session.
+    pub(super) fn has_origin(&self) -> bool {
+        self.project.is_some() || self.session.is_some()
+    }
+
+    /// Returns whether a conversation is of the project and the session asked for.
+    pub(super) fn accepts_origin(&self, origin: Option<&StoredOrigin>) -> bool {
+        let fits = |wanted: &Option<String>, here: Option<&String>| {
+            wanted.as_ref().is_none_or(|wanted| here == Some(wanted))
+        };
+        fits(&self.project, origin.and_then(|origin| origin.project.as_ref()))
+            && fits(&self.session, origin.and_then(|origin| origin.session.as_ref()))
+    }
+}
+
+/// What is known of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Where it is from.
+    pub source: SourceKind,
+    /// `conversations.id`.
+    pub id: String,
+    /// `conversations.title`, or a title made from its messages; empty if there is neither.
+    pub title: String,
+    /// One or two of its own sentences that tell what it is about; empty if it has none.
+    pub summary: String,
+    /// How many messages it has.
+    pub turns: u32,
+    /// When its first message was written.
+    pub begun: Option<Instant>,
+    /// When its last message was written.
+    pub last: Option<Instant>,
+    /// The transcript's file, of a coding agent's conversation.
+    pub file: Option<PathBuf>,
+    /// The project, of a coding agent's conversation.
+    pub project: Option<String>,
+    /// The session, of a coding agent's conversation.
+    pub session: Option<String>,
+}
+
+/// Numbers of messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Conversations that have messages.
+    pub conversations: usize,
+    /// Messages by role; empty for NULL.
+    pub roles: BTreeMap<String, u64>,
+    /// Messages by day, counted from 1970-01-01; `None` for messages without a time.
+    pub days: BTreeMap<Option<i64>, u64>,
+    /// When the first message was written.
+    pub first: Option<Instant>,
+    /// When the last message was written.
+    pub last: Option<Instant>,
+    /// Messages by the model that wrote them, as far as the source says.
+    pub models: BTreeMap<String, u64>,
+}
+
+/// How an answer was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SearchPlan {
+    /// By the index.
+    ByIndex {
+        /// The name of the snapshot.
+        snapshot: String,
+        /// What the search did.
+        trace: Trace,
+    },
+    /// By SQLite's `LIKE` over the database.
+    ByLike {
+        /// Why not by the index.
+        why: FallbackReason,
+        /// How long that took, rows included.
+        took: Duration,
+    },
+}

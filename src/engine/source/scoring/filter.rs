@@ -1,0 +1,244 @@
+//! Which messages of a source are ranked: those in the scope that a concept's phrases allow.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
+
+use super::{Concept, searcher::Searcher};
+use crate::{
+    embed,
+    engine::{
+        error::Error,
+        source::{Scope, indexed::Origins},
+    },
+    index::{DocSet, TermIndex, holding},
+    model::Stop,
+    text::{query::Query, words::Tokenizer},
+};
+
+/// The messages of a source that are in a scope.
+#[derive(Debug)]
+pub(super) struct ScopeFilter {
+    /// The doc ids of each segment that are within the dates.
+    intervals: Vec<Range<u32>>,
+    /// The doc ids of the one conversation asked for, ascending.
+    pub(super) conversation: Option<Vec<u32>>,
+    /// The conversations of the project or session asked for.
+    conversations: Option<HashSet<u32>>,
+    roles: Vec<String>,
+}
+
+impl ScopeFilter {
+    pub(super) fn new(
+        searcher: &Searcher,
+        scope: &Scope,
+        origins: Option<&Origins>,
+    ) -> ScopeFilter {
+        let segments = searcher.segments.iter();
+        let intervals = segments
+            .map(|segment| interval(searcher, &segment.doc_ids, scope))
+            .collect();
+        let catalogue = &searcher.catalogue;
+        let conversation = scope.conversation.as_ref().map(|id| {
+            let mut doc_ids = match catalogue.find(id) {
+                Some(conversation) => catalogue.doc_ids(conversation).to_vec(),
+                None => Vec::new(),
+            };
+            doc_ids.sort_unstable();
+            doc_ids
+        });
+        let of_origin = Scope {
+            project: scope.project.clone(),
+            session: scope.session.clone(),
+            ..Scope::default()
+        };
+        let conversations = scope
+            .has_origin()
+            .then(|| catalogue.within(&of_origin, origins).into_iter().collect());
+        ScopeFilter { intervals, conversation, conversations, roles: scope.roles.clone() }
+    }
+
+    fn accepts(&self, searcher: &Searcher, doc_id: u32) -> bool {
+        let snapshot = searcher.snapshot();
+        (self.roles.is_empty() || self.roles.iter().any(|role| role == snapshot.role(doc_id)))
+            && snapshot.is_live(doc_id)
+            && self.intervals.iter().any(|interval| interval.contains(&doc_id))
+            && self.conversations.as_ref().is_none_or(|wanted| {
+                let conversation = searcher.catalogue.conversation(doc_id);
+                conversation.is_some_and(|conversation| wanted.contains(&conversation))
+            })
+    }
+}
+
+/// Returns the doc ids of a segment that are within the dates of a scope. Within a segment the
+/// newest message comes first, and messages without a time come last.
+fn interval(searcher: &Searcher, doc_ids: &Range<u32>, scope: &Scope) -> Range<u32> {
+    let snapshot = searcher.snapshot();
+    let first = |is_past: &dyn Fn(u32) -> bool| {
+        let (mut low, mut high) = (doc_ids.start, doc_ids.end);
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_past(middle) { high = middle } else { low = middle + 1 }
+        }
+        low
+    };
+    let start = scope.until.map_or(doc_ids.start, |until| {
+        first(&|doc_id| snapshot.time(doc_id).is_none_or(|time| time <= until))
+    });
+    let end = match (scope.since, scope.until) {
+        (Some(since), _) => first(&|doc_id| snapshot.time(doc_id).is_none_or(|time| time < since)),
+        (None, Some(_)) => first(&|doc_id| snapshot.time(doc_id).is_none()),
+        (None, None) => doc_ids.end,
+    };
+    start..end.max(start)
+}
+
+/// The messages of a source that are ranked by one concept.
+pub(super) struct ConceptFilter<'a> {
+    pub(super) searcher: &'a Searcher,
+    scope: &'a ScopeFilter,
+    pub(super) terms: Vec<(Range<u32>, &'a TermIndex)>,
+    /// If only some doc ids come into question, those, ascending: of one conversation, or with the
+    /// terms of a quoted phrase.
+    doc_ids: Option<Vec<u32>>,
+    /// Doc ids with an excluded phrase.
+    excluded: HashSet<u32>,
+    /// The phrases that still have to be looked for in a text.
+    query: Option<&'a Query>,
+}
+
+impl<'a> ConceptFilter<'a> {
+    pub(super) fn new(
+        searcher: &'a Searcher,
+        scope: &'a ScopeFilter,
+        concept: &'a Concept,
+        stop: &Stop,
+    ) -> Result<ConceptFilter<'a>, Error> {
+        let query = &concept.query;
+        let mut filter = ConceptFilter {
+            searcher,
+            scope,
+            terms: searcher.terms(),
+            doc_ids: scope.conversation.clone(),
+            excluded: HashSet::new(),
+            query: None,
+        };
+        filter.require(query, stop)?;
+        filter.exclude(query, stop)?;
+        Ok(filter)
+    }
+
+    fn has_all_terms(&self) -> bool {
+        self.searcher.segments.iter().all(|segment| segment.terms.is_some())
+    }
+
+    /// Narrows the doc ids to those with the terms of the quoted phrases.
+    fn require(&mut self, query: &'a Query, stop: &Stop) -> Result<(), Error> {
+        if query.phrases.is_empty() {
+            return Ok(());
+        }
+        self.query = Some(query);
+        let tokenizer = Tokenizer::default();
+        let required: Vec<String> =
+            query.phrases.iter().flat_map(|phrase| tokenizer.required(phrase)).collect();
+        if !self.has_all_terms() || required.is_empty() {
+            return Ok(());
+        }
+        let found = holding(&self.terms, &required, stop)?;
+        self.doc_ids = Some(match self.doc_ids.take() {
+            Some(mut doc_ids) => {
+                doc_ids.retain(|doc_id| found.binary_search(doc_id).is_ok());
+                doc_ids
+            }
+            None => found,
+        });
+        Ok(())
+    }
+
+    /// Finds the messages with excluded phrases.
+    fn exclude(&mut self, query: &'a Query, stop: &Stop) -> Result<(), Error> {
+        let tokenizer = Tokenizer::default();
+        for phrase in &query.excluded {
+            let required = tokenizer.required(phrase);
+            if required.is_empty() || !self.has_all_terms() {
+                self.query = Some(query);
+                continue;
+            }
+            let snapshot = self.searcher.snapshot();
+            let phrase = Query { excluded: vec![phrase.clone()], ..Query::default() };
+            let found = holding(&self.terms, &required, stop)?;
+            let has = |doc_id: &u32| !phrase.allows(&snapshot.content(*doc_id));
+            self.excluded.extend(found.into_iter().filter(has));
+        }
+        Ok(())
+    }
+
+    pub(super) fn accepts(&self, doc_id: u32) -> bool {
+        self.scope.accepts(self.searcher, doc_id)
+            && !self.excluded.contains(&doc_id)
+            && self
+                .query
+                .is_none_or(|query| query.allows(&self.searcher.snapshot().content(doc_id)))
+    }
+
+    pub(super) fn doc_set(&self) -> DocSet<'_> {
+        match &self.doc_ids {
+            Some(doc_ids) => DocSet::Slots(doc_ids),
+            None => DocSet::Intervals(&self.scope.intervals),
+        }
+    }
+
+    /// Returns the messages whose vectors are nearest to a vector, the nearest first.
+    pub(super) fn nearest(
+        &self,
+        vector: &[f32],
+        count: usize,
+    ) -> Result<Vec<(u32, f32)>, embed::Error> {
+        let mut found = Vec::new();
+        for segment in &self.searcher.segments {
+            let Some(vectors) = &segment.vectors else { continue };
+            let first = segment.doc_ids.start;
+            match &self.doc_ids {
+                Some(doc_ids) => {
+                    let here = doc_ids.iter().copied();
+                    let here = here.filter(|doc_id| segment.doc_ids.contains(doc_id));
+                    let here: Vec<u32> = here.filter(|doc_id| self.accepts(*doc_id)).collect();
+                    let cosines = self.cosines(vector, &here)?;
+                    found.extend(here.into_iter().zip(cosines).filter(|(_, cosine)| *cosine != 0.0));
+                }
+                None => {
+                    let accepts = |doc_id: u32| self.accepts(first + doc_id);
+                    let best = vectors.top_k(vector, count, accepts)?;
+                    found.extend(best.iter().map(|scored| (first + scored.doc_id, scored.score)));
+                }
+            }
+        }
+        found.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        found.truncate(count);
+        Ok(found)
+    }
+
+    /// Returns the cosine of each message's vector with a vector; 0 for messages without one.
+    pub(super) fn cosines(
+        &self,
+        vector: &[f32],
+        doc_ids: &[u32],
+    ) -> Result<Vec<f32>, embed::Error> {
+        let mut cosines = vec![0.0; doc_ids.len()];
+        for segment in &self.searcher.segments {
+            let Some(vectors) = &segment.vectors else { continue };
+            let inside: Vec<usize> =
+                (0..doc_ids.len()).filter(|at| segment.doc_ids.contains(&doc_ids[*at])).collect();
+            let in_segment: Vec<u32> =
+                inside.iter().map(|at| doc_ids[*at] - segment.doc_ids.start).collect();
+            for (at, cosine) in inside.iter().zip(vectors.scores(vector, &in_segment)?) {
+                cosines[*at] = cosine;
+            }
+        }
+        Ok(cosines)
+    }
+}
+
+/// Scores of messages by doc id.
+pub(super) type Scores = HashMap<u32, f32>;

@@ -1,0 +1,365 @@
+//! Scores of messages: their terms and vectors, the messages beside them, who wrote them.
+//!
+//! ```text
+//! B(i) = BM25(i) / the best;   V(i) = nearness of the cosine of i
+//! f(i) = (1 - v) B(i) + v V(i);   v = 0.35 where messages are short, 0.2 where they are long
+//! g(i) = f(i) + context(i) (0.4 f(i-1) + 0.2 f(i-2) + 0.15 f(i+1) + 0.1 f(i+2))
+//! score(i) = g(i) + 0.15 if the one author whom the query names wrote i
+//! ```
+//!
+//! The best K messages by terms and the best K by vectors are scored, and the messages beside them
+//! in their conversations. A long message takes less from its context, and so does every message
+//! where messages are long on average: they say enough themselves, and their neighbours say less
+//! about them. A vector says less about a long text, because it is the mean of all that the text is
+//! about. v is smaller if the model does not know all words of the query, and 0 if the query is in
+//! a language that the model does not know.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+use super::{
+    Candidates, Concept, ConceptScorer, ConversationScore, Scale, Scorer, Statistics, TitleQuery,
+    filter::{ConceptFilter, ScopeFilter, Scores},
+    searcher::Searcher,
+    titles,
+};
+use crate::{
+    db,
+    engine::{
+        error::Error,
+        source::{
+            About, Scope,
+            indexed::{self, Origins},
+        },
+    },
+    index::{self, DocSet, Norms, TermIndex, best},
+    model::{Hit, Stop},
+    text::words::Tokenizer,
+};
+
+/// Context weights: (offset of the neighbour, share of its score that is added).
+const CONTEXT: [(i64, f32); 4] = [(-1, 0.4), (-2, 0.2), (1, 0.15), (2, 0.1)];
+
+/// How many messages before a candidate are scored with it, and how many after it.
+const CONTEXT_BEFORE: usize = 2;
+const CONTEXT_AFTER: usize = 2;
+
+/// The length, in terms, up to which a message takes all of its context's share: some 60 words.
+const SHORT_MESSAGE: f32 = 32.0;
+
+/// Bonus if the author whom the query names wrote the message.
+const AUTHOR_BONUS: f32 = 0.15;
+
+/// Bonus if all query terms occur in the conversation's title; for some of them, their share.
+const TITLE_BONUS: f32 = 0.05;
+
+/// Bonus of the newest message.
+const RECENCY_BONUS: f32 = 0.01;
+
+/// Seconds after which the recency bonus is half: half a year.
+const RECENCY_HALF_LIFE: f32 = 182.0 * 86_400.0;
+
+/// The highest possible score, which is scaled to 1.
+const MAX_SCORE: f32 = 1.0 + 0.4 + 0.2 + 0.15 + 0.1 + AUTHOR_BONUS + TITLE_BONUS + RECENCY_BONUS;
+
+/// Average lengths, in terms, up to which messages are short and from which they are long: some 25
+/// and 180 words.
+const SHORT_AVERAGE: f32 = 15.0;
+const LONG_AVERAGE: f32 = 100.0;
+
+/// Returns where an average length is between short and long, from 0 to 1: smooth in the logarithm.
+pub(crate) fn longness(average: f32) -> f32 {
+    let share = (average / SHORT_AVERAGE).ln() / (LONG_AVERAGE / SHORT_AVERAGE).ln();
+    share.clamp(0.0, 1.0)
+}
+
+/// Returns the parameters of BM25 for messages of an average length.
+///
+/// Short turns differ in length by chance; long answers are long because they say more.
+fn norms(average: f32) -> Norms {
+    let share = longness(average);
+    Norms { k1: 0.9 + 0.3 * share, b: 0.4 + 0.35 * share, average }
+}
+
+/// Ranks the messages of an index.
+#[derive(Debug)]
+pub(in crate::engine::source) struct IndexedScorer {
+    searcher: Arc<Searcher>,
+    origins: Option<Arc<Origins>>,
+    scope: Scope,
+    filter: ScopeFilter,
+}
+
+impl IndexedScorer {
+    pub(in crate::engine::source) fn new(
+        searcher: Arc<Searcher>,
+        scope: &Scope,
+        origins: Option<Arc<Origins>>,
+    ) -> IndexedScorer {
+        let filter = ScopeFilter::new(&searcher, scope, origins.as_deref());
+        IndexedScorer { searcher, origins, scope: scope.clone(), filter }
+    }
+}
+
+impl Scorer for IndexedScorer {
+    fn missing(&self) -> (u32, u32) {
+        self.searcher.missing()
+    }
+
+    fn authors(&self) -> Vec<&str> {
+        self.searcher.authors_of(self.filter.conversation.as_deref())
+    }
+
+    fn statistics(&self, terms: &[String]) -> Result<Statistics, Error> {
+        let mut statistics =
+            Statistics { frequencies: vec![0; terms.len()], ..Statistics::default() };
+        if let Some(doc_ids) = &self.filter.conversation {
+            statistics.frequencies = index::frequencies(&self.searcher.terms(), terms, doc_ids)?;
+            statistics.messages = doc_ids.len() as u64;
+            let length = |doc_id: &u32| u64::from(self.searcher.length(*doc_id).unwrap_or(1));
+            statistics.tokens = doc_ids.iter().map(length).sum();
+            return Ok(statistics);
+        }
+        for (_, index) in self.searcher.terms() {
+            let (messages, tokens) = TermIndex::size(index);
+            statistics.messages += u64::from(messages);
+            statistics.tokens += tokens;
+            for (sum, term) in statistics.frequencies.iter_mut().zip(terms) {
+                *sum += index.frequency(term)?;
+            }
+        }
+        Ok(statistics)
+    }
+
+    fn has_term(&self, term: &str) -> Result<bool, Error> {
+        for (_, index) in self.searcher.terms() {
+            if index.frequency(term)? > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<(), Error> {
+        for (_, index) in self.searcher.terms() {
+            index.slips(term, &mut |other, frequency| {
+                *found.entry(other.to_owned()).or_default() += frequency;
+            })?;
+        }
+        Ok(())
+    }
+
+    fn open<'a>(
+        &'a self,
+        concept: &'a Concept,
+        stop: &Stop,
+    ) -> Result<Box<dyn ConceptScorer + 'a>, Error> {
+        let filter = ConceptFilter::new(&self.searcher, &self.filter, concept, stop)?;
+        Ok(Box::new(IndexedConceptScorer { filter, concept, norms: norms(concept.average) }))
+    }
+
+    fn titles(
+        &self,
+        queries: &[TitleQuery<'_>],
+        stop: &Stop,
+    ) -> Result<(Vec<ConversationScore>, usize), Error> {
+        titles::scores(&self.searcher, &self.scope, self.origins.as_deref(), queries, stop)
+    }
+
+    fn conversation(&self, doc_id: u32) -> Option<u32> {
+        self.searcher.catalogue.conversation(doc_id)
+    }
+
+    fn about(&self, conversation: u32) -> About {
+        indexed::about(&self.searcher.catalogue, conversation, self.origins.as_deref())
+    }
+
+    fn hit(&self, doc_id: u32) -> Hit<'_> {
+        self.searcher.snapshot().hit(doc_id, false)
+    }
+
+    fn content(&self, doc_id: u32) -> Cow<'_, str> {
+        self.searcher.snapshot().content(doc_id)
+    }
+
+    fn content_length(&self, doc_id: u32) -> usize {
+        self.searcher.snapshot().content_length(doc_id)
+    }
+
+    fn role(&self, doc_id: u32) -> &str {
+        self.searcher.snapshot().role(doc_id)
+    }
+
+    fn turn(&self, doc_id: u32) -> Option<u32> {
+        self.searcher.catalogue.place(doc_id)
+    }
+}
+
+struct IndexedConceptScorer<'a> {
+    filter: ConceptFilter<'a>,
+    concept: &'a Concept,
+    norms: Norms,
+}
+
+impl ConceptScorer for IndexedConceptScorer<'_> {
+    fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates, Error> {
+        let accepts = |doc_id: u32| self.filter.accepts(doc_id);
+        let by_terms = best(
+            &self.filter.terms,
+            &self.concept.terms,
+            self.norms,
+            self.filter.doc_set(),
+            &accepts,
+            depth,
+            stop,
+        )?;
+        let mut candidates = Candidates { by_terms, ..Candidates::default() };
+        if let Some(vector) = &self.concept.vector {
+            match self.filter.nearest(vector, depth) {
+                Ok(found) => candidates.by_vector = found,
+                Err(error) => candidates.vector_error = Some(error.to_string()),
+            }
+        }
+        if stop.requested() {
+            return Err(db::Error::Stopped.into());
+        }
+        Ok(candidates)
+    }
+
+    fn scores(
+        &self,
+        candidates: &mut dyn Iterator<Item = u32>,
+        scale: &Scale,
+        stop: &Stop,
+    ) -> Result<Vec<(u32, f32)>, Error> {
+        let mut doc_ids: Vec<u32> = self.with_context(candidates).into_iter().collect();
+        doc_ids.sort_unstable();
+        let own = self.own_scores(&doc_ids, scale, stop)?;
+        let scale_down = |score: f32| (score / MAX_SCORE).clamp(0.0, 1.0);
+        Ok(self.final_scores(&doc_ids, &own).map(|(id, score)| (id, scale_down(score))).collect())
+    }
+}
+
+impl IndexedConceptScorer<'_> {
+    /// Returns some messages and their neighbours that pass the filter.
+    fn with_context(&self, doc_ids: &mut dyn Iterator<Item = u32>) -> HashSet<u32> {
+        let catalogue = &self.filter.searcher.catalogue;
+        let mut all = HashSet::new();
+        for doc_id in doc_ids {
+            all.insert(doc_id);
+            let (Some(conversation), Some(turn)) =
+                (catalogue.conversation(doc_id), catalogue.place(doc_id))
+            else {
+                continue;
+            };
+            let reading = catalogue.reading(conversation);
+            let turn = turn as usize;
+            let end = reading.len().min(turn + CONTEXT_AFTER + 1);
+            for neighbour in &reading[turn.saturating_sub(CONTEXT_BEFORE)..end] {
+                if !all.contains(neighbour) && self.filter.accepts(*neighbour) {
+                    all.insert(*neighbour);
+                }
+            }
+        }
+        all
+    }
+
+    /// Returns f of the formula above.
+    fn own_scores(&self, doc_ids: &[u32], scale: &Scale, stop: &Stop) -> Result<Scores, Error> {
+        let mut own: Scores = HashMap::with_capacity(doc_ids.len());
+        if scale.term_share > 0.0 {
+            let found = best(
+                &self.filter.terms,
+                &self.concept.terms,
+                self.norms,
+                DocSet::Slots(doc_ids),
+                &|_| true,
+                doc_ids.len(),
+                stop,
+            )?;
+            let share = |score: f32| scale.term_share * score / scale.best_terms;
+            own.extend(found.into_iter().map(|(doc_id, score)| (doc_id, share(score))));
+        }
+        if let Some(vector) = &self.concept.vector {
+            let cosines = self.filter.cosines(vector, doc_ids);
+            let cosines = cosines.unwrap_or_else(|_| vec![0.0; doc_ids.len()]);
+            for (doc_id, cosine) in doc_ids.iter().zip(cosines).filter(|(_, it)| *it != 0.0) {
+                *own.entry(*doc_id).or_default() += scale.vector_share * scale.nearness.of(cosine);
+            }
+        }
+        Ok(own)
+    }
+
+    /// Adds context and bonuses to the messages' own scores; leaves out messages without a score.
+    fn final_scores<'s>(
+        &'s self,
+        doc_ids: &'s [u32],
+        own: &'s Scores,
+    ) -> impl Iterator<Item = (u32, f32)> + 's {
+        let catalogue = &self.filter.searcher.catalogue;
+        let snapshot = self.filter.searcher.snapshot();
+        let concept = self.concept;
+        let newest = catalogue.conversations().first().and_then(|listed| listed.last);
+        let mut title_share = self.title_shares();
+        doc_ids.iter().filter_map(move |doc_id| {
+            let conversation = catalogue.conversation(*doc_id)?;
+            let reading = catalogue.reading(conversation);
+            let turn = i64::from(catalogue.place(*doc_id)?);
+            let length = self.filter.searcher.length(*doc_id).unwrap_or(1).max(1) as f32;
+            let context =
+                (SHORT_MESSAGE / length).min(1.0) * (SHORT_MESSAGE / concept.average).min(1.0);
+            let mut score = own.get(doc_id).copied().unwrap_or(0.0);
+            for (offset, share) in CONTEXT {
+                let neighbour = usize::try_from(turn + offset).ok();
+                let neighbour = neighbour.and_then(|turn| reading.get(turn));
+                let theirs = neighbour.and_then(|doc_id| own.get(doc_id));
+                score += context * share * theirs.unwrap_or(&0.0);
+            }
+            if score <= 0.0 {
+                return None;
+            }
+            if concept.author.as_deref() == Some(snapshot.role(*doc_id)) {
+                score += AUTHOR_BONUS;
+            }
+            score += TITLE_BONUS * title_share(conversation);
+            if let (Some(newest), Some(time)) = (newest, snapshot.time(*doc_id)) {
+                let age = (newest.seconds.saturating_sub(time.seconds)).max(0) as f32;
+                score += RECENCY_BONUS * (-age / RECENCY_HALF_LIFE).exp2();
+            }
+            Some((*doc_id, score))
+        })
+    }
+
+    /// Returns a function from a conversation to the share of the query's weight in its title.
+    fn title_shares(&self) -> impl FnMut(u32) -> f32 {
+        let mut known: HashMap<u32, f32> = HashMap::new();
+        let tokenizer = Tokenizer::default();
+        let terms = &self.concept.terms;
+        let total: f32 = terms.iter().map(|term| term.weight).sum();
+        let catalogue = &self.filter.searcher.catalogue;
+        move |conversation| {
+            *known.entry(conversation).or_insert_with(|| {
+                let title = &catalogue.conversations()[conversation as usize].title;
+                let of_title = tokenizer.question(title);
+                let found = terms.iter().filter(|term| of_title.contains(&term.term));
+                found.map(|term| term.weight).sum::<f32>() / total.max(f32::MIN_POSITIVE)
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_counts_more_where_messages_are_long() {
+        let [short, middle, long] = [9.0, 38.7, 160.0].map(norms);
+        assert_eq!((short.k1, short.b), (0.9, 0.4));
+        assert_eq!((long.k1, long.b), (1.2, 0.75));
+        assert!((middle.k1 - 1.05).abs() < 0.01 && (middle.b - 0.575).abs() < 0.01);
+    }
+}

@@ -1,0 +1,60 @@
+//! Where hits go, and when they may be shown.
+//!
+//! Hits of an index are read from mapped files. A file that is cut or changed meanwhile reads as
+//! something else, which only shows afterwards. So a hit is first taken, and shown only when the
+//! files were looked at again.
+
+use std::ops::ControlFlow;
+
+use crate::model::Hit;
+
+/// Takes the hits of a search.
+pub trait Sink {
+    /// Takes the next hit. It must not be shown before [`Sink::confirm`].
+    fn take(&mut self, hit: Hit<'_>);
+
+    /// Says that all hits taken so far are right and may be shown; breaks off the search if no
+    /// more hits are wanted.
+    fn confirm(&mut self) -> ControlFlow<()>;
+
+    /// Forgets the hits that were taken and not confirmed.
+    fn discard(&mut self);
+}
+
+/// A sink of two closures: `render` makes of each hit what is kept, while its texts are lent;
+/// `show` gets that once it is confirmed.
+#[derive(Debug)]
+pub struct Rendered<T, R, S> {
+    render: R,
+    show: S,
+    held: Vec<T>,
+}
+
+impl<T, R, S> Rendered<T, R, S>
+where
+    R: FnMut(Hit<'_>) -> Option<T>,
+    S: FnMut(T) -> ControlFlow<()>,
+{
+    /// Returns a sink; hits for which `render` returns `None` are left out.
+    pub fn new(render: R, show: S) -> Rendered<T, R, S> {
+        Rendered { render, show, held: Vec::new() }
+    }
+}
+
+impl<T, R, S> Sink for Rendered<T, R, S>
+where
+    R: FnMut(Hit<'_>) -> Option<T>,
+    S: FnMut(T) -> ControlFlow<()>,
+{
+    fn take(&mut self, hit: Hit<'_>) {
+        self.held.extend((self.render)(hit));
+    }
+
+    fn confirm(&mut self) -> ControlFlow<()> {
+        self.held.drain(..).try_for_each(&mut self.show)
+    }
+
+    fn discard(&mut self) {
+        self.held.clear();
+    }
+}

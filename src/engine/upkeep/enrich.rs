@@ -1,0 +1,131 @@
+//! Makes what ranking needs beside the grams: term indexes, vectors and summaries.
+//!
+//! All of it is derived from an index, once that is in use.
+
+use crate::{
+    embed::{self, Model, Options, Texts, Vectors},
+    engine::{
+        error::Error,
+        source::{Source, summaries},
+    },
+    index::{Resources, SegmentRef, Snapshot, TermIndex, build_terms},
+    model::Stop,
+};
+
+/// The largest segment, in messages, whose terms and vectors a question waits for: about a second.
+const MAX_IN_A_QUESTION: u32 = 20_000;
+
+/// What was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Enriched {
+    /// Messages whose terms were indexed.
+    pub words: u32,
+    /// Messages whose vectors were made.
+    pub vectors: u32,
+}
+
+/// Makes the term indexes, vectors and summaries that the index of a source lacks.
+///
+/// `progress` gets the number of steps that are done and the number of all steps.
+pub(crate) fn enrich(
+    source: &Source,
+    resources: Resources,
+    stop: &Stop,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Enriched, Error> {
+    let Some(snapshot) = source.latest_index(stop) else { return Ok(Enriched::default()) };
+    let model = source.model();
+    let mut done = Enriched::default();
+    let mut failed = None;
+    let total = 2 * u64::from(snapshot.max_doc());
+    let mut before = 0;
+    for segment in snapshot.parts() {
+        let count = segment.doc_ids.len() as u32;
+        let mut advance = |some: u32| progress(before + u64::from(some), total);
+        if TermIndex::open(segment.folder, count).is_err()
+            && build_terms(&snapshot, &segment, resources, stop, &mut advance)?
+        {
+            done.words += count;
+        }
+        before += u64::from(count);
+        let mut advance = |some: u32| progress(before + u64::from(some), total);
+        if failed.is_none() && Vectors::open(segment.folder, model.name(), count).is_none() {
+            let threads = resources.threads;
+            match build_vectors(&snapshot, &segment, model, threads, stop, &mut advance) {
+                Ok(()) => done.vectors += count,
+                // Terms are made even if a provider does not answer.
+                Err(error) => failed = Some(error),
+            }
+        }
+        before += u64::from(count);
+    }
+    if let Ok(snapshot) = source.current_index(stop) {
+        summaries::build(&source.catalogue(&snapshot), model, stop, &mut || {
+            progress(total, total);
+        })?;
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if let Some(index_dir) = snapshot.parts().first().and_then(|segment| segment.folder.parent()) {
+        let text = |doc_id: u32| snapshot.content(doc_id);
+        let texts = Texts { count: snapshot.max_doc(), text: &text };
+        model.tidy(index_dir, &texts, stop)?;
+    }
+    Ok(done)
+}
+
+/// Returns whether a segment of the index in use has no term index, or no vectors of our model.
+pub(crate) fn is_lacking(source: &Source, stop: &Stop) -> bool {
+    let Some(snapshot) = source.latest_index(stop) else { return false };
+    snapshot.parts().into_iter().any(|segment| {
+        let count = segment.doc_ids.len() as u32;
+        TermIndex::open(segment.folder, count).is_err()
+            || Vectors::open(segment.folder, source.model().name(), count).is_none()
+    })
+}
+
+/// Makes what small segments of a snapshot lack, for a question that comes before the maintainer.
+/// Where something cannot be made, ranking does without it.
+pub(crate) fn enrich_small(
+    snapshot: &Snapshot,
+    model: &Model,
+    resources: Resources,
+    stop: &Stop,
+) {
+    for segment in snapshot.parts() {
+        let count = segment.doc_ids.len() as u32;
+        if count > MAX_IN_A_QUESTION || stop.requested() {
+            continue;
+        }
+        if TermIndex::open(segment.folder, count).is_err() {
+            drop(build_terms(snapshot, &segment, resources, stop, &mut |_| ()));
+        }
+        // No question waits for a provider to embed new messages.
+        if model.is_built_in() && Vectors::open(segment.folder, model.name(), count).is_none() {
+            drop(build_vectors(snapshot, &segment, model, 1, stop, &mut |_| ()));
+        }
+    }
+}
+
+/// Makes the vectors of a segment.
+fn build_vectors(
+    snapshot: &Snapshot,
+    segment: &SegmentRef<'_>,
+    model: &Model,
+    threads: usize,
+    stop: &Stop,
+    progress: &mut dyn FnMut(u32),
+) -> Result<(), Error> {
+    let text = |doc_id: u32| snapshot.content(segment.doc_ids.start + doc_id);
+    let texts = Texts { count: segment.doc_ids.len() as u32, text: &text };
+    let options = Options { threads, ..Options::default() };
+    let total = segment.doc_ids.len() as f64;
+    Vectors::build(segment.folder, model, &texts, options, stop, &mut |step| {
+        progress(match step {
+            embed::Progress::Embedding { done, .. } => done as u32,
+            embed::Progress::Dividing(share) => (total * share) as u32,
+        });
+    })?;
+    Ok(())
+}
