@@ -13,6 +13,7 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
 use super::{
+    canonical::{self, ConversationRow, MessageRow},
     making::Making,
     open::beside,
     schema::{self, Found},
@@ -318,12 +319,7 @@ impl TranscriptStore {
                 .optional()?
                 .flatten();
             let Some(conversation) = conversation else { return Ok(Vec::new()) };
-            for sql in [
-                "DELETE FROM messages WHERE conversation_id = ?1",
-                "DELETE FROM conversations WHERE id = ?1",
-            ] {
-                self.connection.prepare_cached(sql)?.execute([&conversation])?;
-            }
+            canonical::delete_conversation(&self.connection, &conversation)?;
             let mut statement = self.connection.prepare_cached(
                 "SELECT file FROM verbatim_repeats WHERE conversation_id = ?1 ORDER BY file",
             )?;
@@ -333,27 +329,19 @@ impl TranscriptStore {
 
     /// Returns whether there is a conversation of that id.
     pub fn has(&self, conversation: &str) -> Result<bool, Error> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM conversations WHERE id = ?1)";
-        self.done(
-            self.connection
-                .prepare_cached(sql)
-                .and_then(|mut statement| statement.query_row([conversation], |row| row.get(0))),
-        )
+        self.done(canonical::has_conversation(&self.connection, conversation))
     }
 
     /// Adds a conversation without messages, or sets what is known of one.
     pub fn conversation(&self, id: &str, about: About<'_>) -> Result<(), Error> {
-        let origin = about.origin;
+        let (title, time, origin) = (about.title, about.time, about.origin);
+        let row = ConversationRow { id, title, create_time: time, update_time: time };
         self.done((|| {
-            self.connection
-                .prepare_cached(
-                    "INSERT INTO conversations (id, title, create_time, update_time)
-                     VALUES (?1, ?2, ?3, ?3)
-                     ON CONFLICT (id) DO UPDATE SET title = excluded.title,
-                         create_time = coalesce(create_time, excluded.create_time),
-                         update_time = coalesce(excluded.update_time, update_time)",
-                )?
-                .execute(params![id, about.title, about.time.map(Instant::to_decimal)])?;
+            if canonical::has_conversation(&self.connection, id)? {
+                canonical::continue_conversation(&self.connection, &row)?;
+            } else {
+                canonical::insert_conversation(&self.connection, &row)?;
+            }
             self.connection
                 .prepare_cached(
                     "INSERT INTO verbatim_conversations (conversation_id, source, model, archived, starred)
@@ -367,49 +355,22 @@ impl TranscriptStore {
 
     /// Adds a message to a conversation, at the place of its line.
     pub fn message(&self, conversation: &str, message: &Message) -> Result<(), Error> {
-        let mut id = whole_id(conversation, &message.id);
-        let mut attempt = 1;
-        self.done((|| {
-            let mut statement = self.connection.prepare_cached(
-                "INSERT INTO messages (id, conversation_id, role, content, create_time, position)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO NOTHING",
-            )?;
-            while statement.execute(params![
-                id,
-                conversation,
-                message.role,
-                message.content,
-                message.create_time.map(Instant::to_decimal),
-                message.line
-            ])? == 0
-            {
-                id = match attempt {
-                    1 => format!("{conversation}/{}", message.id),
-                    _ => format!("{conversation}/{}#{attempt}", message.id),
-                };
-                attempt += 1;
-            }
-            Ok(())
-        })())
+        let row = MessageRow {
+            id: &whole_id(conversation, &message.id),
+            conversation,
+            role: Some(&message.role),
+            content: message.content.as_str().into(),
+            create_time: message.create_time,
+            update_time: None,
+            position: message.line.map_or(0, i64::from),
+        };
+        self.done(canonical::insert_message(&self.connection, &row).map(drop))
     }
 
     /// Puts more text behind a message's; one that is elsewhere stays as it is.
     pub fn more(&self, conversation: &str, id: &str, text: &str) -> Result<(), Error> {
-        self.done((|| {
-            self.connection
-                .prepare_cached(
-                    "UPDATE messages SET content = content || ?4 WHERE rowid =
-                         (SELECT max(rowid) FROM messages
-                          WHERE id IN (?2, ?3) AND conversation_id = ?1)",
-                )?
-                .execute(params![
-                    conversation,
-                    whole_id(conversation, id),
-                    format!("{conversation}/{id}"),
-                    text
-                ])?;
-            Ok(())
-        })())
+        let id = whole_id(conversation, id);
+        self.done(canonical::append_to_message(&self.connection, conversation, &id, text))
     }
 
     /// Returns the conversation that holds a message which begins as this one does, under its id.
