@@ -9,9 +9,9 @@ use std::{io, path::Path};
 use libfuzzer_sys::fuzz_target;
 use verbatim_search::import::transcript::{Event, Reader};
 
-fn read(reader: &mut Reader, mut bytes: &[u8], pieces: &mut Vec<Piece>) -> usize {
-    let taken = reader.read::<io::Error>(&mut bytes, &mut |_, piece| {
-        pieces.push(piece);
+fn read(reader: &mut Reader, mut bytes: &[u8], events: &mut Vec<Event>) -> usize {
+    let taken = reader.read::<io::Error>(&mut bytes, &mut |_, event| {
+        events.push(event);
         Ok(true)
     });
     taken.expect("bytes in memory can be read") as usize

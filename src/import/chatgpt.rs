@@ -11,9 +11,8 @@ use crate::{
     import::{
         Branches, Reason, Tally,
         citations::{self, Writer},
-        derived_id,
+        fields::{derived_id, names, only_files, time},
         json::{Damage, Fields, Raw},
-        names, only_files, time,
     },
     model::{Conversation, Instant, Message},
 };

@@ -7,9 +7,9 @@ use std::{
 
 use crate::{
     import::{
-        Branches, Reason, Tally, derived_id,
+        Branches, Reason, Tally,
+        fields::{derived_id, names, only_files, time},
         json::{Damage, Fields, Raw, Value},
-        names, only_files, time,
         tool::{arguments, joined},
     },
     model::{Conversation, Message},

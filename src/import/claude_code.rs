@@ -15,9 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use self::text::{assistant_block, is_told_by_program, result, shown, typed};
 use super::{
-    derived_hash,
+    fields::{derived_hash, time},
     json::{Damage, Fields, Raw, Value},
-    time,
     transcript::{Event, Head, first, last},
 };
 use crate::model::Message;

@@ -19,9 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use self::text::{asked, commands, environment, injected_away, shown, unpacked, without_preamble};
 use super::{
-    derived_hash,
+    fields::{derived_hash, time},
     json::{Damage, Fields, Raw, Value},
-    time,
     tool::{self, joined},
     transcript::{Event, Head, first, last},
 };

@@ -10,7 +10,7 @@ use std::{
 
 use zip::ZipArchive;
 
-use crate::import::{Error, compressed};
+use crate::import::{Error, compressed, repeats::ReadingOrder};
 
 /// Unpacked size over zip size that no export reaches: text packs 3 to 20 times, nothing but
 /// zeros 1030 times.
@@ -141,9 +141,24 @@ impl Package {
         Ok(())
     }
 
-    /// Puts numbered files in the order of their numbers.
+    /// Puts the files in the order of their names and numbers, and after them the transcripts in the
+    /// order of theirs.
     fn sort(&mut self) {
-        self.parts.sort_by_cached_key(|part| number_aware(&part.name));
+        let keys: Vec<_> = (0..self.parts.len())
+            .map(|at| {
+                let (name, size) = (self.parts[at].name.clone(), self.parts[at].size);
+                if !compressed::is_named_as_transcript(Path::new(&name)) {
+                    return (number_aware(&name), None);
+                }
+                let content = self.reader(at).ok();
+                (Vec::new(), Some(ReadingOrder::of(Path::new(&name), size, content)))
+            })
+            .collect();
+        let mut keyed: Vec<_> = keys.into_iter().zip(std::mem::take(&mut self.parts)).collect();
+        keyed.sort_by(|((name, order), _), ((other_name, other), _)| {
+            order.cmp(other).then_with(|| name.cmp(other_name))
+        });
+        self.parts = keyed.into_iter().map(|(_, part)| part).collect();
     }
 
     /// Returns the JSON files in the order they are to be read in.

@@ -12,7 +12,7 @@ use memchr::memmem;
 use super::{
     Branches, Kind, Reason, Skipped, Tally, chatgpt, claude,
     json::{Fields, Raw},
-    repeats::Whole,
+    repeats::ConversationBuilder,
     scan::{Item, Items},
     transcript::{self, Reader},
 };
@@ -139,16 +139,15 @@ impl Part<'_> {
     ) -> Result<(), E> {
         self.recognise();
         let mut reader = Reader::new(Path::new(self.name));
-        let mut whole = Whole::default();
-        let repeats = &mut self.tally.repeats;
-        let read = reader.read::<io::Error>(&mut input, &mut |reader, piece| {
-            Ok(whole.add(reader, piece, repeats))
-        });
+        let mut builder = ConversationBuilder::new(&mut self.tally.history, Path::new(self.name));
+        let read = reader
+            .read::<io::Error>(&mut input, &mut |reader, event| Ok(builder.add(reader, event)));
+        let conversation = builder.build(&reader);
         if let Err(error) = read {
             self.tally.damaged.push(format!("{}: cannot be read to its end: {error}", self.name));
         }
         self.tally.bytes += input.into_inner().1.read;
-        self.finish(&reader, whole, sink)
+        self.finish(&reader, conversation, sink)
     }
 
     /// Reads a transcript whose records are the items of a list.
@@ -158,29 +157,27 @@ impl Part<'_> {
         sink: &mut dyn FnMut(Kind, Conversation) -> Result<(), E>,
     ) -> Result<Result<(), E>, Reason> {
         let mut reader = Reader::new(Path::new(self.name));
-        let mut whole = Whole::default();
-        let repeats = &mut self.tally.repeats;
         let mut records: Vec<Raw<'_>> = fields.get("session").into_iter().collect();
         for list in ["loglines", "items"] {
             records.extend(fields.get(list).map(Raw::items).transpose()?.into_iter().flatten());
         }
+        let mut builder = ConversationBuilder::new(&mut self.tally.history, Path::new(self.name));
         for record in records {
-            let Ok(()) = reader.record_alone::<Infallible>(record.bytes(), &mut |reader, piece| {
-                Ok(whole.add(reader, piece, repeats))
+            let Ok(()) = reader.record_alone::<Infallible>(record.bytes(), &mut |reader, event| {
+                Ok(builder.add(reader, event))
             });
         }
-        Ok(self.finish(&reader, whole, sink))
+        let conversation = builder.build(&reader);
+        Ok(self.finish(&reader, conversation, sink))
     }
 
     fn finish<E>(
         &mut self,
         reader: &Reader,
-        whole: Whole,
+        conversation: Option<Conversation>,
         sink: &mut dyn FnMut(Kind, Conversation) -> Result<(), E>,
     ) -> Result<(), E> {
         self.tally.malformed += reader.malformed();
-        let conversation =
-            whole.conversation(reader, Path::new(self.name), &mut self.tally.repeats);
         if let (Some(kind), Some(conversation)) = (reader.kind(), conversation) {
             self.tally.conversations += 1;
             self.tally.messages += conversation.messages.len() as u64;

@@ -131,7 +131,7 @@ impl Maintainer {
     ///
     /// Where everything is current this takes some ten system calls a source.
     pub fn look(&mut self, stop: &Stop, tell: &mut dyn FnMut(UpkeepEvent)) -> Option<Duration> {
-        let mut next = self.follower.look(&self.engine, stop, tell);
+        let mut next = self.follower.look(self.engine.config(), stop, tell);
         let sources = self.engine.sources();
         for kind in SourceKind::ALL {
             if stop.requested() {
