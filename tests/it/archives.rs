@@ -198,7 +198,8 @@ fn imported_as_mirrored(home: &Home) -> Vec<String> {
     home.mirror();
     let archive = home.folder.path().join("archive");
     let out = home.folder.path().join("out.db");
-    let import = || import::import(&[archive.clone()], &out, Branches::Shown, &|_| {}).unwrap();
+    let import =
+        || import::import(std::slice::from_ref(&archive), &out, Branches::Shown, &|_| {}).unwrap();
     let report = import();
     let mirrored = texts(&home.engine.config().archive_database());
     assert_eq!(texts(&out), mirrored);

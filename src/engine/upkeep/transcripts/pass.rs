@@ -249,9 +249,9 @@ impl<'a> Pass<'a> {
         input: &mut File,
         last: Option<model::Instant>,
     ) -> Result<(), SyncError> {
-        if let (Some(conversation), Some(kind)) = (&file.conversation, reader.kind()) {
+        if let (Some(conversation), Some(format)) = (&file.conversation, reader.format()) {
             let origin = reader.origin(Path::new(&file.path));
-            let (source, title, model) = (kind.name(), reader.title(), reader.model());
+            let (source, title, model) = (format.name(), reader.title(), reader.model());
             let data = ConversationData { source, title, model, time: last, origin: &origin };
             self.store.conversation(conversation, data)?;
         }

@@ -6,6 +6,7 @@ use super::report::SyncError;
 use crate::{
     db::transcripts::{ConversationData, TranscriptFile, TranscriptStore},
     import::{
+        Format,
         repeats::{History, conversation_id, is_repeat},
         transcript::{Event, Reader},
     },
@@ -55,7 +56,7 @@ impl<'a> StoreSink<'a> {
         }
         let path = Path::new(&self.file.path);
         let id = conversation_id(self, reader, path)?;
-        let (origin, source) = (reader.origin(path), reader.kind().map_or("", |kind| kind.name()));
+        let (origin, source) = (reader.origin(path), reader.format().map_or("", Format::name));
         let time = first.create_time;
         let data = ConversationData { source, title: None, model: None, time, origin: &origin };
         self.store.conversation(&id, data)?;
