@@ -1,6 +1,7 @@
 //! Plain data that every room shares: conversations, messages, instants, and the word to stop.
 
 use std::{
+    borrow::Cow,
     fmt,
     sync::{
         Arc,
@@ -99,22 +100,53 @@ pub struct Message {
 }
 
 /// One row of an answer: a message that matched, with what is shown of its conversation.
+///
+/// Its texts may be lent by the index that they are stored in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct Hit<'a> {
     /// `messages.id`.
-    pub message_id: String,
+    pub message_id: Cow<'a, str>,
     /// `messages.conversation_id`.
-    pub conversation_id: String,
+    pub conversation_id: Cow<'a, str>,
     /// `conversations.title`; empty where it is NULL.
-    pub title: String,
+    pub title: Cow<'a, str>,
     /// `messages.role`; empty where it is NULL.
-    pub role: String,
+    pub role: Cow<'a, str>,
     /// The instant that `messages.create_time` denotes, if it denotes one.
     pub time: Option<Instant>,
     /// The text as matched and shown.
-    pub content: String,
+    pub content: Cow<'a, str>,
     /// `messages.position`, where the database has that column and it holds an integer.
     pub position: Option<i64>,
+}
+
+impl Hit<'_> {
+    /// Returns the hit with copies of its texts.
+    pub fn into_owned(self) -> Hit<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Hit {
+            message_id: owned(self.message_id),
+            conversation_id: owned(self.conversation_id),
+            title: owned(self.title),
+            role: owned(self.role),
+            time: self.time,
+            content: owned(self.content),
+            position: self.position,
+        }
+    }
+
+    /// Returns the hit with its texts lent, not copied.
+    pub fn lent(&self) -> Hit<'_> {
+        Hit {
+            message_id: Cow::Borrowed(&self.message_id),
+            conversation_id: Cow::Borrowed(&self.conversation_id),
+            title: Cow::Borrowed(&self.title),
+            role: Cow::Borrowed(&self.role),
+            time: self.time,
+            content: Cow::Borrowed(&self.content),
+            position: self.position,
+        }
+    }
 }
 
 /// What to look for in an exact search.

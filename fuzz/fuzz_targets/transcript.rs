@@ -7,11 +7,14 @@
 use std::{io, path::Path};
 
 use libfuzzer_sys::fuzz_target;
-use verbatim_search::import::transcript::{Event, Reader};
+use verbatim_search::import::{
+    Format,
+    transcript::{Event, Reader},
+};
 
-fn read(reader: &mut Reader, mut bytes: &[u8], pieces: &mut Vec<Piece>) -> usize {
-    let taken = reader.read::<io::Error>(&mut bytes, &mut |_, piece| {
-        pieces.push(piece);
+fn read(reader: &mut Reader, mut bytes: &[u8], events: &mut Vec<Event>) -> usize {
+    let taken = reader.read::<io::Error>(&mut bytes, &mut |_, event| {
+        events.push(event);
         Ok(true)
     });
     taken.expect("bytes in memory can be read") as usize
@@ -33,6 +36,7 @@ fuzz_target!(|data: &[u8]| {
     read(&mut second, &transcript[begun..], &mut in_two);
     assert_eq!(in_two, at_once);
     assert_eq!((second.lines(), second.malformed()), (once.lines(), once.malformed()));
-    assert_eq!((second.kind(), second.id()), (once.kind(), once.id()));
+    let format = |reader: &Reader| reader.format().map(Format::name);
+    assert_eq!((format(&second), second.id()), (format(&once), once.id()));
     assert_eq!((second.title(), second.model()), (once.title(), once.model()));
 });

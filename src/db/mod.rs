@@ -3,6 +3,7 @@
 //! Invariant: what a user gave us is never written to, and no file is ever left beside it.
 //! Invariant: a writer of the database waits for us no longer than one query takes.
 
+mod canonical;
 mod examine;
 mod functions;
 pub(crate) mod header;

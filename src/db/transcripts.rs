@@ -1,7 +1,7 @@
-//! The database that transcripts are mirrored into, and what is known of their files.
+//! The transcript store: the database of the agents' transcripts, with the reading state of their files.
 //!
-//! Invariant: it holds nothing that the files do not; a damaged one is made anew.
-//! Invariant: what is committed of a file and what is noted of it are of the same moment.
+//! Invariant: it holds nothing that the files do not; a damaged store is rebuilt.
+//! Invariant: the messages of a file and its reading state are committed together.
 
 use std::{
     collections::HashMap,
@@ -13,43 +13,58 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
 use super::{
+    canonical::{self, ConversationRow, MessageRow},
     making::Making,
     open::beside,
     schema::{self, Found},
 };
 use crate::model::{Instant, Message, Origin};
 
-/// The version of what is mirrored and how; another one is made anew.
-const VERSION: i64 = 1;
+/// The version of the tables and of what they hold; a store of another version is rebuilt.
+///
+/// 2: `verbatim_fingerprints` and `verbatim_sequences`.
+const VERSION: i64 = 2;
 
-/// How long a reader that is in the way is waited for.
+/// How long to wait for a reader that holds a lock.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Memory for pages of the database.
 const CACHE_KIB: i64 = 16 << 10;
 
-/// Beside the tables of every canonical database.
+/// The tables beside those of every canonical database.
 const FILES: &str = "
 CREATE TABLE verbatim_files (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     path TEXT NOT NULL UNIQUE,
     stamp TEXT NOT NULL,        -- identity, size and times
     taken INTEGER NOT NULL,     -- bytes read
-    ends TEXT NOT NULL,         -- the first and the last of them
-    reader TEXT NOT NULL,       -- what its reader knows; empty for a file that is no transcript
-    conversation_id TEXT,       -- once a message has come
-    parent TEXT,                -- the conversation that it repeats the beginning of
-    repeated INTEGER            -- messages of the parent's that it repeated, as long as it does
+    ends TEXT NOT NULL,         -- hashes of the first and of the last bytes read
+    reader TEXT NOT NULL,       -- the reader's state; empty if the file is no transcript
+    conversation_id TEXT,       -- once a message has been added
+    transcript TEXT,            -- the transcript's own id, once a message without an id has come
+    unnamed INTEGER NOT NULL    -- messages without ids, repeated ones too
 );
-CREATE TABLE verbatim_repeats ( -- a file leaves out what another's conversation holds
+CREATE INDEX verbatim_files_by_transcript ON verbatim_files(transcript);
+CREATE TABLE verbatim_fingerprints ( -- of messages with ids
+    fingerprint INTEGER PRIMARY KEY,
+    file INTEGER NOT NULL REFERENCES verbatim_files(id) ON DELETE CASCADE
+);
+CREATE INDEX verbatim_fingerprints_by_file ON verbatim_fingerprints(file);
+CREATE TABLE verbatim_sequences ( -- fingerprints of messages without ids, by their places
     file INTEGER NOT NULL REFERENCES verbatim_files(id) ON DELETE CASCADE,
-    conversation_id TEXT NOT NULL,
-    PRIMARY KEY (file, conversation_id)
+    place INTEGER NOT NULL,
+    fingerprint INTEGER NOT NULL,
+    PRIMARY KEY (file, place)
 ) WITHOUT ROWID;
-CREATE INDEX verbatim_repeats_by_conversation ON verbatim_repeats(conversation_id);
+CREATE TABLE verbatim_repeats ( -- a file leaves out messages that another file has
+    file INTEGER NOT NULL REFERENCES verbatim_files(id) ON DELETE CASCADE,
+    repeated INTEGER NOT NULL REFERENCES verbatim_files(id) ON DELETE CASCADE,
+    PRIMARY KEY (file, repeated)
+) WITHOUT ROWID;
+CREATE INDEX verbatim_repeats_by_repeated ON verbatim_repeats(repeated);
 ";
 
-/// What can go wrong with the mirror.
+/// What can go wrong with the transcript store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database or its folder cannot be made or read.
@@ -83,48 +98,48 @@ fn hint(error: &rusqlite::Error) -> &'static str {
     }
 }
 
-/// What is known of a transcript's file.
+/// The reading state of a transcript's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TranscriptFile {
-    /// Its number; 0 for one that is not known yet.
+    /// The number of the file; 0 before it is saved.
     pub id: i64,
-    /// Its path.
+    /// The path of the file.
     pub path: String,
-    /// What changes when it is written.
+    /// Identity, size and times of the file.
     pub stamp: String,
-    /// Bytes read of it.
+    /// How many bytes have been read.
     pub taken: u64,
-    /// What the first and the last of them are.
+    /// Hashes of the first and of the last bytes read.
     pub ends: String,
-    /// What its reader knows; empty for a file that is no transcript.
+    /// The saved state of the reader; empty if the file is no transcript.
     pub reader: String,
-    /// Its conversation, once a message has come.
+    /// The conversation, once a message has been added.
     pub conversation: Option<String>,
-    /// The conversation that it repeats the beginning of.
-    pub parent: Option<String>,
-    /// Messages of the parent's that it repeated, as long as it does.
-    pub repeated: Option<u64>,
+    /// The transcript's own id, once a message without an id has come.
+    pub transcript: Option<String>,
+    /// How many messages without ids there are, repeated ones too.
+    pub unnamed: u64,
 }
 
-/// The database of transcripts, open for writing.
+/// The transcript store, open for writing.
 #[derive(Debug)]
 pub struct TranscriptStore {
     path: PathBuf,
     connection: Connection,
 }
 
-/// What a conversation is called, and when it was going on.
+/// The data of a conversation, without its messages.
 #[derive(Clone, Copy, Debug)]
-pub struct About<'a> {
-    /// `claude_code` or `codex`.
+pub struct ConversationData<'a> {
+    /// The name of the format: `claude_code` or `codex`.
     pub source: &'a str,
-    /// Its title.
+    /// The title.
     pub title: Option<&'a str>,
-    /// The model it was held with.
+    /// The model that answered.
     pub model: Option<&'a str>,
-    /// The time of a message: the first one for a new conversation, else the last.
+    /// The time of a message: of the first one for a new conversation, else of the last one.
     pub time: Option<Instant>,
-    /// Where it is from.
+    /// Where the conversation comes from.
     pub origin: &'a Origin,
 }
 
@@ -242,12 +257,12 @@ impl TranscriptStore {
         })())
     }
 
-    /// Returns all that is known of a file.
+    /// Returns the reading state of a file.
     pub fn file(&self, id: i64) -> Result<Option<TranscriptFile>, Error> {
         self.done(
             self.connection
                 .prepare_cached(
-                    "SELECT id, path, stamp, taken, ends, reader, conversation_id, parent, repeated
+                    "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed
                      FROM verbatim_files WHERE id = ?1",
                 )
                 .and_then(|mut statement| {
@@ -261,8 +276,8 @@ impl TranscriptStore {
                                 ends: row.get(4)?,
                                 reader: row.get(5)?,
                                 conversation: row.get(6)?,
-                                parent: row.get(7)?,
-                                repeated: row.get::<_, Option<i64>>(8)?.map(|it| it as u64),
+                                transcript: row.get(7)?,
+                                unnamed: row.get::<_, i64>(8)? as u64,
                             })
                         })
                         .optional()
@@ -270,18 +285,19 @@ impl TranscriptStore {
         )
     }
 
-    /// Notes what is known of a file; a new one gets its number.
+    /// Saves the reading state of a file; a new file gets its number.
     pub fn save(&self, file: &mut TranscriptFile) -> Result<(), Error> {
         let number = Some(file.id).filter(|id| *id != 0);
         let id = self.done(
             self.connection
                 .prepare_cached(
                     "INSERT INTO verbatim_files
-                         (id, path, stamp, taken, ends, reader, conversation_id, parent, repeated)
+                         (id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                      ON CONFLICT (id) DO UPDATE SET stamp = excluded.stamp, taken = excluded.taken,
-                         ends = excluded.ends, reader = excluded.reader, parent = excluded.parent,
-                         conversation_id = excluded.conversation_id, repeated = excluded.repeated
+                         ends = excluded.ends, reader = excluded.reader,
+                         conversation_id = excluded.conversation_id,
+                         transcript = excluded.transcript, unnamed = excluded.unnamed
                      RETURNING id",
                 )
                 .and_then(|mut statement| {
@@ -294,8 +310,8 @@ impl TranscriptStore {
                             file.ends,
                             file.reader,
                             file.conversation,
-                            file.parent,
-                            file.repeated.map(|it| it as i64)
+                            file.transcript,
+                            file.unnamed as i64
                         ],
                         |row| row.get(0),
                     )
@@ -305,159 +321,157 @@ impl TranscriptStore {
         Ok(())
     }
 
-    /// Removes a file and its conversation; returns the files that left out what it held, which
-    /// are to be read anew.
-    pub fn forget(&self, id: i64) -> Result<Vec<i64>, Error> {
+    /// Removes a file and its conversation, and with them all files that left out messages of this
+    /// file, and so on; returns the paths of those other files. They are to be read again.
+    pub fn forget(&self, id: i64) -> Result<Vec<String>, Error> {
         self.done((|| {
-            let conversation: Option<String> = self
-                .connection
-                .prepare_cached(
-                    "DELETE FROM verbatim_files WHERE id = ?1 RETURNING conversation_id",
-                )?
-                .query_row([id], |row| row.get(0))
-                .optional()?
-                .flatten();
-            let Some(conversation) = conversation else { return Ok(Vec::new()) };
-            for sql in [
-                "DELETE FROM messages WHERE conversation_id = ?1",
-                "DELETE FROM conversations WHERE id = ?1",
-            ] {
-                self.connection.prepare_cached(sql)?.execute([&conversation])?;
-            }
-            let mut statement = self.connection.prepare_cached(
-                "SELECT file FROM verbatim_repeats WHERE conversation_id = ?1 ORDER BY file",
+            let mut select = self.connection.prepare_cached(
+                "SELECT file FROM verbatim_repeats WHERE repeated = ?1 ORDER BY file",
             )?;
-            statement.query_map([&conversation], |row| row.get(0))?.collect()
+            let mut delete = self.connection.prepare_cached(
+                "DELETE FROM verbatim_files WHERE id = ?1 RETURNING path, conversation_id",
+            )?;
+            let mut waiting = vec![id];
+            let mut paths = Vec::new();
+            while let Some(file) = waiting.pop() {
+                for repeating in select.query_map([file], |row| row.get(0))? {
+                    waiting.push(repeating?);
+                }
+                let deleted: Option<(String, Option<String>)> =
+                    delete.query_row([file], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+                let Some((path, conversation)) = deleted else { continue };
+                if let Some(conversation) = conversation {
+                    canonical::delete_conversation(&self.connection, &conversation)?;
+                }
+                if file != id {
+                    paths.push(path);
+                }
+            }
+            Ok(paths)
         })())
     }
 
-    /// Returns whether there is a conversation of that id.
-    pub fn has(&self, conversation: &str) -> Result<bool, Error> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM conversations WHERE id = ?1)";
-        self.done(
-            self.connection
-                .prepare_cached(sql)
-                .and_then(|mut statement| statement.query_row([conversation], |row| row.get(0))),
-        )
+    /// Returns whether there is a conversation of an id.
+    pub fn has_conversation(&self, id: &str) -> Result<bool, Error> {
+        self.done(canonical::has_conversation(&self.connection, id))
     }
 
     /// Adds a conversation without messages, or sets what is known of one.
-    pub fn conversation(&self, id: &str, about: About<'_>) -> Result<(), Error> {
-        let origin = about.origin;
+    pub fn conversation(&self, id: &str, data: ConversationData<'_>) -> Result<(), Error> {
+        let (title, time, origin) = (data.title, data.time, data.origin);
+        let row = ConversationRow { id, title, create_time: time, update_time: time };
         self.done((|| {
-            self.connection
-                .prepare_cached(
-                    "INSERT INTO conversations (id, title, create_time, update_time)
-                     VALUES (?1, ?2, ?3, ?3)
-                     ON CONFLICT (id) DO UPDATE SET title = excluded.title,
-                         create_time = coalesce(create_time, excluded.create_time),
-                         update_time = coalesce(excluded.update_time, update_time)",
-                )?
-                .execute(params![id, about.title, about.time.map(Instant::to_decimal)])?;
+            if canonical::has_conversation(&self.connection, id)? {
+                canonical::continue_conversation(&self.connection, &row)?;
+            } else {
+                canonical::insert_conversation(&self.connection, &row)?;
+            }
             self.connection
                 .prepare_cached(
                     "INSERT INTO verbatim_conversations (conversation_id, source, model, archived, starred)
                      VALUES (?1, ?2, ?3, 0, 0)
                      ON CONFLICT (conversation_id) DO UPDATE SET model = excluded.model",
                 )?
-                .execute(params![id, about.source, about.model])?;
+                .execute(params![id, data.source, data.model])?;
             schema::set_origin(&self.connection, id, origin)
         })())
     }
 
     /// Adds a message to a conversation, at the place of its line.
     pub fn message(&self, conversation: &str, message: &Message) -> Result<(), Error> {
-        let mut id = whole_id(conversation, &message.id);
-        let mut attempt = 1;
+        let row = MessageRow {
+            id: &whole_id(conversation, &message.id),
+            conversation,
+            role: Some(&message.role),
+            content: message.content.as_str().into(),
+            create_time: message.create_time,
+            update_time: None,
+            position: message.line.map_or(0, i64::from),
+        };
+        self.done(canonical::insert_message(&self.connection, &row).map(drop))
+    }
+
+    /// Appends text to a message of a conversation.
+    pub fn append(&self, conversation: &str, id: &str, text: &str) -> Result<(), Error> {
+        let id = whole_id(conversation, id);
+        self.done(canonical::append_to_message(&self.connection, conversation, &id, text))
+    }
+
+    /// Records that a file holds a message with an id, by its fingerprint; returns whether it is new.
+    /// If another file holds the message, records that `file` leaves it out.
+    pub fn record(&self, file: i64, fingerprint: u64) -> Result<bool, Error> {
         self.done((|| {
-            let mut statement = self.connection.prepare_cached(
-                "INSERT INTO messages (id, conversation_id, role, content, create_time, position)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO NOTHING",
-            )?;
-            while statement.execute(params![
-                id,
-                conversation,
-                message.role,
-                message.content,
-                message.create_time.map(Instant::to_decimal),
-                message.line
-            ])? == 0
-            {
-                id = match attempt {
-                    1 => format!("{conversation}/{}", message.id),
-                    _ => format!("{conversation}/{}#{attempt}", message.id),
-                };
-                attempt += 1;
+            let values = params![fingerprint as i64, file];
+            let insert = "INSERT OR IGNORE INTO verbatim_fingerprints VALUES (?1, ?2)";
+            if self.connection.prepare_cached(insert)?.execute(values)? > 0 {
+                return Ok(true);
             }
+            let select = "SELECT file FROM verbatim_fingerprints WHERE fingerprint = ?1";
+            let holder: i64 = self
+                .connection
+                .prepare_cached(select)?
+                .query_row([fingerprint as i64], |row| row.get(0))?;
+            self.record_repeat(file, holder)?;
+            Ok(false)
+        })())
+    }
+
+    /// Records the message without an id at a place of a file.
+    pub fn record_at(&self, file: i64, place: u64, fingerprint: u64) -> Result<(), Error> {
+        self.done((|| {
+            self.connection
+                .prepare_cached("INSERT OR REPLACE INTO verbatim_sequences VALUES (?1, ?2, ?3)")?
+                .execute(params![file, place as i64, fingerprint as i64])?;
             Ok(())
         })())
     }
 
-    /// Puts more text behind a message's; one that is elsewhere stays as it is.
-    pub fn more(&self, conversation: &str, id: &str, text: &str) -> Result<(), Error> {
+    /// Returns the first other file of a transcript's id.
+    pub fn file_of(&self, transcript: &str, file: i64) -> Result<Option<i64>, Error> {
         self.done((|| {
             self.connection
                 .prepare_cached(
-                    "UPDATE messages SET content = content || ?4 WHERE rowid =
-                         (SELECT max(rowid) FROM messages
-                          WHERE id IN (?2, ?3) AND conversation_id = ?1)",
+                    "SELECT id FROM verbatim_files WHERE transcript = ?1 AND id <> ?2
+                     ORDER BY id LIMIT 1",
                 )?
-                .execute(params![
-                    conversation,
-                    whole_id(conversation, id),
-                    format!("{conversation}/{id}"),
-                    text
-                ])?;
-            Ok(())
-        })())
-    }
-
-    /// Returns the conversation that holds a message which begins as this one does, under its id.
-    pub fn holder(&self, message: &Message) -> Result<Option<String>, Error> {
-        self.done((|| {
-            self.connection
-                .prepare_cached(
-                    "SELECT conversation_id FROM messages WHERE id = ?1 AND role = ?2
-                         AND create_time IS ?3 AND substr(content, 1, length(?4)) = ?4",
-                )?
-                .query_row(
-                    params![
-                        message.id,
-                        message.role,
-                        message.create_time.map(Instant::to_decimal),
-                        message.content
-                    ],
-                    |row| row.get(0),
-                )
+                .query_row(params![transcript, file], |row| row.get(0))
                 .optional()
         })())
     }
 
-    /// Returns whether the message at a place of a conversation, counted from 0, is this one.
-    pub fn is_at(&self, conversation: &str, place: u64, message: &Message) -> Result<bool, Error> {
+    /// Returns whether an earlier file has a message without an id at a place. If so, records that
+    /// `file` leaves it out.
+    pub fn is_at(
+        &self,
+        file: i64,
+        earlier: i64,
+        place: u64,
+        fingerprint: u64,
+    ) -> Result<bool, Error> {
         self.done((|| {
-            self.connection
-                .prepare_cached(
-                    "SELECT role = ?3 AND content = ?4 FROM messages WHERE conversation_id = ?1
-                     ORDER BY position, rowid LIMIT 1 OFFSET ?2",
-                )?
-                .query_row(
-                    params![conversation, place as i64, message.role, message.content],
-                    |row| row.get(0),
-                )
-                .optional()
-                .map(|found| found.unwrap_or(false))
+            let select =
+                "SELECT fingerprint FROM verbatim_sequences WHERE file = ?1 AND place = ?2";
+            let found: Option<i64> = self
+                .connection
+                .prepare_cached(select)?
+                .query_row(params![earlier, place as i64], |row| row.get(0))
+                .optional()?;
+            let is_same = found == Some(fingerprint as i64);
+            if is_same {
+                self.record_repeat(file, earlier)?;
+            }
+            Ok(is_same)
         })())
     }
 
-    /// Notes that a file leaves out what a conversation holds.
-    pub fn note_repeat(&self, file: i64, conversation: &str) -> Result<(), Error> {
-        self.done((|| {
+    /// Records that a file leaves out messages that another file has.
+    fn record_repeat(&self, file: i64, repeated: i64) -> rusqlite::Result<()> {
+        if file != repeated {
             self.connection
                 .prepare_cached("INSERT OR IGNORE INTO verbatim_repeats VALUES (?1, ?2)")?
-                .execute(params![file, conversation])?;
-            Ok(())
-        })())
+                .execute(params![file, repeated])?;
+        }
+        Ok(())
     }
 
     /// Closes the database, and leaves one file unless somebody reads it.

@@ -73,8 +73,8 @@ pub fn import(
     for (source, export) in exports {
         let tally = &mut report.tally;
         let before = (tally.conversations, tally.messages, tally.skipped_count);
-        let read = export.read(branches, tally, &advance, &mut |kind, conversation| {
-            writer.put(kind.name(), &conversation).map_err(Error::from)
+        let read = export.read(branches, tally, &advance, &mut |format, conversation| {
+            writer.put(format.name(), &conversation).map_err(Error::from)
         });
         match read {
             Ok(()) => {}

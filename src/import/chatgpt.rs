@@ -9,17 +9,29 @@ use std::{
 
 use crate::{
     import::{
-        Branches, Reason, Tally,
         citations::{self, Writer},
-        derived_id,
+        fields::{derived_id, names, only_files, time},
+        format::{Format, Layout, ObjectFormat},
         json::{Damage, Fields, Raw},
-        names, only_files, time,
+        tally::{Branches, Reason, Tally},
     },
     model::{Conversation, Instant, Message},
 };
 
+/// The format of ChatGPT's exports.
+pub(super) const FORMAT: Format = Format {
+    name: "chatgpt",
+    is_conversation: |fields| {
+        // The settings of many programs have a `mapping`, too.
+        let heading = ["title", "create_time", "current_node", "id", "conversation_id"];
+        let is_headed = heading.iter().any(|name| fields.get(name).is_some());
+        fields.get("mapping").is_some() && is_headed
+    },
+    layout: Layout::Object(ObjectFormat { messages: "mapping", read: conversation }),
+};
+
 /// Reads one conversation from the fields of its object.
-pub(super) fn conversation(
+fn conversation(
     fields: &Fields<'_>,
     branches: Branches,
     tally: &mut Tally,

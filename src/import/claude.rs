@@ -7,16 +7,24 @@ use std::{
 
 use crate::{
     import::{
-        Branches, Reason, Tally, derived_id,
+        fields::{derived_id, names, only_files, time},
+        format::{Format, Layout, ObjectFormat},
         json::{Damage, Fields, Raw, Value},
-        names, only_files, time,
+        tally::{Branches, Reason, Tally},
         tool::{arguments, joined},
     },
     model::{Conversation, Message},
 };
 
+/// The format of Claude.ai's exports.
+pub(super) const FORMAT: Format = Format {
+    name: "claude",
+    is_conversation: |fields| fields.get("chat_messages").is_some(),
+    layout: Layout::Object(ObjectFormat { messages: "chat_messages", read: conversation }),
+};
+
 /// Reads one conversation from the fields of its object.
-pub(super) fn conversation(
+fn conversation(
     fields: &Fields<'_>,
     branches: Branches,
     tally: &mut Tally,

@@ -3,9 +3,9 @@
 //!
 //! What is read: what the user and the model said, the model's thinking behind a mark, calls of
 //! tools in the message that made them, their results as messages of the role `tool`, and the
-//! summaries that a long conversation goes on from as messages of the role `system`. Every branch
-//! of an edited conversation is read, as the lines come. What the program tells the model on its
-//! own (reminders, caveats, the user's open files) and what it notes for itself is left out.
+//! summaries that a long conversation continues from as messages of the role `system`. Every branch
+//! of an edited conversation is read, in the order of the lines. Left out are the texts that the
+//! program adds for the model (reminders, caveats, the user's open files) and its own notes.
 
 mod text;
 
@@ -13,222 +13,272 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use self::text::{assistant_block, is_told_by_program, result, shown, typed};
+use self::text::{assistant_block, is_injected, result, shown, typed};
 use super::{
-    derived_hash,
+    fields::{derived_hash, time},
+    format::{Format, Layout, RecordReader, TranscriptFormat},
+    head::{Event, Head, ending_uuid, set_first, set_last},
     json::{Damage, Fields, Raw, Value},
-    time,
-    transcript::{Event, Head, first, last},
 };
 use crate::model::Message;
 
-/// Messages that may still go on; the model works on one at a time, its agents on some more.
+/// The format of Claude Code's transcripts.
+pub(super) const FORMAT: Format = Format {
+    name: "claude_code",
+    is_conversation: |fields| fields.get("loglines").is_some_and(Raw::is_array),
+    layout: Layout::Transcript(TranscriptFormat {
+        is_record,
+        records: &["loglines"],
+        id,
+        has_project_folders: true,
+        reader: || Box::new(ClaudeCodeReader::default()),
+        restore: |saved| {
+            let reader: ClaudeCodeReader = serde_json::from_str(saved).ok()?;
+            Some(Box::new(reader))
+        },
+    }),
+};
+
+/// Messages that may still go on. The model works on one at a time, its agents on some more.
 const OPEN: usize = 32;
 
-/// Prompts waiting for the model, or told twice within so many others.
+/// Prompts that wait for the model, and prompts among which a second record of one is looked for.
 const PROMPTS: usize = 32;
 
 /// Summaries whose sessions are not known yet.
 const SUMMARIES: usize = 64;
 
-/// What is kept from line to line.
+/// Reads the records of one transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct State {
-    open: VecDeque<Open>,
+struct ClaudeCodeReader {
+    open: VecDeque<OpenMessage>,
     /// Prompts that the user gave while the model was working.
     waiting: VecDeque<String>,
-    /// Hashes of prompts that were told by a record of the queue.
-    told: VecDeque<u64>,
-    /// Summaries, and the hash of the line that each ends at.
+    /// Hashes of prompts that a record of the queue has given already.
+    queued: VecDeque<u64>,
+    /// Summaries, each with the hash of the id of the record that it ends at.
     summaries: Vec<(u64, String)>,
     has_messages: bool,
 }
 
 /// A message that may go on in further lines.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Open {
-    /// The model's id of it.
+struct OpenMessage {
+    /// The id that the model gave it.
     model_id: String,
-    /// Ours.
+    /// The id of its first record.
     id: String,
-    /// Its lines, by the hash of their ids.
-    lines: Vec<u64>,
+    /// Hashes of the ids of its records.
+    records: Vec<u64>,
     /// Length and hash of its last block of text, which may come again and longer.
     block: (usize, u64),
-    /// Whether it was told before, elsewhere.
-    is_repeated: bool,
+    /// Whether it repeats a message of another transcript.
+    is_repeat: bool,
 }
 
-impl State {
-    /// Learns that a message was there before.
-    pub(super) fn not_taken(&mut self, id: &str) {
-        for open in self.open.iter_mut().filter(|open| open.id == id) {
-            open.is_repeated = true;
-        }
-    }
-
-    /// Notes that a prompt was told; returns whether it had been already, by another record.
-    fn was_told(&mut self, text: &str) -> bool {
-        let hash = derived_hash(&[text.trim()]);
-        match self.told.iter().position(|told| *told == hash) {
-            Some(at) => {
-                self.told.remove(at);
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn tell(&mut self, text: &str) {
-        self.told.push_back(derived_hash(&[text.trim()]));
-        if self.told.len() > PROMPTS {
-            self.told.pop_front();
-        }
-    }
-}
-
-/// Reads one record.
-pub(super) fn record(
-    fields: &Fields<'_>,
-    line: u32,
-    head: &mut Head,
-    state: &mut State,
-) -> Result<Vec<Event>, Damage> {
-    let kind = fields.text("type").unwrap_or_default();
-    if let Some(time) = fields.get("timestamp").and_then(time) {
-        head.time = Some(time);
-    }
-    if let Some(uuid) = fields.text("uuid") {
-        let hash = derived_hash(&[&uuid]);
-        if let Some(at) = state.summaries.iter().position(|(leaf, _)| *leaf == hash) {
-            head.made_title = Some(state.summaries.swap_remove(at).1);
-        }
-    }
-    let mut pieces = Vec::new();
-    match &*kind {
+/// Returns whether a record is of this format.
+fn is_record(kind: &str, fields: &Fields<'_>) -> bool {
+    let has = |name| fields.get(name).is_some();
+    match kind {
         "user" | "assistant" => {
-            note(fields, head, state.has_messages);
-            let message = fields.get("message").unwrap_or(Raw::new(b""));
-            let said = Said::read(fields, message, line)?;
-            if kind == "assistant" {
-                assistant(fields, message, &said, head, state, &mut pieces)?;
-            } else {
-                user(fields, &said, head, state, &mut pieces);
-            }
-            state.has_messages |= !pieces.is_empty();
+            has("message") && (has("timestamp") || has("uuid") || has("sessionId"))
         }
-        "summary" => summary(fields, head, state),
-        "custom-title" => {
-            let title = fields.text("customTitle").or_else(|| fields.text("title"));
-            last(&mut head.given_title, title);
-        }
-        "ai-title" => {
-            let title = fields.text("aiTitle").or_else(|| fields.text("title"));
-            last(&mut head.made_title, title);
-        }
-        "queue-operation" => queue(fields, line, head, state, &mut pieces),
-        "attachment" => {
-            note(fields, head, state.has_messages);
-            let attachment = fields.object("attachment")?;
-            if attachment.text("type").as_deref() == Some("queued_command")
-                && let Some(prompt) = attachment.get("prompt")
-            {
-                let said = Said::read(fields, prompt, line)?;
-                user(fields, &said, head, state, &mut pieces);
-            }
-        }
-        "system" if fields.text("subtype").as_deref() == Some("local_command") => {
-            note(fields, head, state.has_messages);
-            let content = fields.get("content").unwrap_or(Raw::new(b""));
-            let said = Said::read(fields, content, line)?;
-            user(fields, &said, head, state, &mut pieces);
-        }
-        _ => {}
-    }
-    Ok(pieces)
-}
-
-/// Notes what a line says of its session.
-fn note(fields: &Fields<'_>, head: &mut Head, has_messages: bool) {
-    if head.session.is_none()
-        && !has_messages
-        && fields.get("isSidechain").is_some_and(Raw::is_true)
-    {
-        first(&mut head.agent, fields.text("agentId"));
-    }
-    first(&mut head.session, fields.text("sessionId"));
-    first(&mut head.folder, fields.text("cwd"));
-    last(&mut head.branch, fields.text("gitBranch"));
-}
-
-/// Takes a summary for the title where it is of this conversation.
-///
-/// A session's file begins with the summaries of those before it; each names the line it ends at.
-fn summary(fields: &Fields<'_>, head: &mut Head, state: &mut State) {
-    let Some(text) = fields.text("summary").filter(|text| !text.trim().is_empty()) else { return };
-    match fields.text("leafUuid").filter(|leaf| !leaf.is_empty()) {
-        Some(leaf) if !state.has_messages => {
-            first(&mut head.last_resort, Some(text.as_ref()));
-            if state.summaries.len() < SUMMARIES {
-                state.summaries.push((derived_hash(&[&leaf]), text.into_owned()));
-            }
-        }
-        _ => head.made_title = Some(text.into_owned()),
+        "summary" => has("summary"),
+        "file-history-snapshot" => has("snapshot"),
+        "system" | "progress" | "attachment" => has("uuid") || has("sessionId"),
+        "queue-operation" | "custom-title" | "ai-title" | "last-prompt" | "permission-mode"
+        | "agent-name" | "mode" => has("sessionId"),
+        _ => false,
     }
 }
 
-/// Follows the prompts that wait while the model works. One that it takes in between is told by no
-/// other record in some versions.
-fn queue(
-    fields: &Fields<'_>,
+/// Returns the id of the conversation: the file's name if that is a UUID, else the session's id.
+fn id(head: &Head, stem: &str) -> String {
+    match (&head.session, &head.agent) {
+        (Some(session), Some(agent)) => format!("{session}/agent-{agent}"),
+        (Some(session), None) if ending_uuid(stem) != Some(stem) => session.clone(),
+        _ => stem.to_owned(),
+    }
+}
+
+impl RecordReader for ClaudeCodeReader {
+    fn record(
+        &mut self,
+        fields: &Fields<'_>,
+        line: u32,
+        head: &mut Head,
+    ) -> Result<Vec<Event>, Damage> {
+        if let Some(time) = fields.get("timestamp").and_then(time) {
+            head.time = Some(time);
+        }
+        if let Some(uuid) = fields.text("uuid") {
+            let hash = derived_hash(&[&uuid]);
+            if let Some(at) = self.summaries.iter().position(|(leaf, _)| *leaf == hash) {
+                head.made_title = Some(self.summaries.swap_remove(at).1);
+            }
+        }
+        let mut record = Record { fields, line, head, reader: self, events: Vec::new() };
+        record.read()?;
+        Ok(record.events)
+    }
+
+    fn skip(&mut self, id: &str) {
+        for open in self.open.iter_mut().filter(|open| open.id == id) {
+            open.is_repeat = true;
+        }
+    }
+
+    fn save(&self) -> String {
+        serde_json::to_string(self).expect("it holds nothing but text, numbers and lists")
+    }
+}
+
+impl ClaudeCodeReader {
+    /// Returns whether a record of the queue has given this prompt already, and forgets that.
+    fn was_queued(&mut self, text: &str) -> bool {
+        let hash = derived_hash(&[text.trim()]);
+        let at = self.queued.iter().position(|queued| *queued == hash);
+        at.and_then(|at| self.queued.remove(at)).is_some()
+    }
+
+    /// Notes that a prompt has been given, which another record may give again.
+    fn note_queued(&mut self, text: &str) {
+        push_within(&mut self.queued, derived_hash(&[text.trim()]), PROMPTS);
+    }
+}
+
+/// Adds to a queue, and drops the oldest item if there are more than `most`.
+fn push_within<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
+    queue.push_back(item);
+    if queue.len() > most {
+        queue.pop_front();
+    }
+}
+
+/// One record while it is read.
+struct Record<'a, 'f> {
+    fields: &'a Fields<'f>,
     line: u32,
-    head: &mut Head,
-    state: &mut State,
-    pieces: &mut Vec<Event>,
-) {
-    match fields.text("operation").unwrap_or_default().as_ref() {
-        "enqueue" => {
-            let text = fields.text("content").unwrap_or_default().into_owned();
-            state.waiting.push_back(text);
-            if state.waiting.len() > PROMPTS {
-                state.waiting.pop_front();
-            }
-        }
-        "dequeue" => {
-            state.waiting.pop_front();
-        }
-        "remove" => {
-            let named = fields.text("content");
-            let at = named.and_then(|text| state.waiting.iter().position(|it| *it == text));
-            let text = state.waiting.remove(at.unwrap_or(0)).unwrap_or_default();
-            if !text.trim().is_empty() && !is_told_by_program(&text) && !state.was_told(&text) {
-                state.tell(&text);
-                head.prompt(&text);
-                pieces.push(Event::Message(Message {
-                    id: format!("/{line}"),
-                    role: "user".to_owned(),
-                    content: text,
-                    create_time: head.time,
-                    line: Some(line),
-                    ..Message::default()
-                }));
-            }
-        }
-        "popAll" => state.waiting.clear(),
-        _ => {}
-    }
+    head: &'a mut Head,
+    reader: &'a mut ClaudeCodeReader,
+    events: Vec<Event>,
 }
 
-/// The content of a line.
-struct Said {
-    line: u32,
+/// The content of a message.
+struct Content {
     id: String,
     blocks: Vec<Value>,
 }
 
-impl Said {
-    /// Reads the content of a message, which is an object that holds it or the content itself.
-    fn read(fields: &Fields<'_>, message: Raw<'_>, line: u32) -> Result<Said, Damage> {
+impl Record<'_, '_> {
+    fn read(&mut self) -> Result<(), Damage> {
+        let fields = self.fields;
+        let kind = fields.text("type").unwrap_or_default();
+        match &*kind {
+            "user" | "assistant" => {
+                self.session();
+                let message = fields.get("message").unwrap_or(Raw::new(b""));
+                let content = self.content(message)?;
+                if kind == "assistant" {
+                    self.assistant(message, &content)?;
+                } else {
+                    self.user(&content);
+                }
+                self.reader.has_messages |= !self.events.is_empty();
+            }
+            "summary" => self.summary(),
+            "custom-title" => {
+                let title = fields.text("customTitle").or_else(|| fields.text("title"));
+                set_last(&mut self.head.given_title, title);
+            }
+            "ai-title" => {
+                let title = fields.text("aiTitle").or_else(|| fields.text("title"));
+                set_last(&mut self.head.made_title, title);
+            }
+            "queue-operation" => self.queue(),
+            "attachment" => {
+                self.session();
+                let attachment = fields.object("attachment")?;
+                if attachment.text("type").as_deref() == Some("queued_command")
+                    && let Some(prompt) = attachment.get("prompt")
+                {
+                    let content = self.content(prompt)?;
+                    self.user(&content);
+                }
+            }
+            "system" if fields.text("subtype").as_deref() == Some("local_command") => {
+                self.session();
+                let content = fields.get("content").unwrap_or(Raw::new(b""));
+                let content = self.content(content)?;
+                self.user(&content);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes what the record says of its session.
+    fn session(&mut self) {
+        let (fields, head) = (self.fields, &mut *self.head);
+        let is_agent = fields.get("isSidechain").is_some_and(Raw::is_true);
+        if head.session.is_none() && !self.reader.has_messages && is_agent {
+            set_first(&mut head.agent, fields.text("agentId"));
+        }
+        set_first(&mut head.session, fields.text("sessionId"));
+        set_first(&mut head.folder, fields.text("cwd"));
+        set_last(&mut head.branch, fields.text("gitBranch"));
+    }
+
+    /// Takes a summary for the title if it is of this conversation.
+    ///
+    /// A session's file begins with the summaries of earlier sessions. Each names the record that it
+    /// ends at.
+    fn summary(&mut self) {
+        let fields = self.fields;
+        let text = fields.text("summary").filter(|text| !text.trim().is_empty());
+        let Some(text) = text else { return };
+        match fields.text("leafUuid").filter(|leaf| !leaf.is_empty()) {
+            Some(leaf) if !self.reader.has_messages => {
+                set_first(&mut self.head.last_resort, Some(text.as_ref()));
+                if self.reader.summaries.len() < SUMMARIES {
+                    let hash = derived_hash(&[&leaf]);
+                    self.reader.summaries.push((hash, text.into_owned()));
+                }
+            }
+            _ => self.head.made_title = Some(text.into_owned()),
+        }
+    }
+
+    /// Follows the prompts that wait while the model works. If the model takes a prompt in between,
+    /// some versions write no other record of it.
+    fn queue(&mut self) {
+        let (fields, reader) = (self.fields, &mut *self.reader);
+        match fields.text("operation").unwrap_or_default().as_ref() {
+            "enqueue" => {
+                let text = fields.text("content").unwrap_or_default().into_owned();
+                push_within(&mut reader.waiting, text, PROMPTS);
+            }
+            "dequeue" => {
+                reader.waiting.pop_front();
+            }
+            "remove" => {
+                let named = fields.text("content");
+                let at = named.and_then(|text| reader.waiting.iter().position(|it| *it == text));
+                let text = reader.waiting.remove(at.unwrap_or(0)).unwrap_or_default();
+                if !text.trim().is_empty() && !is_injected(&text) && !reader.was_queued(&text) {
+                    reader.note_queued(&text);
+                    self.head.prompt(&text);
+                    let id = format!("/{}", self.line);
+                    self.add(id, "user", text, None);
+                }
+            }
+            "popAll" => reader.waiting.clear(),
+            _ => {}
+        }
+    }
+
+    /// Returns the content of a message. `message` is an object that holds it, or the content itself.
+    fn content(&self, message: Raw<'_>) -> Result<Content, Damage> {
         let content =
             if message.is_object() { message.fields()?.get("content") } else { Some(message) };
         let blocks = match content.map(Raw::value).transpose()? {
@@ -236,154 +286,147 @@ impl Said {
             Some(Value::Null) | None => Vec::new(),
             Some(block) => vec![block],
         };
-        let id = fields.text("uuid").filter(|uuid| !uuid.is_empty());
-        let id = id.map_or_else(|| format!("/{line}"), |id| id.into_owned());
-        Ok(Said { line, id, blocks })
+        let id = self.fields.text("uuid").filter(|uuid| !uuid.is_empty());
+        let id = id.map_or_else(|| format!("/{}", self.line), |id| id.into_owned());
+        Ok(Content { id, blocks })
     }
 
-    fn message(&self, role: &str, content: String, head: &Head) -> Message {
-        Message {
-            id: self.id.clone(),
+    fn add(&mut self, id: String, role: &str, content: String, model: Option<String>) {
+        self.events.push(Event::Message(Message {
+            id,
             role: role.to_owned(),
             content,
-            create_time: head.time,
+            create_time: self.head.time,
+            model,
             line: Some(self.line),
             ..Message::default()
+        }));
+    }
+
+    /// Reads a record of the model's: a message, or one more block of it.
+    fn assistant(&mut self, message: Raw<'_>, content: &Content) -> Result<(), Damage> {
+        let message = message.fields()?;
+        let model = message.text("model");
+        // What the program says in the model's place, such as an error of the network.
+        if model.as_deref() == Some("<synthetic>")
+            || self.fields.get("isApiErrorMessage").is_some_and(Raw::is_true)
+        {
+            return Ok(());
+        }
+        set_last(&mut self.head.model, model.clone());
+        let model_id = message.text("id").unwrap_or_default();
+        let hash = derived_hash(&[&content.id]);
+        let open = &mut self.reader.open;
+        let mut at = open.iter().position(|it| !model_id.is_empty() && it.model_id == model_id);
+        if let Some(open) = at.map(|at| &mut open[at]) {
+            if open.is_repeat || open.records.contains(&hash) {
+                return Ok(());
+            }
+            open.records.push(hash);
+        }
+        for block in &content.blocks {
+            let text = assistant_block(block);
+            if text.trim().is_empty() {
+                continue;
+            }
+            if let Some(at) = at {
+                self.go_on(at, text);
+                continue;
+            }
+            let open = &mut self.reader.open;
+            if open.len() >= OPEN {
+                open.pop_front();
+            }
+            open.push_back(OpenMessage {
+                model_id: model_id.clone().into_owned(),
+                id: content.id.clone(),
+                records: vec![hash],
+                block: (text.len(), derived_hash(&[&text])),
+                is_repeat: false,
+            });
+            at = Some(open.len() - 1);
+            self.add(content.id.clone(), "assistant", text, model.as_deref().map(str::to_owned));
+        }
+        // If the model gave no id, no other record belongs to this message.
+        if model_id.is_empty() {
+            self.reader.open.retain(|open| !open.model_id.is_empty());
+        }
+        Ok(())
+    }
+
+    /// Adds a block to an open message: one more, or the last one again and longer.
+    fn go_on(&mut self, at: usize, text: String) {
+        let open = &mut self.reader.open[at];
+        let (before, before_hash) = open.block;
+        open.block = (text.len(), derived_hash(&[&text]));
+        let is_longer =
+            text.get(..before).is_some_and(|start| derived_hash(&[start]) == before_hash);
+        let text = match is_longer {
+            true => text[before..].to_owned(),
+            false => format!("\n\n{text}"),
+        };
+        if !text.is_empty() {
+            self.events.push(Event::More { id: open.id.clone(), text });
+        }
+    }
+
+    /// Reads a record of the user's, which may hold results of tools instead.
+    fn user(&mut self, content: &Content) {
+        let fields = self.fields;
+        if fields.get("isMeta").is_some_and(Raw::is_true) {
+            return;
+        }
+        let is_summary = fields.get("isCompactSummary").is_some_and(Raw::is_true);
+        let is_queued = fields.text("type").as_deref() == Some("attachment");
+        let texts = texts_of(&content.blocks, is_summary);
+        for (number, (role, mut text)) in texts.into_iter().enumerate() {
+            if role == "system" {
+                text.insert_str(0, "[summary of the conversation so far]\n");
+            }
+            if role == "user" {
+                if is_queued {
+                    if self.reader.was_queued(&text) {
+                        continue;
+                    }
+                    self.reader.note_queued(&text);
+                }
+                // In a session's own file, prompts of its agents are not the user's.
+                if self.head.agent.is_some() || !fields.get("isSidechain").is_some_and(Raw::is_true)
+                {
+                    self.head.prompt(&text);
+                } else {
+                    set_first(&mut self.head.last_resort, text.lines().next());
+                }
+            }
+            let id = match number {
+                0 => content.id.clone(),
+                _ => format!("{}#{}", content.id, number + 1),
+            };
+            self.add(id, role, text, None);
         }
     }
 }
 
-/// Reads a line of the model's: a message, or one more block of it.
-fn assistant(
-    fields: &Fields<'_>,
-    message: Raw<'_>,
-    said: &Said,
-    head: &mut Head,
-    state: &mut State,
-    pieces: &mut Vec<Event>,
-) -> Result<(), Damage> {
-    let message = message.fields()?;
-    let model = message.text("model");
-    // What the program says in the model's place, such as an error of the network.
-    if model.as_deref() == Some("<synthetic>")
-        || fields.get("isApiErrorMessage").is_some_and(Raw::is_true)
-    {
-        return Ok(());
-    }
-    last(&mut head.model, model.clone());
-    let model_id = message.text("id").unwrap_or_default();
-    let hash = derived_hash(&[&said.id]);
-    let mut at =
-        state.open.iter().position(|open| !model_id.is_empty() && open.model_id == model_id);
-    if let Some(at) = at {
-        if state.open[at].is_repeated || state.open[at].lines.contains(&hash) {
-            return Ok(());
-        }
-        state.open[at].lines.push(hash);
-    }
-    for block in &said.blocks {
-        let text = assistant_block(block);
+/// Returns the texts of blocks with their roles; neighbours of one role are one text.
+fn texts_of(blocks: &[Value], is_summary: bool) -> Vec<(&'static str, String)> {
+    let mut texts: Vec<(&str, String)> = Vec::new();
+    for block in blocks {
+        let (role, text) = if block.str("type") == "tool_result" {
+            ("tool", result(block))
+        } else {
+            let (role, text) = typed(&shown(block));
+            (if is_summary { "system" } else { role }, text)
+        };
         if text.trim().is_empty() {
             continue;
         }
-        let length = text.len();
-        let block = (length, derived_hash(&[&text]));
-        match at {
-            None => {
-                let mut message = said.message("assistant", text, head);
-                message.model = model.as_deref().map(str::to_owned);
-                pieces.push(Event::Message(message));
-                if state.open.len() >= OPEN {
-                    state.open.pop_front();
-                }
-                state.open.push_back(Open {
-                    model_id: model_id.clone().into_owned(),
-                    id: said.id.clone(),
-                    lines: vec![hash],
-                    block,
-                    is_repeated: false,
-                });
-                at = Some(state.open.len() - 1);
+        match texts.last_mut() {
+            Some((last, before)) if *last == role => {
+                before.push_str(if role == "tool" { "\n\n" } else { "\n" });
+                before.push_str(&text);
             }
-            Some(at) => {
-                let open = &mut state.open[at];
-                let (before, before_hash) = open.block;
-                let is_longer =
-                    text.get(..before).is_some_and(|start| derived_hash(&[start]) == before_hash);
-                let text = match is_longer {
-                    true => text[before..].to_owned(),
-                    false => format!("\n\n{text}"),
-                };
-                open.block = block;
-                if !text.is_empty() {
-                    pieces.push(Event::More { id: open.id.clone(), text });
-                }
-            }
+            _ => texts.push((role, text)),
         }
     }
-    // Without an id of the model's, nothing else belongs to this message.
-    if model_id.is_empty() {
-        state.open.retain(|open| !open.model_id.is_empty());
-    }
-    Ok(())
-}
-
-/// Reads a line of the user's, which may hold results of tools instead.
-fn user(
-    fields: &Fields<'_>,
-    said: &Said,
-    head: &mut Head,
-    state: &mut State,
-    pieces: &mut Vec<Event>,
-) {
-    if fields.get("isMeta").is_some_and(Raw::is_true) {
-        return;
-    }
-    let is_summary = fields.get("isCompactSummary").is_some_and(Raw::is_true);
-    let mut texts: Vec<(&str, String)> = Vec::new();
-    let mut add = |role, text: String| match texts.last_mut() {
-        Some((last, before)) if *last == role => {
-            before.push_str(if role == "tool" { "\n\n" } else { "\n" });
-            before.push_str(&text);
-        }
-        _ => texts.push((role, text)),
-    };
-    for block in &said.blocks {
-        if block.str("type") == "tool_result" {
-            let text = result(block);
-            if !text.trim().is_empty() {
-                add("tool", text);
-            }
-            continue;
-        }
-        let (role, text) = typed(&shown(block));
-        if !text.trim().is_empty() {
-            add(if is_summary { "system" } else { role }, text);
-        }
-    }
-    let is_queued = fields.text("type").as_deref() == Some("attachment");
-    for (number, (role, mut text)) in texts.into_iter().enumerate() {
-        if role == "system" {
-            text.insert_str(0, "[summary of the conversation so far]\n");
-        }
-        if role == "user" {
-            if is_queued {
-                if state.was_told(&text) {
-                    continue;
-                }
-                state.tell(&text);
-            }
-            // In a session's own file, what an agent of it was asked was not asked by the user.
-            if head.agent.is_some() || !fields.get("isSidechain").is_some_and(Raw::is_true) {
-                head.prompt(&text);
-            } else {
-                first(&mut head.last_resort, text.lines().next());
-            }
-        }
-        let mut message = said.message(role, text, head);
-        if number > 0 {
-            message.id = format!("{}#{}", said.id, number + 1);
-        }
-        pieces.push(Event::Message(message));
-    }
+    texts
 }

@@ -1,15 +1,15 @@
 //! Transcripts of Codex: `~/.codex/sessions/YEAR/MONTH/DAY/rollout-TIME-SESSION.jsonl`.
 //!
-//! Three generations: first a header and bare items; then every record wrapped with its kind and
-//! time; then the same with more kinds of records. From the second on each turn is there twice, as
-//! the item that the model saw and as the event that the user saw. It is told once, wherever the
-//! other record follows or is missing.
+//! There are three generations: first a header and bare items; then every record in an envelope with
+//! its kind and time; then the same with more kinds of records. From the second generation on, each
+//! turn is recorded twice: as the item that the model saw and as the event that the user saw. It is
+//! read once, wherever the other record is or if it is missing.
 //!
-//! What is read: what the user and the model said, summaries of reasoning behind a mark in front of
-//! what came of it, calls of tools as messages of the model's, their outputs as messages of the
-//! role `tool`, and the summaries that a long conversation goes on from as messages of the role
-//! `system`. What the program tells the model on its own (instructions, the environment, the
-//! user's editor) is left out, and so is encrypted reasoning.
+//! What is read: what the user and the model said, summaries of reasoning behind a mark before the
+//! answer, calls of tools as messages of the model's, their outputs as messages of the role `tool`,
+//! and the summaries that a long conversation continues from as messages of the role `system`. Left
+//! out are the texts that the program adds for the model (instructions, the environment, the user's
+//! editor) and encrypted reasoning.
 
 mod text;
 
@@ -17,82 +17,71 @@ use std::{borrow::Cow, collections::VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use self::text::{asked, commands, environment, injected_away, shown, unpacked, without_preamble};
+use self::text::{
+    commands, environment, parsed, shown, typed, without_injections, without_preamble,
+};
 use super::{
-    derived_hash,
+    fields::{derived_hash, time},
+    format::{Format, Layout, RecordReader, TranscriptFormat},
+    head::{Event, Head, ending_uuid, set_first, set_last},
     json::{Damage, Fields, Raw, Value},
-    time,
     tool::{self, joined},
-    transcript::{Event, Head, first, last},
 };
 use crate::model::Message;
 
-/// Messages within which the second record of a turn is looked for.
+/// The format of Codex's transcripts.
+pub(super) const FORMAT: Format = Format {
+    name: "codex",
+    is_conversation: |fields| {
+        fields.get("session").is_some_and(Raw::is_object)
+            && fields.get("items").is_some_and(Raw::is_array)
+    },
+    layout: Layout::Transcript(TranscriptFormat {
+        is_record,
+        records: &["session", "items"],
+        id: |head, stem| {
+            let session = head.session.as_deref();
+            session.or_else(|| ending_uuid(stem)).unwrap_or(stem).to_owned()
+        },
+        has_project_folders: false,
+        reader: || Box::new(CodexReader::default()),
+        restore: |saved| {
+            let reader: CodexReader = serde_json::from_str(saved).ok()?;
+            Some(Box::new(reader))
+        },
+    }),
+};
+
+/// Messages among which the second record of a turn is looked for.
 const RECENT: usize = 32;
 
-/// Bytes of reasoning that wait for what comes of it.
-const THINKING: usize = 64 << 10;
+/// Bytes of reasoning that wait for the answer.
+const MOST_REASONING: usize = 64 << 10;
 
-/// What is kept from line to line.
+/// Reads the records of one transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct State {
-    /// Messages whose other record has not been met.
-    recent: VecDeque<Recent>,
-    /// Reasoning that the next message begins with, and the line it is from.
-    thinking: Vec<String>,
-    thinking_line: u32,
-    /// Hashes of reasoning that has been told.
-    thought: VecDeque<u64>,
+struct CodexReader {
+    /// Messages whose second record has not come yet.
+    recent: VecDeque<RecentMessage>,
+    /// Reasoning that the next answer begins with, and the line that it comes from.
+    reasoning: Vec<String>,
+    reasoning_line: u32,
+    /// Hashes of reasoning that has been read.
+    known_reasoning: VecDeque<u64>,
     has_meta: bool,
-    /// The number from which on records are of this session and not of the one it was forked from.
+    /// The number of this session's first record. Earlier ones are of the session it was forked from.
     own_from: Option<u64>,
 }
 
 /// A message that may come again as the other kind of record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Recent {
+struct RecentMessage {
     hash: u64,
     is_event: bool,
 }
 
-impl State {
-    /// Returns whether a message is the other record of one that was told.
-    fn is_second(&mut self, role: &str, text: &str, is_event: bool) -> bool {
-        // The two differ in blanks, and in marks that only one of them has.
-        let words = text.replace("[image]", "");
-        let words: String = words.split_whitespace().collect();
-        let hash = derived_hash(&[role, &words]);
-        let other = |recent: &Recent| recent.hash == hash && recent.is_event != is_event;
-        if let Some(at) = self.recent.iter().position(other) {
-            self.recent.remove(at);
-            return true;
-        }
-        self.recent.push_back(Recent { hash, is_event });
-        if self.recent.len() > RECENT {
-            self.recent.pop_front();
-        }
-        false
-    }
-
-    fn think(&mut self, text: &str, line: u32) {
-        let hash = derived_hash(&[text.trim()]);
-        let waiting: usize = self.thinking.iter().map(String::len).sum();
-        if text.trim().is_empty() || self.thought.contains(&hash) || waiting > THINKING {
-            return;
-        }
-        self.thought.push_back(hash);
-        if self.thought.len() > RECENT {
-            self.thought.pop_front();
-        }
-        if self.thinking.is_empty() {
-            self.thinking_line = line;
-        }
-        self.thinking.push(text.trim().to_owned());
-    }
-}
-
-/// Returns whether a line is one of these transcripts', of any generation.
-pub(super) fn is_record(kind: &str, fields: &Fields<'_>) -> bool {
+/// Returns whether a record is of this format, in any generation.
+fn is_record(kind: &str, fields: &Fields<'_>) -> bool {
     let has = |name| fields.get(name).is_some();
     match kind {
         "session_meta" | "response_item" | "event_msg" | "turn_context" | "compacted" => {
@@ -106,107 +95,254 @@ pub(super) fn is_record(kind: &str, fields: &Fields<'_>) -> bool {
     }
 }
 
-/// Reads one record.
-pub(super) fn record(
-    fields: &Fields<'_>,
-    line: u32,
-    head: &mut Head,
-    state: &mut State,
-) -> Result<Vec<Event>, Damage> {
-    if let Some(time) = fields.get("timestamp").and_then(time) {
-        head.time = Some(time);
-    }
-    let mut told = Told { line, pieces: Vec::new() };
-    let ordinal = fields.text("ordinal").and_then(|it| it.parse::<u64>().ok());
-    if let (Some(own_from), Some(ordinal)) = (state.own_from, ordinal)
-        && ordinal < own_from
-    {
-        return Ok(Vec::new());
-    }
-    // What a model wrote to go on from is told by the record of the compaction.
-    if fields.object("metadata")?.get("compaction_output").is_some_and(Raw::is_true) {
-        return Ok(Vec::new());
-    }
-    let kind = fields.text("type").unwrap_or_default();
-    match &*kind {
-        "session_meta" => meta(&fields.object("payload")?, head, state)?,
-        "turn_context" => {
-            let payload = fields.object("payload")?;
-            first(&mut head.folder, payload.text("cwd"));
-            last(&mut head.model, payload.text("model"));
+impl RecordReader for CodexReader {
+    fn record(
+        &mut self,
+        fields: &Fields<'_>,
+        line: u32,
+        head: &mut Head,
+    ) -> Result<Vec<Event>, Damage> {
+        if let Some(time) = fields.get("timestamp").and_then(time) {
+            head.time = Some(time);
         }
-        "response_item" => item(&fields.object("payload")?, head, state, &mut told)?,
-        "event_msg" => event(&fields.object("payload")?, head, state, &mut told)?,
-        "compacted" => {
-            let payload = fields.object("payload")?;
-            let message = payload.text("message").unwrap_or_default();
-            let summary = without_preamble(&message).trim();
-            if !summary.is_empty() {
-                let text = format!("[summary of the conversation so far]\n{summary}");
-                told.message("system", text, head, state);
+        let ordinal = fields.text("ordinal").and_then(|it| it.parse::<u64>().ok());
+        if let (Some(own_from), Some(ordinal)) = (self.own_from, ordinal)
+            && ordinal < own_from
+        {
+            return Ok(Vec::new());
+        }
+        // The summary that a compaction gives comes again in the record of the compaction.
+        if fields.object("metadata")?.get("compaction_output").is_some_and(Raw::is_true) {
+            return Ok(Vec::new());
+        }
+        let mut record = Record { line, head, reader: self, events: Vec::new() };
+        record.read(fields)?;
+        Ok(record.events)
+    }
+
+    fn save(&self) -> String {
+        serde_json::to_string(self).expect("it holds nothing but text, numbers and lists")
+    }
+}
+
+impl CodexReader {
+    /// Returns whether a message is the second record of one that has been read.
+    fn is_second(&mut self, role: &str, text: &str, is_event: bool) -> bool {
+        // The two differ in blanks, and in marks that only one of them has.
+        let words = text.replace("[image]", "");
+        let words: String = words.split_whitespace().collect();
+        let hash = derived_hash(&[role, &words]);
+        let other = |it: &RecentMessage| it.hash == hash && it.is_event != is_event;
+        if let Some(at) = self.recent.iter().position(other) {
+            self.recent.remove(at);
+            return true;
+        }
+        self.recent.push_back(RecentMessage { hash, is_event });
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+        false
+    }
+}
+
+/// One record while it is read.
+struct Record<'a> {
+    line: u32,
+    head: &'a mut Head,
+    reader: &'a mut CodexReader,
+    events: Vec<Event>,
+}
+
+impl Record<'_> {
+    fn read(&mut self, fields: &Fields<'_>) -> Result<(), Damage> {
+        let kind = fields.text("type").unwrap_or_default();
+        match &*kind {
+            "session_meta" => self.meta(&fields.object("payload")?)?,
+            "turn_context" => {
+                let payload = fields.object("payload")?;
+                set_first(&mut self.head.folder, payload.text("cwd"));
+                set_last(&mut self.head.model, payload.text("model"));
+            }
+            "response_item" => self.item(&fields.object("payload")?)?,
+            "event_msg" => self.event(&fields.object("payload")?)?,
+            "compacted" => {
+                let payload = fields.object("payload")?;
+                let message = payload.text("message").unwrap_or_default();
+                let summary = without_preamble(&message).trim();
+                if !summary.is_empty() {
+                    let text = format!("[summary of the conversation so far]\n{summary}");
+                    self.message("system", text);
+                }
+            }
+            "" if fields.get("record_type").is_some() => {}
+            "" => self.meta(fields)?,
+            _ if fields.get("payload").is_none() => self.item(fields)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Reads the header of a session. In a fork, the parent's header and records follow its own.
+    fn meta(&mut self, fields: &Fields<'_>) -> Result<(), Damage> {
+        let (head, reader) = (&mut *self.head, &mut *self.reader);
+        let id = fields.text("id").or_else(|| fields.text("session_id"));
+        if std::mem::replace(&mut reader.has_meta, true) {
+            if id.as_deref() != head.session.as_deref() {
+                set_first(&mut head.parent, id);
+            }
+            return Ok(());
+        }
+        set_first(&mut head.session, id);
+        set_first(&mut head.parent, fields.text("forked_from_id"));
+        let own_from = fields.text("subagent_history_start_ordinal");
+        reader.own_from = own_from.and_then(|it| it.parse().ok());
+        if let Some(source) = fields.get("source").filter(|source| source.is_object()) {
+            let spawn = source.fields()?.object("subagent")?.object("thread_spawn")?;
+            set_first(&mut head.parent, spawn.text("parent_thread_id"));
+        }
+        set_first(&mut head.folder, fields.text("cwd"));
+        let git = fields.object("git")?;
+        set_last(&mut head.branch, git.text("branch"));
+        Ok(())
+    }
+
+    /// Reads an item that the model saw.
+    fn item(&mut self, fields: &Fields<'_>) -> Result<(), Damage> {
+        let kind = fields.text("type").unwrap_or_default();
+        match &*kind {
+            // Some writers leave the kind of a message out.
+            "message" | "" => self.message_item(fields)?,
+            // A message of one agent to another.
+            "agent_message" => {
+                let content = value_of(fields, "content")?;
+                self.answer(&all(content.items(), shown), false);
+            }
+            "reasoning" => {
+                for name in ["summary", "content"] {
+                    for part in value_of(fields, name)?.items() {
+                        self.reasoning(part.as_str().unwrap_or_else(|| part.str("text")));
+                    }
+                }
+            }
+            "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
+                let text = text::output(&parsed(value_of(fields, "output")?)?);
+                if !text.trim().is_empty() {
+                    self.message("tool", text);
+                }
+            }
+            _ => {
+                if let Some(text) = call(&kind, fields)? {
+                    self.message("assistant", text);
+                }
             }
         }
-        "" if fields.get("record_type").is_some() => {}
-        "" => meta(fields, head, state)?,
-        _ if fields.get("payload").is_none() => item(fields, head, state, &mut told)?,
-        _ => {}
+        Ok(())
     }
-    Ok(told.pieces)
-}
 
-/// Reads what a session says of itself. A fork repeats what its parent said, after its own.
-fn meta(fields: &Fields<'_>, head: &mut Head, state: &mut State) -> Result<(), Damage> {
-    let id = fields.text("id").or_else(|| fields.text("session_id"));
-    if std::mem::replace(&mut state.has_meta, true) {
-        if id.as_deref() != head.session.as_deref() {
-            first(&mut head.parent, id);
+    /// Reads a message of the user or the model.
+    fn message_item(&mut self, fields: &Fields<'_>) -> Result<(), Damage> {
+        let content = value_of(fields, "content")?;
+        let blocks = content.items();
+        match &*fields.text("role").unwrap_or_default() {
+            "user" => {
+                for block in blocks {
+                    environment(block.str("text"), self.head);
+                }
+                self.prompt(&all(blocks, typed), false);
+            }
+            "assistant" => self.answer(&all(blocks, shown), false),
+            // `developer` and `system`: instructions.
+            _ => {}
         }
-        return Ok(());
+        Ok(())
     }
-    first(&mut head.session, id);
-    first(&mut head.parent, fields.text("forked_from_id"));
-    let own_from = fields.text("subagent_history_start_ordinal");
-    state.own_from = own_from.and_then(|it| it.parse().ok());
-    if let Some(source) = fields.get("source").filter(|source| source.is_object()) {
-        let spawn = source.fields()?.object("subagent")?.object("thread_spawn")?;
-        first(&mut head.parent, spawn.text("parent_thread_id"));
+
+    /// Reads an event that the user saw.
+    fn event(&mut self, fields: &Fields<'_>) -> Result<(), Damage> {
+        match &*fields.text("type").unwrap_or_default() {
+            "user_message" => {
+                let text = fields.text("message").unwrap_or_default();
+                self.prompt(&without_injections(&text), true);
+            }
+            "agent_message" => {
+                let text = fields.text("message").unwrap_or_default();
+                self.answer(&text, true);
+            }
+            "agent_reasoning" => self.reasoning(&fields.text("text").unwrap_or_default()),
+            "item_completed" => {
+                let item = fields.object("item")?;
+                if item.text("type").is_some_and(|kind| kind.eq_ignore_ascii_case("plan")) {
+                    self.answer(&item.text("text").unwrap_or_default(), true);
+                }
+            }
+            "thread_name_updated" | "session_name_updated" => {
+                let names = ["thread_name", "name", "title"];
+                let name = names.into_iter().find_map(|it| fields.text(it));
+                set_last(&mut self.head.given_title, name);
+            }
+            _ => {}
+        }
+        Ok(())
     }
-    first(&mut head.folder, fields.text("cwd"));
-    let git = fields.object("git")?;
-    last(&mut head.branch, git.text("branch"));
-    Ok(())
-}
 
-/// The messages of a line.
-struct Told {
-    line: u32,
-    pieces: Vec<Event>,
-}
+    fn prompt(&mut self, text: &str, is_event: bool) {
+        let text = text.trim();
+        if !text.is_empty() && !self.reader.is_second("user", text, is_event) {
+            self.head.prompt(text);
+            self.message("user", text.to_owned());
+        }
+    }
 
-impl Told {
-    fn message(&mut self, role: &str, mut text: String, head: &Head, state: &mut State) {
+    fn answer(&mut self, text: &str, is_event: bool) {
+        let text = text.trim();
+        if !text.is_empty() && !self.reader.is_second("assistant", text, is_event) {
+            self.message("assistant", text.to_owned());
+        }
+    }
+
+    /// Sets reasoning aside for the next answer.
+    fn reasoning(&mut self, text: &str) {
+        let (text, reader) = (text.trim(), &mut *self.reader);
+        let hash = derived_hash(&[text]);
+        let waiting: usize = reader.reasoning.iter().map(String::len).sum();
+        if text.is_empty() || reader.known_reasoning.contains(&hash) || waiting > MOST_REASONING {
+            return;
+        }
+        reader.known_reasoning.push_back(hash);
+        if reader.known_reasoning.len() > RECENT {
+            reader.known_reasoning.pop_front();
+        }
+        if reader.reasoning.is_empty() {
+            reader.reasoning_line = self.line;
+        }
+        reader.reasoning.push(text.to_owned());
+    }
+
+    /// Adds a message, behind the reasoning that waits for it.
+    fn message(&mut self, role: &str, mut text: String) {
         let mut line = self.line;
-        if role == "assistant" && !state.thinking.is_empty() {
-            let thinking = std::mem::take(&mut state.thinking).join("\n\n");
-            text = format!("[thinking]\n{thinking}\n\n{text}");
-            line = state.thinking_line.min(line);
-        } else if role == "user" && !state.thinking.is_empty() {
-            // Nothing came of it.
-            let thinking = std::mem::take(&mut state.thinking).join("\n\n");
-            self.line = state.thinking_line.min(line);
-            self.message("assistant", format!("[thinking]\n{thinking}"), head, state);
+        let reader = &mut *self.reader;
+        if role == "assistant" && !reader.reasoning.is_empty() {
+            let reasoning = std::mem::take(&mut reader.reasoning).join("\n\n");
+            text = format!("[thinking]\n{reasoning}\n\n{text}");
+            line = reader.reasoning_line.min(line);
+        } else if role == "user" && !reader.reasoning.is_empty() {
+            // No answer came after the reasoning.
+            let reasoning = std::mem::take(&mut reader.reasoning).join("\n\n");
+            self.line = reader.reasoning_line.min(line);
+            self.message("assistant", format!("[thinking]\n{reasoning}"));
             self.line = line;
         } else {
-            // A message does not begin before one that was told earlier.
-            state.thinking_line = u32::MAX;
+            // A message does not begin before one that was read earlier.
+            reader.reasoning_line = u32::MAX;
         }
-        let number = self.pieces.len() + 1;
+        let number = self.events.len() + 1;
         let suffix = if number == 1 { String::new() } else { format!("#{number}") };
-        self.pieces.push(Event::Message(Message {
+        self.events.push(Event::Message(Message {
             id: format!("/{}{suffix}", self.line),
             content: text,
-            create_time: head.time,
-            model: head.model.clone().filter(|_| role == "assistant"),
+            create_time: self.head.time,
+            model: self.head.model.clone().filter(|_| role == "assistant"),
             role: role.to_owned(),
             line: Some(line),
             ..Message::default()
@@ -214,70 +350,27 @@ impl Told {
     }
 }
 
-/// Reads an item of what the model saw.
-fn item(
-    fields: &Fields<'_>,
-    head: &mut Head,
-    state: &mut State,
-    told: &mut Told,
-) -> Result<(), Damage> {
-    let kind = fields.text("type").unwrap_or_default();
-    match &*kind {
-        // Some writers leave the kind of a message out.
-        "message" | "" => {
-            let role = fields.text("role").unwrap_or_default();
-            let content = fields.get("content").map(Raw::value).transpose()?;
-            let blocks = content.as_ref().map(Value::items).unwrap_or_default();
-            match &*role {
-                "user" => {
-                    for block in blocks {
-                        environment(block.str("text"), head);
-                    }
-                    let texts: Vec<String> = blocks.iter().map(asked).collect();
-                    prompt(&joined("\n", &texts), false, head, state, told);
-                }
-                "assistant" => {
-                    let texts: Vec<String> = blocks.iter().map(shown).collect();
-                    answer(&joined("\n", &texts), false, head, state, told);
-                }
-                // `developer` and `system`: instructions.
-                _ => {}
-            }
-        }
-        // What one agent says to another.
-        "agent_message" => {
-            let content = fields.get("content").map(Raw::value).transpose()?;
-            let blocks = content.as_ref().map(Value::items).unwrap_or_default();
-            let texts: Vec<String> = blocks.iter().map(shown).collect();
-            answer(&joined("\n", &texts), false, head, state, told);
-        }
-        "reasoning" => {
-            for name in ["summary", "content"] {
-                let parts = fields.get(name).map(Raw::value).transpose()?;
-                for part in parts.as_ref().map(Value::items).unwrap_or_default() {
-                    state.think(part.as_str().unwrap_or_else(|| part.str("text")), told.line);
-                }
-            }
-        }
+/// Returns the text of a call of a tool; `None` for any other item.
+fn call(kind: &str, fields: &Fields<'_>) -> Result<Option<String>, Damage> {
+    Ok(match kind {
         "function_call" | "custom_tool_call" | "tool_search_call" | "mcp_call" => {
             let name = fields.text("name").unwrap_or(Cow::Borrowed("tool_search"));
             let mut input = Value::Null;
             for argument in ["arguments", "input", "summary"] {
                 if let Some(raw) = fields.get(argument).filter(|_| input == Value::Null) {
-                    input = unpacked(raw.value()?)?;
+                    input = parsed(raw.value()?)?;
                 }
             }
-            told.message("assistant", tool::call(&name, &commands(input)), head, state);
+            Some(tool::call(&name, &commands(input)))
         }
         "local_shell_call" => {
-            let action = fields.get("action").map(Raw::value).transpose()?;
-            let command = action.as_ref().and_then(|action| action.get("command").cloned());
-            let command = command.unwrap_or(Value::Null);
+            let action = value_of(fields, "action")?;
+            let command = action.get("command").cloned().unwrap_or(Value::Null);
             let input = commands(Value::Object(vec![("command".to_owned(), command)]));
-            told.message("assistant", tool::call("local_shell", &input), head, state);
+            Some(tool::call("local_shell", &input))
         }
         "web_search_call" => {
-            let action = fields.get("action").map(Raw::value).transpose()?.unwrap_or(Value::Null);
+            let action = value_of(fields, "action")?;
             let named = ["query", "url", "pattern"];
             let mut parts: Vec<(String, Value)> = named
                 .iter()
@@ -286,76 +379,22 @@ fn item(
             if parts.is_empty() {
                 parts.extend(action.get("queries").map(|it| ("query".to_owned(), it.clone())));
             }
-            if !parts.is_empty() {
-                told.message(
-                    "assistant",
-                    tool::call("web_search", &Value::Object(parts)),
-                    head,
-                    state,
-                );
-            }
+            (!parts.is_empty()).then(|| tool::call("web_search", &Value::Object(parts)))
         }
         "image_generation_call" => {
             let prompt = fields.text("revised_prompt").unwrap_or_default();
-            told.message("assistant", joined("\n", &["[image]", prompt.as_ref()]), head, state);
+            Some(joined("\n", &["[image]", prompt.as_ref()]))
         }
-        "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
-            let output = fields.get("output").map(Raw::value).transpose()?.unwrap_or(Value::Null);
-            let text = text::output(&unpacked(output)?);
-            if !text.trim().is_empty() {
-                told.message("tool", text, head, state);
-            }
-        }
-        _ => {}
-    }
-    Ok(())
+        _ => None,
+    })
 }
 
-/// Reads an event that the user saw.
-fn event(
-    fields: &Fields<'_>,
-    head: &mut Head,
-    state: &mut State,
-    told: &mut Told,
-) -> Result<(), Damage> {
-    match &*fields.text("type").unwrap_or_default() {
-        "user_message" => {
-            let text = fields.text("message").unwrap_or_default();
-            prompt(&injected_away(&text), true, head, state, told);
-        }
-        "agent_message" => {
-            let text = fields.text("message").unwrap_or_default();
-            answer(&text, true, head, state, told);
-        }
-        "agent_reasoning" => {
-            state.think(&fields.text("text").unwrap_or_default(), told.line);
-        }
-        "item_completed" => {
-            let item = fields.object("item")?;
-            if item.text("type").is_some_and(|kind| kind.eq_ignore_ascii_case("plan")) {
-                answer(&item.text("text").unwrap_or_default(), true, head, state, told);
-            }
-        }
-        "thread_name_updated" | "session_name_updated" => {
-            let name = ["thread_name", "name", "title"].into_iter().find_map(|it| fields.text(it));
-            last(&mut head.given_title, name);
-        }
-        _ => {}
-    }
-    Ok(())
+/// Returns the value of a field; `Null` if there is none.
+fn value_of(fields: &Fields<'_>, name: &str) -> Result<Value, Damage> {
+    Ok(fields.get(name).map(Raw::value).transpose()?.unwrap_or(Value::Null))
 }
 
-fn prompt(text: &str, is_event: bool, head: &mut Head, state: &mut State, told: &mut Told) {
-    let text = text.trim();
-    if !text.is_empty() && !state.is_second("user", text, is_event) {
-        head.prompt(text);
-        told.message("user", text.to_owned(), head, state);
-    }
-}
-
-fn answer(text: &str, is_event: bool, head: &Head, state: &mut State, told: &mut Told) {
-    let text = text.trim();
-    if !text.is_empty() && !state.is_second("assistant", text, is_event) {
-        told.message("assistant", text.to_owned(), head, state);
-    }
+/// Joins the texts of blocks.
+fn all(blocks: &[Value], text: fn(&Value) -> String) -> String {
+    joined("\n", &blocks.iter().map(text).collect::<Vec<_>>())
 }

@@ -6,36 +6,33 @@
 //! Invariant: never holds more of an export than its longest conversation.
 //! Invariant: an export, however broken, makes an error or a line in the [`Tally`], never a panic.
 
+mod builder;
 mod chatgpt;
 mod citations;
 mod claude;
 mod claude_code;
 mod codex;
 pub mod compressed;
+mod export;
+mod fields;
+mod file;
+mod format;
+mod formats;
+mod head;
 mod json;
 mod package;
-mod part;
-mod repeats;
+pub mod repeats;
 mod scan;
+mod tally;
 mod tool;
 pub mod transcript;
 
-use std::{
-    borrow::Cow,
-    collections::BTreeMap,
-    io,
-    path::{Path, PathBuf},
-};
+use std::{io, path::PathBuf};
 
-use self::{
-    json::{Damage, Fields, Raw},
-    package::Package,
-    part::{Part, Watched},
-    repeats::Repeats,
-};
-use crate::{
-    model::{Conversation, Instant, Message},
-    text::date,
+pub use self::{
+    export::Export,
+    format::Format,
+    tally::{Branches, Skipped, Tally},
 };
 
 /// What can go wrong with an export as a whole.
@@ -89,254 +86,4 @@ pub enum Error {
         /// What is wrong with the first.
         reason: String,
     },
-}
-
-/// Which messages of a conversation with several branches are read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Branches {
-    /// Those that the service shows.
-    #[default]
-    Shown,
-    /// Every branch, the shown one first.
-    All,
-}
-
-/// The service that an export comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// ChatGPT.
-    ChatGpt,
-    /// Claude.ai.
-    Claude,
-    /// Claude Code.
-    ClaudeCode,
-    /// Codex.
-    Codex,
-}
-
-impl Kind {
-    /// Returns the name that databases know it by.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::ChatGpt => "chatgpt",
-            Kind::Claude => "claude",
-            Kind::ClaudeCode => "claude_code",
-            Kind::Codex => "codex",
-        }
-    }
-
-    /// Tells the kind of a conversation from the names of its fields.
-    fn of(fields: &Fields<'_>) -> Option<Kind> {
-        // Settings of many programs hold a `mapping`, too.
-        let heading = ["title", "create_time", "current_node", "id", "conversation_id"];
-        if fields.get("mapping").is_some() && heading.iter().any(|name| fields.get(name).is_some())
-        {
-            Some(Kind::ChatGpt)
-        } else if fields.get("chat_messages").is_some() {
-            Some(Kind::Claude)
-        } else if fields.get("loglines").is_some_and(Raw::is_array) {
-            Some(Kind::ClaudeCode)
-        } else if fields.get("session").is_some_and(Raw::is_object)
-            && fields.get("items").is_some_and(Raw::is_array)
-        {
-            Some(Kind::Codex)
-        } else {
-            None
-        }
-    }
-}
-
-/// What reading exports came upon beside the conversations.
-#[derive(Clone, Debug, Default)]
-pub struct Tally {
-    /// Conversations read.
-    pub conversations: u64,
-    /// Messages in them.
-    pub messages: u64,
-    /// Messages left out because they hold neither text nor files.
-    pub empty: u64,
-    /// Content types that we do not know, and how often each came.
-    pub unknown: BTreeMap<String, u64>,
-    /// Conversations that could not be read; the first [`Tally::NAMED`] of them.
-    pub skipped: Vec<Skipped>,
-    /// How many could not be read.
-    pub skipped_count: u64,
-    /// Files that are damaged or were refused, a sentence each.
-    pub damaged: Vec<String>,
-    /// Lines of transcripts that could not be read.
-    pub malformed: u64,
-    /// Bytes of JSON read.
-    pub bytes: u64,
-    /// What transcripts have told, for those that repeat it.
-    repeats: Repeats,
-}
-
-impl Tally {
-    /// How many of the conversations that could not be read are kept by name.
-    pub const NAMED: usize = 100;
-
-    fn unknown(&mut self, kind: &str) {
-        let kind: String = kind.chars().take(60).collect();
-        *self.unknown.entry(kind).or_default() += 1;
-    }
-
-    fn skip(&mut self, skipped: Skipped) {
-        self.skipped_count += 1;
-        if self.skipped.len() < Tally::NAMED {
-            self.skipped.push(skipped);
-        }
-    }
-}
-
-/// A conversation that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    /// The file it is in.
-    pub file: String,
-    /// Its place in the file, from 1.
-    pub ordinal: u64,
-    /// Its title, or else its id, where either could be read.
-    pub name: Option<String>,
-    /// What is wrong with it.
-    pub reason: String,
-}
-
-/// Why one conversation could not be read.
-#[derive(Debug, thiserror::Error)]
-enum Reason {
-    #[error("{0}")]
-    Damaged(#[from] Damage),
-    #[error("its `{0}` holds no messages")]
-    NoMessages(&'static str),
-    #[error("neither `mapping` nor `chat_messages` is in it")]
-    Unknown,
-    #[error("a bracket is missing")]
-    Unbalanced,
-    #[error("the file ends in the middle of it")]
-    CutOff,
-    #[error("it is longer than any conversation")]
-    TooLong,
-}
-
-/// An export that has been found and can be read.
-#[derive(Debug)]
-pub struct Export {
-    path: PathBuf,
-    package: Package,
-}
-
-impl Export {
-    /// Finds the files of the export at `path`: a zip, a folder or a JSON file.
-    pub fn open(path: &Path) -> Result<Export, Error> {
-        Ok(Export { path: path.to_owned(), package: Package::open(path)? })
-    }
-
-    /// Returns the bytes of JSON there are to read.
-    pub fn size(&self) -> u64 {
-        self.package.parts().iter().map(|part| part.size).sum()
-    }
-
-    /// Hands each conversation to `sink`, in the order of the export.
-    ///
-    /// `progress` is told of bytes as they are read. An error of the sink ends the reading.
-    pub fn read<E: From<Error>>(
-        mut self,
-        branches: Branches,
-        tally: &mut Tally,
-        progress: &dyn Fn(u64),
-        sink: &mut dyn FnMut(Kind, Conversation) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let before = tally.conversations;
-        let mut recognised = false;
-        let mut first_failure = None;
-        tally.damaged.extend(self.package.refused().iter().cloned());
-        for at in 0..self.package.parts().len() {
-            let name = self.package.parts()[at].name.clone();
-            let reader = match self.package.reader(at) {
-                Ok(reader) => Watched { inner: reader, progress, read: 0 },
-                Err(reason) => {
-                    tally.damaged.push(format!("{name}: {reason}"));
-                    first_failure.get_or_insert(reason);
-                    continue;
-                }
-            };
-            let mut part = Part {
-                name: &name,
-                branches,
-                tally: &mut *tally,
-                recognised: false,
-                pending: Vec::new(),
-            };
-            part.read(reader, sink)?;
-            recognised |= part.recognised;
-        }
-        if tally.conversations > before {
-            return Ok(());
-        }
-        let error = if recognised {
-            let skipped = tally
-                .skipped
-                .last()
-                .map(|it| format!("conversation {}: {}", it.ordinal, it.reason));
-            let reason = skipped.or_else(|| tally.damaged.last().cloned());
-            let reason = reason.unwrap_or_else(|| "nothing is said in it".to_owned());
-            Error::NothingReadable { path: self.path, reason }
-        } else if let Some(reason) = first_failure {
-            Error::NothingReadable { path: self.path, reason }
-        } else {
-            let found = self.package.describe();
-            Error::NotAnExport { path: self.path, found }
-        };
-        Err(error.into())
-    }
-}
-
-/// Returns the instant that a number or a text of an export denotes.
-fn time(raw: Raw<'_>) -> Option<Instant> {
-    date::from_stored(&raw.text()?)
-}
-
-/// Returns the names of a list of files; a file without one is called `file`.
-fn names(list: Raw<'_>, fields: &[&str]) -> Result<Vec<String>, Damage> {
-    let mut names = Vec::new();
-    for item in list.items()? {
-        let file = item.fields()?;
-        let name = fields.iter().find_map(|field| file.text(field)).or_else(|| item.string());
-        names.push(name.filter(|name| !name.is_empty()).map_or("file".to_owned(), Cow::into_owned));
-    }
-    Ok(names)
-}
-
-/// Returns the text of a message that holds files and nothing else.
-fn only_files(names: &[String]) -> String {
-    let marks: Vec<String> = names.iter().map(|name| format!("[file: {name}]")).collect();
-    marks.join("\n")
-}
-
-/// Returns an id for a conversation that has none: the same whenever it is imported again.
-fn derived_id(time: Option<Instant>, title: Option<&str>, messages: &[Message]) -> String {
-    let first = messages.first();
-    let time = time.map(Instant::to_decimal).unwrap_or_default();
-    let title = if time.is_empty() { title.unwrap_or_default() } else { "" };
-    let texts = [
-        time.as_str(),
-        title,
-        first.map_or("", |message| message.id.as_str()),
-        first.map_or("", |message| message.content.as_str()),
-    ];
-    format!("conversation-{:016x}", derived_hash(&texts))
-}
-
-/// Returns a number that several texts have in common with hardly any others.
-fn derived_hash(texts: &[&str]) -> u64 {
-    // FNV-1a: ids must not change with the version of a library.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for text in texts {
-        for byte in text.as_bytes() {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        // The zero behind each.
-        hash = hash.wrapping_mul(0x0100_0000_01b3);
-    }
-    hash
 }

@@ -10,7 +10,7 @@ use std::{
 
 use zip::ZipArchive;
 
-use crate::import::{Error, compressed};
+use crate::import::{Error, compressed, repeats::ReadingOrder};
 
 /// Unpacked size over zip size that no export reaches: text packs 3 to 20 times, nothing but
 /// zeros 1030 times.
@@ -26,7 +26,7 @@ const DEPTH: usize = 12;
 #[derive(Debug)]
 pub(super) struct Package {
     zip: Option<ZipArchive<File>>,
-    parts: Vec<Part>,
+    files: Vec<PackagedFile>,
     refused: Vec<String>,
     /// What the export is, for an error that says so.
     kind: &'static str,
@@ -34,16 +34,16 @@ pub(super) struct Package {
 
 /// One JSON file.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct PackagedFile {
     /// Its name as it is reported.
     pub(super) name: String,
     /// Its size in bytes, unpacked.
     pub(super) size: u64,
-    place: Place,
+    location: Location,
 }
 
 #[derive(Debug)]
-enum Place {
+enum Location {
     Path(PathBuf),
     Entry(usize),
 }
@@ -55,7 +55,7 @@ impl Package {
         let metadata = fs::metadata(path).map_err(failed)?;
         if metadata.is_dir() {
             let mut package =
-                Package { zip: None, parts: Vec::new(), refused: Vec::new(), kind: "the folder" };
+                Package { zip: None, files: Vec::new(), refused: Vec::new(), kind: "the folder" };
             let root = path.canonicalize().map_err(failed)?;
             package.walk(&root, &root, DEPTH).map_err(failed)?;
             package.sort();
@@ -74,9 +74,9 @@ impl Package {
             _ => "it holds no conversation",
         };
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let place = Place::Path(path.to_owned());
-        let parts = vec![Part { name, size: metadata.len(), place }];
-        Ok(Package { zip: None, parts, refused: Vec::new(), kind })
+        let location = Location::Path(path.to_owned());
+        let files = vec![PackagedFile { name, size: metadata.len(), location }];
+        Ok(Package { zip: None, files, refused: Vec::new(), kind })
     }
 
     fn open_zip(path: &Path, file: File, length: u64) -> Result<Package, Error> {
@@ -85,7 +85,7 @@ impl Package {
             reason: error.to_string(),
         };
         let mut zip = ZipArchive::new(file).map_err(damaged)?;
-        let mut parts = Vec::new();
+        let mut files = Vec::new();
         let mut refused = Vec::new();
         for at in 0..zip.len() {
             let entry = zip.by_index_raw(at).map_err(damaged)?;
@@ -98,14 +98,18 @@ impl Package {
             } else if entry.encrypted() {
                 refused.push(format!("{name}: refused: it is encrypted; unpack the zip first"));
             } else {
-                parts.push(Part { name, size: entry.size(), place: Place::Entry(at) });
+                files.push(PackagedFile {
+                    name,
+                    size: entry.size(),
+                    location: Location::Entry(at),
+                });
             }
         }
-        let unpacked = parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.size));
+        let unpacked = files.iter().fold(0u64, |sum, file| sum.saturating_add(file.size));
         if unpacked > HARMLESS && unpacked > length.saturating_mul(RATIO) {
             return Err(Error::Bomb { path: path.to_owned(), unpacked, ratio: RATIO });
         }
-        let mut package = Package { zip: Some(zip), parts, refused, kind: "the zip" };
+        let mut package = Package { zip: Some(zip), files, refused, kind: "the zip" };
         package.sort();
         Ok(package)
     }
@@ -135,20 +139,35 @@ impl Package {
                 self.walk(root, &path, depth - 1)?;
             } else if kind.is_file() && is_json(&name) {
                 let size = fs::metadata(&path)?.len();
-                self.parts.push(Part { name, size, place: Place::Path(path) });
+                self.files.push(PackagedFile { name, size, location: Location::Path(path) });
             }
         }
         Ok(())
     }
 
-    /// Puts numbered files in the order of their numbers.
+    /// Puts the files in the order of their names and numbers, and after them the transcripts in the
+    /// order of theirs.
     fn sort(&mut self) {
-        self.parts.sort_by_cached_key(|part| number_aware(&part.name));
+        let keys: Vec<_> = (0..self.files.len())
+            .map(|at| {
+                let (name, size) = (self.files[at].name.clone(), self.files[at].size);
+                if !compressed::is_named_as_transcript(Path::new(&name)) {
+                    return (number_aware(&name), None);
+                }
+                let content = self.reader(at).ok();
+                (Vec::new(), Some(ReadingOrder::of(Path::new(&name), size, content)))
+            })
+            .collect();
+        let mut keyed: Vec<_> = keys.into_iter().zip(std::mem::take(&mut self.files)).collect();
+        keyed.sort_by(|((name, order), _), ((other_name, other), _)| {
+            order.cmp(other).then_with(|| name.cmp(other_name))
+        });
+        self.files = keyed.into_iter().map(|(_, file)| file).collect();
     }
 
     /// Returns the JSON files in the order they are to be read in.
-    pub(super) fn parts(&self) -> &[Part] {
-        &self.parts
+    pub(super) fn files(&self) -> &[PackagedFile] {
+        &self.files
     }
 
     /// Returns what was refused, a sentence each.
@@ -158,7 +177,7 @@ impl Package {
 
     /// Says what is here, where it is no export.
     pub(super) fn describe(&self) -> String {
-        let names: Vec<&str> = self.parts.iter().take(5).map(|part| part.name.as_str()).collect();
+        let names: Vec<&str> = self.files.iter().take(5).map(|file| file.name.as_str()).collect();
         let mut found = match (self.kind, names.len()) {
             ("the zip" | "the folder", 0) => {
                 format!("{} holds no .json or .jsonl file that can be read", self.kind)
@@ -176,29 +195,29 @@ impl Package {
 
     /// Opens one of the files; the error is a sentence about it.
     pub(super) fn reader(&mut self, at: usize) -> Result<Box<dyn Read + '_>, String> {
-        let part = &self.parts[at];
-        let input: Box<dyn Read + '_> = match (&part.place, &mut self.zip) {
-            (Place::Entry(entry), Some(zip)) => {
+        let file = &self.files[at];
+        let input: Box<dyn Read + '_> = match (&file.location, &mut self.zip) {
+            (Location::Entry(entry), Some(zip)) => {
                 let entry = zip.by_index(*entry).map_err(|error| error.to_string())?;
-                Box::new(Honest { inner: entry, left: part.size })
+                Box::new(BoundedReader { inner: entry, left: file.size })
             }
-            (Place::Path(path), _) => {
+            (Location::Path(path), _) => {
                 Box::new(File::open(path).map_err(|error| error.to_string())?)
             }
-            (Place::Entry(_), None) => return Err("its zip is gone".to_owned()),
+            (Location::Entry(_), None) => return Err("its zip is gone".to_owned()),
         };
-        let is_compressed = compressed::plain(Path::new(&part.name)).is_some();
+        let is_compressed = compressed::plain(Path::new(&file.name)).is_some();
         Ok(if is_compressed { Box::new(compressed::unpacked(input)) } else { input })
     }
 }
 
 /// A reader that must not give more than was announced.
-struct Honest<R> {
+struct BoundedReader<R> {
     inner: R,
     left: u64,
 }
 
-impl<R: Read> Read for Honest<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         match self.left.checked_sub(read as u64) {

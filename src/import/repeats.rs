@@ -1,94 +1,127 @@
-//! Puts transcripts together, and leaves out what another one has told already: a session that is
-//! resumed or forked may begin with all that was said before.
+//! The rule by which repeated messages of transcripts are left out.
+//!
+//! A session that is resumed or forked may write down again all messages that came before. A message
+//! is told once, however many lines, records or files hold it:
+//!
+//! - A message with an id of its own repeats another if the id, the role, the time and the text are
+//!   the same. The text is the one that the message begins with: what later lines add to it does
+//!   not count.
+//! - A message without an id repeats another only at the beginning of a transcript, before the
+//!   transcript tells anything new. It must have the role and the text of the message at the same
+//!   place of an earlier transcript: of the same session, or else of the session that the
+//!   transcript names as its parent. Places count the messages without ids, repeated ones too.
+//!
+//! A transcript can repeat only what was read before it. So transcripts are read in their
+//! [`ReadingOrder`].
+//!
+//! `verbatim import` and the transcript store both apply this rule, to a [`History`] of their own.
 
 use std::{
-    collections::{HashMap, HashSet},
-    path::Path,
+    io::Read,
+    path::{Path, PathBuf},
 };
 
-use super::{
-    derived_hash,
-    transcript::{Event, Reader},
-};
-use crate::model::{Conversation, Instant, Message};
+use memchr::memmem;
 
-/// What transcripts have told.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Repeats {
-    /// Hashes of messages that have ids of their own.
-    told: HashSet<u64>,
-    /// The messages of whole conversations, by id; for those whose messages have no ids.
-    sequences: HashMap<String, Vec<u64>>,
+use super::{compressed, fields::derived_hash, transcript::Reader};
+use crate::model::{Instant, Message};
+
+/// Bytes of a transcript in which its first time is looked for.
+const START: u64 = 64 << 10;
+
+/// The messages that this transcript and those before it hold.
+pub trait History {
+    /// What can go wrong with looking something up.
+    type Error;
+
+    /// Records a message with an id by its fingerprint; returns whether it is new.
+    fn record(&mut self, fingerprint: u64) -> Result<bool, Self::Error>;
+
+    /// Records the next message without an id of this transcript; returns its place, from 0.
+    fn record_next(&mut self, transcript: &str, fingerprint: u64) -> Result<u64, Self::Error>;
+
+    /// Returns whether this transcript has told anything new yet.
+    fn has_begun(&self) -> bool;
+
+    /// Returns whether an earlier transcript has this message without an id at a place. The
+    /// transcript is one of the id `transcript`, or else one of the id `parent`.
+    fn is_at(
+        &mut self,
+        transcript: &str,
+        parent: Option<&str>,
+        place: u64,
+        fingerprint: u64,
+    ) -> Result<bool, Self::Error>;
+
+    /// Returns whether there is a conversation of an id.
+    fn has_conversation(&self, id: &str) -> Result<bool, Self::Error>;
 }
 
-/// A transcript that is put together.
-#[derive(Debug, Default)]
-pub(super) struct Whole {
-    id: Option<String>,
-    messages: Vec<Message>,
-    by_id: HashMap<String, usize>,
-    /// Whether messages have ids of their own, by which repeats are known.
-    has_ids: bool,
+/// Records a message, and returns whether it repeats one that was told before.
+pub fn is_repeat<H: History>(
+    history: &mut H,
+    reader: &Reader,
+    message: &Message,
+) -> Result<bool, H::Error> {
+    let Message { id, role, content, .. } = message;
+    if !id.starts_with('/') {
+        let time = message.create_time.map(Instant::to_decimal).unwrap_or_default();
+        return Ok(!history.record(derived_hash(&[id, role, &time, content]))?);
+    }
+    let transcript = reader.id();
+    let fingerprint = derived_hash(&[role, content]);
+    let place = history.record_next(&transcript, fingerprint)?;
+    Ok(!history.has_begun() && history.is_at(&transcript, reader.parent(), place, fingerprint)?)
 }
 
-impl Whole {
-    /// Adds a piece; returns whether it was taken.
-    pub(super) fn add(&mut self, reader: &Reader, piece: Event, repeats: &mut Repeats) -> bool {
-        match piece {
-            Event::Message(mut message) => {
-                let id = self.id.get_or_insert_with(|| reader.id());
-                if message.id.starts_with('/') {
-                    message.id.insert_str(0, id);
-                } else {
-                    self.has_ids = true;
-                    let time = message.create_time.map(Instant::to_decimal).unwrap_or_default();
-                    let texts = [&*message.id, &*message.role, &*time, &*message.content];
-                    if !repeats.told.insert(derived_hash(&texts)) {
-                        return false;
-                    }
-                }
-                self.by_id.insert(message.id.clone(), self.messages.len());
-                self.messages.push(message);
-            }
-            Event::More { id, text } => {
-                if let Some(message) = self.by_id.get(&id).map(|at| &mut self.messages[*at]) {
-                    message.content.push_str(&text);
-                }
-            }
-        }
-        true
+/// Returns an id for the conversation of a transcript that no other conversation has.
+///
+/// The file's name makes the id unique if possible, so that it does not depend on the other files.
+pub fn conversation_id<H: History>(
+    history: &H,
+    reader: &Reader,
+    file: &Path,
+) -> Result<String, H::Error> {
+    let id = reader.id();
+    if !history.has_conversation(&id)? {
+        return Ok(id);
     }
+    let named = format!("{id}/{}", compressed::stem(file));
+    let mut unique = named.clone();
+    let mut number = 1;
+    while history.has_conversation(&unique)? {
+        number += 1;
+        unique = format!("{named}#{number}");
+    }
+    Ok(unique)
+}
 
-    /// Returns the conversation; `None` if nothing is said in it that was not said before.
-    pub(super) fn conversation(
-        self,
-        reader: &Reader,
-        file: &Path,
-        repeats: &mut Repeats,
-    ) -> Option<Conversation> {
-        let Whole { id, mut messages, has_ids, .. } = self;
-        let id = id?;
-        if !has_ids {
-            let hash = |message: &Message| derived_hash(&[&message.role, &message.content]);
-            let sequence: Vec<u64> = messages.iter().map(hash).collect();
-            if let Some(parent) = reader.parent().and_then(|id| repeats.sequences.get(id)) {
-                let same = sequence.iter().zip(parent).take_while(|(own, its)| own == its);
-                messages.drain(..same.count());
-            }
-            repeats.sequences.insert(id.clone(), sequence);
-        }
-        let mut times = messages.iter().filter_map(|message| message.create_time);
-        let first = times.next();
-        let last = times.next_back().or(first);
-        (!messages.is_empty()).then(|| Conversation {
-            id,
-            title: reader.title().map(str::to_owned),
-            create_time: first,
-            update_time: last,
-            model: reader.model().map(str::to_owned),
-            origin: Some(reader.origin(file)),
-            messages,
-            ..Conversation::default()
-        })
+/// The order in which transcripts are read: by the first time that they name. Of two transcripts that
+/// begin alike the longer one repeats the shorter one, so it comes later.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReadingOrder {
+    has_no_time: bool,
+    time: String,
+    size: u64,
+    path: PathBuf,
+}
+
+impl ReadingOrder {
+    /// Returns the place of the transcript at `path`, which holds `content` in `size` bytes.
+    pub fn of(path: &Path, size: u64, content: Option<impl Read>) -> ReadingOrder {
+        let time = content.and_then(first_time);
+        let has_no_time = time.is_none();
+        ReadingOrder { has_no_time, time: time.unwrap_or_default(), size, path: path.to_owned() }
     }
+}
+
+/// Returns the first time that a transcript names, as it is written there.
+fn first_time(content: impl Read) -> Option<String> {
+    let mut start = Vec::new();
+    content.take(START).read_to_end(&mut start).ok()?;
+    let name: &[u8] = b"\"timestamp\":";
+    let after = memmem::find(&start, name)? + name.len();
+    let value = start[after..].trim_ascii_start().strip_prefix(b"\"")?;
+    let end = value.iter().take(40).position(|byte| *byte == b'"')?;
+    Some(String::from_utf8_lossy(&value[..end]).into_owned())
 }

@@ -26,7 +26,7 @@ const RESCUES: usize = 100;
 
 /// What a stream holds next.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Item<'a> {
+pub(super) enum ScannedValue<'a> {
     /// One complete value: an element of the outermost array, or the outermost object itself.
     Value(&'a [u8]),
     /// The beginning of a value whose brackets do not close; what follows it can be read.
@@ -40,7 +40,7 @@ pub(super) enum Item<'a> {
 }
 
 /// The values of a stream of JSON.
-pub(super) struct Items<R> {
+pub(super) struct Scanner<R> {
     input: R,
     buffer: Vec<u8>,
     /// Where the next value is looked for.
@@ -48,6 +48,8 @@ pub(super) struct Items<R> {
     /// Whether the input has been read to its end.
     ended: bool,
     longest: usize,
+    /// Names of the fields that hold the messages of conversations.
+    message_fields: Vec<&'static str>,
     level: Level,
     rescues: usize,
     /// Where the value that was returned last is in the buffer.
@@ -68,23 +70,75 @@ enum Level {
 }
 
 /// The end of a value, relative to the start of the buffer.
-enum End {
+enum ValueEnd {
     At(usize),
     /// The bracket before this place closes another kind of bracket than the first.
     Mismatched(usize),
+    /// The value does not end before the input does.
     Missing,
+    /// The value is longer than any conversation.
     TooFar,
 }
 
-impl<R: Read> Items<R> {
-    /// Begins to read `input`.
-    pub(super) fn new(input: R) -> Items<R> {
-        Items {
+/// The search for the end of a value, which may lie beyond the bytes that have been read.
+struct EndSearch {
+    start: usize,
+    at: usize,
+    depth: usize,
+    in_string: bool,
+}
+
+impl EndSearch {
+    /// Searches up to the end of `bytes`; returns the place after the value, and the bracket that
+    /// closes it if one does.
+    fn go_on(&mut self, bytes: &[u8]) -> Option<(usize, Option<u8>)> {
+        let EndSearch { start, mut at, mut depth, mut in_string } = *self;
+        while at < bytes.len() {
+            if in_string {
+                match memchr2(b'"', b'\\', &bytes[at..]) {
+                    None => at = bytes.len(),
+                    Some(found) if bytes[at + found] == b'"' => {
+                        at += found + 1;
+                        in_string = false;
+                        if depth == 0 {
+                            return Some((at, None));
+                        }
+                    }
+                    // Beyond the end of the bytes if the escaped byte is still to come.
+                    Some(found) => at += found + 2,
+                }
+                continue;
+            }
+            match bytes[at] {
+                b'"' if depth > 0 || at == start => in_string = true,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' if depth > 0 => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return Some((at + 1, Some(bytes[at])));
+                    }
+                }
+                b'"' | b'}' | b']' | b',' if depth == 0 => return Some((at, None)),
+                byte if depth == 0 && byte.is_ascii_whitespace() => return Some((at, None)),
+                _ => {}
+            }
+            at += 1;
+        }
+        *self = EndSearch { start, at, depth, in_string };
+        None
+    }
+}
+
+impl<R: Read> Scanner<R> {
+    /// Begins to read `input`; conversations hold their messages in fields of these names.
+    pub(super) fn new(input: R, message_fields: Vec<&'static str>) -> Scanner<R> {
+        Scanner {
             input,
             buffer: Vec::new(),
             at: 0,
             ended: false,
             longest: LONGEST,
+            message_fields,
             level: Level::Outside,
             rescues: RESCUES,
             last: 0..0,
@@ -105,7 +159,7 @@ impl<R: Read> Items<R> {
     /// Returns what comes next; `None` at the end.
     ///
     /// A stream that fails counts as ended there: what came whole has been returned.
-    pub(super) fn next(&mut self) -> Option<Item<'_>> {
+    pub(super) fn next(&mut self) -> Option<ScannedValue<'_>> {
         self.last = 0..0;
         if self.at > self.buffer.len() / 2 {
             self.buffer.drain(..self.at);
@@ -134,7 +188,7 @@ impl<R: Read> Items<R> {
                 (Level::Outside, _) => {
                     self.at = self.buffer.len();
                     self.ended = true;
-                    return Some(Item::Garbage);
+                    return Some(ScannedValue::Garbage);
                 }
                 (Level::Array, b']') => {
                     self.at += 1;
@@ -144,14 +198,14 @@ impl<R: Read> Items<R> {
                 (Level::Array, _) => return Some(self.value(start)),
                 // What else the object holds, if there is one around the array.
                 (Level::Wrapper, b'"') => match self.value_end(start) {
-                    End::At(end) => self.at = end,
+                    ValueEnd::At(end) => self.at = end,
                     _ => return None,
                 },
                 (Level::Wrapper, b':') => {
                     self.at += 1;
                     self.token()?;
                     match self.value_end(self.at) {
-                        End::At(end) => self.at = end,
+                        ValueEnd::At(end) => self.at = end,
                         _ => return None,
                     }
                 }
@@ -165,26 +219,26 @@ impl<R: Read> Items<R> {
     }
 
     /// Returns the value that begins at `start`, whole or not, and moves past it.
-    fn value(&mut self, start: usize) -> Item<'_> {
+    fn value(&mut self, start: usize) -> ScannedValue<'_> {
         match self.value_end(start) {
-            End::At(end) => {
+            ValueEnd::At(end) => {
                 self.at = end;
                 self.last = start..end;
-                Item::Value(&self.buffer[start..end])
+                ScannedValue::Value(&self.buffer[start..end])
             }
-            End::TooFar => Item::TooLong,
-            End::Mismatched(end) => match self.rescue(start, end) {
-                Some(next) => Item::Broken(&self.buffer[start..next]),
+            ValueEnd::TooFar => ScannedValue::TooLong,
+            ValueEnd::Mismatched(end) => match self.rescue(start, end) {
+                Some(next) => ScannedValue::Broken(&self.buffer[start..next]),
                 None => {
                     self.at = end - 1;
-                    Item::Broken(&self.buffer[start..end - 1])
+                    ScannedValue::Broken(&self.buffer[start..end - 1])
                 }
             },
-            End::Missing => match self.rescue(start, self.buffer.len()) {
-                Some(next) => Item::Broken(&self.buffer[start..next]),
+            ValueEnd::Missing => match self.rescue(start, self.buffer.len()) {
+                Some(next) => ScannedValue::Broken(&self.buffer[start..next]),
                 None => {
                     self.at = self.buffer.len();
-                    Item::Cut(&self.buffer[start..])
+                    ScannedValue::Cut(&self.buffer[start..])
                 }
             },
         }
@@ -221,7 +275,7 @@ impl<R: Read> Items<R> {
                 Some(b'"') => self.at,
                 _ => break,
             };
-            let End::At(end) = self.value_end(name) else { break };
+            let ValueEnd::At(end) = self.value_end(name) else { break };
             self.at = end;
             if self.token() != Some(b':') {
                 break;
@@ -233,11 +287,12 @@ impl<R: Read> Items<R> {
                 return true;
             }
             // An object of this kind may be long: look no further where it is a conversation.
-            if matches!(&self.buffer[name..end], b"\"mapping\"" | b"\"chat_messages\"") {
+            let named = &self.buffer[name + 1..end - 1];
+            if self.message_fields.iter().any(|field| field.as_bytes() == named) {
                 break;
             }
             match self.value_end(self.at) {
-                End::At(end) => self.at = end,
+                ValueEnd::At(end) => self.at = end,
                 _ => break,
             }
         }
@@ -260,82 +315,45 @@ impl<R: Read> Items<R> {
         }
     }
 
-    /// Finds the end of the value whose first byte is at `start`, reading on as needed.
-    fn value_end(&mut self, start: usize) -> End {
-        let mut at = start;
-        let mut depth = 0usize;
-        let mut in_string = false;
-        let mut too_far = false;
+    /// Finds the end of the value whose first byte is at `start`, and reads on as needed.
+    fn value_end(&mut self, start: usize) -> ValueEnd {
+        let mut search = EndSearch { start, at: start, depth: 0, in_string: false };
+        let mut is_too_long = false;
         let mut suspicious = SUSPICIOUS;
         loop {
-            let bytes = &self.buffer[..];
-            while at < bytes.len() {
-                if in_string {
-                    match memchr2(b'"', b'\\', &bytes[at..]) {
-                        None => at = bytes.len(),
-                        Some(found) if bytes[at + found] == b'"' => {
-                            at += found + 1;
-                            in_string = false;
-                            if depth == 0 {
-                                return self.end(at, too_far);
-                            }
-                        }
-                        // Beyond the buffer's end if the escaped byte is still to come.
-                        Some(found) => at += found + 2,
-                    }
-                    continue;
+            match search.go_on(&self.buffer) {
+                Some((end, _)) if is_too_long => {
+                    self.at = end;
+                    return ValueEnd::TooFar;
                 }
-                match bytes[at] {
-                    b'"' if depth > 0 || at == start => in_string = true,
-                    b'{' | b'[' => depth += 1,
-                    b'}' | b']' if depth > 0 => {
-                        depth -= 1;
-                        if depth == 0 {
-                            // A bracket is two places before its partner in ASCII.
-                            let partner = too_far || bytes[start].checked_add(2) == Some(bytes[at]);
-                            return match self.end(at + 1, too_far) {
-                                End::At(end) if !partner => End::Mismatched(end),
-                                end => end,
-                            };
-                        }
-                    }
-                    b'"' | b'}' | b']' | b',' if depth == 0 => return self.end(at, too_far),
-                    byte if depth == 0 && byte.is_ascii_whitespace() => {
-                        return self.end(at, too_far);
-                    }
-                    _ => {}
+                Some((end, closing)) => {
+                    // In ASCII a bracket is two places before its partner.
+                    let is_pair =
+                        closing.is_none_or(|it| self.buffer[start].checked_add(2) == Some(it));
+                    return if is_pair { ValueEnd::At(end) } else { ValueEnd::Mismatched(end) };
                 }
-                at += 1;
+                None => {}
             }
             let length = self.buffer.len() - start;
             if length >= suspicious {
                 suspicious *= 2;
                 if self.rescues > 0 && similar_start(&self.buffer[start..]).is_some() {
-                    return End::Missing;
+                    return ValueEnd::Missing;
                 }
             }
             if length > self.longest {
-                too_far = true;
-                at -= length;
+                is_too_long = true;
+                search.at -= length;
                 self.buffer.truncate(start);
             }
             if !self.fill() {
-                return if too_far {
-                    self.at = self.buffer.len();
-                    End::TooFar
-                } else {
-                    End::Missing
-                };
+                if !is_too_long {
+                    return ValueEnd::Missing;
+                }
+                self.at = self.buffer.len();
+                return ValueEnd::TooFar;
             }
         }
-    }
-
-    fn end(&mut self, at: usize, too_far: bool) -> End {
-        if too_far {
-            self.at = at;
-            return End::TooFar;
-        }
-        End::At(at)
     }
 
     /// Reads on; returns whether anything came.
@@ -376,21 +394,21 @@ fn similar_start(bytes: &[u8]) -> Option<usize> {
 
 /// Returns the first two names of an object, quotes included.
 fn first_names(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut items = Items::new(bytes.get(1..)?.take(4096));
-    items.token().filter(|byte| *byte == b'"')?;
-    let first = items.at;
-    let End::At(first_end) = items.value_end(first) else { return None };
-    items.at = first_end;
-    items.token().filter(|byte| *byte == b':')?;
-    items.at += 1;
-    items.token()?;
-    let End::At(end) = items.value_end(items.at) else { return None };
-    items.at = end;
-    items.token().filter(|byte| *byte == b',')?;
-    items.at += 1;
-    items.token().filter(|byte| *byte == b'"')?;
-    let second = items.at;
-    let End::At(second_end) = items.value_end(second) else { return None };
+    let mut scanner = Scanner::new(bytes.get(1..)?.take(4096), Vec::new());
+    scanner.token().filter(|byte| *byte == b'"')?;
+    let first = scanner.at;
+    let ValueEnd::At(first_end) = scanner.value_end(first) else { return None };
+    scanner.at = first_end;
+    scanner.token().filter(|byte| *byte == b':')?;
+    scanner.at += 1;
+    scanner.token()?;
+    let ValueEnd::At(end) = scanner.value_end(scanner.at) else { return None };
+    scanner.at = end;
+    scanner.token().filter(|byte| *byte == b',')?;
+    scanner.at += 1;
+    scanner.token().filter(|byte| *byte == b'"')?;
+    let second = scanner.at;
+    let ValueEnd::At(second_end) = scanner.value_end(second) else { return None };
     Some((&bytes[1 + first..1 + first_end], &bytes[1 + second..1 + second_end]))
 }
 
@@ -410,15 +428,15 @@ mod tests {
         }
     }
 
-    fn all(mut items: Items<impl Read>) -> Vec<String> {
+    fn all(mut scanner: Scanner<impl Read>) -> Vec<String> {
         let mut found = Vec::new();
-        while let Some(item) = items.next() {
+        while let Some(item) = scanner.next() {
             found.push(match item {
-                Item::Value(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-                Item::Broken(bytes) => format!("broken {}", String::from_utf8_lossy(bytes)),
-                Item::Cut(bytes) => format!("cut {}", String::from_utf8_lossy(bytes)),
-                Item::TooLong => "too long".to_owned(),
-                Item::Garbage => "garbage".to_owned(),
+                ScannedValue::Value(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                ScannedValue::Broken(bytes) => format!("broken {}", String::from_utf8_lossy(bytes)),
+                ScannedValue::Cut(bytes) => format!("cut {}", String::from_utf8_lossy(bytes)),
+                ScannedValue::TooLong => "too long".to_owned(),
+                ScannedValue::Garbage => "garbage".to_owned(),
             });
         }
         found
@@ -455,23 +473,27 @@ mod tests {
                 vec![r#"broken {"t":1,"m":{"x":{}},"#, r#"{"t":2,"m":{}}"#, r#"{"t":3,"m":{}}"#],
             ),
         ] {
-            assert_eq!(all(Items::new(json.as_bytes())), expected, "{json}");
-            assert_eq!(all(Items::new(Drip(json.as_bytes()))), expected, "{json}, byte by byte");
+            assert_eq!(all(Scanner::new(json.as_bytes(), vec!["mapping"])), expected, "{json}");
+            assert_eq!(
+                all(Scanner::new(Drip(json.as_bytes()), vec!["mapping"])),
+                expected,
+                "{json}, byte by byte"
+            );
         }
     }
 
     #[test]
     fn bytes_that_are_no_text_before_a_bracket() {
-        let mut items = Items::new(&b"[\xFF\xFF{\"a\": 1}, {\"b\": 2}]"[..]);
-        assert!(matches!(items.next(), Some(Item::Broken(_))));
-        assert!(all(items).contains(&"{\"b\": 2}".to_owned()));
+        let mut scanner = Scanner::new(&b"[\xFF\xFF{\"a\": 1}, {\"b\": 2}]"[..], Vec::new());
+        assert!(matches!(scanner.next(), Some(ScannedValue::Broken(_))));
+        assert!(all(scanner).contains(&"{\"b\": 2}".to_owned()));
     }
 
     #[test]
     fn a_value_too_long_is_passed_over() {
         let json = format!("[{{\"a\":\"{}\\\"\"}},{{\"b\":1}}]", "x".repeat(100));
-        let mut items = Items::new(Drip(json.as_bytes()));
-        items.longest = 50;
-        assert_eq!(all(items), ["too long", "{\"b\":1}"]);
+        let mut scanner = Scanner::new(Drip(json.as_bytes()), vec!["mapping"]);
+        scanner.longest = 50;
+        assert_eq!(all(scanner), ["too long", "{\"b\":1}"]);
     }
 }

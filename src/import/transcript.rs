@@ -1,12 +1,10 @@
 //! Transcripts of coding agents: a file a session, a record a line, read as far as they go.
 //!
-//! A transcript grows while it is read, so reading may stop anywhere and go on later: what it must
-//! know of the lines before is small, and can be kept with [`Reader::save`].
+//! A transcript grows while it is read, so reading may stop at any byte and continue later. The state
+//! between two readings is small; [`Reader::save`] saves it.
 //!
-//! Invariant: reading a transcript in two goes, cut at any byte, tells what one go tells.
+//! Invariant: reading a transcript in two goes, cut at any byte, gives the events of one go.
 //! Invariant: holds no more of a transcript than one line.
-
-mod head;
 
 use std::{
     io::{self, Read},
@@ -16,163 +14,178 @@ use std::{
 use memchr::memchr;
 use serde::{Deserialize, Serialize};
 
-use self::head::project;
-pub(super) use self::head::{Head, first, last};
+pub use super::head::Event;
 use super::{
-    Kind, claude_code, codex, compressed,
-    json::{Fields, Raw},
+    compressed,
+    format::{Format, RecordReader},
+    formats,
+    head::{Head, is_uuid, project},
+    json::Raw,
 };
-use crate::model::{Message, Origin};
+use crate::model::Origin;
 
 /// How much is read at once.
 const CHUNK: u64 = 256 << 10;
 
-/// The longest line that is read. Real ones, with pictures in them, stay below 50 MB.
+/// The longest line that is read. Real lines, with pictures in them, stay below 50 MB.
 const LONGEST: usize = 128 << 20;
 
-/// What a line says.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// A message begins. An id that begins with `/` is to be put behind the conversation's.
-    Message(Message),
-    /// A message that began earlier goes on with this text.
-    More {
-        /// Its id.
-        id: String,
-        /// What is to be put behind the text there is.
-        text: String,
-    },
-}
+/// A file whose first records are not of any format is no transcript after so many.
+const FOREIGN_AFTER: u32 = 50;
 
 /// Reads one transcript, in one go or in several.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub struct Reader {
+    position: Position,
+    format: TranscriptKind,
+}
+
+/// How far a transcript has been read, and what its records have said of it as a whole.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Position {
     /// The file's name without its ending.
     stem: String,
     /// Lines so far that are not blank.
     lines: u32,
-    /// Whether the last of them may go on: it had no end when it was read.
+    /// Whether the last line may go on: it had no end when it was read.
     in_line: bool,
     malformed: u64,
     head: Head,
-    format: Format,
 }
 
-/// What the reader of one format keeps.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-enum Format {
-    /// No line has told yet.
-    Open,
-    ClaudeCode(claude_code::State),
-    Codex(codex::State),
+/// What kind of file is read.
+#[derive(Debug)]
+enum TranscriptKind {
+    /// No record has told yet.
+    Unknown,
+    /// A transcript of a format.
+    Known(&'static Format, Box<dyn RecordReader>),
     /// The first lines are those of something else.
     Foreign,
 }
 
-/// Lines that may be unknown before a file is taken for something else.
-const FOREIGN_AFTER: u32 = 50;
+/// A reader as it is saved.
+#[derive(Serialize, Deserialize)]
+struct SavedReader {
+    position: Position,
+    is_foreign: bool,
+    /// The name of the format and the state of its reader.
+    format: Option<(String, String)>,
+}
 
 impl Reader {
     /// Returns a reader for the transcript in the file of that name.
     pub fn new(file: &Path) -> Reader {
-        Reader {
+        let position = Position {
             stem: compressed::stem(file),
             lines: 0,
             in_line: false,
             malformed: 0,
             head: Head::default(),
-            format: Format::Open,
-        }
+        };
+        Reader { position, format: TranscriptKind::Unknown }
     }
 
     /// Returns the reader that was saved; `None` if another version saved it.
     pub fn restore(saved: &str) -> Option<Reader> {
-        serde_json::from_str(saved).ok()
+        let saved: SavedReader = serde_json::from_str(saved).ok()?;
+        let format = match saved.format {
+            Some((name, state)) => {
+                let format = formats::named(&name)?;
+                TranscriptKind::Known(format, (format.transcript()?.restore)(&state)?)
+            }
+            None if saved.is_foreign => TranscriptKind::Foreign,
+            None => TranscriptKind::Unknown,
+        };
+        Some(Reader { position: saved.position, format })
     }
 
-    /// Returns what [`Reader::restore`] makes a reader of that goes on where this one stands.
+    /// Returns the state as text, for [`Reader::restore`].
     pub fn save(&self) -> String {
-        serde_json::to_string(self).expect("it holds nothing but text, numbers and lists")
+        let saved = SavedReader {
+            position: self.position.clone(),
+            is_foreign: self.is_foreign(),
+            format: match &self.format {
+                TranscriptKind::Known(format, reader) => {
+                    Some((format.name.to_owned(), reader.save()))
+                }
+                TranscriptKind::Unknown | TranscriptKind::Foreign => None,
+            },
+        };
+        serde_json::to_string(&saved).expect("it holds nothing but text, numbers and lists")
     }
 
-    /// Returns which kind of transcript it is, once a line has told.
-    pub fn kind(&self) -> Option<Kind> {
+    /// Returns the format of the transcript, once a record has told.
+    pub fn format(&self) -> Option<&'static Format> {
         match self.format {
-            Format::Open | Format::Foreign => None,
-            Format::ClaudeCode(_) => Some(Kind::ClaudeCode),
-            Format::Codex(_) => Some(Kind::Codex),
+            TranscriptKind::Unknown | TranscriptKind::Foreign => None,
+            TranscriptKind::Known(format, _) => Some(format),
         }
     }
 
-    /// Returns whether the file is none.
+    /// Returns whether the file is no transcript.
     pub fn is_foreign(&self) -> bool {
-        matches!(self.format, Format::Foreign)
+        matches!(self.format, TranscriptKind::Foreign)
     }
 
     /// Returns how many lines there were that are not blank.
     pub fn lines(&self) -> u32 {
-        self.lines
+        self.position.lines
     }
 
-    /// Returns how many of them could not be read.
+    /// Returns how many lines could not be read.
     pub fn malformed(&self) -> u64 {
-        self.malformed
+        self.position.malformed
     }
 
     /// Returns the id of the conversation; it does not change once a message has come.
     pub fn id(&self) -> String {
-        let session = self.head.session.as_deref();
-        match (&self.format, session, &self.head.agent) {
-            (Format::Codex(_), Some(session), _) => session.to_owned(),
-            (Format::Codex(_), None, _) => ending_uuid(&self.stem).unwrap_or(&self.stem).to_owned(),
-            (_, Some(session), Some(agent)) => format!("{session}/agent-{agent}"),
-            (_, Some(session), None) if ending_uuid(&self.stem) != Some(&self.stem) => {
-                session.to_owned()
-            }
-            _ => self.stem.clone(),
-        }
+        let Position { head, stem, .. } = &self.position;
+        let transcript = self.format().and_then(Format::transcript);
+        transcript.map_or_else(|| stem.clone(), |transcript| (transcript.id)(head, stem))
     }
 
-    /// Returns the title: what the user called it, else what it was called, else the first prompt.
+    /// Returns the title: the user's, else a program's, else the first prompt.
     pub fn title(&self) -> Option<&str> {
-        self.head.title().map(String::as_str)
+        self.position.head.title().map(String::as_str)
     }
 
     /// Returns the model that answered last.
     pub fn model(&self) -> Option<&str> {
-        self.head.model.as_deref()
+        self.position.head.model.as_deref()
     }
 
-    /// Returns the conversation whose beginning this one repeats, where it says so.
+    /// Returns the conversation whose beginning this one repeats, if the transcript names it.
     pub fn parent(&self) -> Option<&str> {
-        self.head.parent.as_deref()
+        self.position.head.parent.as_deref()
     }
 
-    /// Returns where it comes from, for the file at a path.
+    /// Returns where the conversation comes from, for the file at a path.
     pub fn origin(&self, file: &Path) -> Origin {
-        let slug = || {
+        let head = &self.position.head;
+        let folder_name = || {
             let mut folders = file.ancestors().skip(1).filter_map(Path::file_name);
             let folder =
                 folders.find(|name| *name != "subagents" && !is_uuid(&name.to_string_lossy()));
             folder.map(|name| name.to_string_lossy().into_owned())
         };
-        let project = self.head.folder.as_deref().and_then(project);
+        let transcript = self.format().and_then(Format::transcript);
+        let has_project_folders = transcript.is_some_and(|it| it.has_project_folders);
+        let project = head.folder.as_deref().and_then(project).map(str::to_owned);
         Origin {
             file: file.to_string_lossy().into_owned(),
-            session: self.head.session.clone().or_else(|| Some(self.id())),
-            project: project
-                .map(str::to_owned)
-                .or_else(|| slug().filter(|_| matches!(self.format, Format::ClaudeCode(_)))),
-            folder: self.head.folder.clone(),
-            branch: self.head.branch.clone(),
+            session: head.session.clone().or_else(|| Some(self.id())),
+            project: project.or_else(|| folder_name().filter(|_| has_project_folders)),
+            folder: head.folder.clone(),
+            branch: head.branch.clone(),
         }
     }
 
-    /// Reads on from where it stands; returns how many bytes that took.
+    /// Reads the bytes that follow those read so far; returns how many were read.
     ///
-    /// `input` goes on behind the bytes taken so far. A last line that has no end is read if it is
-    /// whole, else it is left for later. `sink` says of a message whether it is taken; one that is
-    /// not, because it was there before, does not go on either.
+    /// A last line that has no end is read if it is a complete record, and otherwise left for later.
+    /// `sink` returns whether it takes a message. If it does not, because the message is a repeat, it
+    /// gets no further text of that message either.
     pub fn read<E: From<io::Error>>(
         &mut self,
         mut input: &mut dyn Read,
@@ -181,7 +194,7 @@ impl Reader {
         let mut buffer = Vec::new();
         let mut taken = 0;
         let mut searched = 0;
-        // Bytes of a line that is too long: they count once its end is found.
+        // Bytes of a line that is too long; they count as read once its end is found.
         let mut dropped = 0;
         loop {
             let read = (&mut input).take(CHUNK).read_to_end(&mut buffer);
@@ -194,12 +207,12 @@ impl Reader {
                 taken += std::mem::take(&mut dropped);
                 if is_too_long {
                     self.count_malformed();
-                    self.in_line = false;
+                    self.position.in_line = false;
                 } else {
                     self.line(&buffer[line], sink)?;
                 }
             }
-            // What came before a failure has been read.
+            // The lines before a failure have been read.
             let read = read?;
             buffer.drain(..at);
             searched = buffer.len();
@@ -216,8 +229,8 @@ impl Reader {
         Ok(if dropped > 0 { taken } else { taken + self.unfinished(&buffer, sink)? })
     }
 
-    /// Reads records that come one by one; a record counts as a line.
-    pub(super) fn record_alone<E>(
+    /// Reads a record that is an item of an object; it counts as a line.
+    pub(super) fn item<E>(
         &mut self,
         record: &[u8],
         sink: &mut dyn FnMut(&Reader, Event) -> Result<bool, E>,
@@ -225,7 +238,7 @@ impl Reader {
         self.line(record, sink)
     }
 
-    /// Reads a line that has an end, or the rest of one whose beginning has been read.
+    /// Reads a line that has an end, or its rest if its beginning has been read.
     fn line<E>(
         &mut self,
         line: &[u8],
@@ -244,11 +257,11 @@ impl Reader {
                 }
             }
         }
-        self.in_line = false;
+        self.position.in_line = false;
         Ok(())
     }
 
-    /// Reads what is whole of a line that has no end yet; returns how many bytes that is.
+    /// Reads the complete records of a line that has no end yet; returns how many bytes they have.
     fn unfinished<E>(
         &mut self,
         line: &[u8],
@@ -276,110 +289,68 @@ impl Reader {
     ) -> Result<(), E> {
         self.count_line();
         let Ok(fields) = record.fields() else {
-            self.malformed += 1;
+            self.position.malformed += 1;
             return Ok(());
         };
-        if matches!(self.format, Format::Open) {
-            match kind_of(&fields) {
-                Some(Kind::ClaudeCode) => self.format = Format::ClaudeCode(Default::default()),
-                Some(Kind::Codex) => self.format = Format::Codex(Default::default()),
-                _ if self.lines >= FOREIGN_AFTER => self.format = Format::Foreign,
-                _ => {}
+        if matches!(self.format, TranscriptKind::Unknown) {
+            if let Some((format, transcript)) = formats::of_record(&fields) {
+                self.format = TranscriptKind::Known(format, (transcript.reader)());
+            } else if self.position.lines >= FOREIGN_AFTER {
+                self.format = TranscriptKind::Foreign;
             }
         }
-        let (head, line) = (&mut self.head, self.lines);
-        let pieces = match &mut self.format {
-            Format::ClaudeCode(state) => claude_code::record(&fields, line, head, state),
-            Format::Codex(state) => codex::record(&fields, line, head, state),
-            Format::Open | Format::Foreign => return Ok(()),
+        let TranscriptKind::Known(_, reader) = &mut self.format else { return Ok(()) };
+        let Ok(events) = reader.record(&fields, self.position.lines, &mut self.position.head)
+        else {
+            self.position.malformed += 1;
+            return Ok(());
         };
-        match pieces {
-            Ok(pieces) => {
-                for piece in pieces {
-                    let id = match &piece {
-                        Event::Message(message) => Some(message.id.clone()),
-                        Event::More { .. } => None,
-                    };
-                    if !sink(self, piece)?
-                        && let (Some(id), Format::ClaudeCode(state)) = (id, &mut self.format)
-                    {
-                        state.not_taken(&id);
-                    }
-                }
+        for event in events {
+            let id = match &event {
+                Event::Message(message) => Some(message.id.clone()),
+                Event::More { .. } => None,
+            };
+            if !sink(self, event)?
+                && let (Some(id), TranscriptKind::Known(_, reader)) = (id, &mut self.format)
+            {
+                reader.skip(&id);
             }
-            Err(_) => self.malformed += 1,
         }
         Ok(())
     }
 
     fn count_line(&mut self) {
-        if !self.in_line {
-            self.lines = self.lines.saturating_add(1);
-            self.in_line = true;
+        if !self.position.in_line {
+            self.position.lines = self.position.lines.saturating_add(1);
+            self.position.in_line = true;
         }
     }
 
     fn count_malformed(&mut self) {
         self.count_line();
-        self.malformed += 1;
+        self.position.malformed += 1;
     }
 }
 
 /// Bytes of a file that are enough to tell whether it is a transcript.
 pub(super) const ENOUGH: u64 = 256 << 10;
 
-/// Returns whether the beginning of a file is that of a transcript.
-pub(super) fn is_one(start: &[u8]) -> bool {
+/// Returns whether a file that begins with these bytes is a transcript.
+pub(super) fn is_transcript(start: &[u8]) -> bool {
     let lines = start.split(|byte| *byte == b'\n').map(trimmed).filter(|line| !line.is_empty());
     for line in lines.take(FOREIGN_AFTER as usize) {
         let (fields, _) = Raw::new(line).fields_until_damage();
-        if Kind::of(&fields).is_some() {
+        if formats::of_conversation(&fields).is_some() {
             return false;
         }
-        if kind_of(&fields).is_some() {
+        if formats::of_record(&fields).is_some() {
             return true;
         }
     }
     false
 }
 
-/// Tells the kind of a transcript by one of its lines.
-pub(super) fn kind_of(fields: &Fields<'_>) -> Option<Kind> {
-    let kind = fields.text("type").unwrap_or_default();
-    let has = |name| fields.get(name).is_some();
-    if codex::is_record(&kind, fields) {
-        return Some(Kind::Codex);
-    }
-    let is_claude_code = match &*kind {
-        "user" | "assistant" => {
-            has("message") && (has("timestamp") || has("uuid") || has("sessionId"))
-        }
-        "summary" => has("summary"),
-        "file-history-snapshot" => has("snapshot"),
-        "system" | "progress" | "attachment" => has("uuid") || has("sessionId"),
-        "queue-operation" | "custom-title" | "ai-title" | "last-prompt" | "permission-mode"
-        | "agent-name" | "mode" => has("sessionId"),
-        _ => false,
-    };
-    is_claude_code.then_some(Kind::ClaudeCode)
-}
-
-/// Returns the UUID that a file's name ends with.
-fn ending_uuid(stem: &str) -> Option<&str> {
-    let start = stem.len().checked_sub(36)?;
-    stem.get(start..).filter(|uuid| is_uuid(uuid))
-}
-
-fn is_uuid(text: &str) -> bool {
-    text.len() == 36
-        && text.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
-}
-
-/// Returns a line without what says nothing: blanks, a byte order mark, and the NULs that a crash
-/// of the machine leaves.
+/// Returns a line without blanks, a byte order mark, and the NULs that a crash of the machine leaves.
 fn trimmed(line: &[u8]) -> &[u8] {
     let line = trimmed_start(line);
     let end = line.iter().rposition(|byte| !is_blank(*byte)).map_or(0, |last| last + 1);

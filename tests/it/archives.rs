@@ -181,31 +181,121 @@ fn golden_transcripts() {
     }
 }
 
+/// The conversation, the role and the text of every message of a database, in order.
+fn texts(database: &Path) -> Vec<(String, String, String)> {
+    let connection = Connection::open(database).unwrap();
+    let sql = "SELECT conversation_id, role, content FROM messages
+               ORDER BY conversation_id, position, rowid";
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// Imports the archive of a home, and checks that this gives what the transcript store holds; returns
+/// the texts.
+#[track_caller]
+fn imported_as_mirrored(home: &Home) -> Vec<String> {
+    home.mirror();
+    let archive = home.folder.path().join("archive");
+    let out = home.folder.path().join("out.db");
+    let import =
+        || import::import(std::slice::from_ref(&archive), &out, Branches::Shown, &|_| {}).unwrap();
+    let report = import();
+    let mirrored = texts(&home.engine.config().archive_database());
+    assert_eq!(texts(&out), mirrored);
+    assert_eq!(report.tally.messages, mirrored.len() as u64);
+    // Again: nothing new.
+    assert!(!import().changes.any());
+    mirrored.into_iter().map(|(_, _, text)| text).collect()
+}
+
 #[test]
-fn imported_as_mirrored() {
+fn golden_transcripts_imported_as_mirrored() {
     for kind in ["claude", "codex"] {
         let home = Home::new();
-        let archive = home.folder.path().join("archive");
-        copy(&goldens(kind), &archive);
-        home.mirror();
-        let out = home.folder.path().join("out.db");
-        let report = import::import(&[archive], &out, Branches::Shown, &|_| {}).unwrap();
-        let texts = |database: &Path| {
-            let connection = Connection::open(database).unwrap();
-            let sql = "SELECT conversation_id, role, content FROM messages
-                       ORDER BY conversation_id, position, rowid";
-            let mut statement = connection.prepare(sql).unwrap();
-            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-            rows.unwrap().collect::<Result<Vec<(String, String, String)>, _>>().unwrap()
-        };
-        let mirrored = texts(&home.engine.config().archive_database());
-        assert_eq!(report.tally.messages, mirrored.len() as u64);
-        assert_eq!(texts(&out), mirrored);
-        // Again: nothing new.
-        let again =
-            import::import(&[home.folder.path().join("archive")], &out, Branches::Shown, &|_| {});
-        assert!(!again.unwrap().changes.any());
+        copy(&goldens(kind), &home.folder.path().join("archive"));
+        imported_as_mirrored(&home);
     }
+}
+
+/// A transcript of Codex, whose messages have no ids: a session that may say it was forked.
+fn rollout(session: &str, parent: Option<&str>, texts: &[&str]) -> String {
+    let record = |kind: &str, payload: serde_json::Value| {
+        let time = format!("2026-05-01T10:00:{:02}Z", session.len());
+        serde_json::json!({"timestamp": time, "type": kind, "payload": payload}).to_string() + "\n"
+    };
+    let meta = serde_json::json!({"id": session, "cwd": "/x", "forked_from_id": parent});
+    let messages = texts.iter().map(|text| {
+        let content = [serde_json::json!({"type": "input_text", "text": text})];
+        record(
+            "response_item",
+            serde_json::json!({"type": "message", "role": "user", "content": content}),
+        )
+    });
+    record("session_meta", meta) + &messages.collect::<String>()
+}
+
+#[test]
+fn forks_of_forks_repeat_nothing() {
+    let home = Home::new();
+    home.write("rollout-1.jsonl", rollout("s", None, &["one", "two"]));
+    home.write("rollout-2.jsonl", rollout("s-2", Some("s"), &["one", "two", "three"]));
+    home.write("rollout-3.jsonl", rollout("s-2-3", Some("s-2"), &["one", "two", "three", "four"]));
+    home.write("rollout-4.jsonl", rollout("s-2-3-4", Some("s-2-3"), &["one", "two", "other"]));
+    assert_eq!(imported_as_mirrored(&home), ["one", "two", "three", "four", "other"]);
+    // The first goes: the next tells what it told, and the others still leave it out.
+    fs::remove_file(home.path("rollout-1.jsonl")).unwrap();
+    home.mirror();
+    let mut found = home.found("");
+    found.sort();
+    assert_eq!(found, ["four", "one", "other", "three", "two"]);
+}
+
+#[test]
+fn one_session_in_two_files_loses_nothing() {
+    let home = Home::new();
+    home.write("rollout-1.jsonl", rollout("s", None, &["one", "two"]));
+    home.write("rollout-2.jsonl", rollout("s", None, &["one", "two", "three"]));
+    home.write("rollout-3.jsonl", rollout("s", None, &["something", "else", "altogether"]));
+    let found = imported_as_mirrored(&home);
+    assert_eq!(found, ["one", "two", "three", "something", "else", "altogether"]);
+}
+
+#[test]
+fn an_id_of_several_messages() {
+    let home = Home::new();
+    let session = |content: String, name: &str| content.replace("\"session\"", name);
+    home.write("a.jsonl", line(1, "user", "the same"));
+    // Begins as the first does, and is another message all the same; the third goes on from here.
+    let longer = line(1, "user", "the same, and more");
+    home.write("b.jsonl", session(longer.clone(), "\"session-b\""));
+    let resumed = longer + &line(2, "assistant", "an answer");
+    home.write("c.jsonl", session(resumed, "\"session-c\""));
+    // And one that is shorter, and later.
+    let shorter = line(1, "user", "the") + &line(3, "user", &"long ".repeat(200));
+    home.write("d.jsonl", session(shorter, "\"session-d\""));
+    let found = imported_as_mirrored(&home);
+    assert_eq!(found[..4], ["the same", "the same, and more", "an answer", "the"]);
+}
+
+#[test]
+fn resumed_under_a_name_that_comes_first() {
+    let home = Home::new();
+    let begun = line(1, "user", "the beginning") + &line(2, "assistant", "an answer");
+    home.write("b.jsonl", &begun);
+    let resumed = begun + &line(3, "user", "and on");
+    home.write("a.jsonl", resumed.replace("\"session\"", "\"session-a\""));
+    assert_eq!(imported_as_mirrored(&home), ["the beginning", "an answer", "and on"]);
+}
+
+#[test]
+fn messages_without_ids_go_on() {
+    let home = Home::new();
+    let block = |text: &str| {
+        line(1, "assistant", text).replace("\"uuid\":\"uuid-1\",", "").replace("uuid-1", "")
+    };
+    home.write("a.jsonl", block("one block") + &block("another"));
+    assert_eq!(imported_as_mirrored(&home), ["one block\n\nanother"]);
 }
 
 /// Every transcript of the golden files, with the name it has in an archive.
@@ -283,8 +373,6 @@ fn what_is_no_transcript_is_left_alone() {
         let fifo = home.path("fifo.jsonl");
         assert!(Command::new("mkfifo").arg(&fifo).status().is_ok_and(|status| status.success()));
         home.mirror();
-        home.engine.sync_changed(&[home.path("linked.jsonl")], &Stop::never()).unwrap();
-        home.engine.sync_changed(&[outside.join("c.jsonl")], &Stop::never()).unwrap();
         assert_eq!(home.found(""), ["Real words"]);
     }
 }
@@ -355,15 +443,17 @@ fn only_the_files_that_changed() {
     home.write("q/b.jsonl", line(2, "user", "other").replace("\"session\"", "\"session-b\""));
     home.mirror();
     home.append("p/a.jsonl", line(3, "assistant", "second"));
-    home.append("q/b.jsonl", line(4, "assistant", "unseen"));
-    let changed = |paths: &[PathBuf]| home.engine.sync_changed(paths, &Stop::never()).unwrap();
-    assert_eq!(changed(&[home.path("p/a.jsonl")]).messages, 1);
-    assert_eq!((home.found("second").len(), home.found("unseen").len()), (1, 0));
-    assert_eq!(changed(&[home.path("q")]).messages, 1);
+    let report = home.mirror();
+    assert_eq!((report.read, report.messages), (1, 1));
+    assert_eq!(home.found("second").len(), 1);
+    home.append("q/b.jsonl", line(4, "assistant", "third"));
+    let report = home.mirror();
+    assert_eq!((report.read, report.messages), (1, 1));
+    assert_eq!(home.found("third").len(), 1);
+    assert_eq!(home.mirror().removed, 0);
     fs::remove_file(home.path("p/a.jsonl")).unwrap();
-    assert_eq!(changed(&[home.path("q")]).removed, 0);
-    assert_eq!(changed(&[home.path("p/a.jsonl")]).removed, 1);
-    assert_eq!(home.found("first"), [""; 0]);
+    assert_eq!(home.mirror().removed, 1);
+    assert_eq!((home.found("first"), home.found("other").len()), (Vec::new(), 1));
 }
 
 #[test]

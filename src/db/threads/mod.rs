@@ -13,7 +13,10 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use super::header::{Identity, SharedFile};
+use super::{
+    canonical::{self, ConversationRow, MessageRow},
+    header::{Identity, SharedFile},
+};
 use crate::model::Instant;
 
 pub use read::{Analytics, Turn};
@@ -179,13 +182,12 @@ impl Threads {
     /// Removes a thread and all its messages; returns whether there was one.
     pub fn delete(&mut self, id: &str) -> Result<bool, Error> {
         let deleted = self.write(|connection| {
-            connection.execute("DELETE FROM messages WHERE conversation_id = ?1", [id])?;
             connection.execute("DELETE FROM verbatim_threads WHERE conversation_id = ?1", [id])?;
-            connection.execute("DELETE FROM conversations WHERE id = ?1", [id])
+            canonical::delete_conversation(connection, id)
         })?;
         // So that the log does not keep the text either; a reader in the way leaves that to later.
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        Ok(deleted > 0)
+        Ok(deleted)
     }
 
     /// Runs `work` in a transaction that may write from its beginning, and makes it durable.
@@ -219,12 +221,9 @@ fn insert(
     let id: String =
         connection.query_row("SELECT lower(hex(randomblob(16)))", [], |row| row.get(0))?;
     let id = uuid(&id);
-    let time = now.to_decimal();
-    connection
-        .prepare_cached(
-            "INSERT INTO conversations (id, create_time, update_time, title) VALUES (?1, ?2, ?2, ?3)",
-        )?
-        .execute(params![id, time, start.topic])?;
+    let (create_time, update_time) = (Some(now), Some(now));
+    let row = ConversationRow { id: &id, title: Some(start.topic), create_time, update_time };
+    canonical::insert_conversation(connection, &row)?;
     connection
         .prepare_cached(
             "INSERT INTO verbatim_threads (conversation_id, user_id, platform, session_key, next)
@@ -242,20 +241,22 @@ fn add(
     text: &str,
     now: Instant,
 ) -> rusqlite::Result<()> {
-    let time = now.to_decimal();
     let last = "SELECT coalesce(max(position), 0) FROM messages WHERE conversation_id = ?1";
     let last: i64 = connection.prepare_cached(last)?.query_row([id], |row| row.get(0))?;
     let position = last + 1;
-    connection
-        .prepare_cached(
-            "INSERT INTO messages (id, conversation_id, role, content, create_time, position)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute(params![format!("{id}:{position}"), id, role, text, time, position])?;
-    connection
-        .prepare_cached("UPDATE conversations SET update_time = ?2 WHERE id = ?1")?
-        .execute(params![id, time])?;
-    Ok(())
+    let row = MessageRow {
+        id: &format!("{id}:{position}"),
+        conversation: id,
+        role: Some(role),
+        content: text.into(),
+        create_time: Some(now),
+        update_time: None,
+        position,
+    };
+    canonical::insert_message(connection, &row)?;
+    let update_time = Some(now);
+    let row = ConversationRow { id, update_time, ..ConversationRow::default() };
+    canonical::update_conversation(connection, &row)
 }
 
 fn thread(connection: &Connection, id: &str) -> rusqlite::Result<Option<Thread>> {

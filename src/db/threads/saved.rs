@@ -3,7 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Error, Start, Thread, Threads, add, insert, thread};
-use crate::model::Instant;
+use crate::{
+    db::canonical::{self, ConversationRow},
+    model::Instant,
+};
 
 /// Whose a conversation is that was saved and not recorded.
 const USER: &str = "default";
@@ -78,12 +81,10 @@ fn id_of(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>>
 
 /// Replaces the summary and the title of a conversation that was saved before.
 fn update(connection: &Connection, id: &str, save: &Save<'_>) -> rusqlite::Result<()> {
-    let summary = "UPDATE messages SET content = ?2
-                   WHERE conversation_id = ?1 AND position = 1 AND role = 'system'";
-    connection.execute(summary, params![id, save.summary])?;
+    canonical::replace_content(connection, id, 1, "system", save.summary)?;
     if let Some(title) = save.title {
-        let sql = "UPDATE conversations SET title = ?2 WHERE id = ?1";
-        connection.execute(sql, params![id, title])?;
+        let row = ConversationRow { id, title: Some(title), ..ConversationRow::default() };
+        canonical::update_conversation(connection, &row)?;
     }
     Ok(())
 }

@@ -1,12 +1,18 @@
 //! Merges one conversation: what is new of it is added, what changed is updated.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use rusqlite::{Connection, OptionalExtension, Row, params, types::ValueRef};
 
 use super::Changes;
 use crate::{
-    db::schema,
+    db::{
+        canonical::{self, ConversationRow, MessageRow},
+        schema,
+    },
     model::{Conversation, Instant, Message, Origin},
     text::date,
 };
@@ -123,10 +129,7 @@ impl Merge<'_> {
         if self.mode == Mode::Compare {
             return Ok(changes);
         }
-        self.prepare(
-            "INSERT INTO conversations (id, create_time, update_time, title) VALUES (?1, ?2, ?3, ?4)",
-        )?
-        .execute(params![id, decimal(new.create_time), decimal(new.update_time), new.title])?;
+        canonical::insert_conversation(self.connection, &conversation_row(id, new))?;
         self.own_row(source, id, new)?;
         for (at, (key, message)) in keyed(&new.messages).into_iter().enumerate() {
             self.insert_message(id, &key, message, at as i64 + 1)?;
@@ -134,32 +137,51 @@ impl Merge<'_> {
         Ok(changes)
     }
 
-    /// Brings a conversation that is there up to date.
+    /// Updates a stored conversation.
     ///
-    /// One that is older than what is stored only adds what is missing, and so does the same
-    /// conversation a second time in one run: else the two would take turns at every import.
+    /// A conversation that is older than the stored one only adds messages that are missing. So does
+    /// the same conversation a second time in one run: otherwise two versions in one export would
+    /// replace each other at every import.
     fn update(
         &self,
         source: &str,
         id: &str,
         new: &Conversation,
         stored: &StoredConversation,
-        again: bool,
+        is_again: bool,
     ) -> rusqlite::Result<Changes> {
         let stored_time = stored.update_time.as_deref().and_then(date::from_stored);
-        let older = new.update_time < stored_time || again && new.update_time == stored_time;
+        let is_older = new.update_time < stored_time || is_again && new.update_time == stored_time;
+        let (mut changes, has_moved) = self.merge_messages(id, &new.messages, is_older)?;
+        let has_data = !is_older && self.update_data(source, id, new, stored)?;
+        if changes.new_messages + changes.updated_messages > 0 || has_moved || has_data {
+            changes.updated_conversations = 1;
+        } else {
+            changes.unchanged_conversations = 1;
+        }
+        Ok(changes)
+    }
+
+    /// Merges the messages of a stored conversation; returns what changed, and whether a message
+    /// moved to another position.
+    fn merge_messages(
+        &self,
+        id: &str,
+        messages: &[Message],
+        is_older: bool,
+    ) -> rusqlite::Result<(Changes, bool)> {
         let rows = self.stored_messages(id)?;
         let attachments = self.stored_attachments(id)?;
         let by_key: HashMap<&str, usize> =
             rows.iter().enumerate().map(|(at, row)| (row.key.as_str(), at)).collect();
         let mut changes = Changes::default();
-        let mut moved = false;
-        let mut kept = vec![true; rows.len()];
-        let mut position = match older {
+        let mut has_moved = false;
+        let mut is_exported = vec![false; rows.len()];
+        let mut position = match is_older {
             true => rows.iter().filter_map(|row| row.position).max().unwrap_or(0),
             false => 0,
         };
-        for (key, message) in keyed(&new.messages) {
+        for (key, message) in keyed(messages) {
             let Some(&at) = by_key.get(key.as_str()) else {
                 position += 1;
                 changes.new_messages += 1;
@@ -169,35 +191,29 @@ impl Merge<'_> {
                 continue;
             };
             let row = &rows[at];
-            kept[at] = false;
-            if older {
+            is_exported[at] = true;
+            if is_older {
                 changes.unchanged_messages += 1;
                 continue;
             }
             position += 1;
             let names = attachments.get(&row.id).map(Vec::as_slice).unwrap_or_default();
-            if self.same(row, message) && names == message.attachments {
+            if self.is_same(row, message) && names == message.attachments {
                 changes.unchanged_messages += 1;
-                moved |= self.place(row, position)?;
+                has_moved |= self.place(row, position)?;
             } else {
                 changes.updated_messages += 1;
                 self.update_message(row, message, position)?;
             }
         }
-        if !older {
-            // What an earlier export had and this one has not: it comes after.
-            for (row, _) in rows.iter().zip(&kept).filter(|(_, kept)| **kept) {
+        if !is_older {
+            // Messages that an earlier export had and this one lacks come after the others.
+            for (row, _) in rows.iter().zip(&is_exported).filter(|(_, exported)| !**exported) {
                 position += 1;
-                moved |= self.place(row, position)?;
+                has_moved |= self.place(row, position)?;
             }
         }
-        let data = !older && self.update_data(source, id, new, stored)?;
-        if changes.new_messages + changes.updated_messages > 0 || moved || data {
-            changes.updated_conversations = 1;
-        } else {
-            changes.unchanged_conversations = 1;
-        }
-        Ok(changes)
+        Ok((changes, has_moved))
     }
 
     /// Updates what is stored of a conversation itself; returns whether anything differed.
@@ -218,11 +234,7 @@ impl Merge<'_> {
             || new.archived != stored.archived
             || new.starred != stored.starred;
         if self.mode == Mode::Write && canonical {
-            self.prepare(
-                "UPDATE conversations SET create_time = coalesce(?2, create_time),
-                     update_time = coalesce(?3, update_time), title = coalesce(?4, title) WHERE id = ?1",
-            )?
-            .execute(params![id, decimal(new.create_time), decimal(new.update_time), new.title])?;
+            canonical::update_conversation(self.connection, &conversation_row(id, new))?;
         }
         if self.mode == Mode::Write && own {
             self.own_row(source, id, new)?;
@@ -281,7 +293,7 @@ impl Merge<'_> {
     }
 
     /// Returns whether a stored message says what the new one does, its place aside.
-    fn same(&self, row: &StoredMessage, new: &Message) -> bool {
+    fn is_same(&self, row: &StoredMessage, new: &Message) -> bool {
         row.role.as_deref().unwrap_or_default() == new.role
             && row.content.as_deref() == Some(self.encoded(&new.content).as_ref())
             && !differs(new.create_time, &row.create_time)
@@ -295,8 +307,7 @@ impl Merge<'_> {
             return Ok(false);
         }
         if self.mode == Mode::Write {
-            self.prepare("UPDATE messages SET position = ?2 WHERE id = ?1")?
-                .execute(params![row.id, position])?;
+            canonical::move_message(self.connection, &row.id, position)?;
         }
         Ok(true)
     }
@@ -310,25 +321,13 @@ impl Merge<'_> {
         if self.mode == Mode::Compare {
             return Ok(());
         }
-        self.prepare(
-            "UPDATE messages SET role = ?2, content = ?3, create_time = coalesce(?4, create_time),
-                 update_time = coalesce(?5, update_time), position = ?6 WHERE id = ?1",
-        )?
-        .execute(params![
-            row.id,
-            role(new),
-            self.encoded(&new.content),
-            decimal(new.create_time),
-            decimal(new.update_time),
-            position
-        ])?;
+        canonical::update_message(self.connection, &self.row(&row.id, "", new, position))?;
         self.prepare("DELETE FROM verbatim_attachments WHERE message_id = ?1")?
             .execute([&row.id])?;
         self.details(&row.id, &row.key, new)
     }
 
-    /// Adds a message under its own id, or under one with its conversation's id before it where
-    /// another conversation has the id already.
+    /// Adds a message.
     fn insert_message(
         &self,
         conversation: &str,
@@ -336,28 +335,8 @@ impl Merge<'_> {
         new: &Message,
         position: i64,
     ) -> rusqlite::Result<()> {
-        let mut id = key.to_owned();
-        let mut attempt = 1;
-        let mut statement = self.prepare(
-            "INSERT INTO messages (id, conversation_id, role, content, create_time, update_time, position)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING",
-        )?;
-        while statement.execute(params![
-            id,
-            conversation,
-            role(new),
-            self.encoded(&new.content),
-            decimal(new.create_time),
-            decimal(new.update_time),
-            position
-        ])? == 0
-        {
-            id = match attempt {
-                1 => format!("{conversation}/{key}"),
-                _ => format!("{conversation}/{key}#{attempt}"),
-            };
-            attempt += 1;
-        }
+        let row = self.row(key, conversation, new, position);
+        let id = canonical::insert_message(self.connection, &row)?;
         self.details(&id, key, new)
     }
 
@@ -383,8 +362,27 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// Returns a text as this database keeps it.
-    fn encoded<'t>(&self, content: &'t str) -> std::borrow::Cow<'t, str> {
+    /// Returns the row that stores a message under `id`.
+    fn row<'r>(
+        &self,
+        id: &'r str,
+        conversation: &'r str,
+        message: &'r Message,
+        position: i64,
+    ) -> MessageRow<'r> {
+        MessageRow {
+            id,
+            conversation,
+            role: Some(message.role.as_str()).filter(|role| !role.is_empty()),
+            content: self.encoded(&message.content),
+            create_time: message.create_time,
+            update_time: message.update_time,
+            position,
+        }
+    }
+
+    /// Returns a text as this database stores it.
+    fn encoded<'t>(&self, content: &'t str) -> Cow<'t, str> {
         if self.parts { serde_json::json!([content]).to_string().into() } else { content.into() }
     }
 
@@ -410,12 +408,13 @@ fn keyed(messages: &[Message]) -> Vec<(String, &Message)> {
     keyed
 }
 
-fn role(message: &Message) -> Option<&str> {
-    Some(message.role.as_str()).filter(|role| !role.is_empty())
-}
-
-fn decimal(time: Option<Instant>) -> Option<String> {
-    time.map(Instant::to_decimal)
+fn conversation_row<'r>(id: &'r str, new: &'r Conversation) -> ConversationRow<'r> {
+    ConversationRow {
+        id,
+        title: new.title.as_deref(),
+        create_time: new.create_time,
+        update_time: new.update_time,
+    }
 }
 
 /// Returns whether a new time says something else than the stored one.

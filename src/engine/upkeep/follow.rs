@@ -1,4 +1,4 @@
-//! Follows the transcripts of coding agents in the background: each look mirrors what was added.
+//! Follows the transcripts of coding agents in the background: each poll adds what was appended.
 
 use std::{
     fs,
@@ -7,65 +7,70 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use crate::engine::{ArchiveReport, Engine, UpkeepEvent};
-use crate::model::Stop;
+use super::{events::UpkeepEvent, transcripts::sync};
+use crate::{engine::Config, model::Stop};
 
-/// The rest after a look, in times of what it took, and the longest: what is appended to a
-/// transcript is to be found within two seconds.
-const REST: (u32, Duration) = (4, Duration::from_millis(800));
+/// The pause after a poll, as a multiple of its duration.
+const PAUSE_FACTOR: u32 = 4;
 
-/// Folders that are watched, those changed last first; in others changes are noticed later.
-const WATCHED: usize = 2_000;
+/// The longest pause: text that is appended to a transcript is to be found within two seconds.
+const LONGEST_PAUSE: Duration = Duration::from_millis(800);
 
-/// How deep folders are looked for.
+/// How many folders are watched, the last changed first. Changes in others are noticed later.
+const MOST_WATCHED: usize = 2_000;
+
+/// How many levels of folders are watched.
 const DEPTH: usize = 12;
 
-/// What is known from look to look.
+/// The state of following, from poll to poll.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
     not_before: Option<Instant>,
-    /// What was said last, so as not to say it again.
-    said: String,
-    has_told: bool,
+    /// The failures reported last, so that they are not reported again.
+    reported: String,
+    has_reported_messages: bool,
 }
 
 impl Follower {
-    /// Mirrors what is new; returns after how long there is reason to look again, `None` if only a
-    /// change is one.
+    /// Synchronises the transcript store; returns after how long to poll again, `None` to wait for a
+    /// change.
     pub(crate) fn look(
         &mut self,
-        engine: &Engine,
+        config: &Config,
         stop: &Stop,
         tell: &mut dyn FnMut(UpkeepEvent),
     ) -> Option<Duration> {
-        if engine.config().archives.is_empty() {
+        if config.archives.is_empty() {
             return None;
         }
         let begun = Instant::now();
         if let Some(at) = self.not_before.filter(|at| *at > begun) {
             return Some(at - begun);
         }
-        let work = AssertUnwindSafe(|| engine.sync_transcripts(stop, &|_| {}));
+        let database = config.archive_database();
+        let work = AssertUnwindSafe(|| sync(&database, &config.archives, stop, &|_| {}));
         let (reason, next) = match catch_unwind(work) {
             Ok(Ok(report)) => {
-                let next = report.elsewhere.then_some(REST.1);
+                let next = report.elsewhere.then_some(LONGEST_PAUSE);
                 let reason = report.failures.join("\n");
-                // What an agent at work adds every other second is no news.
-                if !std::mem::replace(&mut self.has_told, true) && report.messages > 0 {
+                // An agent adds messages every other second: that is no news.
+                if !std::mem::replace(&mut self.has_reported_messages, true) && report.messages > 0
+                {
                     tell(UpkeepEvent::Mirrored(Box::new(report)));
                 }
                 (reason, next)
             }
-            Ok(Err(error)) => (error.to_string(), Some(REST.1)),
+            Ok(Err(error)) => (error.to_string(), Some(LONGEST_PAUSE)),
             Err(_) => ("reading the transcripts failed; please report this".to_owned(), None),
         };
-        if self.said != reason {
-            self.said.clone_from(&reason);
+        if self.reported != reason {
+            self.reported.clone_from(&reason);
             for reason in reason.lines() {
                 tell(UpkeepEvent::NotMirrored { reason: reason.to_owned() });
             }
         }
-        self.not_before = Some(Instant::now() + (begun.elapsed() * REST.0).min(REST.1));
+        let pause = (begun.elapsed() * PAUSE_FACTOR).min(LONGEST_PAUSE);
+        self.not_before = Some(Instant::now() + pause);
         next
     }
 }
@@ -74,12 +79,12 @@ impl Follower {
 pub(crate) fn folders(archives: &[PathBuf]) -> Vec<PathBuf> {
     let mut found: Vec<(Option<SystemTime>, PathBuf)> = Vec::new();
     for archive in archives {
-        // One that is not there yet is watched for where it would be.
+        // The watcher also waits for an archive that does not exist yet.
         found.push((Some(SystemTime::now()), archive.clone()));
         walk(archive, DEPTH, &mut found);
     }
     found.sort_by(|a, b| b.cmp(a));
-    found.truncate(WATCHED);
+    found.truncate(MOST_WATCHED);
     found.into_iter().map(|(_, folder)| folder).collect()
 }
 
@@ -92,25 +97,5 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<(Option<SystemTime>, PathBu
             }
             found.push((modified, entry.path()));
         }
-    }
-}
-
-impl std::fmt::Display for ArchiveReport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} of {} transcripts read, {} messages added in {:.1} s",
-            self.read,
-            self.files,
-            self.messages,
-            self.took.as_secs_f64()
-        )?;
-        if self.removed > 0 {
-            write!(f, ", {} gone", self.removed)?;
-        }
-        if self.malformed > 0 {
-            write!(f, ", {} lines cannot be read", self.malformed)?;
-        }
-        Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! The text of a ChatGPT message, as a person reads it.
 
 use crate::import::{
-    Tally,
     json::{Raw, Value},
+    tally::Tally,
 };
 
 /// Content types that hold nothing but the fields that [`plain`] reads.

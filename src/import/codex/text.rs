@@ -1,9 +1,9 @@
-//! What the texts of Codex's records say: of the user, of tools, and of the program itself.
+//! The texts in Codex's records: of the user, of tools, and of the program itself.
 
 use super::super::{
+    head::{Head, set_first},
     json::{Damage, Raw, Value},
     tool::{self, joined},
-    transcript::{Head, first},
 };
 
 /// Returns the text of one block, or a mark for what is no text.
@@ -21,8 +21,8 @@ pub(super) fn shown(block: &Value) -> String {
     }
 }
 
-/// Returns what the user said in one block.
-pub(super) fn asked(block: &Value) -> String {
+/// Returns what the user typed in one block.
+pub(super) fn typed(block: &Value) -> String {
     let text = shown(block);
     // The tags around a picture.
     let tag = text.trim();
@@ -32,10 +32,10 @@ pub(super) fn asked(block: &Value) -> String {
     {
         return String::new();
     }
-    injected_away(&text)
+    without_injections(&text)
 }
 
-/// Beginnings and ends of what the program tells in the user's place.
+/// Beginnings and ends of texts that the program adds in the user's place.
 const INJECTED: [(&str, &str); 20] = [
     ("# AGENTS.md instructions", "</INSTRUCTIONS>"),
     ("<user_instructions>", "</user_instructions>"),
@@ -59,20 +59,24 @@ const INJECTED: [(&str, &str); 20] = [
     ("<personality_spec>", "</personality_spec>"),
 ];
 
-/// Beginnings of whole messages that the program tells in the user's place.
+/// Beginnings of whole messages that the program adds in the user's place.
 const INJECTED_WHOLE: [&str; 5] = [
     "# AGENTS.md instructions",
-    "Another language model started to solve this problem and produced a summary",
+    HANDOVER,
     "Warning: The maximum number of unified exec processes you can keep open is",
     "Warning: apply_patch was requested via ",
     "Warning: Your account was flagged for potentially high-risk cyber activity",
 ];
 
-/// Where the user's own words begin after what the editor tells.
+/// The beginning of the message that hands a summary to a model.
+const HANDOVER: &str =
+    "Another language model started to solve this problem and produced a summary";
+
+/// The heading of the user's own words, below the context that the editor adds.
 const REQUEST: &str = "## My request for Codex:";
 
-/// Returns what the user said of a text, without what the program put before it.
-pub(super) fn injected_away(text: &str) -> String {
+/// Returns the user's words of a text, without those that the program put before them.
+pub(super) fn without_injections(text: &str) -> String {
     let mut rest = text.trim();
     'again: loop {
         for (start, end) in INJECTED {
@@ -108,8 +112,8 @@ fn starts_with(text: &str, start: &str) -> bool {
     text.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
-/// Learns the folder from what the program tells the model; the first generation says it nowhere
-/// else.
+/// Takes the folder from the environment that the program describes. The first generation names it
+/// nowhere else.
 pub(super) fn environment(text: &str, head: &mut Head) {
     if head.folder.is_none() && text.trim_start().starts_with("<environment_context>") {
         let tagged = text.split_once("<cwd>").and_then(|(_, rest)| rest.split_once("</cwd>"));
@@ -117,20 +121,20 @@ pub(super) fn environment(text: &str, head: &mut Head) {
             let (_, rest) = text.split_once("Current working directory: ")?;
             Some((rest.lines().next()?, ""))
         };
-        first(&mut head.folder, tagged.or_else(named).map(|(folder, _)| folder.trim()));
+        set_first(&mut head.folder, tagged.or_else(named).map(|(folder, _)| folder.trim()));
     }
 }
 
-/// Returns a summary without what tells the model to go on from it.
+/// Returns a summary without the instruction to continue from it.
 pub(super) fn without_preamble(message: &str) -> &str {
     match message.split_once("to assist with your own analysis:") {
-        Some((before, summary)) if before.starts_with(INJECTED_WHOLE[1]) => summary,
+        Some((before, summary)) if before.starts_with(HANDOVER) => summary,
         _ => message,
     }
 }
 
-/// Returns the value that a string holds as JSON, or the value itself.
-pub(super) fn unpacked(value: Value) -> Result<Value, Damage> {
+/// Parses a string that holds JSON; returns any other value as it is.
+pub(super) fn parsed(value: Value) -> Result<Value, Damage> {
     if let Value::String(text) = &value
         && text.trim_start().starts_with(['{', '['])
         && let Some((raw, rest)) = Raw::split(text.trim().as_bytes())
@@ -142,7 +146,7 @@ pub(super) fn unpacked(value: Value) -> Result<Value, Damage> {
     Ok(value)
 }
 
-/// Writes commands that are lists of words as they are typed.
+/// Joins commands that are lists of words, as they would be typed.
 pub(super) fn commands(input: Value) -> Value {
     let Value::Object(fields) = input else { return input };
     let fields = fields.into_iter().map(|(name, value)| {
@@ -160,7 +164,7 @@ pub(super) fn commands(input: Value) -> Value {
     Value::Object(fields.collect())
 }
 
-/// Returns the text that a tool put out.
+/// Returns the output of a tool as text.
 pub(super) fn output(output: &Value) -> String {
     match output {
         Value::Object(_) => {
@@ -168,7 +172,7 @@ pub(super) fn output(output: &Value) -> String {
             match named.into_iter().flatten().next() {
                 Some(inner @ Value::Array(_)) => self::output(inner),
                 Some(inner) => inner.as_str().unwrap_or_default().to_owned(),
-                // Whatever else a tool answers: its values, each with its name.
+                // Any other answer of a tool: its values, each with its name.
                 None => {
                     let mut lines = Vec::new();
                     tool::arguments(output, "", &mut lines);
@@ -213,7 +217,7 @@ mod tests {
             ),
             ("What does <environment_context> mean?", "What does <environment_context> mean?"),
         ] {
-            assert_eq!(injected_away(text), expected, "{text:?}");
+            assert_eq!(without_injections(text), expected, "{text:?}");
         }
     }
 
@@ -233,7 +237,7 @@ mod tests {
             ("null", ""),
         ] {
             let value = Raw::new(json.as_bytes()).value().unwrap();
-            assert_eq!(output(&unpacked(value).unwrap()), expected, "{json}");
+            assert_eq!(output(&parsed(value).unwrap()), expected, "{json}");
         }
     }
 }

@@ -1,220 +1,259 @@
-//! Reads what is new in transcripts into their store.
+//! Reads what is new in the transcripts into the store.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     fs::{self, File},
     io::{self, Read, Seek, SeekFrom},
     path::Path,
 };
 
 use super::{
-    ArchiveProgress, ArchiveReport, Error, fingerprint,
-    sink::Sink,
-    walk::{Found, Walk},
+    fnv::fingerprint,
+    report::{ArchiveProgress, ArchiveReport, SyncError},
+    sink::StoreSink,
+    walk::{TranscriptPath, Walk},
 };
 use crate::{
-    db::transcripts::{About, TranscriptFile, TranscriptStore},
-    import::{compressed, transcript::Reader},
+    db::transcripts::{ConversationData, TranscriptFile, TranscriptStore},
+    import::{compressed, repeats::ReadingOrder, transcript::Reader},
     model::{self, Stop},
 };
 
-/// Bytes read before what came of them is committed.
+/// Bytes read before a commit.
 const BATCH: u64 = 16 << 20;
 
-/// Bytes at either end of what was read by which it is known again.
+/// Bytes at either end of what was read that are compared to see whether a file has only grown.
 const ENDS: usize = 4 << 10;
 
+/// The stamp of a file that was not read to its end.
+const UNFINISHED: &str = "unfinished";
+
 /// One pass over the files that changed.
-pub(crate) struct Pass<'a> {
-    pub(crate) store: &'a TranscriptStore,
-    pub(crate) stop: &'a Stop,
-    pub(crate) report: &'a mut ArchiveReport,
+pub(super) struct Pass<'a> {
+    store: &'a TranscriptStore,
+    stop: &'a Stop,
+    progress: &'a dyn Fn(ArchiveProgress),
+    report: &'a mut ArchiveReport,
+    /// Paths of the files that have been forgotten and have to be read again. Those that a stop
+    /// leaves unread are unknown to the next pass.
+    again: BTreeSet<String>,
+    /// Bytes to read in all.
+    total: u64,
+    /// Bytes read since the last commit.
+    uncommitted: u64,
 }
 
-impl Pass<'_> {
-    pub(crate) fn run(
-        mut self,
-        walk: &Walk,
-        progress: &dyn Fn(ArchiveProgress),
-    ) -> Result<(), Error> {
+impl<'a> Pass<'a> {
+    pub(super) fn new(
+        store: &'a TranscriptStore,
+        stop: &'a Stop,
+        progress: &'a dyn Fn(ArchiveProgress),
+        report: &'a mut ArchiveReport,
+    ) -> Pass<'a> {
+        let (again, total, uncommitted) = Default::default();
+        Pass { store, stop, progress, report, again, total, uncommitted }
+    }
+
+    /// Brings the store up to date with the files that a walk found.
+    pub(super) fn run(mut self, walk: &Walk) -> Result<(), SyncError> {
         let known = self.store.files()?;
-        let found: HashMap<&str, &Found> =
-            walk.found.iter().map(|found| (found.name.as_str(), found)).collect();
-        self.report.files = found.len() as u64;
-        let mut again: Vec<i64> = Vec::new();
-        let mut gone: Vec<&TranscriptFile> = known
-            .values()
-            .filter(|file| !found.contains_key(file.path.as_str()) && walk.is_gone(&file.path))
-            .collect();
-        gone.sort_by_key(|file| file.id);
-        for file in gone {
-            self.store.begin()?;
-            again.extend(self.store.forget(file.id)?);
-            self.report.removed += 1;
-        }
-        let mut changed: Vec<(&Found, Option<&TranscriptFile>)> = walk
-            .found
-            .iter()
-            .map(|found| (found, known.get(&found.name)))
-            .filter(|(found, known)| known.is_none_or(|known| known.stamp != found.stamp))
-            .collect();
-        // Those that are known have their place already.
-        changed.sort_by_cached_key(|(found, known)| known.is_none().then(|| found.key()));
-        let size = |(found, known): &(&Found, Option<&TranscriptFile>)| {
-            found.size.saturating_sub(known.map_or(0, |known| known.taken))
-        };
-        let mut total: u64 = changed.iter().map(size).sum();
-        let mut pending = 0;
-        for (found, known) in changed {
-            if self.stop.requested() {
-                // What was read so far stays.
-                break;
+        self.report.files = walk.found.len() as u64;
+        self.forget_gone(walk, &known)?;
+        let (mut changed, mut new) = (Vec::new(), Vec::new());
+        for found in &walk.found {
+            match known.get(&found.name) {
+                Some(known) if known.stamp == found.stamp => {}
+                Some(known) => {
+                    self.total += found.size.saturating_sub(known.taken);
+                    changed.push((found, known.id));
+                }
+                None => {
+                    self.total += found.size;
+                    new.push(found.clone());
+                }
             }
-            self.read(
-                found,
-                known.map(|known| known.id),
-                &mut again,
-                &mut pending,
-                progress,
-                total,
-            )?;
         }
-        // What others left out because of files that are gone now.
-        let mut done = HashSet::new();
-        while let Some(id) = again.pop() {
-            let file = if done.insert(id) { self.store.file(id)? } else { None };
-            let found = file.and_then(|file| {
-                let metadata = fs::symlink_metadata(&file.path).ok()?;
-                Some(Found::of(Path::new(&file.path), &file.path, &metadata))
-            });
-            self.store.begin()?;
-            again.extend(self.store.forget(id)?);
-            if let Some(found) = found {
-                total += found.size;
-                self.read(&found, None, &mut again, &mut pending, progress, total)?;
+        for (found, id) in changed {
+            if !self.stop.requested() {
+                self.read_known(found, id)?;
+            }
+        }
+        for name in std::mem::take(&mut self.again) {
+            let path = Path::new(&name);
+            if let Ok(metadata) = fs::symlink_metadata(path) {
+                self.total += metadata.len();
+                new.push(TranscriptPath::of(path, &name, &metadata));
+            }
+        }
+        new.sort_by_cached_key(order);
+        for found in new {
+            if !self.stop.requested() {
+                self.read_new(&found)?;
             }
         }
         self.store.commit()?;
         Ok(())
     }
 
-    /// Reads what is new of a file.
-    fn read(
+    /// Removes the files that are gone.
+    fn forget_gone(
         &mut self,
-        found: &Found,
-        known: Option<i64>,
-        again: &mut Vec<i64>,
-        pending: &mut u64,
-        progress: &dyn Fn(ArchiveProgress),
-        total: u64,
-    ) -> Result<(), Error> {
-        let mut input = match File::open(&found.path) {
-            Ok(input) => input,
-            // It went away since; the next look says so.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => {
-                self.report.fail(&found.path, &error);
-                return Ok(());
-            }
-        };
-        // Nobody writes it on, so it is read whole.
-        let is_compressed = compressed::plain(&found.path).is_some();
-        self.store.begin()?;
-        let known = match known {
-            Some(id) => self.store.file(id)?,
-            None => None,
-        };
-        let mut file = match known {
-            Some(file) => match !is_compressed && goes_on(&mut input, &file, found.size) {
-                true => file,
-                false => {
-                    again.extend(self.store.forget(file.id)?);
-                    TranscriptFile::default()
-                }
-            },
-            None => TranscriptFile::default(),
-        };
-        file.path.clone_from(&found.name);
-        let restored = Some(&file.reader).filter(|saved| !saved.is_empty());
-        let mut reader = match restored.and_then(|saved| Reader::restore(saved)) {
-            Some(reader) => reader,
-            None => Reader::new(&found.path),
-        };
-        if file.id == 0 {
-            // Its number, for what is noted of it while it is read.
-            self.store.save(&mut file)?;
-        }
-        self.report.read += 1;
-        let malformed = reader.malformed();
-        let mut batch = BATCH;
-        loop {
-            if let Err(error) = input.seek(SeekFrom::Start(file.taken)) {
-                self.report.fail(&found.path, &error);
-                break;
-            }
-            let mut sink = Sink { store: self.store, file: &mut file, messages: 0, last: None };
-            let mut add = |reader: &Reader, piece| sink.add(reader, piece);
-            let (result, is_end) = if is_compressed {
-                let mut lines = compressed::unpacked(&mut input);
-                (reader.read::<Error>(&mut lines, &mut add).map(|_| found.size), true)
-            } else {
-                let mut slice = (&mut input).take(batch);
-                let result = reader.read::<Error>(&mut slice, &mut add);
-                (result, slice.limit() > 0 || reader.is_foreign())
-            };
-            let last = sink.last;
-            self.report.messages += sink.messages;
-            let taken = match result {
-                Ok(taken) => taken,
-                Err(Error::Transcript(error)) => {
-                    self.report.fail(&found.path, &error);
-                    if !is_compressed {
-                        break;
-                    }
-                    // It stays damaged: read again when it is another.
-                    found.size
-                }
-                Err(error) => return Err(error),
-            };
-            file.taken += taken;
-            self.report.bytes += taken;
-            *pending += taken;
-            progress(ArchiveProgress { done: self.report.bytes.min(total), total });
-            // The stamp that was taken before reading: what came since makes another one.
-            file.stamp = if is_end { found.stamp.clone() } else { "unfinished".to_owned() };
-            self.finish(&mut file, &reader, &mut input, last)?;
-            if is_end || self.stop.requested() {
-                break;
-            }
-            if taken == 0 {
-                // A line longer than that.
-                batch *= 2;
-            }
-            self.store.commit()?;
+        walk: &Walk,
+        known: &HashMap<String, TranscriptFile>,
+    ) -> Result<(), SyncError> {
+        let found: HashSet<&str> = walk.found.iter().map(|found| found.name.as_str()).collect();
+        let mut gone: Vec<&TranscriptFile> = known
+            .values()
+            .filter(|file| !found.contains(file.path.as_str()) && walk.is_gone(&file.path))
+            .collect();
+        gone.sort_by_key(|file| file.id);
+        for file in gone {
             self.store.begin()?;
-            *pending = 0;
-        }
-        self.report.malformed += reader.malformed() - malformed;
-        if *pending > BATCH {
-            self.store.commit()?;
-            *pending = 0;
+            self.again.extend(self.store.forget(file.id)?);
+            self.report.removed += 1;
         }
         Ok(())
     }
 
-    /// Notes where reading a file stands, and what is known of its conversation.
-    fn finish(
+    /// Reads what was appended to a known file. A file that changed in another way is read again with
+    /// the new files, and so are the files that repeat it.
+    fn read_known(&mut self, found: &TranscriptPath, id: i64) -> Result<(), SyncError> {
+        let Some(mut input) = self.open(found) else { return Ok(()) };
+        self.store.begin()?;
+        // A file that repeats one that was forgotten is forgotten as well.
+        let Some(file) = self.store.file(id)? else { return Ok(()) };
+        if !has_only_grown(&mut input, &file, found) {
+            self.again.insert(file.path);
+            self.again.extend(self.store.forget(id)?);
+            return Ok(());
+        }
+        let reader = Reader::restore(&file.reader).unwrap_or_else(|| Reader::new(&found.path));
+        self.read(found, input, file, reader)
+    }
+
+    /// Reads a file from its start.
+    fn read_new(&mut self, found: &TranscriptPath) -> Result<(), SyncError> {
+        let Some(input) = self.open(found) else { return Ok(()) };
+        self.store.begin()?;
+        let mut file = TranscriptFile { path: found.name.clone(), ..TranscriptFile::default() };
+        // The number is needed while the file is read.
+        self.store.save(&mut file)?;
+        self.read(found, input, file, Reader::new(&found.path))
+    }
+
+    fn open(&mut self, found: &TranscriptPath) -> Option<File> {
+        match File::open(&found.path) {
+            Ok(input) => Some(input),
+            // The file is gone since the walk; the next walk notices.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                self.report.fail(&found.path, &error);
+                None
+            }
+        }
+    }
+
+    /// Reads a file from where `reader` stands, batch by batch.
+    fn read(
+        &mut self,
+        found: &TranscriptPath,
+        mut input: File,
+        mut file: TranscriptFile,
+        mut reader: Reader,
+    ) -> Result<(), SyncError> {
+        self.report.read += 1;
+        let malformed = reader.malformed();
+        let mut size = BATCH;
+        loop {
+            let Some(batch) = self.read_batch(found, &mut input, &mut file, &mut reader, size)?
+            else {
+                break;
+            };
+            self.report.bytes += batch.taken;
+            self.uncommitted += batch.taken;
+            let done = self.report.bytes.min(self.total);
+            (self.progress)(ArchiveProgress { done, total: self.total });
+            file.taken += batch.taken;
+            // The stamp from before reading: if the file is written meanwhile, the stamps differ.
+            file.stamp = if batch.is_end { found.stamp.clone() } else { UNFINISHED.to_owned() };
+            self.save(&mut file, &reader, &mut input, batch.last)?;
+            if batch.is_end || self.stop.requested() {
+                break;
+            }
+            if batch.taken == 0 {
+                // A line is longer than the batch.
+                size *= 2;
+            }
+            self.commit()?;
+            self.store.begin()?;
+        }
+        self.report.malformed += reader.malformed() - malformed;
+        if self.uncommitted > BATCH {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    /// Reads one batch of a file; `None` if it cannot be read.
+    fn read_batch(
+        &mut self,
+        found: &TranscriptPath,
+        input: &mut File,
+        file: &mut TranscriptFile,
+        reader: &mut Reader,
+        size: u64,
+    ) -> Result<Option<Batch>, SyncError> {
+        if let Err(error) = input.seek(SeekFrom::Start(file.taken)) {
+            self.report.fail(&found.path, &error);
+            return Ok(None);
+        }
+        let is_compressed = compressed::plain(&found.path).is_some();
+        let mut sink = StoreSink::new(self.store, file);
+        let mut add = |reader: &Reader, event| sink.add(reader, event);
+        // Nothing is appended to a compressed file, so it is read whole.
+        let (result, is_end) = if is_compressed {
+            let mut lines = compressed::unpacked(input);
+            (reader.read::<SyncError>(&mut lines, &mut add).map(|_| found.size), true)
+        } else {
+            let mut slice = input.take(size);
+            let result = reader.read::<SyncError>(&mut slice, &mut add);
+            (result, slice.limit() > 0 || reader.is_foreign())
+        };
+        let last = sink.last;
+        self.report.messages += sink.messages;
+        let taken = match result {
+            Ok(taken) => taken,
+            Err(SyncError::Read(error)) => {
+                self.report.fail(&found.path, &error);
+                if !is_compressed {
+                    return Ok(None);
+                }
+                // A damaged compressed file is read again only if another file takes its place.
+                found.size
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Some(Batch { taken, is_end, last }))
+    }
+
+    fn commit(&mut self) -> Result<(), SyncError> {
+        self.uncommitted = 0;
+        Ok(self.store.commit()?)
+    }
+
+    /// Saves the reading state of a file and the data of its conversation.
+    fn save(
         &self,
         file: &mut TranscriptFile,
         reader: &Reader,
         input: &mut File,
         last: Option<model::Instant>,
-    ) -> Result<(), Error> {
-        if let (Some(conversation), Some(kind)) = (&file.conversation, reader.kind()) {
+    ) -> Result<(), SyncError> {
+        if let (Some(conversation), Some(format)) = (&file.conversation, reader.format()) {
             let origin = reader.origin(Path::new(&file.path));
-            let (title, model) = (reader.title(), reader.model());
-            let about = About { source: kind.name(), title, model, time: last, origin: &origin };
-            self.store.conversation(conversation, about)?;
+            let (source, title, model) = (format.name(), reader.title(), reader.model());
+            let data = ConversationData { source, title, model, time: last, origin: &origin };
+            self.store.conversation(conversation, data)?;
         }
         file.ends = ends(input, file.taken).unwrap_or_default();
         file.reader = reader.save();
@@ -223,15 +262,35 @@ impl Pass<'_> {
     }
 }
 
-/// Returns whether a file goes on where it was left: one that is no longer than it was and still
-/// changed was written anew.
-fn goes_on(input: &mut File, file: &TranscriptFile, size: u64) -> bool {
-    size > file.taken
+/// One batch of a file that was read.
+struct Batch {
+    taken: u64,
+    is_end: bool,
+    /// The time of the last message that has one.
+    last: Option<model::Instant>,
+}
+
+/// Returns the place of a file in the order of reading.
+fn order(found: &TranscriptPath) -> ReadingOrder {
+    let content = File::open(&found.path).ok().map(|file| -> Box<dyn Read> {
+        match compressed::plain(&found.path) {
+            Some(_) => Box::new(compressed::unpacked(file)),
+            None => Box::new(file),
+        }
+    });
+    ReadingOrder::of(&found.path, found.size, content)
+}
+
+/// Returns whether text was appended to a file and nothing else changed. A file that changed and is
+/// no longer than before was written anew; so was a compressed file.
+fn has_only_grown(input: &mut File, file: &TranscriptFile, found: &TranscriptPath) -> bool {
+    compressed::plain(&found.path).is_none()
+        && found.size > file.taken
         && Reader::restore(&file.reader).is_some()
         && ends(input, file.taken).is_ok_and(|ends| ends == file.ends)
 }
 
-/// Returns what the first and the last of the bytes before a place are, as a text to compare.
+/// Returns hashes of the first and of the last of the bytes before a place.
 fn ends(input: &mut File, taken: u64) -> io::Result<String> {
     let mut hashes = Vec::new();
     for start in [0, taken.saturating_sub(ENDS as u64)] {

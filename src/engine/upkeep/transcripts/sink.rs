@@ -1,106 +1,107 @@
-//! Takes what a transcript says into the store, unless that has it already.
+//! Adds the messages of one transcript to the store, without those that it repeats.
 
 use std::path::Path;
 
-use super::Error;
+use super::report::SyncError;
 use crate::{
-    db::transcripts::{About, TranscriptFile, TranscriptStore},
-    import::transcript::{Event, Reader},
+    db::transcripts::{ConversationData, TranscriptFile, TranscriptStore},
+    import::{
+        Format,
+        repeats::{History, conversation_id, is_repeat},
+        transcript::{Event, Reader},
+    },
     model::{self, Message},
 };
 
-/// Takes the pieces of one file.
-pub(crate) struct Sink<'a> {
-    pub(crate) store: &'a TranscriptStore,
-    pub(crate) file: &'a mut TranscriptFile,
-    pub(crate) messages: u64,
+/// Adds the messages of one transcript to the store.
+pub(super) struct StoreSink<'a> {
+    store: &'a TranscriptStore,
+    file: &'a mut TranscriptFile,
+    /// How many messages were added.
+    pub(super) messages: u64,
     /// The time of the last message that has one.
-    pub(crate) last: Option<model::Instant>,
+    pub(super) last: Option<model::Instant>,
 }
 
-impl Sink<'_> {
-    pub(crate) fn add(&mut self, reader: &Reader, piece: Event) -> Result<bool, Error> {
-        let message = match piece {
-            Event::Message(message) => message,
+impl<'a> StoreSink<'a> {
+    pub(super) fn new(store: &'a TranscriptStore, file: &'a mut TranscriptFile) -> StoreSink<'a> {
+        StoreSink { store, file, messages: 0, last: None }
+    }
+
+    /// Adds what a line says; returns whether it was taken.
+    pub(super) fn add(&mut self, reader: &Reader, event: Event) -> Result<bool, SyncError> {
+        match event {
+            Event::Message(message) => {
+                if is_repeat(self, reader, &message)? {
+                    return Ok(false);
+                }
+                let conversation = self.conversation(reader, &message)?;
+                self.store.message(&conversation, &message)?;
+                self.messages += 1;
+                self.last = message.create_time.or(self.last);
+            }
             Event::More { id, text } => {
                 if let Some(conversation) = &self.file.conversation {
-                    self.store.more(conversation, &id, &text)?;
+                    self.store.append(conversation, &id, &text)?;
                 }
-                return Ok(true);
             }
-        };
-        if self.is_told(reader, &message)? {
-            return Ok(false);
         }
-        let conversation = match &self.file.conversation {
-            Some(conversation) => conversation,
-            None => {
-                let conversation = self.own_id(reader)?;
-                let origin = reader.origin(Path::new(&self.file.path));
-                let kind = reader.kind().map_or("", |kind| kind.name());
-                let time = message.create_time;
-                let about = About { source: kind, title: None, model: None, time, origin: &origin };
-                self.store.conversation(&conversation, about)?;
-                self.file.conversation.insert(conversation)
-            }
-        };
-        self.store.message(conversation, &message)?;
-        self.messages += 1;
-        self.last = message.create_time.or(self.last);
         Ok(true)
     }
 
-    /// Returns whether a message was told before, by this file or another.
-    fn is_told(&mut self, reader: &Reader, message: &Message) -> Result<bool, Error> {
-        if !message.id.starts_with('/') {
-            let holder = self.store.holder(message)?;
-            if let Some(holder) = &holder
-                && self.file.conversation.as_ref() != Some(holder)
-            {
-                self.store.note_repeat(self.file.id, holder)?;
-            }
-            return Ok(holder.is_some());
+    /// Returns the id of the transcript's conversation, which is added with its first message.
+    fn conversation(&mut self, reader: &Reader, first: &Message) -> Result<String, SyncError> {
+        if let Some(id) = &self.file.conversation {
+            return Ok(id.clone());
         }
-        if self.file.conversation.is_some() {
-            return Ok(false);
-        }
-        // Without ids only a beginning can be known to be another's.
-        if self.file.parent.is_none() {
-            let id = reader.id();
-            let parent = match self.store.has(&id)? {
-                true => Some(id),
-                false => reader.parent().map(str::to_owned),
-            };
-            let Some(parent) = parent else { return Ok(false) };
-            self.file.parent = Some(parent);
-            self.file.repeated = Some(0);
-        }
-        let (Some(parent), Some(place)) = (&self.file.parent, self.file.repeated) else {
-            return Ok(false);
-        };
-        if !self.store.is_at(parent, place, message)? {
-            self.file.repeated = None;
-            return Ok(false);
-        }
-        self.store.note_repeat(self.file.id, parent)?;
-        self.file.repeated = Some(place + 1);
-        Ok(true)
+        let path = Path::new(&self.file.path);
+        let id = conversation_id(self, reader, path)?;
+        let (origin, source) = (reader.origin(path), reader.format().map_or("", Format::name));
+        let time = first.create_time;
+        let data = ConversationData { source, title: None, model: None, time, origin: &origin };
+        self.store.conversation(&id, data)?;
+        Ok(self.file.conversation.insert(id).clone())
+    }
+}
+
+impl History for StoreSink<'_> {
+    type Error = SyncError;
+
+    fn record(&mut self, fingerprint: u64) -> Result<bool, SyncError> {
+        Ok(self.store.record(self.file.id, fingerprint)?)
     }
 
-    /// Returns an id for the file's conversation that no other one has.
-    fn own_id(&self, reader: &Reader) -> Result<String, Error> {
-        let id = reader.id();
-        if !self.store.has(&id)? {
-            return Ok(id);
+    fn record_next(&mut self, transcript: &str, fingerprint: u64) -> Result<u64, SyncError> {
+        let place = self.file.unnamed;
+        self.file.unnamed += 1;
+        self.file.transcript.get_or_insert_with(|| transcript.to_owned());
+        self.store.record_at(self.file.id, place, fingerprint)?;
+        Ok(place)
+    }
+
+    fn has_begun(&self) -> bool {
+        self.file.conversation.is_some()
+    }
+
+    fn is_at(
+        &mut self,
+        transcript: &str,
+        parent: Option<&str>,
+        place: u64,
+        fingerprint: u64,
+    ) -> Result<bool, SyncError> {
+        let id = self.file.id;
+        let mut earlier = self.store.file_of(transcript, id)?;
+        if let (None, Some(parent)) = (earlier, parent) {
+            earlier = self.store.file_of(parent, id)?;
         }
-        // The same whenever the files are read: by the file's name, and only then by a number.
-        let stem = Path::new(&self.file.path).file_stem().unwrap_or_default().to_string_lossy();
-        let mut other = format!("{id}/{stem}");
-        let mut number = 1;
-        while self.store.has(&other)? {
-            number += 1;
-            other = format!("{id}/{stem}#{number}");
-        }
-        Ok(other)
+        Ok(match earlier {
+            Some(earlier) => self.store.is_at(id, earlier, place, fingerprint)?,
+            None => false,
+        })
+    }
+
+    fn has_conversation(&self, id: &str) -> Result<bool, SyncError> {
+        Ok(self.store.has_conversation(id)?)
     }
 }

@@ -1,49 +1,63 @@
-//! What is known of a transcript as a whole: its session, its title, its project.
+//! What the readers of transcripts share: the events of a transcript and its head.
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Instant;
+use crate::model::{Instant, Message};
 
-/// Characters of a prompt that are enough for a title.
-const TITLE: usize = 100;
+/// The longest title that is made of a prompt, in characters.
+const LONGEST_TITLE: usize = 100;
 
-/// What is known of a transcript as a whole.
+/// What a record of a transcript says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A message begins. If its id begins with `/`, the conversation's id goes before it.
+    Message(Message),
+    /// An earlier message goes on.
+    More {
+        /// The id of the message.
+        id: String,
+        /// The text to append to it.
+        text: String,
+    },
+}
+
+/// The data of a transcript as a whole: its session, its title, its project.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::import) struct Head {
-    /// The session that its lines name first.
-    pub(in crate::import) session: Option<String>,
-    /// The agent whose transcript it is, where a session started it.
-    pub(in crate::import) agent: Option<String>,
-    /// The session that it repeats the beginning of.
-    pub(in crate::import) parent: Option<String>,
-    /// The folder that the session worked in first.
-    pub(in crate::import) folder: Option<String>,
-    /// The branch that was checked out last.
-    pub(in crate::import) branch: Option<String>,
+pub(super) struct Head {
+    /// The session that is named first.
+    pub(super) session: Option<String>,
+    /// The agent that the session started, if the transcript is of one.
+    pub(super) agent: Option<String>,
+    /// The session whose beginning the transcript repeats.
+    pub(super) parent: Option<String>,
+    /// The first working folder of the session.
+    pub(super) folder: Option<String>,
+    /// The last branch that was checked out.
+    pub(super) branch: Option<String>,
     /// The model that answered last.
-    pub(in crate::import) model: Option<String>,
+    pub(super) model: Option<String>,
     /// The title that the user gave.
-    pub(in crate::import) given_title: Option<String>,
-    /// The title that was made up.
-    pub(in crate::import) made_title: Option<String>,
-    /// The first thing that the user asked.
+    pub(super) given_title: Option<String>,
+    /// The title that a program gave.
+    pub(super) made_title: Option<String>,
+    /// The first line of the first prompt.
     prompt: Option<String>,
-    /// The title of something else, perhaps; better than none.
-    pub(in crate::import) last_resort: Option<String>,
-    /// The time of the last line that has one.
+    /// A title for want of another one; it may be of another conversation.
+    pub(super) last_resort: Option<String>,
+    /// The time of the last record that has one.
     #[serde(with = "instant")]
-    pub(in crate::import) time: Option<Instant>,
+    pub(super) time: Option<Instant>,
 }
 
 impl Head {
-    /// Notes a prompt of the user's, where it is the first that says something.
-    pub(in crate::import) fn prompt(&mut self, text: &str) {
+    /// Takes a prompt of the user's for the title, if it is the first that says something.
+    pub(super) fn prompt(&mut self, text: &str) {
         if self.prompt.is_none() {
             let words = text.split_whitespace().filter(|word| *word != "[image]");
             let line = words.collect::<Vec<_>>().join(" ");
             let is_command = line.starts_with('/') && !line.contains(' ') || line.starts_with("! ");
             if !line.is_empty() && !is_command {
-                let mut title: String = line.chars().take(TITLE).collect();
+                let mut title: String = line.chars().take(LONGEST_TITLE).collect();
                 if title.len() < line.len() {
                     title.push('…');
                 }
@@ -52,28 +66,29 @@ impl Head {
         }
     }
 
+    /// Returns the best title there is.
     pub(super) fn title(&self) -> Option<&String> {
         let titles = [&self.given_title, &self.made_title, &self.prompt, &self.last_resort];
         titles.into_iter().find_map(Option::as_ref)
     }
 }
 
-/// Sets a value that was not known, where there is one now.
-pub(in crate::import) fn first(known: &mut Option<String>, new: Option<impl Into<String>>) {
+/// Sets a value that has none, unless the new one is empty.
+pub(super) fn set_first(known: &mut Option<String>, new: Option<impl Into<String>>) {
     if known.is_none() {
-        last(known, new);
+        set_last(known, new);
     }
 }
 
-/// Sets a value, where there is one now.
-pub(in crate::import) fn last(known: &mut Option<String>, new: Option<impl Into<String>>) {
+/// Replaces a value, unless the new one is empty.
+pub(super) fn set_last(known: &mut Option<String>, new: Option<impl Into<String>>) {
     if let Some(new) = new.map(Into::into).filter(|new| !new.is_empty()) {
         *known = Some(new);
     }
 }
 
-/// Returns the name of the project in a folder: that of the folder, or of the one that a work tree
-/// belongs to.
+/// Returns the name of the project in a folder: the name of the folder, or of the repository that a
+/// work tree belongs to.
 pub(super) fn project(folder: &str) -> Option<&str> {
     let parts: Vec<&str> = folder.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
     let trees = parts.iter().position(|part| matches!(*part, ".worktrees" | "worktrees"));
@@ -85,7 +100,22 @@ pub(super) fn project(folder: &str) -> Option<&str> {
     end.checked_sub(1).map(|last| parts[last])
 }
 
-/// Keeps instants as two numbers.
+/// Returns the UUID that a file's name ends with.
+pub(super) fn ending_uuid(stem: &str) -> Option<&str> {
+    let start = stem.len().checked_sub(36)?;
+    stem.get(start..).filter(|uuid| is_uuid(uuid))
+}
+
+/// Returns whether a text is a UUID.
+pub(super) fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// Serialises instants as two numbers.
 mod instant {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -134,7 +164,7 @@ mod tests {
         assert_eq!(head.title(), None);
         head.prompt(&format!("Why\n does {}", "it ".repeat(100)));
         assert!(head.title().unwrap().starts_with("Why does it it"));
-        assert_eq!(head.title().unwrap().chars().count(), TITLE + 1);
+        assert_eq!(head.title().unwrap().chars().count(), LONGEST_TITLE + 1);
         head.prompt("another");
         assert!(head.title().unwrap().starts_with("Why"));
     }

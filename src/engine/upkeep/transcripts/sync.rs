@@ -1,0 +1,74 @@
+//! Brings the transcript store up to date, one process at a time.
+
+use std::{
+    fs::{self, File, TryLockError},
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use super::{
+    pass::Pass,
+    report::{ArchiveProgress, ArchiveReport, SyncError},
+    walk::walk,
+};
+use crate::{
+    db::transcripts::{self, TranscriptStore},
+    model::Stop,
+};
+
+/// Brings the store at `database` up to date with the transcripts in `archives`.
+///
+/// If another process does this already, the report says so.
+pub(crate) fn sync(
+    database: &Path,
+    archives: &[PathBuf],
+    stop: &Stop,
+    progress: &dyn Fn(ArchiveProgress),
+) -> Result<ArchiveReport, SyncError> {
+    let begun = Instant::now();
+    let mut report = ArchiveReport::default();
+    if archives.is_empty() {
+        return Ok(report);
+    }
+    let walk = walk(archives, &mut report);
+    // There is nothing to store and nothing stored: make no file.
+    if walk.found.is_empty() && !database.is_file() {
+        return Ok(report);
+    }
+    let Some(_lock) = lock(database)? else {
+        report.elsewhere = true;
+        return Ok(report);
+    };
+    let failures = (report.failures.clone(), report.failed);
+    for is_last in [false, true] {
+        (report.failures, report.failed) = failures.clone();
+        let store = TranscriptStore::open(database)?;
+        let pass = Pass::new(&store, stop, progress, &mut report);
+        match pass.run(&walk).and_then(|()| Ok(store.close()?)) {
+            Ok(()) => break,
+            // The store holds nothing that the files do not, so it is rebuilt once.
+            Err(SyncError::Store(error)) if error.is_damage() && !is_last => {
+                TranscriptStore::remove(database)?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    report.took = begun.elapsed();
+    Ok(report)
+}
+
+/// Takes the lock of the store's only writer; `None` if another process holds it.
+fn lock(database: &Path) -> Result<Option<File>, SyncError> {
+    let path = database.with_extension("lock");
+    let failed = |source| SyncError::Store(transcripts::Error::Io { path: path.clone(), source });
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let file =
+        File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}

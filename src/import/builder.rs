@@ -1,0 +1,115 @@
+//! Builds the conversations of transcripts that are imported.
+
+use std::{collections::HashMap, convert::Infallible, path::Path};
+
+use super::{
+    repeats::{History, conversation_id, is_repeat},
+    tally::ImportHistory,
+    transcript::{Event, Reader},
+};
+use crate::model::{Conversation, Message};
+
+/// Builds the conversation of one transcript.
+#[derive(Debug)]
+pub(super) struct ConversationBuilder<'a> {
+    history: &'a mut ImportHistory,
+    file: &'a Path,
+    /// The conversation's id, once a message has been taken.
+    id: Option<String>,
+    messages: Vec<Message>,
+    /// Places in `messages`, by the ids that the transcript gives.
+    by_id: HashMap<String, usize>,
+    /// Fingerprints of the messages without ids.
+    sequence: Vec<u64>,
+}
+
+impl<'a> ConversationBuilder<'a> {
+    pub(super) fn new(history: &'a mut ImportHistory, file: &'a Path) -> ConversationBuilder<'a> {
+        let (id, messages, by_id, sequence) = Default::default();
+        ConversationBuilder { history, file, id, messages, by_id, sequence }
+    }
+
+    /// Adds what a line says; returns whether it was taken.
+    pub(super) fn add(&mut self, reader: &Reader, event: Event) -> bool {
+        match event {
+            Event::Message(mut message) => {
+                let Ok(is_repeat) = is_repeat(self, reader, &message);
+                if is_repeat {
+                    return false;
+                }
+                self.by_id.insert(message.id.clone(), self.messages.len());
+                if self.id.is_none() {
+                    let Ok(id) = conversation_id(self, reader, self.file);
+                    self.id = Some(id);
+                }
+                if let (true, Some(id)) = (message.id.starts_with('/'), &self.id) {
+                    message.id.insert_str(0, id);
+                }
+                self.messages.push(message);
+            }
+            Event::More { id, text } => {
+                if let Some(at) = self.by_id.get(&id) {
+                    self.messages[*at].content.push_str(&text);
+                }
+            }
+        }
+        true
+    }
+
+    /// Returns the conversation; `None` if the transcript told nothing new.
+    pub(super) fn build(self, reader: &Reader) -> Option<Conversation> {
+        let ConversationBuilder { history, file, id, messages, sequence, .. } = self;
+        if !sequence.is_empty() {
+            history.sequences.entry(reader.id()).or_insert(sequence);
+        }
+        let id = id?;
+        history.conversations.insert(id.clone());
+        let mut times = messages.iter().filter_map(|message| message.create_time);
+        let first = times.next();
+        let last = times.next_back().or(first);
+        Some(Conversation {
+            id,
+            title: reader.title().map(str::to_owned),
+            create_time: first,
+            update_time: last,
+            model: reader.model().map(str::to_owned),
+            origin: Some(reader.origin(file)),
+            messages,
+            ..Conversation::default()
+        })
+    }
+}
+
+impl History for ConversationBuilder<'_> {
+    type Error = Infallible;
+
+    fn record(&mut self, fingerprint: u64) -> Result<bool, Infallible> {
+        Ok(self.history.fingerprints.insert(fingerprint))
+    }
+
+    fn record_next(&mut self, _transcript: &str, fingerprint: u64) -> Result<u64, Infallible> {
+        self.sequence.push(fingerprint);
+        Ok(self.sequence.len() as u64 - 1)
+    }
+
+    fn has_begun(&self) -> bool {
+        self.id.is_some()
+    }
+
+    fn is_at(
+        &mut self,
+        transcript: &str,
+        parent: Option<&str>,
+        place: u64,
+        fingerprint: u64,
+    ) -> Result<bool, Infallible> {
+        let sequences = &self.history.sequences;
+        let same = sequences.get(transcript);
+        let earlier = same.or_else(|| parent.and_then(|parent| sequences.get(parent)));
+        Ok(earlier.and_then(|it| it.get(place as usize)) == Some(&fingerprint))
+    }
+
+    fn has_conversation(&self, id: &str) -> Result<bool, Infallible> {
+        Ok(self.history.conversations.contains(id))
+    }
+}

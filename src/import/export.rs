@@ -1,0 +1,79 @@
+//! An export: its files, read one after the other.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    Error,
+    file::{CountingReader, ExportFile},
+    format::Format,
+    package::Package,
+    tally::{Branches, Tally},
+};
+use crate::model::Conversation;
+
+/// An export that can be read.
+#[derive(Debug)]
+pub struct Export {
+    path: PathBuf,
+    package: Package,
+}
+
+impl Export {
+    /// Finds the files of the export at `path`: a zip, a folder or a JSON file.
+    pub fn open(path: &Path) -> Result<Export, Error> {
+        Ok(Export { path: path.to_owned(), package: Package::open(path)? })
+    }
+
+    /// Returns how many bytes of JSON there are.
+    pub fn size(&self) -> u64 {
+        self.package.files().iter().map(|file| file.size).sum()
+    }
+
+    /// Hands each conversation to `sink`, in the order of the export.
+    ///
+    /// `progress` is called with the number of bytes of each read. An error of the sink ends the
+    /// reading.
+    pub fn read<E: From<Error>>(
+        mut self,
+        branches: Branches,
+        tally: &mut Tally,
+        progress: &dyn Fn(u64),
+        sink: &mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let before = tally.conversations;
+        let mut is_recognised = false;
+        let mut first_failure = None;
+        tally.damaged.extend(self.package.refused().iter().cloned());
+        for at in 0..self.package.files().len() {
+            let name = self.package.files()[at].name.clone();
+            match self.package.reader(at) {
+                Ok(inner) => {
+                    let reader = CountingReader { inner, progress, read: 0 };
+                    is_recognised |= ExportFile::new(&name, branches, tally).read(reader, sink)?;
+                }
+                Err(reason) => {
+                    tally.damaged.push(format!("{name}: {reason}"));
+                    first_failure.get_or_insert(reason);
+                }
+            }
+        }
+        if tally.conversations > before {
+            return Ok(());
+        }
+        let error = if is_recognised {
+            let skipped = tally
+                .skipped
+                .last()
+                .map(|it| format!("conversation {}: {}", it.ordinal, it.reason));
+            let reason = skipped.or_else(|| tally.damaged.last().cloned());
+            let reason = reason.unwrap_or_else(|| "nothing is said in it".to_owned());
+            Error::NothingReadable { path: self.path, reason }
+        } else if let Some(reason) = first_failure {
+            Error::NothingReadable { path: self.path, reason }
+        } else {
+            let found = self.package.describe();
+            Error::NotAnExport { path: self.path, found }
+        };
+        Err(error.into())
+    }
+}

@@ -1,0 +1,63 @@
+//! Small readings that several formats share.
+
+use std::borrow::Cow;
+
+use super::json::{Damage, Raw};
+use crate::{
+    model::{Instant, Message},
+    text::date,
+};
+
+/// Returns the instant that a number or a text of an export denotes.
+pub(super) fn time(raw: Raw<'_>) -> Option<Instant> {
+    date::from_stored(&raw.text()?)
+}
+
+/// Returns the names of a list of files; a file without one is called `file`.
+pub(super) fn names(list: Raw<'_>, fields: &[&str]) -> Result<Vec<String>, Damage> {
+    let mut names = Vec::new();
+    for item in list.items()? {
+        let file = item.fields()?;
+        let name = fields.iter().find_map(|field| file.text(field)).or_else(|| item.string());
+        names.push(name.filter(|name| !name.is_empty()).map_or("file".to_owned(), Cow::into_owned));
+    }
+    Ok(names)
+}
+
+/// Returns the text of a message that holds files and nothing else.
+pub(super) fn only_files(names: &[String]) -> String {
+    let marks: Vec<String> = names.iter().map(|name| format!("[file: {name}]")).collect();
+    marks.join("\n")
+}
+
+/// Returns an id for a conversation that has none: the same whenever it is imported again.
+pub(super) fn derived_id(
+    time: Option<Instant>,
+    title: Option<&str>,
+    messages: &[Message],
+) -> String {
+    let first = messages.first();
+    let time = time.map(Instant::to_decimal).unwrap_or_default();
+    let title = if time.is_empty() { title.unwrap_or_default() } else { "" };
+    let texts = [
+        time.as_str(),
+        title,
+        first.map_or("", |message| message.id.as_str()),
+        first.map_or("", |message| message.content.as_str()),
+    ];
+    format!("conversation-{:016x}", derived_hash(&texts))
+}
+
+/// Returns a number that several texts have in common with hardly any others.
+pub(super) fn derived_hash(texts: &[&str]) -> u64 {
+    // FNV-1a: ids must not change with the version of a library.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for text in texts {
+        for byte in text.as_bytes() {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        // The zero behind each.
+        hash = hash.wrapping_mul(0x0100_0000_01b3);
+    }
+    hash
+}

@@ -1,0 +1,261 @@
+//! One file of an export: the conversations in it, or the transcript that it is.
+
+use std::{
+    borrow::Cow,
+    convert::Infallible,
+    io::{self, Read},
+    path::Path,
+};
+
+use super::{
+    builder::ConversationBuilder,
+    format::{Format, Layout, TranscriptFormat},
+    formats,
+    json::{Damage, Fields, Raw},
+    scan::{ScannedValue, Scanner},
+    tally::{Branches, Reason, Skipped, Tally},
+    transcript::{self, Reader},
+};
+use crate::model::Conversation;
+
+/// A file that has held this many values and no conversation among them is no export.
+const FOREIGN_AFTER: u64 = 200;
+
+/// Takes the conversations that are read.
+pub(super) type Sink<'a, E> = &'a mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>;
+
+/// One file of an export while it is read.
+pub(super) struct ExportFile<'a> {
+    name: &'a str,
+    branches: Branches,
+    tally: &'a mut Tally,
+    /// Whether anything in the file was a conversation, readable or not.
+    is_recognised: bool,
+    /// Values that are no conversations. If a conversation follows, they are reported.
+    pending: Vec<Skipped>,
+}
+
+impl<'a> ExportFile<'a> {
+    pub(super) fn new(name: &'a str, branches: Branches, tally: &'a mut Tally) -> ExportFile<'a> {
+        ExportFile { name, branches, tally, is_recognised: false, pending: Vec::new() }
+    }
+
+    /// Reads the file; returns whether anything in it was a conversation, readable or not.
+    pub(super) fn read<E>(
+        mut self,
+        mut reader: CountingReader<'_, impl Read>,
+        sink: Sink<'_, E>,
+    ) -> Result<bool, E> {
+        let mut start = Vec::new();
+        let read = reader.by_ref().take(transcript::ENOUGH).read_to_end(&mut start);
+        if read.is_ok() && transcript::is_transcript(&start) {
+            self.transcript(start.chain(reader), sink)?;
+        } else {
+            self.values(start.chain(reader), sink)?;
+        }
+        Ok(self.is_recognised)
+    }
+
+    /// Reads a file of JSON values, some or all of which are conversations.
+    fn values<E>(
+        &mut self,
+        input: io::Chain<&[u8], CountingReader<'_, impl Read>>,
+        sink: Sink<'_, E>,
+    ) -> Result<(), E> {
+        let mut scanner = Scanner::new(input, formats::message_fields());
+        let mut ordinal = 0;
+        while let Some(value) = scanner.next() {
+            ordinal += 1;
+            let (bytes, broken) = match value {
+                ScannedValue::Value(bytes) => (bytes, None),
+                ScannedValue::Broken(bytes) => (bytes, Some(Reason::Unbalanced)),
+                ScannedValue::Cut(bytes) => (bytes, Some(Reason::CutOff)),
+                ScannedValue::TooLong => (&b""[..], Some(Reason::TooLong)),
+                ScannedValue::Garbage => {
+                    if self.is_recognised {
+                        self.damaged("something that is no JSON follows the conversations");
+                    }
+                    break;
+                }
+            };
+            let (fields, damage) = Raw::new(bytes).fields_until_damage();
+            let is_damaged = broken.is_some() || damage.is_some();
+            let format = formats::of_conversation(&fields)
+                .or_else(|| if is_damaged { formats::of_damaged(bytes) } else { None });
+            if let (false, Some(transcript)) = (is_damaged, format.and_then(Format::transcript)) {
+                self.recognise();
+                match self.records(transcript, &fields, sink) {
+                    Ok(read) => read?,
+                    Err(damage) => self.damaged(&Reason::Damaged(damage)),
+                }
+                continue;
+            }
+            let failure = broken.or(damage.map(Reason::Damaged));
+            let reason = match self.conversation(&fields, format, failure) {
+                Ok((format, conversation)) => {
+                    self.recognise();
+                    self.hand_over(format, conversation, sink)?;
+                    continue;
+                }
+                Err(reason) => reason,
+            };
+            let name = name_of(&fields);
+            // A conversation that seems damaged may have swallowed the next one.
+            let is_damaged = format.is_some() && matches!(reason, Reason::Damaged(_));
+            let reason =
+                if is_damaged && scanner.reconsider() { Reason::Unbalanced } else { reason };
+            let is_foreign = self.skip(ordinal, name, &reason, format.is_some());
+            if is_foreign {
+                break;
+            }
+        }
+        if let Some(error) = scanner.failure() {
+            self.damaged(&format!("cannot be read to its end: {error}"));
+        }
+        self.tally.bytes += scanner.into_inner().into_inner().1.read;
+        Ok(())
+    }
+
+    /// Reads a conversation, unless there is a failure already.
+    fn conversation(
+        &mut self,
+        fields: &Fields<'_>,
+        format: Option<&'static Format>,
+        failure: Option<Reason>,
+    ) -> Result<(&'static Format, Conversation), Reason> {
+        if let Some(reason) = failure {
+            return Err(reason);
+        }
+        let format = format.ok_or(Reason::Unknown)?;
+        match &format.layout {
+            Layout::Object(object) => {
+                Ok((format, (object.read)(fields, self.branches, self.tally)?))
+            }
+            Layout::Transcript(_) => Err(Reason::Unknown),
+        }
+    }
+
+    /// Notes that a value could not be read; returns whether the file is no export.
+    fn skip(
+        &mut self,
+        ordinal: u64,
+        name: Option<String>,
+        reason: &Reason,
+        is_conversation: bool,
+    ) -> bool {
+        if is_conversation {
+            self.recognise();
+        }
+        let file = self.name.to_owned();
+        let skipped = Skipped { file, ordinal, name, reason: reason.to_string() };
+        if self.is_recognised {
+            self.tally.skip(skipped);
+            return false;
+        }
+        self.pending.push(skipped);
+        ordinal >= FOREIGN_AFTER
+    }
+
+    /// Reads a transcript, which is one conversation.
+    fn transcript<E>(
+        &mut self,
+        mut input: io::Chain<&[u8], CountingReader<'_, impl Read>>,
+        sink: Sink<'_, E>,
+    ) -> Result<(), E> {
+        self.recognise();
+        let mut reader = Reader::new(Path::new(self.name));
+        let mut builder = ConversationBuilder::new(&mut self.tally.history, Path::new(self.name));
+        let read = reader
+            .read::<io::Error>(&mut input, &mut |reader, event| Ok(builder.add(reader, event)));
+        let conversation = builder.build(&reader);
+        if let Err(error) = read {
+            self.damaged(&format!("cannot be read to its end: {error}"));
+        }
+        self.tally.bytes += input.into_inner().1.read;
+        self.finish(&reader, conversation, sink)
+    }
+
+    /// Reads a transcript whose records are items of one object.
+    fn records<E>(
+        &mut self,
+        transcript: &TranscriptFormat,
+        fields: &Fields<'_>,
+        sink: Sink<'_, E>,
+    ) -> Result<Result<(), E>, Damage> {
+        let mut records: Vec<Raw<'_>> = Vec::new();
+        for field in transcript.records {
+            match fields.get(field) {
+                Some(list) if list.is_array() => records.extend(list.items()?),
+                record => records.extend(record),
+            }
+        }
+        let mut reader = Reader::new(Path::new(self.name));
+        let mut builder = ConversationBuilder::new(&mut self.tally.history, Path::new(self.name));
+        for record in records {
+            let Ok(()) = reader.item::<Infallible>(record.bytes(), &mut |reader, event| {
+                Ok(builder.add(reader, event))
+            });
+        }
+        let conversation = builder.build(&reader);
+        Ok(self.finish(&reader, conversation, sink))
+    }
+
+    fn finish<E>(
+        &mut self,
+        reader: &Reader,
+        conversation: Option<Conversation>,
+        sink: Sink<'_, E>,
+    ) -> Result<(), E> {
+        self.tally.malformed += reader.malformed();
+        match (reader.format(), conversation) {
+            (Some(format), Some(conversation)) => self.hand_over(format, conversation, sink),
+            _ => Ok(()),
+        }
+    }
+
+    fn hand_over<E>(
+        &mut self,
+        format: &'static Format,
+        conversation: Conversation,
+        sink: Sink<'_, E>,
+    ) -> Result<(), E> {
+        self.tally.conversations += 1;
+        self.tally.messages += conversation.messages.len() as u64;
+        sink(format, conversation)
+    }
+
+    /// Notes that the file is an export, and reports the values that are no conversations.
+    fn recognise(&mut self) {
+        self.is_recognised = true;
+        for skipped in self.pending.drain(..) {
+            self.tally.skip(skipped);
+        }
+    }
+
+    fn damaged(&mut self, reason: &(impl std::fmt::Display + ?Sized)) {
+        self.tally.damaged.push(format!("{}: {reason}", self.name));
+    }
+}
+
+/// Returns the title or the id of a conversation.
+fn name_of(fields: &Fields<'_>) -> Option<String> {
+    ["title", "name", "id", "uuid", "conversation_id"].into_iter().find_map(|name| {
+        fields.text(name).filter(|text| !text.trim().is_empty()).map(Cow::into_owned)
+    })
+}
+
+/// Counts the bytes that are read, and tells `progress` of them.
+pub(super) struct CountingReader<'a, R> {
+    pub(super) inner: R,
+    pub(super) progress: &'a dyn Fn(u64),
+    pub(super) read: u64,
+}
+
+impl<R: Read> Read for CountingReader<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.read += read as u64;
+        (self.progress)(read as u64);
+        Ok(read)
+    }
+}

@@ -1,0 +1,89 @@
+//! What a format of exports is to the rest of the room. The formats themselves stand in
+//! [`super::formats`].
+
+use std::fmt;
+
+use super::{
+    head::{Event, Head},
+    json::{Damage, Fields},
+    tally::{Branches, Reason, Tally},
+};
+use crate::model::Conversation;
+
+/// A format of conversations.
+#[derive(Debug)]
+pub struct Format {
+    /// The name of the format in databases.
+    pub(super) name: &'static str,
+    /// Returns whether the fields of a JSON object are those of a conversation in this format.
+    pub(super) is_conversation: fn(&Fields<'_>) -> bool,
+    pub(super) layout: Layout,
+}
+
+/// How a conversation is written down.
+#[derive(Debug)]
+pub(super) enum Layout {
+    /// As one object.
+    Object(ObjectFormat),
+    /// As a transcript: a list of records. They are the lines of a file, or items of one object.
+    Transcript(TranscriptFormat),
+}
+
+/// A format that writes a conversation as one object.
+#[derive(Debug)]
+pub(super) struct ObjectFormat {
+    /// The name of the field with the messages. The scanner recognises a conversation by this name if
+    /// the object is too damaged to be parsed.
+    pub(super) messages: &'static str,
+    /// Reads a conversation from the fields of its object.
+    pub(super) read: fn(&Fields<'_>, Branches, &mut Tally) -> Result<Conversation, Reason>,
+}
+
+/// A format that writes a conversation as a list of records.
+#[derive(Debug)]
+pub(super) struct TranscriptFormat {
+    /// Returns whether a record is of this format; the text is its `type`.
+    pub(super) is_record: fn(&str, &Fields<'_>) -> bool,
+    /// The names of the fields that hold records, if the transcript is one object.
+    pub(super) records: &'static [&'static str],
+    /// Returns the id of the conversation, for a file of that name without its ending.
+    pub(super) id: fn(&Head, &str) -> String,
+    /// Whether the folder of a file is named after the project.
+    pub(super) has_project_folders: bool,
+    /// Returns a reader for a new transcript.
+    pub(super) reader: fn() -> Box<dyn RecordReader>,
+    /// Returns the reader that [`RecordReader::save`] saved; `None` if another version saved it.
+    pub(super) restore: fn(&str) -> Option<Box<dyn RecordReader>>,
+}
+
+/// Reads the records of one transcript, one after another.
+pub(super) trait RecordReader: fmt::Debug {
+    /// Reads the record at a line, from 1; returns what it says.
+    fn record(
+        &mut self,
+        fields: &Fields<'_>,
+        line: u32,
+        head: &mut Head,
+    ) -> Result<Vec<Event>, Damage>;
+
+    /// Learns that the message of this id repeats an earlier one: what it goes on with is not wanted.
+    fn skip(&mut self, _id: &str) {}
+
+    /// Returns the state as text.
+    fn save(&self) -> String;
+}
+
+impl Format {
+    /// Returns the name of the format in databases.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the format of transcripts that this is, if it is one.
+    pub(super) fn transcript(&self) -> Option<&TranscriptFormat> {
+        match &self.layout {
+            Layout::Transcript(transcript) => Some(transcript),
+            Layout::Object(_) => None,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What is counted and reported while exports are read.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::json::Damage;
+
+/// Which messages of a conversation with several branches are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Branches {
+    /// Those that the service shows.
+    #[default]
+    Shown,
+    /// Every branch, the shown one first.
+    All,
+}
+
+/// Counts of what was read, and what could not be read.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Conversations read.
+    pub conversations: u64,
+    /// Messages in them.
+    pub messages: u64,
+    /// Messages left out because they have neither text nor files.
+    pub empty: u64,
+    /// Content types that we do not know, with their counts.
+    pub unknown: BTreeMap<String, u64>,
+    /// Conversations that could not be read; the first [`Tally::NAMED`] of them.
+    pub skipped: Vec<Skipped>,
+    /// How many could not be read.
+    pub skipped_count: u64,
+    /// Files that are damaged or were refused, a sentence each.
+    pub damaged: Vec<String>,
+    /// Lines of transcripts that could not be read.
+    pub malformed: u64,
+    /// Bytes of JSON read.
+    pub bytes: u64,
+    /// The messages of the transcripts read so far.
+    pub(super) history: ImportHistory,
+}
+
+impl Tally {
+    /// How many of the conversations that could not be read are listed.
+    pub const NAMED: usize = 100;
+
+    /// Counts a content type that we do not know.
+    pub(super) fn unknown(&mut self, kind: &str) {
+        let kind: String = kind.chars().take(60).collect();
+        *self.unknown.entry(kind).or_default() += 1;
+    }
+
+    /// Counts a conversation that could not be read.
+    pub(super) fn skip(&mut self, skipped: Skipped) {
+        self.skipped_count += 1;
+        if self.skipped.len() < Tally::NAMED {
+            self.skipped.push(skipped);
+        }
+    }
+}
+
+/// A conversation that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The file it is in.
+    pub file: String,
+    /// Its number in the file, from 1.
+    pub ordinal: u64,
+    /// Its title, or else its id, if either could be read.
+    pub name: Option<String>,
+    /// Why it could not be read.
+    pub reason: String,
+}
+
+/// Why one conversation could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Reason {
+    #[error("{0}")]
+    Damaged(#[from] Damage),
+    #[error("its `{0}` holds no messages")]
+    NoMessages(&'static str),
+    #[error("neither `mapping` nor `chat_messages` is in it")]
+    Unknown,
+    #[error("a bracket is missing")]
+    Unbalanced,
+    #[error("the file ends in the middle of it")]
+    CutOff,
+    #[error("it is longer than any conversation")]
+    TooLong,
+}
+
+/// The messages that the transcripts of an import hold; see [`super::repeats`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct ImportHistory {
+    /// Fingerprints of messages with ids.
+    pub(super) fingerprints: HashSet<u64>,
+    /// Fingerprints of the messages without ids, by the id of the transcript; of several transcripts
+    /// with one id, those of the first.
+    pub(super) sequences: HashMap<String, Vec<u64>>,
+    /// The ids of the conversations.
+    pub(super) conversations: HashSet<String>,
+}
