@@ -6,6 +6,7 @@ pub mod content;
 pub mod date;
 pub mod grams;
 pub mod like;
+pub mod pattern;
 pub mod query;
 pub mod slip;
 pub mod snippet;
