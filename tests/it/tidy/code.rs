@@ -23,7 +23,8 @@ pub(super) struct SourceFile {
 impl SourceFile {
     /// Returns the rooms that its paths begin with, wherever the items behind them are defined.
     pub(super) fn named_rooms(&self) -> impl Iterator<Item = &str> {
-        let paths = self.paths.iter().filter(|used| used.path[0] == "crate");
+        let paths =
+            self.paths.iter().filter(|used| used.path.first().is_some_and(|name| name == "crate"));
         paths.filter_map(|used| used.path.get(1).map(String::as_str))
     }
 }
