@@ -73,7 +73,7 @@ pub(super) struct Cursor<'a> {
     pub(super) member: &'a SegmentReader,
     common: &'a CommonGrams,
     verifier: Verifier<'a>,
-    wanted_roles: [bool; 256],
+    wanted_roles: Vec<bool>,
     in_text: Option<Conjunction>,
     in_title: Option<Conjunction>,
     /// Whether any text may match: then a title makes no more candidates.
@@ -98,10 +98,6 @@ impl<'a> Cursor<'a> {
     ) -> Result<Option<Cursor<'a>>, Error> {
         let Query { request, common, .. } = *query;
         let (rows, postings) = (&member.part.rows, &member.part.postings);
-        let mut wanted_roles = [request.roles.is_empty(); 256];
-        for role in rows.role_numbers(&request.roles) {
-            wanted_roles[usize::from(role)] = true;
-        }
         let role_list = match &request.roles[..] {
             [role] => match postings.find(List::Role, role.as_bytes())? {
                 Some(info) => Some((info, List::Role)),
@@ -123,7 +119,7 @@ impl<'a> Cursor<'a> {
             member,
             common,
             verifier: Verifier::new(rows, query.pattern.as_ref(), request.raw_content),
-            wanted_roles,
+            wanted_roles: rows.wanted_roles(&request.roles),
             any_text,
             irregular: irregular.peekable(),
             next: interval.start,
@@ -146,9 +142,8 @@ impl<'a> Cursor<'a> {
         let mut stop = || stop();
         loop {
             let wanted = &self.wanted_roles;
-            let accepts = |doc| {
-                wanted[usize::from(rows.role(doc))] && dead.is_none_or(|dead| !dead.contains(doc))
-            };
+            let accepts =
+                |doc| wanted[rows.role(doc)] && dead.is_none_or(|dead| !dead.contains(doc));
             let (next, end) = (self.next, self.interval.end);
             for (at, lists) in
                 [(&mut self.text_at, &mut self.in_text), (&mut self.title_at, &mut self.in_title)]

@@ -1,20 +1,20 @@
-//! Candidate lookup over n-grams, and the sidecar that candidates are verified on.
+//! The index of a database: posting lists of n-grams, a document store, term indexes and vectors.
 //!
-//! Documents stand in result order: doc id 0 is the newest message. The first verified candidates
-//! are then the answer, a range of dates is an interval of doc ids, and a search ends with its
-//! last row.
+//! Documents stand in result order: doc id 0 is the newest message. So the first verified candidates
+//! are the answer, a range of dates is an interval of doc ids, and a search ends with its last hit.
 //!
-//! Invariant: holds nothing that `db` cannot rebuild.
+//! Invariant: holds nothing that cannot be built again from the database.
 //! Invariant: may propose too many candidates, never too few.
 
 mod activity;
+mod artifact;
 mod build;
 mod check;
 mod cursor;
 mod directory;
 mod documents;
 mod invert;
-mod map;
+mod lists;
 mod postings;
 mod search;
 mod segment;
@@ -64,14 +64,6 @@ pub enum Error {
         path: PathBuf,
         /// The format's number.
         found: u32,
-    },
-    /// The words of a part are not there or not as they were written.
-    #[error("{path}: no words to rank by: {reason}")]
-    TermIndex {
-        /// Their folder.
-        path: PathBuf,
-        /// What does not fit.
-        reason: String,
     },
     /// A posting list could not be read.
     #[error("reading the index: {0}")]
