@@ -22,6 +22,7 @@ mod snapshot;
 mod store;
 mod terms;
 mod varint;
+mod vectors;
 mod wildcards;
 
 use std::{io, path::PathBuf};
@@ -35,40 +36,66 @@ pub use search::{GramUse, Trace};
 pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{Conversation, Document};
 pub use terms::{DocSet, Norms, TermIndex, WeightedTerm, best, build_terms, frequencies, holding};
+pub use vectors::{ScoredDoc, VectorBuilder, VectorOptions, VectorTable, Vectors};
 
-/// What can go wrong with an index; none of it keeps a database from being searched.
+/// An error of an index. It never keeps a database from being searched.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be written.
     #[error("writing the index in {path}: {error}")]
     Write {
-        /// The folder of the snapshot.
+        /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// A snapshot is not as it was written.
+    /// A file is not as it was written.
     #[error("{path}: the index is damaged: {reason}; `verbatim reindex --full` builds it anew")]
     Damaged {
-        /// The folder of the snapshot.
+        /// The folder.
         path: PathBuf,
-        /// What does not fit.
+        /// What is wrong.
         reason: String,
     },
-    /// A snapshot of an earlier or later version of the program.
+    /// The index was written by an earlier or later version of the program.
     #[error(
         "{path}: the index has format {found}, which this version does not read; `verbatim reindex` builds it anew"
     )]
     Format {
-        /// The folder of the snapshot.
+        /// The folder.
         path: PathBuf,
-        /// The format's number.
+        /// The number of its format.
         found: u32,
     },
     /// A posting list could not be read.
     #[error("reading the index: {0}")]
     Read(#[from] io::Error),
-    /// The search was cancelled, or its time was over.
+    /// The file of a segment's vectors could not be written.
+    #[error("writing vectors in {}: {error}", path.display())]
+    WriteVectors {
+        /// The folder.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// Vectors cannot be opened right after they were written.
+    #[error("{}: the vectors that were just written cannot be read back", path.display())]
+    Vanished {
+        /// The folder of the segment.
+        path: PathBuf,
+    },
+    /// The vector of a query and those of the messages have different dimensions.
+    #[error(
+        "the embedding model answers with {theirs} numbers now, and the messages' vectors have \
+         {ours}; `verbatim reindex --full` embeds them anew"
+    )]
+    Lengths {
+        /// The dimension on disk.
+        ours: usize,
+        /// The dimension of the query.
+        theirs: usize,
+    },
+    /// The work was stopped.
     #[error("the search was stopped")]
     Stopped,
 }

@@ -12,7 +12,7 @@ const LINES: &[&[&str]] = &[
     &["engine"],
     &["db", "index", "embed", "import", "workspace"],
     &["text"],
-    &["model"],
+    &["int8", "model"],
     &["failpoint", "map_faults"],
 ];
 

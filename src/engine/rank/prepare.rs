@@ -13,9 +13,12 @@ use std::{
 };
 
 use crate::{
-    embed::{self, Model, Options, Texts, Vectors},
+    embed::{self, Model, Texts},
     engine::{Catalogue, Engine, Error, Reindex, Scope, Source, SourceKind},
-    index::{self, Resources, SegmentRef, Snapshot, TermIndex, build_terms},
+    index::{
+        self, Resources, SegmentRef, Snapshot, TermIndex, VectorBuilder, VectorOptions, Vectors,
+        build_terms,
+    },
     model::Stop,
 };
 
@@ -292,14 +295,15 @@ fn build_vectors(
 ) -> Result<(), Error> {
     let text = |doc_id: u32| snapshot.content(part.doc_ids.start + doc_id);
     let texts = Texts { count: part.doc_ids.len() as u32, text: &text };
-    let options = Options { threads, ..Options::default() };
-    let total = part.doc_ids.len() as f64;
-    Vectors::build(part.folder, model, &texts, options, stop, &mut |step| {
-        progress(match step {
-            embed::Progress::Embedding { done, .. } => done as u32,
-            embed::Progress::Dividing(share) => (total * share) as u32,
-        });
-    })?;
+    let cache = part.folder.parent().unwrap_or(part.folder);
+    let mut tell = |step: embed::Progress| progress(step.done as u32);
+    let encoder = model.encoder(cache, &texts, threads, stop, &mut tell)?;
+    let options = VectorOptions { threads, ..VectorOptions::default() };
+    let (name, dimensions) = (model.name(), encoder.dimensions());
+    let mut builder = VectorBuilder::begin(part.folder, name, dimensions, texts.count, options)?;
+    encoder.run(&mut |rows, scales| builder.add(rows, scales).map_err(Error::from))?;
+    let total = f64::from(texts.count);
+    builder.finish(stop, &mut |share| progress((total * share) as u32))?;
     Ok(())
 }
 

@@ -254,7 +254,7 @@ impl<'a> Filtered<'a> {
     }
 
     /// The most like a vector, the best first.
-    fn like(&self, vector: &[f32], most: usize) -> Result<Vec<(u32, f32)>, crate::embed::Error> {
+    fn like(&self, vector: &[f32], most: usize) -> Result<Vec<(u32, f32)>, crate::index::Error> {
         let mut found = Vec::new();
         for part in &self.searcher.parts {
             let Some(vectors) = &part.vectors else { continue };
@@ -282,7 +282,7 @@ impl<'a> Filtered<'a> {
     }
 
     /// How like a vector each of some messages is; 0 for those without a vector.
-    fn likeness(&self, vector: &[f32], doc_ids: &[u32]) -> Result<Vec<f32>, crate::embed::Error> {
+    fn likeness(&self, vector: &[f32], doc_ids: &[u32]) -> Result<Vec<f32>, crate::index::Error> {
         let mut scores = vec![0.0; doc_ids.len()];
         for part in &self.searcher.parts {
             let Some(vectors) = &part.vectors else { continue };

@@ -1,7 +1,7 @@
 //! What conversations are ranked by as a whole: the terms of their titles and summaries, and the
 //! vectors of the two together.
 
-use crate::{embed::Table, text::words::Tokenizer};
+use crate::{index::VectorTable, text::words::Tokenizer};
 
 /// Of every conversation of a catalogue, in its order: some 400 bytes each.
 #[derive(Clone, Debug, Default)]
@@ -10,7 +10,7 @@ pub(crate) struct SummaryFeatures {
     terms: Vec<u32>,
     /// Where those of each one's title end, and those of its summary.
     ends: Vec<[u32; 2]>,
-    vectors: Table,
+    vectors: VectorTable,
     /// How many have no brief yet, or no vector though they should.
     pub(crate) lacking: usize,
 }
@@ -18,11 +18,16 @@ pub(crate) struct SummaryFeatures {
 impl SummaryFeatures {
     /// Returns those of no conversations, with vectors of so many numbers.
     pub(crate) fn new(dimensions: usize) -> SummaryFeatures {
-        SummaryFeatures { vectors: Table::new(dimensions), ..SummaryFeatures::default() }
+        SummaryFeatures { vectors: VectorTable::new(dimensions), ..SummaryFeatures::default() }
     }
 
     /// Adds the next conversation's terms and, by `vector`, its vector.
-    pub(crate) fn push(&mut self, title: &[u32], summary: &[u32], vector: impl FnOnce(&mut Table)) {
+    pub(crate) fn push(
+        &mut self,
+        title: &[u32],
+        summary: &[u32],
+        vector: impl FnOnce(&mut VectorTable),
+    ) {
         self.terms.extend_from_slice(title);
         let of_title = self.terms.len() as u32;
         self.terms.extend_from_slice(summary);
@@ -43,7 +48,7 @@ impl SummaryFeatures {
     }
 
     /// The vectors.
-    pub(crate) fn vectors(&self) -> &Table {
+    pub(crate) fn vectors(&self) -> &VectorTable {
         &self.vectors
     }
 }
