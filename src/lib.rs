@@ -10,7 +10,7 @@
 //!   [`embed`]: texts into vectors; [`import`]: exports read into [`model`]; [`workspace`]: dated
 //!   conversation folders, searched as ripgrep does
 //! - [`text`]: LIKE patterns, n-grams, dates, snippets: pure functions over text
-//! - [`model`]: plain data; [`map_faults`]: mapped files that are cut; [`failpoint`]: where tests kill the
+//! - [`model`]: plain data; `int8`: rounded vectors; [`map_faults`]: mapped files that are cut; [`failpoint`]: where tests kill the
 //!   program
 
 pub mod cli;
@@ -20,6 +20,7 @@ pub mod engine;
 pub mod failpoint;
 pub mod import;
 pub mod index;
+mod int8;
 pub mod map_faults;
 pub mod mcp;
 pub mod model;

@@ -1,8 +1,9 @@
-//! Files that are cut short while they are mapped into memory.
+//! Protection against mapped files that another program cuts.
 //!
-//! Reading a map beyond the end that its file has now ends a process with SIGBUS. With
-//! [`survive`] the page is read as zeros instead, and counted. Who reads maps compares the
-//! [`count`] before and after, and takes nothing for true that was read in between.
+//! Reading a memory map beyond the present end of its file ends a process with SIGBUS. After a
+//! call of [`survive`], such a read of a map that was registered with [`register`] returns zeros and is
+//! counted. Code that reads maps compares [`count`] before and after, and discards what it read if a
+//! fault happened in between. A fault at any other address is handled as if this module did not exist.
 
 #![allow(unsafe_code)]
 
@@ -10,22 +11,30 @@ use std::{
     any::Any,
     cell::Cell,
     panic::{self, AssertUnwindSafe, catch_unwind},
+    ptr,
     sync::{
-        Once,
-        atomic::{AtomicU64, Ordering},
+        Mutex, Once, PoisonError,
+        atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
-/// How many pages were missing so far.
+/// Number of faults so far.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
+/// The registered ranges of memory, as a list that only grows: entries are used again, never freed.
+static RANGES: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
+
+/// Held while a range is added. The signal handler takes no lock.
+static ADDING: Mutex<()> = Mutex::new(());
+
 thread_local! {
-    /// Whether this thread's panics are told to who waits for them, and to nobody else.
+    /// Whether this thread runs inside [`caught`], which reports panics to its caller.
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does work on files that may be cut or changed meanwhile, and may panic over them; returns what the
-/// panic said, which is printed nowhere.
+/// Runs work on files that may change meanwhile, and that may panic because of it.
+///
+/// Returns the panic's message as the error; it is not printed.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -39,46 +48,116 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let outer = IS_CAUGHT.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     IS_CAUGHT.set(outer);
-    done.map_err(|panic| said(&*panic).to_owned())
+    done.map_err(|panic| message(&*panic).to_owned())
 }
 
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked")
 }
 
-/// Returns how many pages of maps were missing when they were read, since the process began.
+/// Returns the number of missing pages that were read since the process began.
 pub fn count() -> u64 {
     COUNT.load(Ordering::Acquire)
 }
 
-/// Reads missing pages of maps as zeros from now on, in the whole process.
+/// A registered range of memory; free while `end` is 0.
+#[derive(Debug)]
+struct Entry {
+    start: AtomicUsize,
+    end: AtomicUsize,
+    next: *const Entry,
+}
+
+/// The registration of a map, which ends when this value is dropped: before the map is.
+#[derive(Debug)]
+pub(crate) struct Registration(&'static AtomicUsize);
+
+/// Registers a map of a file, so that a cut of the file does not end the process.
+pub(crate) fn register(map: &[u8]) -> Registration {
+    let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let start = map.as_ptr() as usize;
+    let end = start + map.len();
+    if let Some(entry) = entries().find(|entry| entry.end.load(Ordering::Acquire) == 0) {
+        entry.start.store(start, Ordering::Release);
+        entry.end.store(end, Ordering::Release);
+        return Registration(&entry.end);
+    }
+    let entry: &'static mut Entry = Box::leak(Box::new(Entry {
+        start: AtomicUsize::new(start),
+        end: AtomicUsize::new(end),
+        next: RANGES.load(Ordering::Acquire),
+    }));
+    RANGES.store(entry, Ordering::Release);
+    Registration(&entry.end)
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+/// Returns all entries of the list; safe in a signal handler.
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    let mut next: *const Entry = RANGES.load(Ordering::Acquire);
+    std::iter::from_fn(move || {
+        // SAFETY: every pointer in the list comes from a leaked box, whose `next` never changes.
+        let entry: &'static Entry = unsafe { next.as_ref()? };
+        next = entry.next;
+        Some(entry)
+    })
+}
+
+/// Returns whether an address lies in a registered range.
+#[cfg(unix)]
+fn is_registered(address: usize) -> bool {
+    entries().any(|entry| {
+        let end = entry.end.load(Ordering::Acquire);
+        (entry.start.load(Ordering::Acquire)..end).contains(&address)
+    })
+}
+
+/// Makes reads of missing pages in registered maps return zeros, in the whole process.
 ///
-/// Where files that are mapped cannot be cut, as on Windows, there is nothing to do.
+/// On systems where a mapped file cannot be cut, such as Windows, this does nothing.
 pub fn survive() {
     #[cfg(unix)]
-    unix::install();
+    {
+        static INSTALLED: Once = Once::new();
+        INSTALLED.call_once(unix::install);
+    }
 }
 
 #[cfg(unix)]
 mod unix {
     use std::{
         mem, ptr,
-        sync::atomic::{AtomicUsize, Ordering},
+        sync::{
+            OnceLock,
+            atomic::{AtomicUsize, Ordering},
+        },
     };
 
-    use super::COUNT;
+    use super::{COUNT, is_registered};
 
     /// Bytes of a page.
     static PAGE: AtomicUsize = AtomicUsize::new(0);
 
+    /// The handler that was installed before ours.
+    static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+
     pub(super) fn install() {
-        // SAFETY: these are calls as their manuals have them; the handler below does nothing but
-        // what a handler may.
+        // SAFETY: the calls follow their manuals, and `on_fault` only does what a handler may do.
         unsafe {
             let page = libc::sysconf(libc::_SC_PAGESIZE);
             let Ok(page @ 1..) = usize::try_from(page) else { return };
             PAGE.store(page, Ordering::Relaxed);
+            let mut previous: libc::sigaction = mem::zeroed();
+            if libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut previous) != 0 {
+                return;
+            }
+            let _ = PREVIOUS.set(previous);
             let mut action: libc::sigaction = mem::zeroed();
             let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = on_fault;
             action.sa_sigaction = handler as usize;
@@ -88,25 +167,48 @@ mod unix {
         }
     }
 
-    /// Puts a page of zeros where one is missing; the instruction that asked for it is tried again.
-    extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    /// Puts a page of zeros in the place of a missing one; the kernel then repeats the read.
+    extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
         let page = PAGE.load(Ordering::Relaxed);
-        // SAFETY: the kernel hands over what happened. The page it names has nothing behind it, so
-        // nothing is lost when another is put there; `mmap` and `signal` are system calls that need
-        // no lock and no memory of ours.
-        unsafe {
-            let info = &*info;
-            let is_missing = info.si_code == libc::BUS_ADRERR;
-            let start = info.si_addr() as usize & !(page - 1);
+        // SAFETY: the kernel passes a valid description of the fault. The page lies in a read-only
+        // map of ours and has no memory behind it, so replacing it loses nothing. `mmap` is a
+        // system call that takes no lock and allocates nothing.
+        let is_replaced = unsafe {
+            let (code, address) = ((*info).si_code, (*info).si_addr() as usize);
+            let start = address & !(page - 1);
             let kind = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_ANON;
-            let is_there = is_missing
+            code == libc::BUS_ADRERR
+                && is_registered(address)
                 && libc::mmap(start as *mut _, page, libc::PROT_READ, kind, -1, 0)
-                    != libc::MAP_FAILED;
-            if is_there {
-                COUNT.fetch_add(1, Ordering::Release);
-            } else {
-                // It happens again, and ends the process as it would have.
-                libc::signal(signal, libc::SIG_DFL);
+                    != libc::MAP_FAILED
+        };
+        if is_replaced {
+            COUNT.fetch_add(1, Ordering::Release);
+        } else {
+            pass_on(signal, info, context);
+        }
+    }
+
+    /// Hands a fault that is not ours to the handler that was installed before.
+    fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+        let handler = PREVIOUS.get().map(|previous| (previous.sa_sigaction, previous.sa_flags));
+        // SAFETY: the address is that of a function with the signature that the flags tell, as
+        // the system returned both.
+        unsafe {
+            match handler {
+                None | Some((libc::SIG_DFL | libc::SIG_IGN, _)) => {
+                    // The fault repeats, and the system's default ends the process.
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+                Some((handler, flags)) if flags & libc::SA_SIGINFO != 0 => {
+                    let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
+                        mem::transmute(handler);
+                    handler(signal, info, context);
+                }
+                Some((handler, _)) => {
+                    let handler: extern "C" fn(i32) = mem::transmute(handler);
+                    handler(signal);
+                }
             }
         }
     }
@@ -114,32 +216,65 @@ mod unix {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::{io::Write, ptr};
+    use std::{env, io::Write, os::unix::process::ExitStatusExt, process::Command};
 
     use super::*;
 
+    /// Set in a child process that reads a map which it did not register.
+    const FOREIGN: &str = "VERBATIM_FOREIGN_MAP";
+
     #[test]
-    fn panics_are_told_to_who_waits_for_them() {
+    fn panics_are_reported_to_the_caller() {
         assert_eq!(caught(|| 1), Ok(1));
         assert_eq!(caught(|| panic!("in {}", "words")), Err::<(), _>("in words".to_owned()));
         assert!(caught(|| [1][std::hint::black_box(1)]).unwrap_err().contains("out of bounds"));
         assert!(!IS_CAUGHT.get());
     }
 
-    #[test]
-    fn what_is_cut_off_is_zeros() {
+    /// Maps a file of 1 MiB, cuts it to 500,000 bytes and returns the byte at 900,000.
+    fn read_beyond_the_cut(is_ours: bool) -> u8 {
         survive();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![b'x'; 1 << 20]).unwrap();
-        // SAFETY: that it changes is what is tested.
+        // SAFETY: the cut of the file is what is tested.
         let map = unsafe { memmap2::Mmap::map(&file).unwrap() };
+        let registration = is_ours.then(|| register(&map));
         // SAFETY: the place is within the map.
         let byte = |at: usize| unsafe { ptr::read_volatile(&raw const map[at]) };
         let before = count();
         assert_eq!(byte(900_000), b'x');
         assert_eq!(count(), before);
         file.set_len(500_000).unwrap();
-        assert_eq!((byte(900_000), byte(100)), (0, b'x'));
+        let read = byte(900_000);
+        assert_eq!(byte(100), b'x');
         assert!(count() > before);
+        drop(registration);
+        assert!(!is_registered(map.as_ptr() as usize));
+        read
+    }
+
+    #[test]
+    fn a_cut_map_of_ours_reads_as_zeros() {
+        assert_eq!(read_beyond_the_cut(true), 0);
+        assert_eq!(read_beyond_the_cut(true), 0, "an entry is used again");
+    }
+
+    /// Not a test in itself: the child process of the next one.
+    #[test]
+    fn child_with_a_foreign_map() {
+        if env::var_os(FOREIGN).is_some() {
+            read_beyond_the_cut(false);
+        }
+    }
+
+    #[test]
+    fn a_cut_map_of_others_ends_the_process() {
+        let name = "map_faults::tests::child_with_a_foreign_map";
+        let child = Command::new(env::current_exe().unwrap())
+            .args([name, "--exact", "--test-threads=1"])
+            .env(FOREIGN, "1")
+            .output()
+            .unwrap();
+        assert_eq!(child.status.signal(), Some(libc::SIGBUS), "{child:?}");
     }
 }

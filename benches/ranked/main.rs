@@ -24,7 +24,8 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use rusqlite::{Connection, OpenFlags};
 use verbatim_search::{
-    embed::{Model, Options, Texts, Vectors},
+    embed::{Model, Texts},
+    index::{VectorBuilder, VectorOptions},
     model::Stop,
 };
 
@@ -144,8 +145,13 @@ fn measure(work: &std::path::Path, messages: usize, questions: usize) -> Result<
     let text = |doc_id: u32| Cow::Borrowed(all[doc_id as usize]);
     let source = Texts { count: all.len() as u32, text: &text };
     let part = tempfile::tempdir_in(work)?;
-    let options = Options::default();
-    let nearest = Vectors::build(part.path(), &model, &source, options, &never, &mut |_| ())?;
+    let mut progress = |_| ();
+    let encoder = model.encoder(part.path(), &source, 1, &never, &mut progress)?;
+    let (name, dimensions) = (model.name(), encoder.dimensions());
+    let options = VectorOptions::default();
+    let mut builder = VectorBuilder::begin(part.path(), name, dimensions, source.count, options)?;
+    encoder.run(&mut |rows, scales| builder.add(rows, scales).map_err(anyhow::Error::from))?;
+    let nearest = builder.finish(&never, &mut |_| ())?;
 
     let mut sqlite = Sqlite::create(&folder.path().join("sqlite.db"))?;
     let mut before = sqlite.bytes()?;

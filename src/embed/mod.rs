@@ -1,19 +1,14 @@
-//! Texts into vectors, and the vectors of a part's messages on disk.
+//! Texts into vectors: the built-in model, and providers with a cache of what they answered.
 //!
-//! Invariant: vectors of one model are never compared with another's: what is stored carries the
-//! model's name, and so does its folder.
-//! Invariant: nothing is sent anywhere unless a provider was configured.
+//! Invariant: vectors of different models are never mixed: a model's name is part of the name of
+//! its cache.
+//! Invariant: no text is sent anywhere unless a provider was configured.
 
-mod build;
 mod builtin;
 mod cache;
-mod cells;
-mod file;
+mod encoder;
 mod provider;
 mod remote;
-mod scan;
-mod table;
-mod vectors;
 
 use std::{
     io,
@@ -23,53 +18,44 @@ use std::{
 
 use crate::model::Stop;
 
-pub use build::{Options, Progress, Texts};
+pub use encoder::{Encoder, Progress, Texts};
 pub use provider::{Key, Protocol, Provider, Remote, Unknown};
-pub use table::Table;
-pub use vectors::{Scored, Vectors};
 
 use remote::{Client, Purpose};
 
-/// The most numbers a vector may have: more than any model's, and no room for nonsense.
+/// The most dimensions of a vector: more than any model has.
 const MOST_DIMENSIONS: usize = 65_536;
 
-/// What can go wrong with vectors; text is ranked by its words all the same.
+/// An error of embedding. Messages can still be ranked by their words.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The work was called off.
+    /// The work was stopped.
     #[error("embedding was stopped")]
     Stopped,
-    /// A file could not be written.
+    /// A cache could not be written.
     #[error("writing vectors in {}: {error}", path.display())]
     Write {
-        /// The folder.
+        /// The folder or the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// What was written is not there, or not as it was written.
-    #[error("{}: the vectors that were just written cannot be read back", path.display())]
-    Vanished {
-        /// The folder of the part.
-        path: PathBuf,
-    },
-    /// A provider did not answer, or not with what was asked for.
+    /// A provider did not answer, or its answer is wrong.
     #[error("the embedding provider at {endpoint}: {why}")]
     Provider {
-        /// Where it was asked.
+        /// The address.
         endpoint: String,
         /// What went wrong.
         why: String,
     },
-    /// A question's vector cannot be compared with those of the messages.
+    /// A provider's vectors have another dimension than those in its cache.
     #[error(
-        "the embedding model answers with {theirs} numbers now, and the messages' vectors have \
-         {ours}; `verbatim reindex --full` embeds them anew"
+        "the embedding model answers with {theirs} numbers now, and answered with {ours} before"
     )]
     Lengths {
-        /// How many those on disk have.
+        /// The dimension in the cache.
         ours: usize,
-        /// How many the question's has.
+        /// The dimension of the answer.
         theirs: usize,
     },
 }
@@ -87,14 +73,14 @@ enum Kind {
 }
 
 impl Model {
-    /// Returns the model that is compiled into the program: offline, some microseconds a text.
+    /// Returns the model that is compiled into the program. It takes some microseconds per text.
     ///
-    /// Costs nothing until it is first asked for a vector.
+    /// It is loaded when the first text is encoded.
     pub fn built_in() -> Model {
         Model { kind: Kind::BuiltIn }
     }
 
-    /// Returns the model that is meant; a provider is not asked before the first text.
+    /// Returns the model of a provider, which is not contacted before the first text.
     pub fn of(provider: &Provider) -> Model {
         match provider {
             Provider::BuiltIn => Model::built_in(),
@@ -104,12 +90,13 @@ impl Model {
         }
     }
 
-    /// Whether it is in the program; else a server is sent the texts, which takes its time.
+    /// Returns whether the model is part of the program. Other models are servers, which take longer.
     pub fn is_built_in(&self) -> bool {
         matches!(self.kind, Kind::BuiltIn)
     }
 
-    /// Its identity, as letters, digits and hyphens: equal names mean comparable vectors.
+    /// Returns its name, of letters, digits and hyphens. Vectors of models with equal names can be
+    /// compared.
     pub fn name(&self) -> &str {
         match &self.kind {
             Kind::BuiltIn => builtin::NAME,
@@ -117,7 +104,7 @@ impl Model {
         }
     }
 
-    /// Returns how many numbers its vectors have; a provider may have to be asked.
+    /// Returns the number of dimensions; a provider may have to be asked.
     pub fn dimensions(&self, stop: &Stop) -> Result<usize, Error> {
         match &self.kind {
             Kind::BuiltIn => Ok(builtin::DIMENSIONS),
@@ -125,13 +112,13 @@ impl Model {
         }
     }
 
-    /// Returns the vector of a question, one long; all zeros where the model knows none of it.
+    /// Returns the unit vector of a question; all zeros if the model knows no part of it.
     pub fn encode_query(&self, text: &str, stop: &Stop) -> Result<Vec<f32>, Error> {
         let mut vectors = self.encode_for(&[text], Purpose::Question, stop)?;
         Ok(vectors.pop().unwrap_or_default())
     }
 
-    /// Returns a vector for each text, one long; all zeros where the model knows none of it.
+    /// Returns the unit vector of each text; all zeros if the model knows no part of it.
     pub fn encode(&self, texts: &[&str], stop: &Stop) -> Result<Vec<Vec<f32>>, Error> {
         self.encode_for(texts, Purpose::Document, stop)
     }
@@ -153,16 +140,16 @@ impl Model {
         }
     }
 
-    /// Forgets what is kept in a folder of vectors that a provider made and that are of no use for
-    /// these texts, all that the folder's messages have.
+    /// Removes useless vectors from the caches in a folder: of texts that are not among these, which
+    /// must be all texts of the folder, and of models that are no longer used.
     pub fn tidy(&self, folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<(), Error> {
         cache::tidy(folder, self.name(), texts, stop)
     }
 
-    /// Returns the share of a text's letters that the model knows the meaning of, 0 to 1.
+    /// Returns the share of a text's letters in words that the model knows, from 0 to 1.
     ///
-    /// Where little is known of a question, its vector says little: Chinese, Japanese or Russian
-    /// asked of the built-in model, which is English. Providers are taken to know every language.
+    /// A low share means that the vector of a question says little: the built-in model knows
+    /// English, and hardly any Chinese, Japanese or Russian. Providers are assumed to know every language.
     pub fn known(&self, text: &str) -> f64 {
         match &self.kind {
             Kind::BuiltIn => builtin::known(text),

@@ -1,4 +1,4 @@
-//! Builds a part: the sidecar, the posting lists, the manifest.
+//! Builds a segment: the document store, the posting lists, the manifest.
 
 use std::{
     fs::{self, File},
@@ -10,35 +10,32 @@ use std::{
 use super::{
     Error, Snapshot,
     invert::{Inverter, Resources},
-    postings,
-    segment::{COLUMNS, COMMON, GRAMS, Manifest, ROWS},
+    postings::PostingsWriter,
+    segment::{COLUMNS, COMMON, GRAMS, ROWS, SegmentManifest},
     store::{self, Conversation, Document},
 };
 use crate::{
     failpoint,
     model::Stop,
-    text::{
-        grams::{CommonGrams, Gram},
-        like::is_regular,
-    },
+    text::{grams::CommonGrams, like::is_regular},
 };
 
-/// What is known of the messages before they are read.
+/// The facts about the messages that are known before they are read.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildPlan<'a> {
-    /// Every conversation; documents name them by their place here.
+    /// All conversations; documents refer to them by their place here.
     pub conversations: &'a [Conversation],
-    /// Texts of messages spread over all of them; they tell which grams are common.
+    /// Texts of some messages from all over, to find the common grams.
     pub sample: &'a [String],
-    /// The snapshot that the part is to be searched with: its grams are common here too.
+    /// The snapshot that the segment is added to, whose common grams it shares.
     pub beside: Option<&'a Snapshot>,
-    /// How many messages there are.
+    /// The number of messages.
     pub messages: u32,
-    /// How many bytes their texts have, about.
+    /// The bytes of their texts, approximately.
     pub text_bytes: u64,
 }
 
-/// A part under construction, in a folder of its own.
+/// A segment under construction.
 #[derive(Debug)]
 pub struct Build<'a> {
     folder: PathBuf,
@@ -52,7 +49,7 @@ pub struct Build<'a> {
     added: u32,
 }
 
-/// What a finished build holds, and what it takes on disk.
+/// The size of a finished segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Messages indexed.
@@ -61,12 +58,12 @@ pub struct Size {
     pub text_bytes: u64,
     /// Bytes of posting lists.
     pub index_bytes: u64,
-    /// Bytes of the sidecar.
+    /// Bytes of the document store.
     pub sidecar_bytes: u64,
 }
 
 impl<'a> Build<'a> {
-    /// Begins a part in `folder`, which must be empty.
+    /// Begins a segment in an empty folder.
     pub fn start(folder: &Path, plan: BuildPlan<'a>, resources: Resources) -> Result<Self, Error> {
         let failed = |error| Error::Write { path: folder.to_owned(), error };
         let sample = || plan.sample.iter().map(String::as_str);
@@ -74,7 +71,7 @@ impl<'a> Build<'a> {
             Some(snapshot) => Arc::clone(&snapshot.common),
             None => Arc::new(CommonGrams::of_sample(sample())),
         };
-        // The order and the columns take some 60 bytes a message beside what sorting takes.
+        // The document store's columns take about 60 bytes per message.
         let resources = Resources {
             memory: resources.memory.saturating_sub(60 * plan.messages as usize),
             threads: resources.threads,
@@ -84,7 +81,7 @@ impl<'a> Build<'a> {
                 .map_err(failed)?;
         let rows =
             store::Writer::create(&folder.join(ROWS), plan.messages as usize).map_err(failed)?;
-        failpoint::pass("part begun");
+        failpoint::pass("segment begun");
         Ok(Build {
             folder: folder.to_owned(),
             irregular_titles: plan
@@ -121,62 +118,70 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    /// Writes the posting lists and the manifest, and makes all of it durable; `progress` is told
+    /// Writes the posting lists and the manifest, and makes the segment durable. `progress` gets
     /// the share of the lists that is written.
     pub fn finish(self, stop: &Stop, mut progress: impl FnMut(f64)) -> Result<Size, Error> {
-        let Build { folder, plan, common, resources, rows, texts, irregular_titles, .. } = self;
+        let failed = |error| match stop.requested() {
+            true => Error::Stopped,
+            false => Error::Write { path: self.folder.clone(), error },
+        };
+        let titles = self.invert_titles().map_err(failed)?;
+        failpoint::pass("segment filled");
+        let Build { folder, plan, common, rows, texts, .. } = self;
         let failed = |error| match stop.requested() {
             true => Error::Stopped,
             false => Error::Write { path: folder.clone(), error },
         };
-        let title = |place: usize| match irregular_titles[place] {
-            true => "",
-            false => std::str::from_utf8(plan.conversations[place].title_bytes())
-                .expect("regular text is UTF-8"),
-        };
-        let title_bytes = plan.conversations.iter().map(|c| c.title_bytes().len() as u64).sum();
-        let sample = (0..plan.conversations.len()).step_by(1 + plan.conversations.len() / 20_000);
-        let mut titles = Inverter::start(
-            &folder,
-            Arc::clone(&common),
-            sample.map(title),
-            title_bytes,
-            Resources { memory: resources.memory / 8, threads: resources.threads },
-        )
-        .map_err(failed)?;
-        for place in 0..plan.conversations.len() {
-            titles.add(place as u32, title(place), None).map_err(failed)?;
-        }
-        failpoint::pass("part filled");
         let grams = folder.join(GRAMS);
         fs::create_dir(&grams).map_err(failed)?;
-        let share = |gram: Gram| gram.0 as f64 / u64::MAX as f64;
-        postings::write(
-            &grams,
-            self.added,
+        let postings = PostingsWriter {
             texts,
             titles,
-            &rows,
-            plan.conversations.len(),
-            |gram| {
-                progress(share(gram));
-                if stop.requested() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
-            },
-        )
-        .map_err(|error| failed(io::Error::other(error)))?;
+            store: &rows,
+            messages: self.added,
+            conversations: plan.conversations.len(),
+        };
+        let written = postings.write(&grams, |gram| {
+            progress(gram.0 as f64 / u64::MAX as f64);
+            if stop.requested() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+        });
+        written.map_err(|error| failed(io::Error::other(error)))?;
         failpoint::pass("posting lists written");
         let layout = rows.finish(&folder.join(COLUMNS), plan.conversations).map_err(failed)?;
-        let mut file = File::create_new(folder.join(COMMON)).map_err(failed)?;
         let packed: Vec<u8> = common.packed().into_iter().flat_map(u64::to_le_bytes).collect();
-        file.write_all(&packed).map_err(failed)?;
-        drop(file);
-        failpoint::pass("part written");
-        let manifest = Manifest::seal(&folder, layout, self.text_bytes).map_err(failed)?;
+        let file = File::create_new(folder.join(COMMON));
+        file.and_then(|mut file| file.write_all(&packed)).map_err(failed)?;
+        failpoint::pass("segment written");
+        let manifest = SegmentManifest::seal(&folder, layout, self.text_bytes).map_err(failed)?;
         Ok(Size {
             messages: self.added,
             text_bytes: self.text_bytes,
-            index_bytes: manifest.bytes(false),
-            sidecar_bytes: manifest.bytes(true),
+            index_bytes: manifest.index_bytes(),
+            sidecar_bytes: manifest.store_bytes(),
         })
+    }
+
+    /// Inverts the titles of all conversations; irregular ones count as empty.
+    fn invert_titles(&self) -> io::Result<Inverter> {
+        let conversations = self.plan.conversations;
+        let title = |number: usize| match self.irregular_titles[number] {
+            true => "",
+            false => std::str::from_utf8(conversations[number].title_bytes())
+                .expect("regular text is UTF-8"),
+        };
+        let bytes = conversations.iter().map(|c| c.title_bytes().len() as u64).sum();
+        let sample = (0..conversations.len()).step_by(1 + conversations.len() / 20_000);
+        let Resources { memory, threads } = self.resources;
+        let mut titles = Inverter::start(
+            &self.folder,
+            Arc::clone(&self.common),
+            sample.map(title),
+            bytes,
+            Resources { memory: memory / 8, threads },
+        )?;
+        for number in 0..conversations.len() {
+            titles.add(number as u32, title(number), None)?;
+        }
+        Ok(titles)
     }
 }

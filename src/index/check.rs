@@ -1,47 +1,46 @@
-//! Looks at every byte of a index directory, and at what lies there besides.
+//! Checks every byte of an index directory, and finds files there that nothing uses.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use super::{
     Error,
     directory::{CommitId, IndexDir, is_ours},
-    segment::{self, read_manifest},
-    snapshot::Manifest,
+    segment::SegmentManifest,
+    snapshot::SnapshotManifest,
 };
 use crate::model::Stop;
 
 impl IndexDir {
-    /// Takes the checksum of every file that a snapshot and its parts consist of, also of those
-    /// that are trusted when they are opened; returns the bytes read.
+    /// Computes the checksum of every file of a snapshot and its segments, including files that
+    /// would be trusted when they are opened; returns the bytes read.
     ///
-    /// For what is derived from a part its own reader answers.
+    /// Term indexes and vectors are not checked here.
     pub fn check(&self, current: &CommitId, stop: &Stop) -> Result<u64, Error> {
         let folder = self.folder().join(current.name());
-        let manifest: Manifest = read_manifest(&folder, current.manifest_checksum())?;
+        let manifest = SnapshotManifest::read(&folder, current.manifest_checksum())?;
         let mut bytes = 0;
-        for (name, checksum, dead) in manifest.parts() {
-            let part = self.folder().join(name);
-            for file in read_manifest::<segment::Manifest>(&part, checksum)?.files() {
-                bytes += file.check(&part, stop)?;
+        for segment in manifest.segments() {
+            let path = self.folder().join(&segment.name);
+            for file in SegmentManifest::read(&path, segment.manifest_checksum)?.files() {
+                bytes += file.check(&path, stop)?;
             }
-            if let Some(file) = dead {
+            if let Some(file) = &segment.deleted {
                 bytes += file.check(&folder, stop)?;
             }
         }
         Ok(bytes)
     }
 
-    /// Returns what lies here and is of no use to the snapshot in use; nothing while a process
-    /// writes, which may be about to use it.
+    /// Returns the files and folders that the current snapshot does not use. While a process writes,
+    /// which may be about to use them, returns nothing.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let mut used = BTreeSet::new();
         if let Some(current) = self.current() {
             let folder = self.folder().join(current.name());
-            let Ok(manifest) = read_manifest::<Manifest>(&folder, current.manifest_checksum())
-            else {
+            let Ok(manifest) = SnapshotManifest::read(&folder, current.manifest_checksum()) else {
                 return Vec::new();
             };
-            used.extend(manifest.part_names());
+            used.extend(manifest.segments().iter().map(|segment| segment.name.clone()));
             used.insert(current.name().to_owned());
         }
         let entries = fs::read_dir(self.folder()).into_iter().flatten().flatten();

@@ -1,40 +1,42 @@
-//! Where the snapshots of one database lie, and who may write there.
+//! Index directories: the snapshots of one database, and the right to write them.
 //!
 //! ```text
-//! INDEX/NAME-HASH/    one folder a database
-//!     lock            held by whoever writes
-//!     current         the name and the checksum of the manifest of the snapshot in use
-//!     snapshot-9/   which parts it consists of
-//!     part-7/, part-9/
+//! INDEX/NAME-HASH/    one folder per database
+//!     lock            held by the process that writes
+//!     current         the name of the current snapshot, and the checksum of its manifest
+//!     snapshot-9/     the list of its segments
+//!     segment-7/, segment-9/
 //! ```
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File, TryLockError},
-    io::Write,
+    fs,
     path::{Path, PathBuf},
     sync::Arc,
-    thread,
-    time::Duration,
 };
 
 use super::{
     Error, Snapshot,
-    activity::Begun,
-    segment::{identity, manifest_checksum, read_manifest, sync_folder},
-    snapshot::{Manifest, SnapshotBuilder},
+    activity::{Activity, Begun, Last},
+    artifact::{self, Lock},
+    segment::SEGMENT,
+    snapshot::{SnapshotBuilder, SnapshotManifest},
 };
 use crate::failpoint;
 
 const CURRENT: &str = "current";
-pub(super) const LOCK: &str = "lock";
-const GENERATION: &str = "generation-";
-pub(super) const PART: &str = "part-";
+const LOCK: &str = "lock";
+const SNAPSHOT: &str = "snapshot-";
 
-/// How often and at what distance the lock is asked for. A lock that was given up is held a moment
-/// longer by a process that another thread is just starting, until that is another program.
-const TRIES: u32 = 20;
-const PAUSE: Duration = Duration::from_millis(10);
+/// The prefix of snapshots up to format 2, which are refused by their format's number.
+const OLD_SNAPSHOT: &str = "generation-";
+
+/// The prefix of segments up to format 2.
+const OLD_SEGMENT: &str = "part-";
+
+/// Attempts to take the lock. A lock that was released is held a moment longer by a child process
+/// that is just being started, until that is another program.
+const ATTEMPTS: u32 = 20;
 
 /// The folder of one database's snapshots.
 #[derive(Clone, Debug)]
@@ -42,11 +44,11 @@ pub struct IndexDir {
     folder: PathBuf,
 }
 
-/// A sign of when the snapshot in use was put into use.
+/// The identity of the file that names the current snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitStamp(Option<String>);
 
-/// What a index directory says is in use: compared to see whether it has changed.
+/// The name of a snapshot, and the checksum of its manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitId {
     name: String,
@@ -54,7 +56,7 @@ pub struct CommitId {
 }
 
 impl CommitId {
-    /// The name of the snapshot's folder.
+    /// Returns the name of the snapshot's folder.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -64,18 +66,24 @@ impl CommitId {
     }
 }
 
-/// Returns whether a folder or file of that name is made and removed by whoever writes.
+/// Returns whether an entry of an index directory is a snapshot or a segment.
+fn is_folder_of_ours(name: &str) -> bool {
+    [SNAPSHOT, SEGMENT, OLD_SNAPSHOT, OLD_SEGMENT].iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Returns whether an entry of an index directory is made and removed by writers.
 pub(super) fn is_ours(name: &str) -> bool {
-    [GENERATION, PART, "current-"].iter().any(|prefix| name.starts_with(prefix))
+    is_folder_of_ours(name) || name.starts_with(artifact::TEMPORARY)
 }
 
 impl IndexDir {
-    /// Returns the index directory of a database, named by its absolute path, under the index folder.
+    /// Returns the index directory of a database below the index folder. Its name is made of the
+    /// database's absolute path.
     pub fn of(index: &Path, database: &Path) -> IndexDir {
         let stem = database.file_stem().unwrap_or_default().to_string_lossy();
         let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '_' };
         let stem: String = stem.chars().take(40).map(plain).collect();
-        // FNV-1a, 64 bits: only to tell databases of one name apart.
+        // FNV-1a, 64 bits: tells databases of the same name apart.
         let hash = database
             .as_os_str()
             .as_encoded_bytes()
@@ -86,24 +94,25 @@ impl IndexDir {
         IndexDir { folder: index.join(format!("{stem}-{hash:016x}")) }
     }
 
-    /// The folder of the snapshots.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns which snapshot is in use; `None` where there is none or the note is unreadable.
+    /// Returns the current snapshot; `None` if there is none or its name cannot be read.
     pub fn current(&self) -> Option<CommitId> {
-        let note = fs::read_to_string(self.folder.join(CURRENT)).ok()?;
-        let (name, checksum) = note.trim_end().split_once(' ')?;
-        let number = name.strip_prefix(GENERATION)?;
+        let text = fs::read_to_string(self.folder.join(CURRENT)).ok()?;
+        let (name, checksum) = text.trim_end().split_once(' ')?;
+        let number = name.strip_prefix(SNAPSHOT).or_else(|| name.strip_prefix(OLD_SNAPSHOT))?;
         let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         let manifest_checksum = u32::from_str_radix(checksum, 16).ok()?;
         is_number.then(|| CommitId { name: name.to_owned(), manifest_checksum })
     }
 
-    /// Returns what changes whenever [`IndexDir::current`] does, for a single system call.
+    /// Returns a value that changes whenever [`IndexDir::current`] does; costs one system call.
     pub fn note(&self) -> CommitStamp {
-        CommitStamp(fs::metadata(self.folder.join(CURRENT)).ok().as_ref().map(identity))
+        let metadata = fs::metadata(self.folder.join(CURRENT)).ok();
+        CommitStamp(metadata.as_ref().map(artifact::identity))
     }
 
     /// Opens a snapshot for searching.
@@ -112,58 +121,59 @@ impl IndexDir {
         Snapshot::open(&folder, &current.name, current.manifest_checksum).map(Arc::new)
     }
 
-    /// Takes the right to write, over all processes; `None` while another has it.
+    /// Returns the process that writes now, if there is one.
+    pub fn activity(&self) -> Option<Activity> {
+        Lock::is_held(&self.folder.join(LOCK)).then(|| Activity::read(&self.folder))
+    }
+
+    /// Returns the last refresh, if one was recorded.
+    pub fn last(&self) -> Option<Last> {
+        Last::read(&self.folder)
+    }
+
+    /// Takes the right to write, among all processes; returns `None` if another process has it.
     pub fn lock(&self) -> Result<Option<Writing>, Error> {
         let failed = |error| Error::Write { path: self.folder.clone(), error };
         fs::create_dir_all(&self.folder).map_err(failed)?;
-        let path = self.folder.join(LOCK);
         failpoint::pass("folder of the index made");
-        let file = File::options().create(true).append(true).open(path).map_err(failed)?;
-        for _ in 0..TRIES {
-            match file.try_lock() {
-                Ok(()) => {
-                    let writing =
-                        Writing { index_dir: self.clone(), begun: Begun::now(), _lock: file };
-                    writing.announce();
-                    return Ok(Some(writing));
-                }
-                Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
-            }
-        }
-        Ok(None)
+        let lock = Lock::take(&self.folder.join(LOCK), ATTEMPTS).map_err(failed)?;
+        Ok(lock.map(|lock| {
+            Activity::begin(&self.folder);
+            Writing { index_dir: self.clone(), begun: Begun::now(), _lock: lock }
+        }))
     }
 }
 
-/// The right to write to a index directory, given back when dropped.
+/// The right to write to an index directory, which ends when this value is dropped.
 #[derive(Debug)]
 pub struct Writing {
     index_dir: IndexDir,
-    pub(super) begun: Begun,
-    _lock: File,
+    begun: Begun,
+    _lock: Lock,
 }
 
 impl Writing {
-    pub(super) fn index_dir(&self) -> &IndexDir {
-        &self.index_dir
-    }
-
-    /// Removes what earlier builds left unfinished, and makes an empty folder for a new part.
+    /// Removes what earlier builds left unfinished, and makes an empty folder for a new segment.
     pub fn begin(&self) -> Result<PathBuf, Error> {
         self.clean();
-        let folder = self.index_dir.folder.join(format!("{PART}{}", self.next_number()));
+        let folder = self.index_dir.folder.join(format!("{SEGMENT}{}", self.next_number()));
         let made = fs::create_dir(&folder);
-        failpoint::pass("folder of a part made");
+        failpoint::pass("folder of a segment made");
         match made {
             Ok(()) => Ok(folder),
             Err(error) => Err(Error::Write { path: folder, error }),
         }
     }
 
-    /// The number after every one that is in use or was left behind.
+    /// Records what was done since the lock was taken, for [`IndexDir::last`].
+    pub fn record(&self, what: &str, messages: u64) {
+        self.begun.record(&self.index_dir.folder, what, messages);
+    }
+
+    /// Returns the number after all numbers that are in use or were left behind.
     fn next_number(&self) -> u64 {
         let number = |name: &str| {
-            let digits = name.strip_prefix(GENERATION).or_else(|| name.strip_prefix(PART))?;
+            let digits = name.strip_prefix(SNAPSHOT).or_else(|| name.strip_prefix(SEGMENT))?;
             digits.parse::<u64>().ok()
         };
         let current = self.index_dir.current().and_then(|current| number(&current.name));
@@ -176,49 +186,63 @@ impl Writing {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
-    /// Puts a snapshot into use, for every process at once, and removes older ones.
-    pub(super) fn publish(&self, manifest: &SnapshotBuilder) -> Result<(), Error> {
-        let name = format!("{GENERATION}{}", self.next_number());
+    /// Makes a snapshot current, for every process at once, and removes older ones.
+    fn publish(&self, snapshot: &SnapshotBuilder) -> Result<(), Error> {
+        let name = format!("{SNAPSHOT}{}", self.next_number());
         let folder = self.index_dir.folder.join(&name);
         let failed = |error| Error::Write { path: folder.clone(), error };
         fs::create_dir(&folder).map_err(failed)?;
-        failpoint::pass("folder of a generation made");
-        manifest.write(&folder).map_err(failed)?;
-        let checksum = manifest_checksum(&folder).map_err(failed)?;
-        let mut file = tempfile::Builder::new()
-            .prefix("current-")
-            .tempfile_in(&self.index_dir.folder)
-            .map_err(failed)?;
-        writeln!(file, "{name} {checksum:08x}").map_err(failed)?;
-        file.as_file().sync_all().map_err(failed)?;
-        failpoint::pass("next note written");
-        file.persist(self.index_dir.folder.join(CURRENT)).map_err(|error| failed(error.error))?;
-        failpoint::pass("generation in use");
-        sync_folder(&self.index_dir.folder).map_err(failed)?;
-        failpoint::pass("generation in use for good");
+        failpoint::pass("folder of a snapshot made");
+        snapshot.write(&folder).map_err(failed)?;
+        let checksum = artifact::manifest_checksum(&folder).map_err(failed)?;
+        let next = format!("{name} {checksum:08x}\n");
+        let next = artifact::write_beside(&self.index_dir.folder, next.as_bytes());
+        let next = next.map_err(failed)?;
+        next.as_file().sync_all().map_err(failed)?;
+        failpoint::pass("next commit written");
+        next.persist(self.index_dir.folder.join(CURRENT)).map_err(|error| failed(error.error))?;
+        failpoint::pass("snapshot in use");
+        artifact::sync_folder(&self.index_dir.folder).map_err(failed)?;
+        failpoint::pass("snapshot in use for good");
         self.clean();
-        failpoint::pass("older generations removed");
+        failpoint::pass("older snapshots removed");
         Ok(())
     }
 
-    /// Removes everything but the snapshot in use and its parts; a reader of an older one keeps
-    /// its open files, and where the system forbids removing those, a later call does.
+    /// Removes everything but the current snapshot and its segments.
+    ///
+    /// A reader of an older snapshot keeps its open files. If the system forbids to remove them,
+    /// a later call does.
     pub fn clean(&self) {
         let mut used = BTreeSet::new();
         if let Some(current) = self.index_dir.current() {
             let folder = self.index_dir.folder.join(&current.name);
-            let manifest = read_manifest::<Manifest>(&folder, current.manifest_checksum);
-            used.extend(manifest.iter().flat_map(Manifest::part_names));
+            if let Ok(manifest) = SnapshotManifest::read(&folder, current.manifest_checksum) {
+                used.extend(manifest.segments().iter().map(|segment| segment.name.clone()));
+            }
             used.insert(current.name);
         }
         for name in self.entries() {
             let path = self.index_dir.folder.join(&name);
-            if (name.starts_with(GENERATION) || name.starts_with(PART)) && !used.contains(&name) {
+            if is_folder_of_ours(&name) && !used.contains(&name) {
                 drop(fs::remove_dir_all(path));
                 failpoint::pass("folder removed");
-            } else if name.starts_with("current-") {
+            } else if name.starts_with(artifact::TEMPORARY) {
                 drop(fs::remove_file(path));
             }
         }
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        Activity::end(&self.index_dir.folder);
+    }
+}
+
+impl SnapshotBuilder {
+    /// Makes the snapshot durable and current.
+    pub fn publish(self, writing: &Writing) -> Result<(), Error> {
+        writing.publish(&self)
     }
 }

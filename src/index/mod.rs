@@ -1,20 +1,20 @@
-//! Candidate lookup over n-grams, and the sidecar that candidates are verified on.
+//! The index of a database: posting lists of n-grams, a document store, term indexes and vectors.
 //!
-//! Documents stand in result order: doc id 0 is the newest message. The first verified candidates
-//! are then the answer, a range of dates is an interval of doc ids, and a search ends with its
-//! last row.
+//! Documents stand in result order: doc id 0 is the newest message. So the first verified candidates
+//! are the answer, a range of dates is an interval of doc ids, and a search ends with its last hit.
 //!
-//! Invariant: holds nothing that `db` cannot rebuild.
+//! Invariant: holds nothing that cannot be built again from the database.
 //! Invariant: may propose too many candidates, never too few.
 
 mod activity;
+mod artifact;
 mod build;
 mod check;
 mod cursor;
 mod directory;
 mod documents;
 mod invert;
-mod map;
+mod lists;
 mod plan;
 mod postings;
 mod search;
@@ -24,6 +24,7 @@ mod store;
 mod terms;
 mod trace;
 mod varint;
+mod vectors;
 mod wildcards;
 
 use std::{io, path::PathBuf};
@@ -37,48 +38,66 @@ pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{Conversation, Document};
 pub use terms::{DocSet, Norms, TermIndex, WeightedTerm, best, build_terms, frequencies, holding};
 pub use trace::{GramUse, Trace};
+pub use vectors::{ScoredDoc, VectorBuilder, VectorOptions, VectorTable, Vectors};
 
-/// What can go wrong with an index; none of it keeps a database from being searched.
+/// An error of an index. It never keeps a database from being searched.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be written.
     #[error("writing the index in {path}: {error}")]
     Write {
-        /// The folder of the snapshot.
+        /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// A snapshot is not as it was written.
+    /// A file is not as it was written.
     #[error("{path}: the index is damaged: {reason}; `verbatim reindex --full` builds it anew")]
     Damaged {
-        /// The folder of the snapshot.
+        /// The folder.
         path: PathBuf,
-        /// What does not fit.
+        /// What is wrong.
         reason: String,
     },
-    /// A snapshot of an earlier or later version of the program.
+    /// The index was written by an earlier or later version of the program.
     #[error(
         "{path}: the index has format {found}, which this version does not read; `verbatim reindex` builds it anew"
     )]
     Format {
-        /// The folder of the snapshot.
+        /// The folder.
         path: PathBuf,
-        /// The format's number.
+        /// The number of its format.
         found: u32,
-    },
-    /// The words of a part are not there or not as they were written.
-    #[error("{path}: no words to rank by: {reason}")]
-    TermIndex {
-        /// Their folder.
-        path: PathBuf,
-        /// What does not fit.
-        reason: String,
     },
     /// A posting list could not be read.
     #[error("reading the index: {0}")]
     Read(#[from] io::Error),
-    /// The search was cancelled, or its time was over.
+    /// The file of a segment's vectors could not be written.
+    #[error("writing vectors in {}: {error}", path.display())]
+    WriteVectors {
+        /// The folder.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// Vectors cannot be opened right after they were written.
+    #[error("{}: the vectors that were just written cannot be read back", path.display())]
+    Vanished {
+        /// The folder of the segment.
+        path: PathBuf,
+    },
+    /// The vector of a query and those of the messages have different dimensions.
+    #[error(
+        "the embedding model answers with {theirs} numbers now, and the messages' vectors have \
+         {ours}; `verbatim reindex --full` embeds them anew"
+    )]
+    Lengths {
+        /// The dimension on disk.
+        ours: usize,
+        /// The dimension of the query.
+        theirs: usize,
+    },
+    /// The work was stopped.
     #[error("the search was stopped")]
     Stopped,
 }

@@ -1,22 +1,22 @@
-//! The posting lists: a tantivy index of one segment whose doc ids are places in result order.
+//! The posting lists of a segment, in a tantivy index whose doc ids are places in result order.
 //!
-//! Three fields, all of documents only: the grams of the texts, the grams of the titles, the role.
-//! tantivy's own indexing writer spends most of its time in its hash map of terms, so the lists
-//! are inverted by [`super::invert`] and written through tantivy's serializer; what comes out is
-//! an ordinary tantivy index.
+//! Three fields, each with the documents of a term and no more: the grams of the texts, the grams of
+//! the titles, the role. [`super::invert`] makes the lists of grams.
 
 use std::{io, path::Path, sync::Arc};
 
+use fixedbitset::FixedBitSet;
 use tantivy::{
-    DocSet, Index, IndexSettings, InvertedIndexReader, SegmentReader, TERMINATED, TantivyDocument,
-    directory::MmapDirectory,
-    index::SegmentComponent,
+    DocSet, InvertedIndexReader, TERMINATED,
     postings::{FieldSerializer, InvertedIndexSerializer, SegmentPostings, TermInfo},
-    schema::{Field, IndexRecordOption, Schema, SchemaBuilder, TextFieldIndexing, TextOptions},
-    store::Compressor,
+    schema::{Field, IndexRecordOption},
 };
 
-use super::{invert::Inverter, store};
+use super::{
+    invert::Inverter,
+    lists::{self, ListMaps},
+    store,
+};
 use crate::text::grams::Gram;
 
 /// A field of the tantivy index.
@@ -36,52 +36,46 @@ impl List {
     }
 }
 
-fn schema() -> Schema {
-    let indexing = TextFieldIndexing::default()
-        .set_tokenizer("raw")
-        .set_fieldnorms(false)
-        .set_index_option(IndexRecordOption::Basic);
-    let options = TextOptions::default().set_indexing_options(indexing);
-    let mut schema = SchemaBuilder::new();
-    for (list, name) in [(List::Text, "text"), (List::Title, "title"), (List::Role, "role")] {
-        let field = schema.add_text_field(name, options.clone());
-        debug_assert_eq!(field, list.field());
-    }
-    schema.build()
+/// The lists to write.
+pub(super) struct PostingsWriter<'a> {
+    /// The grams of the texts, by document.
+    pub(super) texts: Inverter,
+    /// The grams of the titles, by conversation.
+    pub(super) titles: Inverter,
+    /// Knows the roles, and the conversations' documents.
+    pub(super) store: &'a store::Writer,
+    /// The number of documents.
+    pub(super) messages: u32,
+    /// The number of conversations.
+    pub(super) conversations: usize,
 }
 
-/// Writes the index of `messages` documents into an empty folder.
-pub(super) fn write(
-    folder: &Path,
-    messages: u32,
-    texts: Inverter,
-    titles: Inverter,
-    rows: &store::Writer,
-    conversations: usize,
-    mut progress: impl FnMut(Gram) -> io::Result<()>,
-) -> tantivy::Result<()> {
-    let settings = IndexSettings {
-        docstore_compression: Compressor::None,
-        docstore_compress_dedicated_thread: false,
-        ..IndexSettings::default()
-    };
-    let mut writer = Index::builder()
-        .schema(schema())
-        .settings(settings)
-        .single_segment_index_writer(MmapDirectory::open(folder)?, 64 << 20)?;
-    for _ in 0..messages {
-        writer.add_document(TantivyDocument::new())?;
+impl PostingsWriter<'_> {
+    /// Writes the index into an empty folder; `progress` gets the last gram that is written.
+    pub(super) fn write(
+        self,
+        folder: &Path,
+        mut progress: impl FnMut(Gram) -> io::Result<()>,
+    ) -> tantivy::Result<()> {
+        let schema = lists::schema(&["text", "title", "role"], IndexRecordOption::Basic);
+        let PostingsWriter { texts, titles, store, messages, conversations } = self;
+        lists::create(folder, schema, messages, |serializer| {
+            write_texts(serializer, texts, &mut progress)?;
+            write_titles(serializer, titles, &store.docs_by_conversation(conversations))?;
+            let mut field = serializer.new_field(List::Role.field(), 0, None)?;
+            for (role, docs) in store.docs_by_role() {
+                write_list(&mut field, role.as_bytes(), &docs)?;
+            }
+            Ok(field.close()?)
+        })
     }
-    let index = writer.finalize()?;
-    let segments = index.searchable_segments()?;
-    let Some(segment) = segments.first() else { return Ok(()) };
-    for component in
-        [SegmentComponent::Terms, SegmentComponent::Postings, SegmentComponent::Positions]
-    {
-        std::fs::remove_file(folder.join(segment.relative_path(component)))?;
-    }
-    let mut serializer = InvertedIndexSerializer::open(segment)?;
+}
 
+fn write_texts(
+    serializer: &mut InvertedIndexSerializer,
+    texts: Inverter,
+    progress: &mut impl FnMut(Gram) -> io::Result<()>,
+) -> tantivy::Result<()> {
     let mut field = serializer.new_field(List::Text.field(), 0, None)?;
     texts.finish(|block| {
         let mut docs = &block.docs[..];
@@ -92,10 +86,16 @@ pub(super) fn write(
         }
         block.grams.last().map_or(Ok(()), |(gram, _)| progress(*gram))
     })?;
-    field.close()?;
+    Ok(field.close()?)
+}
 
-    // Titles were inverted by conversation: a list is that of all messages of its conversations.
-    let docs_by_conversation = rows.docs_by_conversation(conversations);
+/// Writes the lists of titles, which were inverted by conversation: a list holds all messages of
+/// its conversations.
+fn write_titles(
+    serializer: &mut InvertedIndexSerializer,
+    titles: Inverter,
+    docs_by_conversation: &store::DocsByConversation,
+) -> tantivy::Result<()> {
     let mut field = serializer.new_field(List::Title.field(), 0, None)?;
     let mut docs: Vec<u32> = Vec::new();
     titles.finish(|block| {
@@ -112,15 +112,7 @@ pub(super) fn write(
         }
         Ok(())
     })?;
-    field.close()?;
-
-    let mut field = serializer.new_field(List::Role.field(), 0, None)?;
-    for (role, docs) in rows.docs_by_role() {
-        write_list(&mut field, role.as_bytes(), &docs)?;
-    }
-    field.close()?;
-    serializer.close()?;
-    Ok(())
+    Ok(field.close()?)
 }
 
 fn write_list(field: &mut FieldSerializer<'_>, term: &[u8], docs: &[u32]) -> io::Result<()> {
@@ -134,6 +126,7 @@ fn write_list(field: &mut FieldSerializer<'_>, term: &[u8], docs: &[u32]) -> io:
 /// The posting lists, open for reading.
 pub(super) struct Postings {
     lists: [Arc<InvertedIndexReader>; 3],
+    _maps: ListMaps,
 }
 
 impl std::fmt::Debug for Postings {
@@ -143,32 +136,26 @@ impl std::fmt::Debug for Postings {
 }
 
 impl Postings {
-    /// Opens the index; `None` where it does not hold one segment of `messages` documents.
+    /// Opens the index; returns `None` unless it holds so many messages.
     pub(super) fn open(folder: &Path, messages: u32) -> tantivy::Result<Option<Postings>> {
-        let index = Index::open(MmapDirectory::open(folder)?)?;
-        let segments = index.searchable_segments()?;
-        let [segment] = &segments[..] else { return Ok(None) };
-        // A segment reader of its own: an index reader would watch the folder and lock it.
-        let reader = SegmentReader::open(segment)?;
-        if reader.max_doc() != messages {
-            return Ok(None);
-        }
+        let Some((reader, maps)) = lists::open(folder, messages)? else { return Ok(None) };
         let list = |list: List| reader.inverted_index(list.field());
-        Ok(Some(Postings { lists: [list(List::Text)?, list(List::Title)?, list(List::Role)?] }))
+        let lists = [list(List::Text)?, list(List::Title)?, list(List::Role)?];
+        Ok(Some(Postings { lists, _maps: maps }))
     }
 
-    /// Returns where a term's list is, and how long.
+    /// Returns the place and the length of a term's list.
     pub(super) fn find(&self, list: List, term: &[u8]) -> io::Result<Option<TermInfo>> {
         self.lists[list as usize].terms().get(term)
     }
 
-    /// Returns the documents of a list that was found.
+    /// Returns the documents of a list that [`Postings::find`] found.
     pub(super) fn read(&self, list: List, info: &TermInfo) -> io::Result<SegmentPostings> {
         self.lists[list as usize].read_postings_from_terminfo(info, IndexRecordOption::Basic)
     }
 
-    /// Calls `each` with the packed grams from `start` up to before `end` that are terms of eight
-    /// bytes, until it returns false.
+    /// Calls `each` with the terms of eight bytes, as packed grams, from `start` to before `end`,
+    /// until it returns false.
     pub(super) fn grams_between(
         &self,
         list: List,
@@ -188,43 +175,47 @@ impl Postings {
     }
 }
 
-/// A set of documents, a bit each.
+/// A set of documents, one bit each.
 #[derive(Clone, Debug)]
-pub(super) struct DocBits {
-    words: Vec<u64>,
-}
+pub(super) struct DocBits(FixedBitSet);
 
 impl DocBits {
-    /// Reads what [`DocBits::to_bytes`] wrote of as many messages.
+    /// Returns an empty set of documents with numbers below `messages`.
+    pub(super) fn new(messages: u32) -> DocBits {
+        DocBits(FixedBitSet::with_capacity(messages as usize))
+    }
+
+    /// Reads what [`DocBits::to_bytes`] returned; `None` if that was for another number of messages.
     pub(super) fn from_bytes(bytes: &[u8], messages: u32) -> Option<DocBits> {
         let mut bits = DocBits::new(messages);
-        let (words, rest) = bytes.as_chunks::<8>();
-        if !rest.is_empty() || words.len() != bits.words.len() {
+        let (words, rest) = bytes.as_chunks::<{ size_of::<usize>() }>();
+        if !rest.is_empty() || words.len() != bits.0.as_slice().len() {
             return None;
         }
-        bits.words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let beyond = bits.seek(messages);
-        (beyond == END).then_some(bits)
+        for (to, from) in bits.0.as_mut_slice().iter_mut().zip(words) {
+            *to = usize::from_le_bytes(*from);
+        }
+        bits.0.maximum().is_none_or(|last| last < messages as usize).then_some(bits)
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
+        self.0.as_slice().iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
     #[inline]
     pub(super) fn contains(&self, doc: u32) -> bool {
-        self.words[doc as usize / 64] >> (doc % 64) & 1 == 1
+        self.0.contains(doc as usize)
     }
 
     pub(super) fn count(&self) -> u32 {
-        self.words.iter().map(|word| word.count_ones()).sum()
+        self.0.count_ones(..) as u32
     }
 
-    pub(super) fn new(messages: u32) -> DocBits {
-        DocBits { words: vec![0; messages as usize / 64 + 1] }
+    pub(super) fn insert(&mut self, doc: u32) {
+        self.0.insert(doc as usize);
     }
 
-    /// Adds the documents of a list, from the list's present place on.
+    /// Adds the documents of a list, from its present place on.
     pub(super) fn add(&mut self, mut list: SegmentPostings) {
         let mut doc = list.doc();
         while doc != END {
@@ -233,51 +224,48 @@ impl DocBits {
         }
     }
 
-    pub(super) fn insert(&mut self, doc: u32) {
-        self.words[doc as usize / 64] |= 1 << (doc % 64);
-    }
-
-    /// Returns the first document of the set at or after `doc`; [`END`] for none.
+    /// Returns the first document of the set at or after `doc`; [`END`] if there is none.
     fn seek(&self, doc: u32) -> u32 {
-        let mut place = doc as usize / 64;
-        let Some(first) = self.words.get(place) else { return END };
-        let mut word = first >> (doc % 64) << (doc % 64);
+        let words = self.0.as_slice();
+        let mut place = (doc / usize::BITS) as usize;
+        let Some(first) = words.get(place) else { return END };
+        let mut word = first >> (doc % usize::BITS) << (doc % usize::BITS);
         while word == 0 {
             place += 1;
-            match self.words.get(place) {
+            match words.get(place) {
                 Some(next) => word = *next,
                 None => return END,
             }
         }
-        (place * 64) as u32 + word.trailing_zeros()
+        place as u32 * usize::BITS + word.trailing_zeros()
     }
 }
 
-/// The documents that are in all of several lists; of no lists, all documents.
+/// The documents that are in every one of some lists and sets; without lists, all documents.
 pub(super) struct Conjunction {
     lists: Vec<SegmentPostings>,
     sets: Vec<DocBits>,
 }
 
-/// No document: where a [`Conjunction`] ends.
+/// The number after the last document, where a [`Conjunction`] ends.
 pub(super) const END: u32 = TERMINATED;
 
 impl Conjunction {
-    /// Takes lists from the shortest to the longest.
+    /// Intersects lists, which are ordered from the shortest to the longest.
     pub(super) fn new(lists: Vec<SegmentPostings>) -> Conjunction {
         Conjunction { lists, sets: Vec::new() }
     }
 
-    /// Asks for membership in a set too.
+    /// Intersects with a set too.
     pub(super) fn narrow(&mut self, set: DocBits) {
         self.sets.push(set);
     }
 
     /// Returns the first document at or after `target` and before `end` that is in all lists and
-    /// accepted; [`END`] for none.
+    /// that `accepts` takes; [`END`] if there is none.
     ///
-    /// Acceptance is asked before the longer lists are. `stop` is asked now and then; once it says
-    /// so, the answer is [`END`].
+    /// Calls `accepts` before it looks at the longer lists. Calls `stop` now and then, and returns
+    /// [`END`] once it returns true.
     pub(super) fn seek(
         &mut self,
         target: u32,

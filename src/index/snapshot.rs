@@ -1,9 +1,10 @@
-//! Generations: parts that together mirror one state of one database, swapped in whole.
+//! Snapshots: the segments that together hold one state of a database, replaced as a whole.
 //!
-//! A snapshot is a manifest: which parts, and which of their messages are in the database no
-//! more, or not as they are there (`dead-0` for the first part, a bit a message). A build of the
-//! whole database makes a snapshot of one part; a refresh keeps the parts and adds one of what is
-//! new and changed, as the runs of a log-structured merge tree (O'Neil and others, 1996).
+//! A snapshot is a list of segments and of their deleted documents: messages that are no longer in
+//! the database, or not in this form. The file `deleted-0` has one bit per document of the first
+//! segment. A full build makes a snapshot of one segment. A refresh keeps the segments and adds one
+//! with the new and changed messages, like the runs of a log-structured merge tree (O'Neil and
+//! others, 1996).
 //!
 //! Invariant: a snapshot that opens holds what its build wrote.
 
@@ -18,48 +19,47 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Error,
-    directory::{PART, Writing},
+    artifact::{FileRecord, damaged, manifest_checksum, read_manifest, write_manifest},
     postings::DocBits,
-    segment::{
-        FORMAT, FileRecord, Segment, damaged, manifest_checksum, read_manifest, write_manifest,
-    },
+    segment::{FORMAT, SEGMENT, Segment},
 };
 use crate::{failpoint, text::grams::CommonGrams};
 
-/// What a snapshot is.
+/// The content of a snapshot.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Manifest {
+pub(super) struct SnapshotManifest {
     format: u32,
     state: String,
     reading: Reading,
-    parts: Vec<SegmentRecord>,
+    segments: Vec<SegmentRecord>,
 }
 
-/// How the rows were read: only what was read alike can be refreshed row by row.
+/// How the rows were read. Only rows that are read in the same way can be compared in a refresh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// Whether contents were decoded as JSON parts.
     pub decoded: bool,
-    /// Whether rows can be told apart and put in order without asking SQLite: ids are texts and
-    /// name one conversation each, positions are integers or NULL.
+    /// Whether rows can be told apart and ordered without SQLite: ids are texts and name one
+    /// conversation each, positions are integers or NULL.
     pub plain: bool,
 }
 
+/// A segment of a snapshot.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct SegmentRecord {
-    name: String,
-    manifest_checksum: u32,
-    dead: Option<FileRecord>,
+pub(super) struct SegmentRecord {
+    pub(super) name: String,
+    pub(super) manifest_checksum: u32,
+    /// The file of its deleted documents.
+    pub(super) deleted: Option<FileRecord>,
 }
 
-impl Manifest {
-    pub(super) fn part_names(&self) -> impl Iterator<Item = String> {
-        self.parts.iter().map(|part| part.name.clone())
+impl SnapshotManifest {
+    pub(super) fn read(folder: &Path, checksum: u32) -> Result<SnapshotManifest, Error> {
+        read_manifest(folder, FORMAT, Some(checksum))
     }
 
-    /// Returns each part's name, the checksum of its manifest, and the record of its dead messages.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (&str, u32, Option<&FileRecord>)> {
-        self.parts.iter().map(|part| (&*part.name, part.manifest_checksum, part.dead.as_ref()))
+    pub(super) fn segments(&self) -> &[SegmentRecord] {
+        &self.segments
     }
 }
 
@@ -68,68 +68,89 @@ impl Manifest {
 pub struct SnapshotBuilder {
     state: String,
     reading: Reading,
-    parts: Vec<(PathBuf, Option<DocBits>)>,
+    segments: Vec<(PathBuf, Option<DocBits>)>,
 }
 
 impl SnapshotBuilder {
-    /// Begins a snapshot that mirrors `state`.
+    /// Begins a snapshot of a state of the database.
     pub fn new(state: &str, reading: Reading) -> SnapshotBuilder {
-        SnapshotBuilder { state: state.to_owned(), reading, parts: Vec::new() }
+        SnapshotBuilder { state: state.to_owned(), reading, segments: Vec::new() }
     }
 
-    /// Adds a part that was just built.
+    /// Adds a segment that was just built.
     pub fn add(&mut self, folder: &Path) {
-        self.parts.push((folder.to_owned(), None));
+        self.segments.push((folder.to_owned(), None));
     }
 
-    /// Adds a part of another snapshot, without the messages in `dead`, which are doc ids of that
-    /// snapshot, and without those that were dead there.
-    pub fn keep(&mut self, snapshot: &Snapshot, part: usize, dead: &[u32]) {
+    /// Adds a segment of another snapshot. Its documents that are deleted there stay deleted, and
+    /// so become those in `deleted`, which are doc ids of that snapshot.
+    pub fn keep(&mut self, snapshot: &Snapshot, part: usize, deleted: &[u32]) {
         let member = &snapshot.members[part];
         let messages = member.part.rows.messages();
         let mut bits = member.dead.clone().unwrap_or_else(|| DocBits::new(messages));
         let doc_ids = member.first..member.first + messages;
-        for doc_id in dead.iter().filter(|doc_id| doc_ids.contains(doc_id)) {
+        for doc_id in deleted.iter().filter(|doc_id| doc_ids.contains(doc_id)) {
             bits.insert(doc_id - member.first);
         }
-        self.parts.push((member.part.folder.clone(), (bits.count() > 0).then_some(bits)));
+        self.segments.push((member.part.folder.clone(), (bits.count() > 0).then_some(bits)));
     }
 
-    /// Makes it durable and puts it into use.
-    pub fn publish(self, writing: &Writing) -> Result<(), Error> {
-        writing.publish(&self)
-    }
-
+    /// Writes the snapshot into an empty folder.
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
-        let mut parts = Vec::new();
-        for (number, (part, dead)) in self.parts.iter().enumerate() {
-            let dead = match dead {
+        let mut segments = Vec::new();
+        for (number, (segment, deleted)) in self.segments.iter().enumerate() {
+            let deleted = match deleted {
                 None => None,
                 Some(bits) => {
-                    let name = format!("dead-{number}");
+                    let name = format!("deleted-{number}");
                     let path = folder.join(&name);
-                    failpoint::pass("dead to be marked");
+                    failpoint::pass("deleted documents to be written");
                     File::create_new(&path)?.write_all(&bits.to_bytes())?;
-                    failpoint::pass("dead marked");
+                    failpoint::pass("deleted documents written");
                     Some(FileRecord::seal(name, &path)?)
                 }
             };
-            let name = part.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            parts.push(SegmentRecord { name, manifest_checksum: manifest_checksum(part)?, dead });
+            let name = segment.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let manifest_checksum = manifest_checksum(segment)?;
+            segments.push(SegmentRecord { name, manifest_checksum, deleted });
         }
         let (state, reading) = (self.state.clone(), self.reading);
-        write_manifest(folder, &Manifest { format: FORMAT, state, reading, parts })
+        write_manifest(folder, &SnapshotManifest { format: FORMAT, state, reading, segments })
     }
 }
 
-/// A part as a snapshot has it.
+/// A segment of an open snapshot.
 #[derive(Debug)]
 pub(super) struct SegmentReader {
     pub(super) part: Segment,
-    /// Its messages that are there no more; `None` for none.
+    /// Its deleted documents; `None` if there are none.
     pub(super) dead: Option<DocBits>,
     /// The doc id of its first message.
     pub(super) first: u32,
+}
+
+impl SegmentReader {
+    /// Opens a segment of the snapshot in `folder`.
+    fn open(folder: &Path, record: &SegmentRecord, first: u32) -> Result<SegmentReader, Error> {
+        let is_segment = record.name.strip_prefix(SEGMENT);
+        if !is_segment.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
+            return Err(damaged(folder, "it names a segment that is none"));
+        }
+        let path = folder.with_file_name(&record.name);
+        let part = Segment::open(&path, record.manifest_checksum)?;
+        let dead = match &record.deleted {
+            None => None,
+            Some(record) => {
+                record.open(folder)?;
+                let bytes = fs::read(folder.join(&record.name))
+                    .map_err(|error| damaged(folder, &error.to_string()))?;
+                let bits = DocBits::from_bytes(&bytes, part.rows.messages())
+                    .ok_or_else(|| damaged(folder, "deleted documents are of another segment"))?;
+                Some(bits)
+            }
+        };
+        Ok(SegmentReader { part, dead, first })
+    }
 }
 
 /// An index that is open for searching.
@@ -140,101 +161,86 @@ pub struct Snapshot {
     name: String,
     state: String,
     reading: Reading,
-    dead: u32,
+    deleted: u32,
     bytes: u64,
 }
 
 impl Snapshot {
-    /// The state of the database that it mirrors.
-    pub fn state(&self) -> &str {
-        &self.state
-    }
-
-    /// The name of its folder.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// How the rows in it were read.
-    pub fn reading(&self) -> Reading {
-        self.reading
-    }
-
-    /// How many messages it holds.
-    pub fn messages(&self) -> u32 {
-        self.max_doc() - self.dead
-    }
-
-    /// How many messages each part holds, and how many of them are dead.
-    pub fn sizes(&self) -> Vec<(u32, u32)> {
-        let size = |member: &SegmentReader| {
-            let dead = member.dead.as_ref().map_or(0, DocBits::count);
-            (member.part.rows.messages(), dead)
-        };
-        self.members.iter().map(size).collect()
-    }
-
-    /// How many bytes its files take.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// How many bytes of text it holds, those of dead messages included.
-    pub fn text_bytes(&self) -> u64 {
-        self.members.iter().map(|member| member.part.text_bytes).sum()
-    }
-
-    /// Returns whether its files are as they were when it was opened: a system call a file.
-    pub fn is_intact(&self) -> bool {
-        self.members.iter().all(|member| member.part.is_intact())
-    }
-
     pub(super) fn open(
         folder: &Path,
         name: &str,
         manifest_checksum: u32,
     ) -> Result<Snapshot, Error> {
-        let manifest: Manifest = read_manifest(folder, manifest_checksum)?;
+        let manifest = SnapshotManifest::read(folder, manifest_checksum)?;
         let mut members: Vec<SegmentReader> = Vec::new();
-        let (mut first, mut all_dead, mut bytes) = (0u32, 0, 0);
-        for record in &manifest.parts {
-            let is_part = record.name.strip_prefix(PART);
-            if !is_part.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
-                return Err(damaged(folder, "it names a part that is none"));
+        let (mut first, mut deleted, mut bytes) = (0u32, 0, 0);
+        for record in &manifest.segments {
+            let member = SegmentReader::open(folder, record, first)?;
+            if members.first().is_some_and(|base| base.part.common != member.part.common) {
+                return Err(damaged(folder, "its segments do not belong together"));
             }
-            let part =
-                Segment::open(&folder.with_file_name(&record.name), record.manifest_checksum)?;
-            let messages = part.rows.messages();
-            let dead = match &record.dead {
-                None => None,
-                Some(record) => {
-                    record.open(folder)?;
-                    let bytes = fs::read(folder.join(&record.name))
-                        .map_err(|error| damaged(folder, &error.to_string()))?;
-                    let bits = DocBits::from_bytes(&bytes, messages)
-                        .ok_or_else(|| damaged(folder, "marks are of another part"))?;
-                    Some(bits)
-                }
-            };
-            if members.first().is_some_and(|base| base.part.common != part.common) {
-                return Err(damaged(folder, "its parts do not belong together"));
-            }
-            all_dead += dead.as_ref().map_or(0, DocBits::count);
-            bytes += part.bytes;
-            members.push(SegmentReader { part, dead, first });
+            deleted += member.dead.as_ref().map_or(0, DocBits::count);
+            bytes += member.part.bytes;
             first = first
-                .checked_add(messages)
-                .ok_or_else(|| damaged(folder, "its parts are too large"))?;
+                .checked_add(member.part.rows.messages())
+                .ok_or_else(|| damaged(folder, "its segments are too large"))?;
+            members.push(member);
         }
-        let Some(base) = members.first() else { return Err(damaged(folder, "it has no parts")) };
+        let Some(base) = members.first() else {
+            return Err(damaged(folder, "it has no segments"));
+        };
         Ok(Snapshot {
             common: Arc::new(CommonGrams::from_packed(&base.part.common)),
             members,
             name: name.to_owned(),
             state: manifest.state,
             reading: manifest.reading,
-            dead: all_dead,
+            deleted,
             bytes,
         })
+    }
+
+    /// Returns the state of the database that it holds.
+    pub fn state(&self) -> &str {
+        &self.state
+    }
+
+    /// Returns the name of its folder.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns how the rows in it were read.
+    pub fn reading(&self) -> Reading {
+        self.reading
+    }
+
+    /// Returns the number of messages, without deleted documents.
+    pub fn messages(&self) -> u32 {
+        self.max_doc() - self.deleted
+    }
+
+    /// Returns for each segment the number of documents, and how many of them are deleted.
+    pub fn sizes(&self) -> Vec<(u32, u32)> {
+        let size = |member: &SegmentReader| {
+            let deleted = member.dead.as_ref().map_or(0, DocBits::count);
+            (member.part.rows.messages(), deleted)
+        };
+        self.members.iter().map(size).collect()
+    }
+
+    /// Returns the size of its files in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns the size of its texts in bytes, with those of deleted documents.
+    pub fn text_bytes(&self) -> u64 {
+        self.members.iter().map(|member| member.part.text_bytes).sum()
+    }
+
+    /// Returns whether its files are as they were when it was opened; costs a system call per file.
+    pub fn is_intact(&self) -> bool {
+        self.members.iter().all(|member| member.part.is_intact())
     }
 }

@@ -209,9 +209,14 @@ fn a_build_killed_at_any_step() {
         });
     assert_passed(
         &places,
-        &["folder of the index made", "folder of a part made", "part filled", "manifest empty"],
+        &[
+            "folder of the index made",
+            "folder of a segment made",
+            "segment filled",
+            "manifest empty",
+        ],
     );
-    assert_passed(&places, &["manifest durable", "next note written", "generation in use"]);
+    assert_passed(&places, &["manifest durable", "next commit written", "snapshot in use"]);
 }
 
 /// Prepares an index of several parts with dead messages, and a database that has changed since.
@@ -230,7 +235,10 @@ fn a_refresh_killed_at_any_step() {
         at_each_step(&changed, &|place| place.command(&["reindex"]), &|place, killed_at| {
             assert_recovers(place, killed_at, &files);
         });
-    assert_passed(&places, &["dead marked", "part written", "generation in use", "folder removed"]);
+    assert_passed(
+        &places,
+        &["deleted documents written", "segment written", "snapshot in use", "folder removed"],
+    );
 }
 
 #[test]
@@ -243,7 +251,7 @@ fn a_whole_build_over_an_index_killed_at_any_step() {
         assert!(compare(place));
         assert_eq!(shape(&place.index), files);
     });
-    assert_passed(&places, &["generation in use", "folder removed", "older generations removed"]);
+    assert_passed(&places, &["snapshot in use", "folder removed", "older snapshots removed"]);
 }
 
 /// Where a process that folds finds its folder; set, this test binary is that process.
@@ -283,7 +291,10 @@ fn a_fold_killed_at_any_step() {
         assert!(compare(place));
         assert_eq!(shape(&place.index), files, "killed at {killed_at:?}");
     });
-    assert_passed(&places, &["part begun", "part filled", "generation in use", "folder removed"]);
+    assert_passed(
+        &places,
+        &["segment begun", "segment filled", "snapshot in use", "folder removed"],
+    );
 }
 
 /// Writes an export of Claude.ai's with these texts, a conversation each.

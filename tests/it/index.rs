@@ -234,16 +234,16 @@ impl Pair {
         self.folder.path().join("chats.db")
     }
 
-    /// The folder of the generations.
+    /// The folder of the snapshots.
     pub(crate) fn shelf(&self) -> PathBuf {
         let index = std::fs::read_dir(self.folder.path().join("index")).expect("an index");
         index.flatten().map(|entry| entry.path()).find(|path| path.is_dir()).expect("a shelf")
     }
 
-    /// How many parts the index consists of.
+    /// Returns the number of segments of the index.
     pub(crate) fn parts(&self) -> usize {
         let entries = std::fs::read_dir(self.shelf()).expect("a shelf").flatten();
-        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("part-")).count()
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("segment-")).count()
     }
 
     pub(crate) fn reindex(&self) -> Reindexed {
@@ -435,6 +435,34 @@ fn a_changed_database_is_answered_by_like_until_it_is_indexed_again() {
             assert!(matches!(pair.compare(&request), SearchPlan::ByIndex { .. }));
         }
     }
+}
+
+/// Roles are numbered, and a byte has 256 numbers.
+#[test]
+fn more_roles_than_a_byte_can_number() {
+    let messages: Vec<Message> = (0..900)
+        .map(|number| Message {
+            conversation: number % 3,
+            role: Value::Text(format!("author {}", number * 7 % 300)),
+            content: Value::Text(format!("the thing {number} of author {}", number % 300)),
+            time: Value::Integer(1_700_000_000 + number as i64),
+            position: number as i64,
+        })
+        .collect();
+    let pair = Pair::of(&words(&["a", "b", "c"]), &messages);
+    let by_index = |text: &str, roles: &[&str]| {
+        let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+        let request = Request { text: text.to_owned(), roles, ..Request::default() };
+        let answered = pair.compare(&request);
+        assert!(matches!(answered, SearchPlan::ByIndex { .. }), "{answered:?}");
+        ask(&pair.with, &request).0.len()
+    };
+    for role in 0..300 {
+        assert_eq!(by_index("thing", &[&format!("author {role}")]), 3);
+    }
+    assert_eq!(by_index("", &["author 0", "author 255", "author 256", "author 299"]), 12);
+    assert_eq!(by_index("thing 7", &[]), 111);
+    assert_eq!(by_index("", &["user"]), 0);
 }
 
 #[test]

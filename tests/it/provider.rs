@@ -14,7 +14,8 @@ use std::{
 
 use serde_json::{Value, json};
 use verbatim_search::{
-    embed::{Error, Model, Options, Progress, Provider, Texts, Vectors},
+    embed::{Error, Model, Progress, Provider, Texts},
+    index::{self, VectorOptions, Vectors},
     model::Stop,
 };
 
@@ -199,15 +200,14 @@ fn why(error: &Error) -> String {
 }
 
 fn build(
-    part: &Path,
+    segment: &Path,
     model: &Model,
     texts: &[String],
     stop: &Stop,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Vectors, Error> {
-    let text = |doc_id: u32| Cow::Borrowed(texts[doc_id as usize].as_str());
-    let texts = Texts { count: texts.len() as u32, text: &text };
-    Vectors::build(part, model, &texts, Options::default(), stop, progress)
+) -> Result<Vectors, Box<dyn std::error::Error>> {
+    let options = VectorOptions::default();
+    crate::vectors::build_with(segment, model, texts, options, stop, progress)
 }
 
 fn some_texts(count: usize) -> Vec<String> {
@@ -368,8 +368,8 @@ fn interrupted_work_goes_on_where_it_was() {
             stop.request();
         }
     });
-    assert!(matches!(stopped, Err(Error::Stopped)));
-    assert_eq!(steps[0], Progress::Embedding { done: 66, total: 300 });
+    assert!(matches!(stopped.unwrap_err().downcast_ref(), Some(Error::Stopped)));
+    assert_eq!(steps[0], Progress { done: 66, total: 300 });
     assert!(Vectors::open(&part, model.name(), 300).is_none());
     let before = server.texts().len();
     assert_eq!(before, 128);
@@ -416,7 +416,7 @@ fn another_model_embeds_anew() {
     let query = changed.encode_query("a", &Stop::never()).unwrap();
     let old = Vectors::open(&part, changed.name(), 20).unwrap();
     let error = old.top_k(&query, 5, |_| true).unwrap_err();
-    assert!(matches!(error, Error::Lengths { ours: NUMBERS, theirs: 12 }), "{error}");
+    assert!(matches!(error, index::Error::Lengths { ours: NUMBERS, theirs: 12 }), "{error}");
     let anew = build(&part, &changed, &texts, &Stop::never(), &mut |_| ()).unwrap();
     assert_eq!(anew.dimensions(), 12);
     assert_eq!(anew.top_k(&query, 5, |_| true).unwrap().len(), 5);

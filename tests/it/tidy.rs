@@ -15,7 +15,7 @@ const ROOMS: &[&[&str]] = &[
     &["engine"],
     &["db", "index", "embed", "import", "workspace"],
     &["text"],
-    &["model"],
+    &["int8", "model"],
     &["failpoint", "map_faults"],
 ];
 

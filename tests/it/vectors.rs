@@ -8,7 +8,8 @@ use std::{
 
 use proptest::prelude::*;
 use verbatim_search::{
-    embed::{Error, Model, Options, Progress, Scored, Texts, Vectors},
+    embed::{self, Model, Progress, Texts},
+    index::{Error, ScoredDoc, VectorBuilder, VectorOptions, Vectors},
     model::Stop,
 };
 
@@ -30,10 +31,29 @@ fn texts(count: usize) -> Vec<String> {
     (0..count).map(text).collect()
 }
 
-fn build(part: &Path, texts: &[String], options: Options) -> Result<Vectors, Error> {
+/// Builds the vectors of a segment as the engine does.
+pub(crate) fn build_with(
+    segment: &Path,
+    model: &Model,
+    texts: &[String],
+    options: VectorOptions,
+    stop: &Stop,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vectors, Box<dyn std::error::Error>> {
     let text = |doc_id: u32| Cow::Borrowed(texts[doc_id as usize].as_str());
     let texts = Texts { count: texts.len() as u32, text: &text };
-    Vectors::build(part, &Model::built_in(), &texts, options, &Stop::never(), &mut |_| ())
+    let cache = segment.parent().unwrap();
+    let encoder = model.encoder(cache, &texts, options.threads, stop, progress)?;
+    let (name, dimensions) = (model.name(), encoder.dimensions());
+    let mut builder = VectorBuilder::begin(segment, name, dimensions, texts.count, options)?;
+    encoder
+        .run::<Box<dyn std::error::Error>>(&mut |rows, scales| Ok(builder.add(rows, scales)?))?;
+    Ok(builder.finish(stop, &mut |_| ())?)
+}
+
+fn build(segment: &Path, texts: &[String], options: VectorOptions) -> Vectors {
+    let model = Model::built_in();
+    build_with(segment, &model, texts, options, &Stop::never(), &mut |_| ()).unwrap()
 }
 
 fn open(part: &Path, count: usize) -> Option<Vectors> {
@@ -50,13 +70,13 @@ fn sorted(
     query: &[f32],
     k: usize,
     accepts: impl Fn(u32) -> bool,
-) -> Vec<Scored> {
+) -> Vec<ScoredDoc> {
     let doc_ids: Vec<u32> = (0..vectors.count()).filter(|doc_id| accepts(*doc_id)).collect();
     let scores = vectors.scores(query, &doc_ids).unwrap();
-    let mut all: Vec<Scored> = doc_ids
+    let mut all: Vec<ScoredDoc> = doc_ids
         .into_iter()
         .zip(scores)
-        .map(|(doc_id, score)| Scored { doc_id, score })
+        .map(|(doc_id, score)| ScoredDoc { doc_id, score })
         .filter(|scored| scored.score > -1.0)
         .collect();
     all.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.doc_id.cmp(&b.doc_id)));
@@ -76,7 +96,7 @@ fn rows_file(part: &Path) -> PathBuf {
 fn scores_are_cosines() {
     let part = folder();
     let texts = texts(300);
-    let vectors = build(part.path(), &texts, Options::default()).unwrap();
+    let vectors = build(part.path(), &texts, VectorOptions::default());
     let query = query("planting tomatoes");
     let doc_ids: Vec<u32> = (0..300).collect();
     let scores = vectors.scores(&query, &doc_ids).unwrap();
@@ -95,10 +115,10 @@ fn scores_are_cosines() {
 fn threads_and_cells_change_nothing_that_is_stored_of_a_slot() {
     let [one, two, three] = [folder(), folder(), folder()];
     let texts = texts(5_000);
-    let alone = build(one.path(), &texts, Options::default()).unwrap();
-    let many = Options { threads: 3, ..Options::default() };
-    let together = build(two.path(), &texts, many).unwrap();
-    let divided = build(three.path(), &texts, Options { exact_most: 10, ..many }).unwrap();
+    let alone = build(one.path(), &texts, VectorOptions::default());
+    let many = VectorOptions { threads: 3, ..VectorOptions::default() };
+    let together = build(two.path(), &texts, many);
+    let divided = build(three.path(), &texts, VectorOptions { exact_most: 10, ..many });
     let query = query("a fever and a doctor");
     let doc_ids: Vec<u32> = (0..5_000).rev().collect();
     let scores = alone.scores(&query, &doc_ids).unwrap();
@@ -111,8 +131,8 @@ fn threads_and_cells_change_nothing_that_is_stored_of_a_slot() {
 fn cells_find_nearly_all_and_with_a_narrow_filter_all() {
     let part = folder();
     let texts = texts(6_000);
-    let options = Options { threads: 2, exact_most: 1_000 };
-    let vectors = build(part.path(), &texts, options).unwrap();
+    let options = VectorOptions { threads: 2, exact_most: 1_000 };
+    let vectors = build(part.path(), &texts, options);
     let (mut found, mut all) = (0, 0);
     for words in ["rust borrow", "wedding dress", "a star in the galaxy", "tax", "bread and snow"] {
         let query = query(words);
@@ -131,7 +151,7 @@ fn cells_find_nearly_all_and_with_a_narrow_filter_all() {
 fn nothing_is_like_nothing() {
     let part = folder();
     let texts = [String::new(), "rust".to_owned(), "\u{10FFFF}".to_owned()];
-    let vectors = build(part.path(), &texts, Options::default()).unwrap();
+    let vectors = build(part.path(), &texts, VectorOptions::default());
     let found = vectors.top_k(&query("rust"), 10, |_| true).unwrap();
     assert_eq!(found.iter().map(|scored| scored.doc_id).collect::<Vec<_>>(), [1]);
     assert_eq!(vectors.top_k(&query(""), 10, |_| true).unwrap(), []);
@@ -139,7 +159,7 @@ fn nothing_is_like_nothing() {
     let error = vectors.top_k(&[1.0; 3], 10, |_| true).unwrap_err();
     assert!(matches!(error, Error::Lengths { ours: 256, theirs: 3 }), "{error}");
     let empty = folder();
-    let vectors = build(empty.path(), &[], Options::default()).unwrap();
+    let vectors = build(empty.path(), &[], VectorOptions::default());
     assert_eq!(vectors.top_k(&query("rust"), 10, |_| true).unwrap(), []);
 }
 
@@ -149,24 +169,24 @@ fn what_a_killed_writer_left_is_removed() {
     let left = |name: &str| {
         let folder = part.path().join(name);
         fs::create_dir(&folder).unwrap();
-        fs::File::create_new(folder.join("rows")).unwrap()
+        fs::File::create_new(folder.join("lock")).unwrap()
     };
-    drop(left("vectors-new-gone"));
-    let at_work = left("vectors-new-at-work");
+    drop(left("new-vectors-gone"));
+    let at_work = left("new-vectors-at-work");
     at_work.lock().unwrap();
-    build(part.path(), &texts(10), Options::default()).unwrap();
+    build(part.path(), &texts(10), VectorOptions::default());
     let entries = fs::read_dir(part.path()).unwrap();
     let mut names: Vec<_> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.retain(|name| name.starts_with("vectors-new-"));
-    assert_eq!(names, ["vectors-new-at-work"]);
+    names.retain(|name| name.starts_with("new-vectors-"));
+    assert_eq!(names, ["new-vectors-at-work"]);
 }
 
 #[test]
 fn damaged_and_foreign_files_are_not_opened() {
     let part = folder();
     let texts = texts(500);
-    build(part.path(), &texts, Options { exact_most: 100, ..Options::default() }).unwrap();
+    build(part.path(), &texts, VectorOptions { exact_most: 100, ..VectorOptions::default() });
     assert!(open(part.path(), 500).is_some());
     assert!(open(part.path(), 499).is_none(), "of another number of doc_ids");
     assert!(Vectors::open(part.path(), "another-model", 500).is_none());
@@ -195,8 +215,8 @@ fn damaged_and_foreign_files_are_not_opened() {
         ("\"count\": 500", "\"count\": 4294967295"),
         ("\"dimensions\": 256", "\"dimensions\": 0"),
         ("\"dimensions\": 256", "\"dimensions\": 18446744073709551615"),
-        ("\"format\": 1", "\"format\": 2"),
-        ("\"cells\": 23", "\"cells\": 4294967295"),
+        ("\"format\": 2", "\"format\": 1"),
+        ("\"clusters\": 23", "\"clusters\": 4294967295"),
         ("{", ""),
     ];
     for (from, to) in lies {
@@ -205,7 +225,7 @@ fn damaged_and_foreign_files_are_not_opened() {
         assert!(open(part.path(), 500).is_none(), "{to}");
     }
     // Built anew in its place.
-    build(part.path(), &texts, Options::default()).unwrap();
+    build(part.path(), &texts, VectorOptions::default());
     assert!(open(part.path(), 500).is_some());
     assert_eq!(rows_file(part.path()), rows);
 }
@@ -215,18 +235,16 @@ fn a_stopped_build_leaves_nothing() {
     let part = folder();
     let texts = texts(30_000);
     let stop = Stop::never();
-    let text = |doc_id: u32| Cow::Borrowed(texts[doc_id as usize].as_str());
-    let texts = Texts { count: texts.len() as u32, text: &text };
     let mut steps = 0;
     let mut progress = |step| {
-        assert!(matches!(step, Progress::Embedding { total: 30_000, .. }));
+        assert!(matches!(step, Progress { total: 30_000, .. }));
         steps += 1;
         stop.request();
     };
+    let options = VectorOptions::default();
     let model = Model::built_in();
-    let built =
-        Vectors::build(part.path(), &model, &texts, Options::default(), &stop, &mut progress);
-    assert!(matches!(built, Err(Error::Stopped)));
+    let error = build_with(part.path(), &model, &texts, options, &stop, &mut progress).unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(embed::Error::Stopped)), "{error}");
     assert_eq!(steps, 1);
     assert_eq!(fs::read_dir(part.path()).unwrap().count(), 0);
 }
@@ -241,7 +259,7 @@ proptest! {
         words in "[a-z ]{0,12}(rust|garden|train|snow)",
     ) {
         let part = folder();
-        let vectors = build(part.path(), &texts(count), Options::default()).unwrap();
+        let vectors = build(part.path(), &texts(count), VectorOptions::default());
         let query = query(&words);
         let accepts = |doc_id: u32| doc_id.is_multiple_of(divisor);
         let found = vectors.top_k(&query, k, accepts).unwrap();

@@ -282,7 +282,7 @@ fn ending_leaves_nothing_behind() {
 /// Returns how many parts lie on a shelf, in use or not.
 fn parts(shelf: &Path) -> usize {
     let is_part = |path: &&PathBuf| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("part-"))
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("segment-"))
     };
     files(shelf).keys().filter(is_part).count()
 }
@@ -376,7 +376,7 @@ fn is_indexed(home: &Path) -> bool {
         program(&["search", "--explain", "--limit", "1", "message"], home).output().unwrap();
     let text =
         String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned();
-    text.contains("generation-")
+    text.contains("snapshot-")
 }
 
 #[track_caller]

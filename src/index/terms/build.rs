@@ -1,9 +1,9 @@
-//! Builds the words of a part: inverts in memory, spills sorted runs, merges them.
+//! Builds the term index of a segment: inverts in memory, spills sorted runs, merges them.
 //!
-//! The single-pass inversion of Heinz and Zobel (2003): every thread takes consecutive messages
-//! and keeps a growing list for each term; when the lists take what they may, they are written as a
-//! run in term order. A dictionary from words as they are written to their terms spares stemming
-//! a word again.
+//! This is the single-pass inversion of Heinz and Zobel (2003). Every thread takes consecutive
+//! messages and keeps a growing list for each term. When the lists fill their share of the memory, the
+//! thread writes them as a run in term order. A dictionary from written words to terms saves stemming
+//! a word twice.
 
 use std::{
     cmp::Reverse,
@@ -18,42 +18,35 @@ use std::{
     time::Duration,
 };
 
-use tantivy::{
-    Index, IndexSettings, TantivyDocument,
-    directory::MmapDirectory,
-    index::SegmentComponent,
-    postings::{FieldSerializer, InvertedIndexSerializer},
-    store::Compressor,
-};
+use tantivy::postings::FieldSerializer;
 
-use super::{FOLDER, FORMAT, LENGTHS, MANIFEST, Manifest, TERMS, code_of, field, schema};
+use super::{FOLDER, FORMAT, LENGTHS, TERMS, TermManifest, code_of, field, schema};
 use crate::{
     index::{
         Error, Resources, SegmentRef, Snapshot,
-        segment::{FileRecord, sync_folder},
+        artifact::{self, Lock, Unfinished},
+        lists,
         varint::{push_varint, take_varint},
     },
     model::Stop,
     text::words::{Token, Tokenizer, grams, pieces},
 };
 
-/// What a term and a word take in memory beside their letters and lists, about.
+/// Memory of a term or a word, approximately, beside its letters and its list.
 const ENTRY_BYTES: usize = 120;
 
-/// The least that a thread's lists may take.
+/// The least memory for the lists of a thread.
 const LEAST_RUN: usize = 4 << 20;
 
-/// The prefix of folders under construction.
-const UNFINISHED: &str = "words-";
-
+/// The lock of the process that builds the term index of a segment.
 const LOCK: &str = "words.lock";
 
-/// Roles that say nothing about who speaks.
+/// Roles that do not name a speaker.
 const PLAIN_ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 
-/// Builds the words of a part; `false` where another process is about it.
+/// Builds the term index of a segment; returns `false` if another process builds it.
 ///
-/// `progress` is told how many messages are done.
+/// `progress` gets the number of messages that are done.
 pub fn build_terms(
     snapshot: &Snapshot,
     part: &SegmentRef<'_>,
@@ -61,113 +54,127 @@ pub fn build_terms(
     stop: &Stop,
     progress: &mut dyn FnMut(u32),
 ) -> Result<bool, Error> {
-    let failed = |error| Error::Write { path: part.folder.to_owned(), error };
-    let lock = File::options().create(true).append(true).open(part.folder.join(LOCK));
-    let lock = lock.map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(fs::TryLockError::WouldBlock) => return Ok(false),
-        Err(fs::TryLockError::Error(error)) => return Err(failed(error)),
-    }
-    clean(part.folder);
-    let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(part.folder);
-    let folder = folder.map_err(failed)?;
-    let doc_ids = part.doc_ids.clone();
-    let threads = resources.threads.clamp(1, 1 + doc_ids.len() / 10_000);
-    let budget = (resources.memory / threads).max(LEAST_RUN);
-    let done = AtomicU32::new(0);
-    let step = doc_ids.len().div_ceil(threads).max(1);
-    let (stop, done) = (stop, &done);
-    let inverted: io::Result<Vec<Inverted>> = thread::scope(|scope| {
-        let workers: Vec<_> = doc_ids
-            .clone()
-            .step_by(step)
-            .map(|start| {
-                let range = start..doc_ids.end.min(start + step as u32);
-                let (base, spill) = (doc_ids.start, folder.path());
-                scope.spawn(move || invert(snapshot, range, base, spill, budget, done, stop))
-            })
-            .collect();
-        while workers.iter().any(|worker| !worker.is_finished()) {
-            thread::sleep(Duration::from_millis(if doc_ids.len() < 10_000 { 1 } else { 20 }));
-            progress(done.load(Ordering::Relaxed));
-        }
-        let join = |worker: thread::ScopedJoinHandle<'_, _>| {
-            worker.join().map_err(|_| io::Error::other("an indexing thread panicked"))?
-        };
-        workers.into_iter().map(join).collect()
-    });
-    if stop.requested() {
-        return Err(Error::Stopped);
-    }
-    let inverted = inverted.map_err(failed)?;
-    let tokens = inverted.iter().map(|part| part.tokens).sum();
-    let lengths: Vec<u8> = inverted.iter().flat_map(|part| part.lengths.iter().copied()).collect();
-    let runs = inverted.into_iter().flat_map(|part| part.runs).collect();
-    let written = write(folder.path(), doc_ids.len() as u32, runs, &lengths, stop);
-    written.map_err(|error| failed(io::Error::other(error)))?;
-    if stop.requested() {
-        return Err(Error::Stopped);
-    }
-    let seal = || -> io::Result<()> {
-        let files = records(folder.path())?;
-        let manifest = Manifest {
-            format: FORMAT,
-            part: crc32fast::hash(&fs::read(part.folder.join(MANIFEST))?),
-            documents: doc_ids.len() as u32,
-            tokens,
-            files,
-        };
-        let mut file = File::create_new(folder.path().join(MANIFEST))?;
-        file.write_all(&serde_json::to_vec_pretty(&manifest)?)?;
-        file.sync_all()?;
-        sync_folder(folder.path())?;
-        let place = part.folder.join(FOLDER);
-        if place.exists() {
-            // Not ours, or damaged: whoever has it open keeps it.
-            fs::rename(&place, part.folder.join(format!("{UNFINISHED}replaced")))?;
-        }
-        fs::rename(folder.path(), place)?;
-        sync_folder(part.folder)
+    let failed = |error| match stop.requested() {
+        true => Error::Stopped,
+        false => Error::Write { path: part.folder.to_owned(), error },
     };
-    seal().map_err(failed)?;
-    // It is no longer where it was made.
-    let _ = folder.keep();
-    clean(part.folder);
+    let Some(_lock) = Lock::take(&part.folder.join(LOCK), 1).map_err(failed)? else {
+        return Ok(false);
+    };
+    let unfinished = Unfinished::begin(part.folder, FOLDER).map_err(failed)?;
+    let folder = unfinished.folder();
+    let inversion = Inversion { snapshot, doc_ids: part.doc_ids.clone(), folder, stop };
+    let inverted = inversion.run(resources, progress).map_err(failed)?;
+    let tokens = inverted.iter().map(|share| share.tokens).sum();
+    let lengths: Vec<u8> =
+        inverted.iter().flat_map(|share| share.lengths.iter().copied()).collect();
+    let runs = inverted.into_iter().flat_map(|share| share.runs).collect();
+    let documents = part.doc_ids.len() as u32;
+    fs::write(folder.join(LENGTHS), lengths).map_err(failed)?;
+    write_lists(&folder.join(TERMS), documents, runs, stop)
+        .map_err(|error| failed(io::Error::other(error)))?;
+    if stop.requested() {
+        return Err(Error::Stopped);
+    }
+    let seal = || {
+        let files = artifact::seal(folder)?;
+        let segment = artifact::manifest_checksum(part.folder)?;
+        Ok(TermManifest { format: FORMAT, segment, documents, tokens, files })
+    };
+    let manifest = seal().map_err(failed)?;
+    unfinished.publish(&manifest).map_err(failed)?;
     Ok(true)
 }
 
-/// Removes what earlier builds left.
-fn clean(part: &Path) {
-    let Ok(entries) = fs::read_dir(part) else { return };
-    for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
-            // What cannot be removed now is in nobody's way.
-            drop(fs::remove_dir_all(entry.path()));
+/// The messages to invert.
+#[derive(Clone)]
+struct Inversion<'a> {
+    snapshot: &'a Snapshot,
+    doc_ids: Range<u32>,
+    /// Takes the runs, as files without a name.
+    folder: &'a Path,
+    stop: &'a Stop,
+}
+
+impl Inversion<'_> {
+    /// Inverts all messages on several threads; returns the shares in the order of the messages.
+    fn run(self, resources: Resources, progress: &mut dyn FnMut(u32)) -> io::Result<Vec<Inverted>> {
+        let count = self.doc_ids.len();
+        let threads = resources.threads.clamp(1, 1 + count / 10_000);
+        let budget = (resources.memory / threads).max(LEAST_RUN);
+        let step = count.div_ceil(threads).max(1);
+        let done = AtomicU32::new(0);
+        let (this, done) = (&self, &done);
+        thread::scope(|scope| {
+            let workers: Vec<_> = self
+                .doc_ids
+                .clone()
+                .step_by(step)
+                .map(|start| {
+                    let share = start..self.doc_ids.end.min(start + step as u32);
+                    scope.spawn(move || this.invert(share, budget, done))
+                })
+                .collect();
+            while workers.iter().any(|worker| !worker.is_finished()) {
+                thread::sleep(Duration::from_millis(if count < 10_000 { 1 } else { 20 }));
+                progress(done.load(Ordering::Relaxed));
+            }
+            let join = |worker: thread::ScopedJoinHandle<'_, _>| {
+                worker.join().map_err(|_| io::Error::other("an indexing thread panicked"))?
+            };
+            workers.into_iter().map(join).collect()
+        })
+    }
+
+    /// Inverts a share of the messages in about `budget` bytes of memory.
+    fn invert(&self, share: Range<u32>, budget: usize, done: &AtomicU32) -> io::Result<Inverted> {
+        let tokenizer = Tokenizer::default();
+        let mut run = Run::default();
+        let mut made =
+            Inverted { runs: Vec::new(), lengths: Vec::with_capacity(share.len()), tokens: 0 };
+        let mut seen: Vec<u32> = Vec::new();
+        for (count, doc_id) in share.enumerate() {
+            seen.clear();
+            let role = self.snapshot.role(doc_id);
+            let role = if PLAIN_ROLES.contains(&role) { "" } else { role };
+            let content = self.snapshot.content(doc_id);
+            let mut length = 0;
+            for text in [role, &content] {
+                pieces(text, |piece| match piece {
+                    Token::Word(word) => {
+                        length += u32::from(run.word(word, &tokenizer, &mut seen));
+                    }
+                    Token::Run(chars) => {
+                        length += grams(chars, &mut |gram| seen.push(run.term(gram)));
+                    }
+                });
+            }
+            run.add(doc_id - self.doc_ids.start, &mut seen);
+            made.lengths.push(code_of(length));
+            made.tokens += u64::from(length);
+            if run.bytes > budget {
+                made.runs.push(run.spill(self.folder)?);
+            }
+            if count % 1024 == 1023 {
+                done.fetch_add(1024, Ordering::Relaxed);
+                if self.stop.requested() {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+            }
         }
+        made.runs.push(run.spill(self.folder)?);
+        Ok(made)
     }
 }
 
-/// Records every file and makes it durable.
-fn records(folder: &Path) -> io::Result<Vec<FileRecord>> {
-    let mut files = vec![FileRecord::seal(LENGTHS.to_owned(), &folder.join(LENGTHS))?];
-    for entry in fs::read_dir(folder.join(TERMS))? {
-        let entry = entry?;
-        let name = format!("{TERMS}/{}", entry.file_name().to_string_lossy());
-        files.push(FileRecord::seal(name, &entry.path())?);
-    }
-    sync_folder(&folder.join(TERMS))?;
-    Ok(files)
-}
-
-/// What a thread made of its messages.
+/// The inverted messages of one thread.
 struct Inverted {
     runs: Vec<File>,
     lengths: Vec<u8>,
     tokens: u64,
 }
 
-/// The list of a term, as it grows: distances of documents and frequencies, packed.
+/// The growing list of a term: distances between documents and frequencies, packed.
 #[derive(Debug, Default)]
 struct List {
     bytes: Vec<u8>,
@@ -175,12 +182,12 @@ struct List {
     count: u32,
 }
 
-/// Terms and words seen since the last run.
+/// The terms and words since the last run was written.
 #[derive(Default)]
 struct Run {
-    terms: HashMap<Box<str>, u32, BuildHasherDefault<Fast>>,
-    /// For each word as it is written, where its terms are in `ids`.
-    words: HashMap<Box<str>, Range<u32>, BuildHasherDefault<Fast>>,
+    terms: HashMap<Box<str>, u32, BuildHasherDefault<FastHasher>>,
+    /// For each written word, the range of its terms in `ids`.
+    words: HashMap<Box<str>, Range<u32>, BuildHasherDefault<FastHasher>>,
     ids: Vec<u32>,
     lists: Vec<List>,
     bytes: usize,
@@ -198,13 +205,13 @@ impl Run {
         id
     }
 
-    /// Adds the terms of a word to `seen`; returns whether it has any.
-    fn word(&mut self, word: &str, cutter: &Tokenizer, seen: &mut Vec<u32>) -> bool {
+    /// Adds the terms of a word to `seen`; returns whether the word has terms.
+    fn word(&mut self, word: &str, tokenizer: &Tokenizer, seen: &mut Vec<u32>) -> bool {
         let range = match self.words.get(word) {
             Some(range) => range.clone(),
             None => {
                 let start = self.ids.len() as u32;
-                cutter.word(word, &mut |term| {
+                tokenizer.word(word, &mut |term| {
                     let id = self.term(term);
                     self.ids.push(id);
                 });
@@ -218,7 +225,7 @@ impl Run {
         !range.is_empty()
     }
 
-    /// Adds a document that has the terms in `seen`, as often as they stand there.
+    /// Adds a document with the terms in `seen`; a term stands there as often as it occurs.
     fn add(&mut self, document: u32, seen: &mut [u32]) {
         seen.sort_unstable();
         for same in seen.chunk_by(|a, b| a == b) {
@@ -236,7 +243,7 @@ impl Run {
         }
     }
 
-    /// Writes the lists in term order and forgets them.
+    /// Writes the lists in term order and starts empty again.
     fn spill(&mut self, folder: &Path) -> io::Result<File> {
         let mut terms: Vec<(&str, u32)> =
             self.terms.iter().map(|(term, id)| (&**term, *id)).collect();
@@ -260,94 +267,19 @@ impl Run {
     }
 }
 
-/// Inverts the messages of a range of doc ids; documents count from `base`.
-fn invert(
-    snapshot: &Snapshot,
-    doc_ids: Range<u32>,
-    base: u32,
-    folder: &Path,
-    budget: usize,
-    done: &AtomicU32,
-    stop: &Stop,
-) -> io::Result<Inverted> {
-    let cutter = Tokenizer::default();
-    let mut run = Run::default();
-    let mut made =
-        Inverted { runs: Vec::new(), lengths: Vec::with_capacity(doc_ids.len()), tokens: 0 };
-    let mut seen: Vec<u32> = Vec::new();
-    for (count, doc_id) in doc_ids.enumerate() {
-        seen.clear();
-        let role = snapshot.role(doc_id);
-        let role = if PLAIN_ROLES.contains(&role) { "" } else { role };
-        let content = snapshot.content(doc_id);
-        let mut length = 0;
-        for text in [role, &content] {
-            pieces(text, |piece| match piece {
-                Token::Word(word) => length += u32::from(run.word(word, &cutter, &mut seen)),
-                Token::Run(chars) => {
-                    length += grams(chars, &mut |gram| seen.push(run.term(gram)));
-                }
-            });
-        }
-        run.add(doc_id - base, &mut seen);
-        made.lengths.push(code_of(length));
-        made.tokens += u64::from(length);
-        if run.bytes > budget {
-            made.runs.push(run.spill(folder)?);
-        }
-        if count % 1024 == 1023 {
-            done.fetch_add(1024, Ordering::Relaxed);
-            if stop.requested() {
-                break;
-            }
-        }
-    }
-    made.runs.push(run.spill(folder)?);
-    Ok(made)
+/// Writes the lists of all runs, which are ordered by their documents.
+fn write_lists(folder: &Path, documents: u32, runs: Vec<File>, stop: &Stop) -> tantivy::Result<()> {
+    fs::create_dir(folder)?;
+    lists::create(folder, schema(), documents, |serializer| {
+        let mut out = serializer.new_field(field(), 0, None)?;
+        merge(runs, &mut out, stop)?;
+        Ok(out.close()?)
+    })
 }
 
-/// Writes the files of the folder but for the manifest; runs stand in the order of their documents.
-fn write(
-    folder: &Path,
-    documents: u32,
-    runs: Vec<File>,
-    lengths: &[u8],
-    stop: &Stop,
-) -> tantivy::Result<()> {
-    fs::write(folder.join(LENGTHS), lengths)?;
-    let terms = folder.join(TERMS);
-    fs::create_dir(&terms)?;
-    let settings = IndexSettings {
-        docstore_compression: Compressor::None,
-        docstore_compress_dedicated_thread: false,
-        ..IndexSettings::default()
-    };
-    let mut writer = Index::builder()
-        .schema(schema())
-        .settings(settings)
-        .single_segment_index_writer(MmapDirectory::open(&terms)?, 64 << 20)?;
-    for _ in 0..documents {
-        writer.add_document(TantivyDocument::new())?;
-    }
-    let index = writer.finalize()?;
-    let segments = index.searchable_segments()?;
-    let Some(segment) = segments.first() else { return Ok(()) };
-    for component in
-        [SegmentComponent::Terms, SegmentComponent::Postings, SegmentComponent::Positions]
-    {
-        fs::remove_file(terms.join(segment.relative_path(component)))?;
-    }
-    let mut serializer = InvertedIndexSerializer::open(segment)?;
-    let mut out = serializer.new_field(field(), 0, None)?;
-    merge(runs, &mut out, stop)?;
-    out.close()?;
-    serializer.close()?;
-    Ok(())
-}
-
-/// Merges runs into lists.
+/// Merges runs into posting lists; ends early when it is stopped.
 fn merge(runs: Vec<File>, out: &mut FieldSerializer<'_>, stop: &Stop) -> io::Result<()> {
-    let mut readers: Vec<Reader> = runs.into_iter().map(Reader::new).collect();
+    let mut readers: Vec<RunReader> = runs.into_iter().map(RunReader::new).collect();
     let mut heap = BinaryHeap::new();
     for (place, reader) in readers.iter_mut().enumerate() {
         if reader.advance()? {
@@ -385,17 +317,17 @@ fn merge(runs: Vec<File>, out: &mut FieldSerializer<'_>, stop: &Stop) -> io::Res
 }
 
 /// Reads a run list by list.
-struct Reader {
+struct RunReader {
     input: BufReader<File>,
     term: Vec<u8>,
     count: u64,
     list: Vec<u8>,
 }
 
-impl Reader {
-    fn new(file: File) -> Reader {
+impl RunReader {
+    fn new(file: File) -> RunReader {
         let input = BufReader::with_capacity(1 << 18, file);
-        Reader { input, term: Vec::new(), count: 0, list: Vec::new() }
+        RunReader { input, term: Vec::new(), count: 0, list: Vec::new() }
     }
 
     /// Moves to the next term, if there is one.
@@ -439,12 +371,12 @@ impl Reader {
     }
 }
 
-/// A hash of short texts that need not withstand an adversary for longer than a build: what an
-/// adversary could make slow is the index of their own texts.
+/// A fast hash of short texts. It does not withstand crafted texts, which could only slow down the
+/// build of their own index.
 #[derive(Default)]
-struct Fast(u64);
+struct FastHasher(u64);
 
-impl Hasher for Fast {
+impl Hasher for FastHasher {
     fn write(&mut self, bytes: &[u8]) {
         for eight in bytes.chunks(8) {
             let mut word = [0; 8];

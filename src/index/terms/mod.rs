@@ -1,65 +1,64 @@
-//! The words of a part's messages, to rank by: posting lists with frequencies, and lengths.
+//! The term index of a segment, for ranking by BM25: posting lists with frequencies, and lengths.
 //!
 //! ```text
-//! PART/words/
-//!     manifest    format, which part it is of, and length, checksum and identity of each file
-//!     terms/      a tantivy index of one segment whose doc ids are the part's doc ids from 0 on
-//!     lengths     how long each message is, a byte each
+//! SEGMENT/words/
+//!     manifest    format, checksum of the segment's manifest, and a record of each file
+//!     terms/      a tantivy index; its doc ids count from 0 in the segment
+//!     lengths     the length of each message, a byte each
 //! ```
 //!
-//! Derived from a part once the part is in use, built beside its place and moved there in one
-//! step. What is not whole, not of this part or of another format is built anew.
+//! It is built once the segment is in use. An index that is damaged, of another segment or of another
+//! format is built again.
 //!
-//! Invariant: words that open are those of the part's messages as the sidecar has them.
+//! Invariant: a term index that opens has the terms of the segment's messages.
 
 mod build;
 mod score;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use tantivy::{
-    Index, InvertedIndexReader, SegmentReader, Term,
-    directory::MmapDirectory,
+    InvertedIndexReader, Term,
     postings::BlockSegmentPostings,
     query::FuzzyTermQuery,
-    schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions},
+    schema::{Field, IndexRecordOption, Schema},
 };
 
-use super::{Error, map::Mapped, segment::FileRecord};
+use super::{
+    Error,
+    artifact::{FileRecord, Mapped, OpenFile, damaged, manifest_checksum, read_manifest},
+    lists::{self, ListMaps},
+};
 
 pub use build::build_terms;
 pub use score::{DocSet, Norms, WeightedTerm, best, frequencies, holding};
 
-/// The version of the folder and of how texts are cut into terms; another is built anew.
-const FORMAT: u32 = 2;
+/// The version of the folder and of the tokenizer. Other versions are built again.
+const FORMAT: u32 = 3;
 
 const FOLDER: &str = "words";
 const TERMS: &str = "terms";
 const LENGTHS: &str = "lengths";
-const MANIFEST: &str = "manifest";
 
 /// The fewest letters of a term that is taken for a slip: short words resemble too many others.
 const SHORTEST_SLIP: usize = 4;
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Manifest {
+struct TermManifest {
     format: u32,
-    /// The checksum of the manifest of the part.
-    part: u32,
+    /// The checksum of the segment's manifest.
+    segment: u32,
     documents: u32,
     /// The sum of all lengths.
     tokens: u64,
     files: Vec<FileRecord>,
 }
 
-/// The words of a part, open for ranking.
+/// The term index of a segment, open for ranking.
 pub struct TermIndex {
     list: Arc<InvertedIndexReader>,
+    _maps: ListMaps,
     lengths: Mapped,
     documents: u32,
     tokens: u64,
@@ -72,42 +71,45 @@ impl std::fmt::Debug for TermIndex {
 }
 
 impl TermIndex {
-    /// Opens the words of a part that has `documents` doc ids.
+    /// Opens the term index of a segment that has `documents` doc ids.
     pub fn open(part: &Path, documents: u32) -> Result<TermIndex, Error> {
         let folder = part.join(FOLDER);
-        let damaged = |reason: String| Error::TermIndex { path: folder.clone(), reason };
-        let read = |path: PathBuf| fs::read(path).map_err(|error| damaged(error.to_string()));
-        let manifest: Manifest = serde_json::from_slice(&read(folder.join(MANIFEST))?)
-            .map_err(|error| damaged(error.to_string()))?;
-        let is_ours = manifest.format == FORMAT
-            && manifest.part == crc32fast::hash(&read(part.join(MANIFEST))?)
-            && manifest.documents == documents;
-        if !is_ours {
-            return Err(damaged("it is of something else".to_owned()));
+        let unreadable = |error: std::io::Error| damaged(&folder, &error.to_string());
+        let manifest: TermManifest = read_manifest(&folder, FORMAT, None)?;
+        let segment = manifest_checksum(part).map_err(unreadable)?;
+        if manifest.segment != segment || manifest.documents != documents {
+            return Err(damaged(&folder, "it is of another segment"));
         }
+        let mut lengths: Option<OpenFile> = None;
         for record in &manifest.files {
-            drop(record.open(&folder)?);
+            let file = record.open(&folder)?;
+            if record.name == LENGTHS {
+                lengths = Some(file);
+            }
         }
-        let lengths =
-            Mapped::open(&folder.join(LENGTHS)).map_err(|error| damaged(error.to_string()))?;
-        let list = open_list(&folder.join(TERMS), documents)
-            .map_err(|error| damaged(error.to_string()))?
-            .filter(|_| lengths.len() == documents as usize)
-            .ok_or_else(|| damaged("it is of another number of messages".to_owned()))?;
-        Ok(TermIndex { list, lengths, documents, tokens: manifest.tokens })
+        let lengths = lengths.map(|file| file.map()).transpose().map_err(unreadable)?;
+        let lengths = lengths.filter(|lengths| lengths.len() == documents as usize);
+        let opened = lists::open(&folder.join(TERMS), documents)
+            .map_err(|error| damaged(&folder, &error.to_string()))?;
+        let (Some(lengths), Some((reader, maps))) = (lengths, opened) else {
+            return Err(damaged(&folder, "it is of another number of messages"));
+        };
+        let list = reader.inverted_index(field());
+        let list = list.map_err(|error| damaged(&folder, &error.to_string()))?;
+        Ok(TermIndex { list, _maps: maps, lengths, documents, tokens: manifest.tokens })
     }
 
-    /// How many messages it is of, and how long they are together.
+    /// Returns the number of messages, and the sum of their lengths.
     pub fn size(&self) -> (u32, u64) {
         (self.documents, self.tokens)
     }
 
-    /// How many words that count a message has, about.
+    /// Returns the number of indexed words of a message, approximately.
     pub fn length(&self, document: u32) -> u32 {
         length_of(self.lengths[document as usize])
     }
 
-    /// How many messages have a term.
+    /// Returns the number of messages with a term.
     pub fn frequency(&self, term: &str) -> Result<u32, Error> {
         Ok(self.list.terms().get(term.as_bytes())?.map_or(0, |info| info.doc_freq))
     }
@@ -132,7 +134,7 @@ impl TermIndex {
         Ok(())
     }
 
-    /// The messages that have a term, and how often each does.
+    /// Returns the messages with a term and their term frequencies.
     fn postings(&self, term: &str) -> Result<Option<BlockSegmentPostings>, Error> {
         let Some(info) = self.list.terms().get(term.as_bytes())? else { return Ok(None) };
         let option = IndexRecordOption::WithFreqs;
@@ -140,32 +142,15 @@ impl TermIndex {
     }
 }
 
-fn open_list(folder: &Path, documents: u32) -> tantivy::Result<Option<Arc<InvertedIndexReader>>> {
-    let index = Index::open(MmapDirectory::open(folder)?)?;
-    let segments = index.searchable_segments()?;
-    let [segment] = &segments[..] else { return Ok(None) };
-    let reader = SegmentReader::open(segment)?;
-    if reader.max_doc() != documents {
-        return Ok(None);
-    }
-    reader.inverted_index(field()).map(Some)
-}
-
 fn field() -> Field {
     Field::from_field_id(0)
 }
 
 fn schema() -> Schema {
-    let indexing = TextFieldIndexing::default()
-        .set_tokenizer("raw")
-        .set_fieldnorms(false)
-        .set_index_option(IndexRecordOption::WithFreqs);
-    let mut schema = Schema::builder();
-    schema.add_text_field("words", TextOptions::default().set_indexing_options(indexing));
-    schema.build()
+    lists::schema(&["words"], IndexRecordOption::WithFreqs)
 }
 
-/// The lengths up to which each has a code of its own; beyond, codes are 4 % apart.
+/// Shorter lengths have a code each. Beyond, codes are 4 % apart.
 const EXACT: u32 = 64;
 
 fn code_of(length: u32) -> u8 {

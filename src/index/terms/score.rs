@@ -1,8 +1,9 @@
-//! BM25 over the words of several parts, the best messages first (Robertson and Zaragoza, 2009).
+//! BM25 over the term indexes of several segments, the best messages first (Robertson and Zaragoza,
+//! 2009).
 //!
-//! All messages are scored in windows that fit the cache, a term after the other. Terms whose sum
-//! can bring no message among the best any more are asked only of messages that others brought up
-//! (MaxScore: Turtle and Flood, 1995). What is filtered out never counts among the best.
+//! Messages are scored in windows that fit the cache, one term after the other. Terms whose weights
+//! together cannot lift a message among the best are looked up only for messages that have another
+//! term (MaxScore: Turtle and Flood, 1995). Messages that the filter rejects never count among the best.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -15,31 +16,31 @@ use tantivy::postings::BlockSegmentPostings;
 use super::{TermIndex, length_of};
 use crate::{index::Error, model::Stop};
 
-/// Documents scored at a time: their scores take 128 KB.
+/// Documents per window: their scores take 128 KB.
 const WINDOW: u32 = 1 << 15;
 
-/// A term of a question, and what it weighs.
+/// A term of a query and its weight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WeightedTerm {
     /// The term.
     pub term: String,
-    /// Its weight: how rare it is.
+    /// Its weight, which is higher for rarer terms.
     pub weight: f32,
 }
 
-/// How length counts.
+/// The parameters of BM25.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Norms {
-    /// How soon a term's further occurrences stop counting.
+    /// How much further occurrences of a term count.
     pub k1: f32,
-    /// How much longer messages count less.
+    /// How much the length of a message counts, from 0 to 1.
     pub b: f32,
     /// The average length.
     pub average: f32,
 }
 
 impl Norms {
-    /// For each code of a length, what is added to a frequency.
+    /// Returns the length norm for each code of a length: BM25 adds it to the term frequency.
     fn table(&self) -> [f32; 256] {
         std::array::from_fn(|code| {
             let share = length_of(code as u8) as f32 / self.average.max(1.0);
@@ -48,16 +49,16 @@ impl Norms {
     }
 }
 
-/// Which messages are ranked.
+/// The messages to rank.
 #[derive(Clone, Copy, Debug)]
 pub enum DocSet<'a> {
-    /// Those of one interval of doc ids in each part.
+    /// One interval of doc ids per segment.
     Intervals(&'a [Range<u32>]),
-    /// These doc ids, ascending.
+    /// Some doc ids, ascending.
     Slots(&'a [u32]),
 }
 
-/// A score that can be put in order, then a doc id: of equal scores the lower doc id is better.
+/// A score and a doc id, in the order of scores. Of equal scores, the lower doc id is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Scored(f32, Reverse<u32>);
 
@@ -75,15 +76,15 @@ impl Ord for Scored {
     }
 }
 
-/// The best so far, at most so many.
+/// The best messages so far.
 struct Best {
     heap: BinaryHeap<Reverse<Scored>>,
     most: usize,
 }
 
 impl Best {
-    /// The score that a message must be above; zero while there is room.
-    fn bar(&self) -> f32 {
+    /// Returns the score that a message must exceed; zero while there is room.
+    fn threshold(&self) -> f32 {
         match self.heap.peek() {
             Some(Reverse(least)) if self.heap.len() == self.most => least.0,
             _ => 0.0,
@@ -104,11 +105,10 @@ impl Best {
     }
 }
 
-/// Returns the doc ids with the highest scores and those, the best first; doc ids that `accepts` says
-/// no to are left out before they are counted.
+/// Returns the `most` doc ids with the highest scores and these scores, the best first.
 ///
-/// `parts` are the words of each part with its doc ids. `accepts` is asked of messages that would be
-/// among the best, so it may read their text.
+/// `parts` are the segments' doc ids and term indexes. Only messages that `accepts` takes are
+/// counted. It is called for messages that would be among the best, so it may read their text.
 pub fn best(
     parts: &[(Range<u32>, &TermIndex)],
     terms: &[WeightedTerm],
@@ -128,7 +128,7 @@ pub fn best(
         for term in terms {
             if let Some(postings) = words.postings(&term.term)? {
                 let weight = term.weight * (norms.k1 + 1.0);
-                cursors.push(Cursor { postings, at: 0, weight });
+                cursors.push(TermCursor { postings, at: 0, weight });
             }
         }
         let scorer = Scorer { words, table: &table, first: doc_ids.start, accepts, stop };
@@ -156,7 +156,7 @@ pub fn best(
     Ok(found.into_iter().map(|Scored(score, Reverse(doc_id))| (doc_id, score)).collect())
 }
 
-/// Returns the doc ids, ascending, of the messages that have all of these terms.
+/// Returns the doc ids of the messages that have all of these terms, ascending.
 pub fn holding(
     parts: &[(Range<u32>, &TermIndex)],
     terms: &[String],
@@ -192,7 +192,7 @@ pub fn holding(
     Ok(found)
 }
 
-/// Returns in how many of some messages each term is; `doc ids` ascend.
+/// Returns for each term how many of some messages have it; `doc_ids` ascend.
 pub fn frequencies(
     parts: &[(Range<u32>, &TermIndex)],
     terms: &[String],
@@ -211,17 +211,24 @@ pub fn frequencies(
     Ok(counts)
 }
 
-/// Returns how often a list has a document; documents are to be asked for in ascending order.
+/// Returns the term frequency of a document, if the list has it. Callers ask for ascending documents.
 fn seek(list: &mut BlockSegmentPostings, document: u32) -> Option<u32> {
     let at = list.seek(document);
     (at < list.block_len() && list.doc(at) == document).then(|| list.freq(at))
 }
 
-/// A term's list, and how far in its block it has been read.
-struct Cursor {
+/// The list of a term, and the next place in its block.
+struct TermCursor {
     postings: BlockSegmentPostings,
     at: usize,
-    /// The most that the term adds to a score.
+    /// The upper bound of what the term adds to a score.
+    weight: f32,
+}
+
+/// The terms of a window that cannot lift a document among the best by themselves.
+struct Inessential<'a> {
+    cursors: &'a mut [TermCursor],
+    /// The sum of their weights.
     weight: f32,
 }
 
@@ -240,14 +247,20 @@ impl Scorer<'_> {
         self.table[usize::from(self.words.lengths[document as usize])]
     }
 
+    /// Returns what a term with this frequency adds to the score of a document with this norm.
+    #[inline]
+    fn share(weight: f32, frequency: u32, norm: f32) -> f32 {
+        weight * frequency as f32 / (frequency as f32 + norm)
+    }
+
     /// Scores every document of an interval.
     fn all(
         &self,
-        mut cursors: Vec<Cursor>,
+        mut cursors: Vec<TermCursor>,
         documents: Range<u32>,
         best: &mut Best,
     ) -> Result<(), Error> {
-        // The least first: it is the first that need not bring messages up.
+        // Ascending: the terms of the least weight become inessential first.
         cursors.sort_by(|a, b| a.weight.total_cmp(&b.weight));
         let mut sums = vec![0f32; WINDOW as usize];
         let mut touched: Vec<u32> = Vec::new();
@@ -257,67 +270,82 @@ impl Scorer<'_> {
                 return Err(Error::Stopped);
             }
             let end = documents.end.min(start.saturating_add(WINDOW));
-            let bar = best.bar();
-            let mut idle = 0;
-            let mut idle_weight = 0.0;
-            while idle < cursors.len() && idle_weight + cursors[idle].weight < bar {
-                idle_weight += cursors[idle].weight;
-                idle += 1;
+            let threshold = best.threshold();
+            let mut rest = Inessential { cursors: &mut [], weight: 0.0 };
+            let mut count = 0;
+            while count < cursors.len() && rest.weight + cursors[count].weight < threshold {
+                rest.weight += cursors[count].weight;
+                count += 1;
             }
-            let (idlers, leaders) = cursors.split_at_mut(idle);
-            if leaders.is_empty() {
+            let (inessential, essential) = cursors.split_at_mut(count);
+            if essential.is_empty() {
                 return Ok(());
             }
             touched.clear();
-            for cursor in leaders {
+            for cursor in essential {
                 self.add(cursor, start..end, &mut sums, &mut touched);
             }
-            if idlers.is_empty() {
-                for document in &touched {
-                    let score = std::mem::take(&mut sums[(document - start) as usize]);
-                    best.offer(self.first + document, score, self.accepts);
-                }
-            } else {
-                // Those that can still be among the best, in the order in which lists are read.
-                touched.retain(|document| {
-                    let sum = &mut sums[(document - start) as usize];
-                    let stays = *sum + idle_weight >= bar;
-                    if !stays {
-                        *sum = 0.0;
-                    }
-                    stays
-                });
-                touched.sort_unstable();
-                for document in &touched {
-                    let mut score = std::mem::take(&mut sums[(document - start) as usize]);
-                    let norm = self.norm(*document);
-                    let (mut left, bar) = (idle_weight, best.bar());
-                    for cursor in idlers.iter_mut().rev() {
-                        if score + left < bar {
-                            break;
-                        }
-                        left -= cursor.weight;
-                        if let Some(frequency) = seek(&mut cursor.postings, *document) {
-                            score += cursor.weight * frequency as f32 / (frequency as f32 + norm);
-                        }
-                    }
-                    best.offer(self.first + document, score, self.accepts);
-                }
-            }
+            rest.cursors = inessential;
+            self.offer(start, &mut touched, &mut sums, rest, best);
             start = end;
         }
         Ok(())
     }
 
-    /// Adds a term's share to the scores of a window.
+    /// Completes the scores of the documents that a window's essential terms touched, and offers
+    /// them. Leaves all sums at 0.
+    fn offer(
+        &self,
+        start: u32,
+        touched: &mut Vec<u32>,
+        sums: &mut [f32],
+        rest: Inessential<'_>,
+        best: &mut Best,
+    ) {
+        if rest.cursors.is_empty() {
+            for document in touched {
+                let score = std::mem::take(&mut sums[(*document - start) as usize]);
+                best.offer(self.first + *document, score, self.accepts);
+            }
+            return;
+        }
+        let threshold = best.threshold();
+        touched.retain(|document| {
+            let sum = &mut sums[(document - start) as usize];
+            let stays = *sum + rest.weight >= threshold;
+            if !stays {
+                *sum = 0.0;
+            }
+            stays
+        });
+        // Lists are read in ascending order.
+        touched.sort_unstable();
+        for document in touched {
+            let mut score = std::mem::take(&mut sums[(*document - start) as usize]);
+            let norm = self.norm(*document);
+            let (mut left, threshold) = (rest.weight, best.threshold());
+            for cursor in rest.cursors.iter_mut().rev() {
+                if score + left < threshold {
+                    break;
+                }
+                left -= cursor.weight;
+                if let Some(frequency) = seek(&mut cursor.postings, *document) {
+                    score += Self::share(cursor.weight, frequency, norm);
+                }
+            }
+            best.offer(self.first + *document, score, self.accepts);
+        }
+    }
+
+    /// Adds a term to the scores of a window.
     fn add(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut TermCursor,
         window: Range<u32>,
         sums: &mut [f32],
         touched: &mut Vec<u32>,
     ) {
-        let Cursor { postings, at, weight } = cursor;
+        let TermCursor { postings, at, weight } = cursor;
         if postings.docs().last().is_some_and(|last| *last < window.start) {
             *at = 0;
             postings.seek(window.start);
@@ -331,12 +359,11 @@ impl Scorer<'_> {
             let to = from + documents[from..].partition_point(|doc| *doc < window.end);
             let frequencies = &postings.freqs()[from..to];
             for (document, frequency) in documents[from..to].iter().zip(frequencies) {
-                let frequency = *frequency as f32;
                 let sum = &mut sums[(document - window.start) as usize];
                 if *sum == 0.0 {
                     touched.push(*document);
                 }
-                *sum += *weight * frequency / (frequency + self.norm(*document));
+                *sum += Self::share(*weight, *frequency, self.norm(*document));
             }
             if to < documents.len() {
                 *at = to;
@@ -347,10 +374,10 @@ impl Scorer<'_> {
         }
     }
 
-    /// Scores some documents, given by their doc ids in ascending order.
+    /// Scores some documents, whose doc ids ascend.
     fn some(
         &self,
-        mut cursors: Vec<Cursor>,
+        mut cursors: Vec<TermCursor>,
         doc_ids: &[u32],
         best: &mut Best,
     ) -> Result<(), Error> {
@@ -363,7 +390,7 @@ impl Scorer<'_> {
             let mut score = 0.0;
             for cursor in &mut cursors {
                 if let Some(frequency) = seek(&mut cursor.postings, document) {
-                    score += cursor.weight * frequency as f32 / (frequency as f32 + norm);
+                    score += Self::share(cursor.weight, frequency, norm);
                 }
             }
             best.offer(*doc_id, score, self.accepts);

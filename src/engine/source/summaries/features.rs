@@ -1,7 +1,7 @@
 //! What conversations are ranked by as a whole: the terms of their titles and summaries, and one
 //! vector for both.
 
-use crate::{embed::Table, text::words::Tokenizer};
+use crate::{index::VectorTable, text::words::Tokenizer};
 
 /// The features of every conversation of a catalogue, in its order: some 400 bytes each.
 #[derive(Clone, Debug, Default)]
@@ -10,7 +10,7 @@ pub(crate) struct SummaryFeatures {
     terms: Vec<u32>,
     /// By conversation: where the terms of its title end, and those of its summary.
     ends: Vec<[u32; 2]>,
-    vectors: Table,
+    vectors: VectorTable,
     /// How many conversations have no summary yet, or lack their vector.
     pub(crate) missing: usize,
 }
@@ -18,11 +18,16 @@ pub(crate) struct SummaryFeatures {
 impl SummaryFeatures {
     /// Returns the features of no conversations; `dimensions` is the length of the vectors.
     pub(crate) fn new(dimensions: usize) -> SummaryFeatures {
-        SummaryFeatures { vectors: Table::new(dimensions), ..SummaryFeatures::default() }
+        SummaryFeatures { vectors: VectorTable::new(dimensions), ..SummaryFeatures::default() }
     }
 
     /// Adds the next conversation's terms and, by `vector`, its vector.
-    pub(crate) fn push(&mut self, title: &[u32], summary: &[u32], vector: impl FnOnce(&mut Table)) {
+    pub(crate) fn push(
+        &mut self,
+        title: &[u32],
+        summary: &[u32],
+        vector: impl FnOnce(&mut VectorTable),
+    ) {
         self.terms.extend_from_slice(title);
         let of_title = self.terms.len() as u32;
         self.terms.extend_from_slice(summary);
@@ -43,7 +48,7 @@ impl SummaryFeatures {
     }
 
     /// The vectors.
-    pub(crate) fn vectors(&self) -> &Table {
+    pub(crate) fn vectors(&self) -> &VectorTable {
         &self.vectors
     }
 }

@@ -1,6 +1,6 @@
-//! Dot products of one int8 vector with many, as fast as the processor goes.
+//! Dot products of one int8 vector with many, by the fastest instructions of the processor.
 //!
-//! Every way of computing them gives the same integers.
+//! Every kernel gives the same integers.
 
 #![allow(unsafe_code)]
 
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 /// Computes the dot product of `query` with each row of `rows`; rows are as long as the query.
 type Kernel = fn(query: &[i8], rows: &[u8], out: &mut [i32]);
 
-/// The fastest that this processor has.
+/// The fastest kernel of this processor.
 static BEST: LazyLock<Kernel> = LazyLock::new(|| {
     #[cfg(target_arch = "x86_64")]
     {
@@ -33,8 +33,8 @@ pub(super) fn dots(query: &[i8], rows: &[u8], out: &mut [i32]) {
     }
 }
 
-/// Plain code, which compilers turn into what vector instructions every processor of the target
-/// has: NEON on 64-bit ARM.
+/// Plain code. The compiler uses the vector instructions that every processor of the target has, such
+/// as NEON on 64-bit ARM.
 fn by_scalar(query: &[i8], rows: &[u8], out: &mut [i32]) {
     for (row, out) in rows.chunks_exact(query.len()).zip(out) {
         *out = dot(query, row);
@@ -61,13 +61,13 @@ mod x86 {
 
     pub(super) fn by_avx2(query: &[i8], rows: &[u8], out: &mut [i32]) {
         assert!(has_avx2());
-        // SAFETY: the processor has AVX2, as was just seen.
+        // SAFETY: the processor has AVX2, as was just checked.
         unsafe { avx2(query, rows, out) }
     }
 
     pub(super) fn by_vnni(query: &[i8], rows: &[u8], out: &mut [i32]) {
         assert!(has_vnni());
-        // SAFETY: the processor has AVX-512F and VNNI, as was just seen.
+        // SAFETY: the processor has AVX-512F and VNNI, as was just checked.
         unsafe { vnni(query, rows, out) }
     }
 
@@ -96,8 +96,8 @@ mod x86 {
         }
     }
 
-    /// The instruction multiplies unsigned by signed bytes: rows are taken plus 128, and 128 times
-    /// the query's sum is taken away again.
+    /// The instruction multiplies unsigned by signed bytes. So 128 is added to the bytes of the rows,
+    /// and 128 times the query's sum is subtracted at the end.
     #[target_feature(enable = "avx512f,avx512vnni")]
     fn vnni(query: &[i8], rows: &[u8], out: &mut [i32]) {
         let (wide, rest) = query.as_chunks::<64>();

@@ -1,45 +1,43 @@
-//! Vectors in memory, rounded as those on disk are.
+//! Vectors in memory, rounded like those on disk.
 
-use super::{
-    scan,
-    vectors::{Query, quantise},
-};
+use super::{Query, kernel};
+use crate::int8::quantise;
 
-/// The vectors of some things, by number; all of one model.
+/// Numbered vectors of one model.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct VectorTable {
     dimensions: usize,
     rows: Vec<u8>,
-    /// 0 where there is no vector.
+    /// 0 if there is no vector.
     scales: Vec<f32>,
 }
 
-impl Table {
-    /// Returns an empty table of vectors of so many numbers.
-    pub fn new(dimensions: usize) -> Table {
-        Table { dimensions, ..Table::default() }
+impl VectorTable {
+    /// Returns an empty table of vectors with so many dimensions.
+    pub fn new(dimensions: usize) -> VectorTable {
+        VectorTable { dimensions, ..VectorTable::default() }
     }
 
-    /// How many numbers a vector has.
+    /// Returns the number of dimensions.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// Adds a vector; none where it has another number of numbers.
+    /// Appends a vector, or an empty row if its dimension differs.
     pub fn push(&mut self, vector: &[f32]) {
         self.rows.resize(self.rows.len() + self.dimensions, 0);
         self.scales.push(0.0);
         self.set(self.scales.len() - 1, vector);
     }
 
-    /// Puts a vector in the place of another; none where it has another number of numbers.
+    /// Replaces a vector; with an empty row if its dimension differs.
     pub fn set(&mut self, at: usize, vector: &[f32]) {
         let row = &mut self.rows[at * self.dimensions..][..self.dimensions];
         let fits = vector.len() == self.dimensions;
         self.scales[at] = if fits { quantise(vector, row) } else { 0.0 };
     }
 
-    /// Adds a row and a scale as [`Table::row`] returned them; none where it has another length.
+    /// Appends a row and a scale from [`VectorTable::row`], or an empty row if its length differs.
     pub fn push_row(&mut self, row: &[u8], scale: f32) {
         if row.len() == self.dimensions {
             self.rows.extend_from_slice(row);
@@ -49,22 +47,22 @@ impl Table {
         }
     }
 
-    /// The rounded numbers of a vector, and what each is to be multiplied by: 0 where there is none.
+    /// Returns the int8 numbers of a vector and its scale, which is 0 if there is no vector.
     pub fn row(&self, at: usize) -> (&[u8], f32) {
         (&self.rows[at * self.dimensions..][..self.dimensions], self.scales[at])
     }
 
-    /// Returns how like a question each is: the cosine, but for what int8 rounds off; less than -1
-    /// where there is no vector. Nothing for a question of another number of numbers.
-    pub fn scores(&self, question: &[f32]) -> Vec<f32> {
-        if question.len() != self.dimensions {
+    /// Returns the cosine of each vector with the query, less than -1 if there is no vector. Returns
+    /// nothing if the dimension of the query differs.
+    pub fn scores(&self, query: &[f32]) -> Vec<f32> {
+        if query.len() != self.dimensions {
             return Vec::new();
         }
-        let question = Query::new(question);
+        let query = Query::new(query);
         let mut products = vec![0; self.scales.len()];
-        scan::dots(question.numbers(), &self.rows, &mut products);
+        kernel::dots(&query.numbers, &self.rows, &mut products);
         let scored = products.into_iter().zip(&self.scales);
-        scored.map(|(product, scale)| question.score(product, *scale)).collect()
+        scored.map(|(product, scale)| query.score(product, *scale)).collect()
     }
 }
 
@@ -74,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_like_are_alike() {
-        let mut table = Table::new(2);
+        let mut table = VectorTable::new(2);
         table.push(&[0.6, 0.8]);
         table.push(&[0.0, 0.0]);
         table.push(&[1.0]);

@@ -1,7 +1,7 @@
 //! An index whose files were changed is not used: the answer is that of `LIKE`.
 //!
-//! Input: a byte that says for which text is searched, then for each change two bytes that name a
-//! file, four that name a place in it, and one that says what happens there.
+//! Input: a byte that chooses the search text. Then seven bytes per change: two choose a file, four a
+//! place in it, and one the kind of change.
 
 #![no_main]
 
@@ -45,11 +45,11 @@ fn engine(folder: &Path, index: &str) -> Engine {
 fn ask(engine: &Engine, text: &str) -> Vec<Hit> {
     let mut hits = Vec::new();
     let request = Request { text: text.to_owned(), ..Request::default() };
-    let asked = engine.exact(&request, &Stop::never(), &mut |hit| {
+    let plan = engine.exact(&request, &Stop::never(), &mut |hit| {
         hits.push(hit);
         ControlFlow::Continue(())
     });
-    asked.expect("an answer");
+    plan.expect("an answer");
     hits
 }
 

@@ -1,0 +1,396 @@
+//! Folders of files that are written once and then only read: segments, term indexes, vectors.
+//!
+//! All of them follow one protocol:
+//!
+//! 1. The writer fills a folder that no reader opens: a new number, or an [`Unfinished`] folder.
+//! 2. [`seal`] syncs every file and records its length, checksum and identity.
+//! 3. [`write_manifest`] writes these records as the last file, and syncs the file and the folder.
+//! 4. The folder is put into use in one step: [`Unfinished::publish`] renames it, or another
+//!    manifest names it with its checksum.
+//! 5. A reader opens each file with [`FileRecord::open`]. A file with the recorded length and
+//!    identity is trusted; of any other file the checksum is computed first.
+//!
+//! Invariant: an artifact that opens holds what its writer wrote.
+
+#![allow(unsafe_code)]
+
+use std::{
+    fs::{self, File, TryLockError},
+    io::{self, Read, Write},
+    ops::Deref,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use memmap2::Mmap;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tempfile::{NamedTempFile, TempDir};
+
+use super::Error;
+use crate::{failpoint, map_faults, model::Stop};
+
+/// The name of the file that describes the other files of a folder.
+const MANIFEST: &str = "manifest";
+
+/// The lock in an unfinished folder, held by its writer.
+const LOCK: &str = "lock";
+
+/// The prefix of unfinished folders.
+const UNFINISHED: &str = "new-";
+
+/// The prefix of files that are about to replace another.
+pub(super) const TEMPORARY: &str = "current-";
+
+/// Age at which an unfinished folder without a lock is taken for abandoned. Its writer makes the
+/// lock at once.
+const ABANDONED: Duration = Duration::from_secs(60);
+
+/// Pause between two attempts to take a lock.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A file as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FileRecord {
+    /// The path below the folder, with `/` between its parts.
+    pub(super) name: String,
+    pub(super) length: u64,
+    checksum: u32,
+    identity: String,
+}
+
+/// Makes every file below a folder durable, and returns their records in the order of their names.
+pub(super) fn seal(folder: &Path) -> io::Result<Vec<FileRecord>> {
+    let mut names = Vec::new();
+    list(folder, "", &mut names)?;
+    names.sort_unstable();
+    // Threads, because waiting for the disk and computing the checksum take turns in each file.
+    thread::scope(|scope| {
+        let record = |name: String| {
+            scope.spawn(move || {
+                let path = folder.join(&name);
+                FileRecord::seal(name, &path)
+            })
+        };
+        let threads: Vec<_> = names.into_iter().map(record).collect();
+        let join = |thread: thread::ScopedJoinHandle<'_, io::Result<FileRecord>>| {
+            thread.join().map_err(|_| io::Error::other("a thread panicked"))?
+        };
+        threads.into_iter().map(join).collect()
+    })
+}
+
+/// Adds the names of all files below a folder, and makes its subfolders durable.
+fn list(folder: &Path, prefix: &str, names: &mut Vec<String>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.file_type()?.is_dir() {
+            list(&entry.path(), &format!("{name}/"), names)?;
+            sync_folder(&entry.path())?;
+        } else if name != LOCK {
+            names.push(name);
+        }
+    }
+    Ok(())
+}
+
+impl FileRecord {
+    /// Makes a file durable and records it.
+    pub(super) fn seal(name: String, path: &Path) -> io::Result<FileRecord> {
+        // Some systems let only a writer sync a file.
+        let file = File::options().read(true).append(true).open(path)?;
+        file.sync_all()?;
+        let metadata = file.metadata()?;
+        let checksum = checksum(&file, &Stop::never())?;
+        Ok(FileRecord { name, length: metadata.len(), identity: identity(&metadata), checksum })
+    }
+
+    /// Opens the file if it is as it was written.
+    pub(super) fn open(&self, folder: &Path) -> Result<OpenFile, Error> {
+        let failed = |error: io::Error| self.unreadable(folder, &error);
+        let file = File::open(folder.join(&self.name)).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        let is_as_written = metadata.len() == self.length
+            && (identity(&metadata) == self.identity
+                || checksum(&file, &Stop::never()).map_err(failed)? == self.checksum);
+        if !is_as_written {
+            return Err(self.changed(folder));
+        }
+        Ok(OpenFile { stamp: stamp(&metadata), length: self.length, file })
+    }
+
+    /// Reads the whole file and compares it with its checksum; returns its length.
+    pub(super) fn check(&self, folder: &Path, stop: &Stop) -> Result<u64, Error> {
+        let failed = |error: io::Error| match stop.requested() {
+            true => Error::Stopped,
+            false => self.unreadable(folder, &error),
+        };
+        let file = File::open(folder.join(&self.name)).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        if length != self.length || checksum(&file, stop).map_err(failed)? != self.checksum {
+            return Err(self.changed(folder));
+        }
+        Ok(length)
+    }
+
+    fn unreadable(&self, folder: &Path, error: &io::Error) -> Error {
+        damaged(folder, &format!("{}: {error}", self.name))
+    }
+
+    fn changed(&self, folder: &Path) -> Error {
+        damaged(folder, &format!("{} is not as it was written", self.name))
+    }
+}
+
+/// An open file of an artifact, which nobody should write to.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    file: File,
+    length: u64,
+    stamp: [i64; 5],
+}
+
+impl OpenFile {
+    /// Maps the file into memory.
+    pub(super) fn map(&self) -> io::Result<Mapped> {
+        Mapped::new(&self.file)
+    }
+
+    /// Returns whether the file is as it was when it was opened; costs one system call.
+    pub(super) fn is_intact(&self) -> bool {
+        let Ok(metadata) = self.file.metadata() else { return false };
+        // Removing a file changes its times too, but does not harm a process that has it open.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            if metadata.nlink() == 0 {
+                return metadata.len() == self.length;
+            }
+        }
+        metadata.len() == self.length && stamp(&metadata) == self.stamp
+    }
+}
+
+/// Writes the manifest of a folder and makes both durable.
+pub(super) fn write_manifest(folder: &Path, manifest: &impl Serialize) -> io::Result<()> {
+    failpoint::pass("manifest to be made");
+    let mut file = File::create_new(folder.join(MANIFEST))?;
+    failpoint::pass("manifest empty");
+    file.write_all(&serde_json::to_vec_pretty(manifest)?)?;
+    failpoint::pass("manifest written");
+    file.sync_all()?;
+    sync_folder(folder)?;
+    failpoint::pass("manifest durable");
+    Ok(())
+}
+
+/// Returns the checksum by which other manifests refer to the manifest of a folder.
+pub(super) fn manifest_checksum(folder: &Path) -> io::Result<u32> {
+    Ok(crc32fast::hash(&fs::read(folder.join(MANIFEST))?))
+}
+
+/// Reads a manifest that must have the given format, and the checksum where one is known.
+pub(super) fn read_manifest<M: DeserializeOwned>(
+    folder: &Path,
+    format: u32,
+    checksum: Option<u32>,
+) -> Result<M, Error> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let unreadable = |error: io::Error| damaged(folder, &error.to_string());
+    let bytes = fs::read(folder.join(MANIFEST)).map_err(unreadable)?;
+    if checksum.is_some_and(|checksum| checksum != crc32fast::hash(&bytes)) {
+        return Err(damaged(folder, "its manifest is not as it was written"));
+    }
+    let parse = |error: serde_json::Error| unreadable(error.into());
+    let Format { format: found } = serde_json::from_slice(&bytes).map_err(parse)?;
+    if found != format {
+        return Err(Error::Format { path: folder.to_owned(), found });
+    }
+    serde_json::from_slice(&bytes).map_err(parse)
+}
+
+/// Returns the error for a folder that is not as it was written.
+pub(super) fn damaged(folder: &Path, reason: &str) -> Error {
+    Error::Damaged { path: folder.to_owned(), reason: reason.to_owned() }
+}
+
+/// A lock between processes. The system releases it when its process ends.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Tries to take a lock so many times; returns `None` if another process holds it.
+    pub(super) fn take(path: &Path, attempts: u32) -> io::Result<Option<Lock>> {
+        let file = File::options().create(true).append(true).open(path)?;
+        for attempt in 0..attempts {
+            if attempt > 0 {
+                thread::sleep(PAUSE);
+            }
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(Lock { _file: file })),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether a process holds the lock. Takes it for a moment to find out.
+    pub(super) fn is_held(path: &Path) -> bool {
+        File::open(path).is_ok_and(|file| file.try_lock_shared().is_err())
+    }
+}
+
+/// A folder under construction, beside the place where it will stand. It is removed when it is
+/// dropped unpublished.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    /// `None` on file systems without locks: then another writer may remove the folder, and this
+    /// one fails.
+    lock: Option<Lock>,
+    folder: TempDir,
+    target: PathBuf,
+}
+
+impl Unfinished {
+    /// Makes an empty folder for what will stand at `parent/name`, and removes the unfinished
+    /// folders of writers that died.
+    pub(super) fn begin(parent: &Path, name: &str) -> io::Result<Unfinished> {
+        remove_abandoned(parent);
+        let prefix = format!("{UNFINISHED}{name}-");
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent)?;
+        let lock = Lock::take(&folder.path().join(LOCK), 1).ok().flatten();
+        Ok(Unfinished { lock, folder, target: parent.join(name) })
+    }
+
+    /// Returns where the files go.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes the manifest and puts the folder in its place. A folder that stands there is
+    /// replaced; processes that have its files open keep them.
+    pub(super) fn publish(self, manifest: &impl Serialize) -> io::Result<()> {
+        let Unfinished { lock, folder, target } = self;
+        write_manifest(folder.path(), manifest)?;
+        if target.exists() {
+            fs::remove_dir_all(&target)?;
+        }
+        // Windows does not rename a folder while a file in it is open.
+        let lock = lock.filter(|_| cfg!(unix));
+        fs::rename(folder.path(), &target)?;
+        // The folder is no longer where `folder` would remove it.
+        let _ = folder.keep();
+        drop(lock);
+        drop(fs::remove_file(target.join(LOCK)));
+        target.parent().map_or(Ok(()), sync_folder)
+    }
+}
+
+/// Removes unfinished folders whose writers died.
+fn remove_abandoned(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            continue;
+        }
+        let lock = entry.path().join(LOCK);
+        let is_old = || {
+            let changed = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+            changed.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > ABANDONED)
+        };
+        if if lock.exists() { !Lock::is_held(&lock) } else { is_old() } {
+            // A later writer tries again.
+            drop(fs::remove_dir_all(entry.path()));
+        }
+    }
+}
+
+/// Writes a file under a temporary name; `persist` then puts it in place in one step.
+pub(super) fn write_beside(folder: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    Ok(file)
+}
+
+/// Makes the names in a folder durable.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+/// Returns a text that changes when a file is written to or replaced.
+pub(super) fn identity(metadata: &fs::Metadata) -> String {
+    stamp(metadata).map(|number| number.to_string()).join(":")
+}
+
+/// Returns the same as numbers: the inode, and the times of the last changes.
+fn stamp(metadata: &fs::Metadata) -> [i64; 5] {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        [
+            metadata.ino() as i64,
+            metadata.mtime(),
+            metadata.mtime_nsec(),
+            metadata.ctime(),
+            metadata.ctime_nsec(),
+        ]
+    }
+    #[cfg(not(unix))]
+    {
+        let nanos = |time: io::Result<std::time::SystemTime>| {
+            let since = time.ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+            since.map_or(0, |since| since.as_nanos() as i64)
+        };
+        [nanos(metadata.modified()), nanos(metadata.created()), 0, 0, 0]
+    }
+}
+
+fn checksum(mut file: &File, stop: &Stop) -> io::Result<u32> {
+    let mut hasher = crc32fast::Hasher::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        if stop.requested() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        match file.read(&mut buffer)? {
+            0 => return Ok(hasher.finalize()),
+            length => hasher.update(&buffer[..length]),
+        }
+    }
+}
+
+/// A file mapped into memory, read-only. A cut of the file does not end the process
+/// ([`map_faults`]).
+#[derive(Debug)]
+pub(super) struct Mapped {
+    // Declared first, so that it is dropped before the map.
+    _registration: Option<map_faults::Registration>,
+    /// `None` for an empty file, which cannot be mapped.
+    map: Option<Mmap>,
+}
+
+impl Mapped {
+    pub(super) fn new(file: &File) -> io::Result<Mapped> {
+        if file.metadata()?.len() == 0 {
+            return Ok(Mapped { _registration: None, map: None });
+        }
+        // SAFETY: files of the index are written once and only then mapped; nothing of ours changes
+        // or cuts them afterwards.
+        let map = unsafe { Mmap::map(file)? };
+        Ok(Mapped { _registration: Some(map_faults::register(&map)), map: Some(map) })
+    }
+}
+
+impl Deref for Mapped {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+}

@@ -1,0 +1,98 @@
+//! A tantivy index of one segment whose posting lists are written without tantivy's own indexer.
+//!
+//! tantivy's indexing writer spends most of its time in its hash map of terms. So the lists are
+//! inverted elsewhere and written with tantivy's serializer; the result is an ordinary tantivy index.
+
+use std::path::Path;
+
+use tantivy::{
+    Index, IndexSettings, SegmentReader, TantivyDocument,
+    directory::{Directory, MmapDirectory, OwnedBytes},
+    index::SegmentComponent,
+    postings::InvertedIndexSerializer,
+    schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions},
+    store::Compressor,
+};
+
+use crate::map_faults::{self, Registration};
+
+/// The files that tantivy maps and reads after the index was opened.
+const READ_LATER: [SegmentComponent; 2] = [SegmentComponent::Terms, SegmentComponent::Postings];
+
+/// Returns whether a file is mapped and read after the index was opened.
+pub(super) fn is_read_later(name: &str) -> bool {
+    name.ends_with(".term") || name.ends_with(".idx")
+}
+
+/// Returns a schema of text fields whose terms are not cut further. Fields are numbered in the
+/// order of their names.
+pub(super) fn schema(fields: &[&str], option: IndexRecordOption) -> Schema {
+    let indexing = TextFieldIndexing::default()
+        .set_tokenizer("raw")
+        .set_fieldnorms(false)
+        .set_index_option(option);
+    let options = TextOptions::default().set_indexing_options(indexing);
+    let mut schema = Schema::builder();
+    for (number, name) in (0..).zip(fields) {
+        let field = schema.add_text_field(name, options.clone());
+        debug_assert_eq!(field, Field::from_field_id(number));
+    }
+    schema.build()
+}
+
+/// Makes an index of empty documents in an empty folder, and then its lists with `write`.
+pub(super) fn create(
+    folder: &Path,
+    schema: Schema,
+    documents: u32,
+    write: impl FnOnce(&mut InvertedIndexSerializer) -> tantivy::Result<()>,
+) -> tantivy::Result<()> {
+    let settings = IndexSettings {
+        docstore_compression: Compressor::None,
+        docstore_compress_dedicated_thread: false,
+        ..IndexSettings::default()
+    };
+    let mut writer = Index::builder()
+        .schema(schema)
+        .settings(settings)
+        .single_segment_index_writer(MmapDirectory::open(folder)?, 64 << 20)?;
+    for _ in 0..documents {
+        writer.add_document(TantivyDocument::new())?;
+    }
+    let segments = writer.finalize()?.searchable_segments()?;
+    let Some(segment) = segments.first() else { return Ok(()) };
+    for component in
+        [SegmentComponent::Terms, SegmentComponent::Postings, SegmentComponent::Positions]
+    {
+        std::fs::remove_file(folder.join(segment.relative_path(component)))?;
+    }
+    let mut serializer = InvertedIndexSerializer::open(segment)?;
+    write(&mut serializer)?;
+    serializer.close()?;
+    Ok(())
+}
+
+/// The registrations of the maps that tantivy reads lists from; they must live as long as the lists.
+pub(super) struct ListMaps {
+    _maps: Vec<(Registration, OwnedBytes)>,
+}
+
+/// Opens an index; returns `None` unless it is one segment of so many documents.
+pub(super) fn open(
+    folder: &Path,
+    documents: u32,
+) -> tantivy::Result<Option<(SegmentReader, ListMaps)>> {
+    let directory = MmapDirectory::open(folder)?;
+    let segments = Index::open(directory.clone())?.searchable_segments()?;
+    let [segment] = &segments[..] else { return Ok(None) };
+    let mut maps = Vec::new();
+    for component in READ_LATER {
+        // The directory maps a file once: the segment reader gets the same map.
+        let file = directory.open_read(&segment.relative_path(component))?;
+        let bytes = file.read_bytes()?;
+        maps.push((map_faults::register(&bytes), bytes));
+    }
+    // Not an index reader, which would watch the folder and lock it.
+    let reader = SegmentReader::open(segment)?;
+    Ok((reader.max_doc() == documents).then_some((reader, ListMaps { _maps: maps })))
+}

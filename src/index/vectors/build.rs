@@ -1,0 +1,124 @@
+//! Builds the vectors of a segment from the rows that a model gives.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    EXACT_MOST, Vectors, clusters,
+    file::{FileWriter, Shape, Spill},
+};
+use crate::{index::Error, model::Stop};
+
+/// How to build vectors.
+#[derive(Clone, Copy, Debug)]
+pub struct VectorOptions {
+    /// Threads that divide vectors into clusters.
+    pub threads: usize,
+    /// Number of vectors above which they are divided into clusters. Tests use other values than the
+    /// default.
+    pub exact_most: u32,
+}
+
+impl Default for VectorOptions {
+    fn default() -> VectorOptions {
+        VectorOptions { threads: 1, exact_most: EXACT_MOST }
+    }
+}
+
+/// The vectors of a segment under construction. Nothing is left behind if it is dropped.
+#[derive(Debug)]
+pub struct VectorBuilder {
+    segment: PathBuf,
+    shape: Shape,
+    options: VectorOptions,
+    scales: Vec<f32>,
+    /// The rows of vectors that will be divided into clusters, in the order of their doc ids.
+    spill: Option<Spill>,
+    writer: FileWriter,
+}
+
+impl VectorBuilder {
+    /// Begins the vectors of a segment with `count` doc ids, by the model of that name.
+    pub fn begin(
+        segment: &Path,
+        model: &str,
+        dimensions: usize,
+        count: u32,
+        options: VectorOptions,
+    ) -> Result<VectorBuilder, Error> {
+        let writer = FileWriter::begin(segment, model)?;
+        let is_exact = count <= options.exact_most;
+        let clusters = if is_exact { 0 } else { clusters::number(count) };
+        Ok(VectorBuilder {
+            segment: segment.to_owned(),
+            shape: Shape { model: model.to_owned(), dimensions, count, clusters },
+            options,
+            scales: Vec::with_capacity(count as usize),
+            spill: if is_exact { None } else { Some(writer.spill()?) },
+            writer,
+        })
+    }
+
+    /// Adds the next vectors, in the order of their doc ids: the int8 rows, one after the other, and
+    /// their scales. Scale 0 means that there is no vector.
+    pub fn add(&mut self, rows: &[u8], scales: &[f32]) -> Result<(), Error> {
+        self.scales.extend_from_slice(scales);
+        match &mut self.spill {
+            None => self.writer.write(rows),
+            Some(spill) => spill.write(rows),
+        }
+    }
+
+    /// Puts the vectors in place and opens them; `progress` gets the share of the clustering that is
+    /// done. Readers of vectors that stood there keep them.
+    pub fn finish(self, stop: &Stop, progress: &mut dyn FnMut(f64)) -> Result<Vectors, Error> {
+        let VectorBuilder { segment, shape, options, scales, spill, mut writer } = self;
+        match spill {
+            None => writer.write_numbers(scales.iter().map(|scale| scale.to_le_bytes()))?,
+            Some(spill) => {
+                let rows = spill.read()?;
+                let rows =
+                    clusters::Rows { rows: &rows, scales: &scales, dimensions: shape.dimensions };
+                let divided =
+                    clusters::divide(rows, shape.clusters, options.threads, stop, progress)?;
+                write_by_cluster(&mut writer, rows, &divided)?;
+            }
+        }
+        let (model, count) = (shape.model.clone(), shape.count);
+        writer.publish(shape)?;
+        Vectors::open(&segment, &model, count).ok_or(Error::Vanished { path: segment })
+    }
+}
+
+/// Writes every section of a file with clusters.
+fn write_by_cluster(
+    writer: &mut FileWriter,
+    rows: clusters::Rows<'_>,
+    clusters: &clusters::Clusters,
+) -> Result<(), Error> {
+    let count = clusters.of.len();
+    let mut starts = vec![0_u32; clusters.centres.scales.len() + 1];
+    for cluster in &clusters.of {
+        starts[*cluster as usize + 1] += 1;
+    }
+    for cluster in 1..starts.len() {
+        starts[cluster] += starts[cluster - 1];
+    }
+    let mut next = starts.clone();
+    let (mut doc_ids, mut row_of) = (vec![0_u32; count], vec![0_u32; count]);
+    for (doc_id, cluster) in clusters.of.iter().enumerate() {
+        let row = next[*cluster as usize];
+        next[*cluster as usize] += 1;
+        doc_ids[row as usize] = doc_id as u32;
+        row_of[doc_id] = row;
+    }
+    for doc_id in &doc_ids {
+        writer.write(rows.row(*doc_id as usize))?;
+    }
+    let scales = doc_ids.iter().map(|doc_id| rows.scales[*doc_id as usize].to_le_bytes());
+    writer.write_numbers(scales)?;
+    for numbers in [&doc_ids, &row_of, &starts] {
+        writer.write_numbers(numbers.iter().map(|number| number.to_le_bytes()))?;
+    }
+    writer.write_numbers(clusters.centres.scales.iter().map(|scale| scale.to_le_bytes()))?;
+    writer.write(&clusters.centres.rows)
+}

@@ -1,0 +1,193 @@
+//! The files of a segment's vectors.
+//!
+//! ```text
+//! SEGMENT/vectors-MODEL/
+//!     manifest        format, shape, and a record of the other file
+//!     rows            count × dimensions int8; padding; count × float32, the scales;
+//!                     if there are clusters: count × uint32, the doc id of each row;
+//!                     count × uint32, the row of each doc id;
+//!                     clusters + 1 × uint32, the first row of each cluster;
+//!                     clusters × float32, the scales of their centres;
+//!                     clusters × dimensions int8, the centres
+//! ```
+//!
+//! Numbers are little-endian.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::index::{
+    Error,
+    artifact::{self, FileRecord, Mapped, Unfinished, read_manifest},
+};
+
+/// The version of both files.
+const FORMAT: u32 = 2;
+
+const ROWS: &str = "rows";
+
+#[derive(Debug, Serialize, Deserialize)]
+struct VectorManifest {
+    format: u32,
+    shape: Shape,
+    files: Vec<FileRecord>,
+}
+
+/// The model and the sizes of a segment's vectors.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Shape {
+    pub(super) model: String,
+    pub(super) dimensions: usize,
+    pub(super) count: u32,
+    /// 0 if every vector is compared.
+    pub(super) clusters: u32,
+}
+
+/// The sections of the file, as ranges of bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Sections {
+    pub(super) rows: Range<usize>,
+    pub(super) scales: Range<usize>,
+    pub(super) doc_ids: Range<usize>,
+    pub(super) row_of: Range<usize>,
+    pub(super) starts: Range<usize>,
+    pub(super) centre_scales: Range<usize>,
+    pub(super) centres: Range<usize>,
+}
+
+impl Shape {
+    /// Returns the sections; `None` for a file that is larger than memory can address.
+    pub(super) fn sections(&self) -> Option<Sections> {
+        let count = self.count as usize;
+        let clusters = self.clusters as usize;
+        let (listed, starts) =
+            if clusters == 0 { (0, 0) } else { (count, clusters.checked_add(1)?) };
+        let mut end = 0_usize;
+        let mut section = |numbers: usize, size: usize| {
+            let start = end.checked_next_multiple_of(4)?;
+            end = start.checked_add(numbers.checked_mul(size)?)?;
+            Some(start..end)
+        };
+        Some(Sections {
+            rows: section(count, self.dimensions)?,
+            scales: section(count, 4)?,
+            doc_ids: section(listed, 4)?,
+            row_of: section(listed, 4)?,
+            starts: section(starts, 4)?,
+            centre_scales: section(clusters, 4)?,
+            centres: section(clusters, self.dimensions)?,
+        })
+    }
+
+    /// Returns the name of the folder.
+    fn folder(model: &str) -> String {
+        format!("vectors-{model}")
+    }
+}
+
+/// Opens a segment's vectors of a model; `None` unless they are there and as they were written.
+pub(super) fn open(segment: &Path, model: &str, count: u32) -> Option<(Shape, Mapped)> {
+    let folder = segment.join(Shape::folder(model));
+    let manifest: VectorManifest = read_manifest(&folder, FORMAT, None).ok()?;
+    let VectorManifest { shape, files, .. } = manifest;
+    let [file] = &files[..] else { return None };
+    let fits = shape.model == model
+        && shape.count == count
+        && shape.dimensions > 0
+        && file.name == ROWS
+        && file.length == shape.sections()?.centres.end as u64;
+    if !fits {
+        return None;
+    }
+    let map = file.open(&folder).ok()?.map().ok()?;
+    Some((shape, map))
+}
+
+/// Writes the file of a segment's vectors.
+#[derive(Debug)]
+pub(super) struct FileWriter {
+    // Declared first, so that the file is closed before its folder is removed.
+    file: BufWriter<File>,
+    unfinished: Unfinished,
+    length: u64,
+}
+
+impl FileWriter {
+    /// Begins a file beside its place in the segment.
+    pub(super) fn begin(segment: &Path, model: &str) -> Result<FileWriter, Error> {
+        let failed = |error| failed(segment, error);
+        let unfinished = Unfinished::begin(segment, &Shape::folder(model)).map_err(failed)?;
+        let file = File::create_new(unfinished.folder().join(ROWS)).map_err(failed)?;
+        Ok(FileWriter { file: BufWriter::with_capacity(1 << 20, file), unfinished, length: 0 })
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.length += bytes.len() as u64;
+        let written = self.file.write_all(bytes);
+        written.map_err(|error| failed(self.unfinished.folder(), error))
+    }
+
+    /// Writes a section of numbers of four bytes, at a multiple of four.
+    pub(super) fn write_numbers(
+        &mut self,
+        numbers: impl Iterator<Item = [u8; 4]>,
+    ) -> Result<(), Error> {
+        let padding = self.length.next_multiple_of(4) - self.length;
+        self.write(&[0; 3][..padding as usize])?;
+        for number in numbers {
+            self.write(&number)?;
+        }
+        Ok(())
+    }
+
+    /// Returns a file without a name, for rows that must wait until their order is known.
+    pub(super) fn spill(&self) -> Result<Spill, Error> {
+        let folder = self.unfinished.folder().to_owned();
+        match tempfile::tempfile_in(&folder) {
+            Ok(file) => Ok(Spill { folder, file: BufWriter::with_capacity(1 << 20, file) }),
+            Err(error) => Err(failed(&folder, error)),
+        }
+    }
+
+    /// Makes the file durable and puts it in place; vectors that stand there are replaced.
+    pub(super) fn publish(self, shape: Shape) -> Result<(), Error> {
+        let FileWriter { mut file, unfinished, .. } = self;
+        let folder = unfinished.folder().to_owned();
+        let publish = || {
+            file.flush()?;
+            drop(file);
+            let files = artifact::seal(unfinished.folder())?;
+            unfinished.publish(&VectorManifest { format: FORMAT, shape, files })
+        };
+        publish().map_err(|error| failed(&folder, error))
+    }
+}
+
+/// A file without a name, which goes away when it is dropped.
+#[derive(Debug)]
+pub(super) struct Spill {
+    folder: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl Spill {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.file.write_all(bytes).map_err(|error| failed(&self.folder, error))
+    }
+
+    /// Maps what was written.
+    pub(super) fn read(self) -> Result<Mapped, Error> {
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
+        file.and_then(|file| Mapped::new(&file)).map_err(|error| failed(&self.folder, error))
+    }
+}
+
+fn failed(folder: &Path, error: io::Error) -> Error {
+    Error::WriteVectors { path: folder.to_owned(), error }
+}

@@ -1,0 +1,307 @@
+//! The vectors of a segment's messages, to find similar ones: int8, mapped into memory.
+//!
+//! A vector takes one byte per dimension and four bytes for its scale: a component is its int8 times
+//! the scale. Up to [`EXACT_MOST`] vectors, a search compares all of them. More vectors are divided into
+//! clusters ([`clusters`]), which takes twelve bytes more per vector, and a search reads the clusters
+//! that are nearest to the query.
+//!
+//! Models are not known here: [`VectorBuilder`] takes the rows that a model gives.
+//!
+//! Invariant: vectors of different models are never compared: the folder and the manifest name the
+//! model.
+//! Invariant: vectors that open are as they were written; others count as absent and are built again.
+
+mod build;
+mod clusters;
+mod file;
+mod kernel;
+mod table;
+
+use std::{cmp::Ordering, collections::BinaryHeap, ops::Range, path::Path};
+
+use super::{Error, artifact::Mapped};
+use crate::int8::quantise;
+
+pub use build::{VectorBuilder, VectorOptions};
+pub use table::VectorTable;
+
+use file::{Sections, Shape};
+
+/// Most vectors that are all compared. A million takes about 30 ms with AVX-512 and 50 ms with AVX2.
+const EXACT_MOST: u32 = 1 << 20;
+
+/// Rows compared at once, so that their products stay in the fastest cache.
+const BLOCK: usize = 256;
+
+/// Doc ids that are sampled to estimate the share that a filter accepts.
+const SAMPLE: u32 = 1024;
+
+/// If a quarter of the sample passes the filter, score first and filter after; otherwise filter first.
+const WIDE: u32 = SAMPLE / 4;
+
+/// Accepted vectors to compare per wanted result, before a search of clusters ends.
+const DEPTH: usize = 512;
+
+/// A doc id and the similarity of its message to a query.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScoredDoc {
+    /// The doc id, counted from the segment's first.
+    pub doc_id: u32,
+    /// The cosine, from -1 to 1, with the rounding errors of int8.
+    pub score: f32,
+}
+
+/// The vectors of one segment by one model, open for searching.
+#[derive(Debug)]
+pub struct Vectors {
+    shape: Shape,
+    sections: Sections,
+    map: Mapped,
+}
+
+impl Vectors {
+    /// Opens the vectors of a segment with `count` doc ids; returns `None` if they have to be built.
+    pub fn open(part: &Path, model: &str, count: u32) -> Option<Vectors> {
+        let (shape, map) = file::open(part, model, count)?;
+        let sections = shape.sections()?;
+        Some(Vectors { shape, sections, map })
+    }
+
+    /// Returns the number of doc ids.
+    pub fn count(&self) -> u32 {
+        self.shape.count
+    }
+
+    /// Returns the number of dimensions.
+    pub fn dimensions(&self) -> usize {
+        self.shape.dimensions
+    }
+
+    /// Returns the bytes on disk.
+    pub fn bytes(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// Returns the `k` doc ids most similar to the query among those that `accepts` takes, the best
+    /// first; equal scores are ordered by doc id.
+    ///
+    /// Messages without a vector are never among them. `accepts` may be called several times for a
+    /// doc id.
+    pub fn top_k(
+        &self,
+        query: &[f32],
+        k: usize,
+        accepts: impl Fn(u32) -> bool,
+    ) -> Result<Vec<ScoredDoc>, Error> {
+        let query = self.query(query)?;
+        let mut best = Best::new(k);
+        if k == 0 || self.count() == 0 || query.scale == 0.0 {
+            return Ok(Vec::new());
+        }
+        let step = (self.count() / SAMPLE).max(1) as usize;
+        let sample = (0..self.count()).step_by(step);
+        let (all, accepted) =
+            sample.fold((0, 0), |(all, some), doc_id| (all + 1, some + u32::from(accepts(doc_id))));
+        let is_wide = accepted * (SAMPLE / WIDE) >= all;
+        if self.shape.clusters == 0 {
+            self.search(0..self.count() as usize, &query, is_wide, &accepts, &mut best);
+            return Ok(best.sorted());
+        }
+        // The fewer vectors are accepted, the more clusters are searched: all of them for a very
+        // narrow filter.
+        let least = (self.shape.clusters as usize / 16).max(32);
+        let mut compared = 0;
+        for (searched, cluster) in self.nearest_clusters(&query).into_iter().enumerate() {
+            if searched >= least && compared >= DEPTH.saturating_mul(k) {
+                break;
+            }
+            let rows = self.start(cluster)..self.start(cluster + 1);
+            compared += self.search(rows, &query, is_wide, &accepts, &mut best);
+        }
+        Ok(best.sorted())
+    }
+
+    /// Returns the similarity of each of some doc ids to the query; -1 if there is no vector.
+    pub fn scores(&self, query: &[f32], doc_ids: &[u32]) -> Result<Vec<f32>, Error> {
+        let query = self.query(query)?;
+        let score = |doc_id: &u32| {
+            if *doc_id >= self.count() {
+                return -1.0;
+            }
+            let row = self.row_of(*doc_id);
+            let mut product = [0];
+            kernel::dots(&query.numbers, self.rows(row..row + 1), &mut product);
+            query.score(product[0], self.scale(row)).max(-1.0)
+        };
+        Ok(doc_ids.iter().map(score).collect())
+    }
+
+    /// Compares a range of rows. Returns the number of accepted rows; with a wide filter, of all rows.
+    fn search(
+        &self,
+        rows: Range<usize>,
+        query: &Query,
+        is_wide: bool,
+        accepts: &impl Fn(u32) -> bool,
+        best: &mut Best,
+    ) -> usize {
+        let mut compared = 0;
+        let mut products = [0; BLOCK];
+        let end = rows.end;
+        for start in rows.step_by(BLOCK) {
+            let block = start..end.min(start + BLOCK);
+            if is_wide {
+                let products = &mut products[..block.len()];
+                kernel::dots(&query.numbers, self.rows(block.clone()), products);
+                compared += block.len();
+                for (row, product) in block.zip(products) {
+                    let score = query.score(*product, self.scale(row));
+                    if score >= best.threshold && accepts(self.doc_id_of(row)) {
+                        best.offer(ScoredDoc { doc_id: self.doc_id_of(row), score });
+                    }
+                }
+            } else {
+                for row in block {
+                    let doc_id = self.doc_id_of(row);
+                    if accepts(doc_id) {
+                        compared += 1;
+                        kernel::dots(&query.numbers, self.rows(row..row + 1), &mut products[..1]);
+                        let score = query.score(products[0], self.scale(row));
+                        best.offer(ScoredDoc { doc_id, score });
+                    }
+                }
+            }
+        }
+        compared
+    }
+
+    /// Returns all clusters, the nearest to the query first.
+    fn nearest_clusters(&self, query: &Query) -> Vec<usize> {
+        let clusters = self.shape.clusters as usize;
+        let mut products = vec![0; clusters];
+        kernel::dots(&query.numbers, &self.map[self.sections.centres.clone()], &mut products);
+        let scales = &self.map[self.sections.centre_scales.clone()];
+        let similarity = |cluster: usize| products[cluster] as f32 * f32_at(scales, cluster);
+        let mut order: Vec<usize> = (0..clusters).collect();
+        order.sort_by(|a, b| similarity(*b).total_cmp(&similarity(*a)).then(a.cmp(b)));
+        order
+    }
+
+    fn query(&self, query: &[f32]) -> Result<Query, Error> {
+        let (ours, theirs) = (self.dimensions(), query.len());
+        if ours == theirs { Ok(Query::new(query)) } else { Err(Error::Lengths { ours, theirs }) }
+    }
+
+    fn rows(&self, rows: Range<usize>) -> &[u8] {
+        let dimensions = self.shape.dimensions;
+        &self.map[self.sections.rows.clone()][rows.start * dimensions..rows.end * dimensions]
+    }
+
+    fn scale(&self, row: usize) -> f32 {
+        f32_at(&self.map[self.sections.scales.clone()], row)
+    }
+
+    fn doc_id_of(&self, row: usize) -> u32 {
+        if self.shape.clusters == 0 {
+            row as u32
+        } else {
+            u32_at(&self.map[self.sections.doc_ids.clone()], row)
+        }
+    }
+
+    fn row_of(&self, doc_id: u32) -> usize {
+        if self.shape.clusters == 0 {
+            doc_id as usize
+        } else {
+            u32_at(&self.map[self.sections.row_of.clone()], doc_id as usize) as usize
+        }
+    }
+
+    /// Returns the first row of a cluster.
+    fn start(&self, cluster: usize) -> usize {
+        u32_at(&self.map[self.sections.starts.clone()], cluster) as usize
+    }
+}
+
+fn four_at(bytes: &[u8], at: usize) -> [u8; 4] {
+    bytes.as_chunks::<4>().0[at]
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(four_at(bytes, at))
+}
+
+fn f32_at(bytes: &[u8], at: usize) -> f32 {
+    f32::from_le_bytes(four_at(bytes, at))
+}
+
+/// The vector of a query, rounded like the vectors of messages.
+struct Query {
+    numbers: Vec<i8>,
+    scale: f32,
+}
+
+impl Query {
+    fn new(vector: &[f32]) -> Query {
+        let mut bytes = vec![0; vector.len()];
+        let scale = quantise(vector, &mut bytes);
+        Query { numbers: bytes.into_iter().map(|byte| byte as i8).collect(), scale }
+    }
+
+    fn score(&self, product: i32, scale: f32) -> f32 {
+        // A row without a vector is below every threshold.
+        if scale == 0.0 { f32::NEG_INFINITY } else { product as f32 * (scale * self.scale) }
+    }
+}
+
+/// The best results so far, with the worst of them on top of the heap.
+struct Best {
+    heap: BinaryHeap<Worst>,
+    k: usize,
+    /// The lowest score that still enters.
+    threshold: f32,
+}
+
+struct Worst(ScoredDoc);
+
+impl Ord for Worst {
+    fn cmp(&self, other: &Worst) -> Ordering {
+        other.0.score.total_cmp(&self.0.score).then(self.0.doc_id.cmp(&other.0.doc_id))
+    }
+}
+
+impl PartialOrd for Worst {
+    fn partial_cmp(&self, other: &Worst) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Worst {
+    fn eq(&self, other: &Worst) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Worst {}
+
+impl Best {
+    fn new(k: usize) -> Best {
+        Best { heap: BinaryHeap::new(), k, threshold: f32::MIN }
+    }
+
+    fn offer(&mut self, scored: ScoredDoc) {
+        if scored.score >= self.threshold {
+            self.heap.push(Worst(scored));
+            if self.heap.len() > self.k {
+                self.heap.pop();
+            }
+            if self.heap.len() == self.k {
+                self.threshold = self.heap.peek().map_or(f32::MIN, |worst| worst.0.score);
+            }
+        }
+    }
+
+    fn sorted(self) -> Vec<ScoredDoc> {
+        self.heap.into_sorted_vec().into_iter().map(|worst| worst.0).collect()
+    }
+}
