@@ -278,7 +278,8 @@ impl Engine {
         stop: &Stop,
         progress: &dyn Fn(ArchiveProgress),
     ) -> Result<ArchiveReport, Error> {
-        upkeep::transcripts::sync(&self.config().archive_database(), &self.config().archives, stop, progress)
+        let config = self.config();
+        Ok(upkeep::transcripts::sync(&config.archive_database(), &config.archives, stop, progress)?)
     }
 
     /// Returns the folders in which a change may be a change of a source, whether they exist or not.

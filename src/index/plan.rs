@@ -76,7 +76,8 @@ pub(super) struct Candidate {
 pub(super) struct Plan<'a> {
     rows: &'a Rows,
     deleted: Option<&'a DocBits>,
-    roles: Roles,
+    /// Whether each role is asked for, by its number in the segment.
+    wanted_roles: Vec<bool>,
     in_text: Lists,
     in_title: Lists,
     /// Whether any text may match. Then the titles propose no more candidates.
@@ -116,7 +117,7 @@ impl<'a> Plan<'a> {
         Ok(Some(Plan {
             rows,
             deleted: segment.dead.as_ref(),
-            roles: Roles::new(rows, &request.roles),
+            wanted_roles: rows.wanted_roles(&request.roles),
             in_text: Lists::open(segment, of_text, role_list.as_ref())?,
             in_title: Lists::open(segment, of_title, role_list.as_ref())?,
             any_text,
@@ -131,9 +132,9 @@ impl<'a> Plan<'a> {
     #[inline]
     pub(super) fn next(&mut self, stop: &mut impl FnMut() -> bool) -> Option<Candidate> {
         loop {
-            let (rows, deleted, roles) = (self.rows, self.deleted, &self.roles);
+            let (rows, deleted, wanted) = (self.rows, self.deleted, &self.wanted_roles);
             let accepts = |doc| {
-                roles.accept(rows, doc) && deleted.is_none_or(|deleted| !deleted.contains(doc))
+                wanted[rows.role(doc)] && deleted.is_none_or(|deleted| !deleted.contains(doc))
             };
             let (next, end) = (self.next, self.end);
             let text_doc = self.in_text.seek(next, end, accepts, stop);
@@ -174,31 +175,6 @@ impl<'a> Plan<'a> {
             lists.narrow(titled());
             self.in_title = Lists { lists: Some(lists), doc: None };
         }
-    }
-}
-
-/// The roles of a request.
-struct Roles {
-    /// Whether the request names no roles and accepts all.
-    all: bool,
-    /// Whether each role is accepted, by its number in the segment.
-    accepted: Vec<bool>,
-}
-
-impl Roles {
-    fn new(rows: &Rows, roles: &[String]) -> Roles {
-        let mut accepted = Vec::new();
-        for number in rows.role_numbers(roles) {
-            let number = usize::from(number);
-            accepted.resize(accepted.len().max(number + 1), false);
-            accepted[number] = true;
-        }
-        Roles { all: roles.is_empty(), accepted }
-    }
-
-    #[inline]
-    fn accept(&self, rows: &Rows, doc: u32) -> bool {
-        self.all || self.accepted.get(usize::from(rows.role(doc))) == Some(&true)
     }
 }
 

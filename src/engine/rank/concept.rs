@@ -9,7 +9,6 @@ use crate::{
     index::WeightedTerm,
     text::{
         query::Query,
-        slip,
         words::{Tokenizer, is_character, is_unspaced},
     },
 };
@@ -147,7 +146,7 @@ impl Ranker<'_> {
     /// .492, and .503 without slips.
     fn correct(&mut self, terms: &mut Vec<String>, sources: &[RankedSource]) -> Result<(), Error> {
         for term in terms.iter_mut() {
-            let is_word = term.len() >= slip::LEAST && term.bytes().all(|b| b.is_ascii_lowercase());
+            let is_word = term.bytes().all(|b| b.is_ascii_lowercase());
             let mut is_known = !is_word;
             for source in sources {
                 is_known = is_known || source.scorer.has_term(term)?;
@@ -161,7 +160,11 @@ impl Ranker<'_> {
             }
             // A word of a single message may be a slip itself.
             let meant = similar.into_iter().filter(|(_, frequency)| *frequency > 1);
-            if let Some((meant, _)) = meant.max_by_key(|(_, frequency)| *frequency) {
+            // Few slips are in the first letter.
+            let rank = |(other, frequency): &(String, u32)| {
+                (other.chars().next() == term.chars().next(), *frequency)
+            };
+            if let Some((meant, _)) = meant.max_by_key(rank) {
                 let note = format!("nothing has “{term}”: ranked by “{meant}” in its place");
                 self.notes.push(note);
                 *term = meant;

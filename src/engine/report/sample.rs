@@ -7,8 +7,10 @@ use std::{
     time::Duration,
 };
 
-X
+use super::finding::Finding;
+use crate::{
     db::{self, RowReader},
+    engine::source::{SearchPlan, Source, sink::Rendered},
     index::Snapshot,
     model::{Hit, Request, Stop},
 };

@@ -10,14 +10,13 @@ use serde::Serialize;
 
 use crate::{
     db,
-    embed::Vectors,
     engine::{
         config::Config,
         source::{Source, SourceKind, Sources},
         upkeep::maintainer,
     },
     import::Export,
-    index::{Activity, IndexDir, Last, SegmentRef, Snapshot, TermIndex},
+    index::{Activity, IndexDir, Last, SegmentRef, Snapshot, TermIndex, Vectors},
     model::{Instant, Stop},
 };
 

@@ -3,12 +3,14 @@
 //! All of it is derived from an index, once that is in use.
 
 use crate::{
-    embed::{self, Model, Options, Texts, Vectors},
+    embed::{self, Model, Texts},
     engine::{
         error::Error,
         source::{Source, summaries},
     },
-    index::{Resources, SegmentRef, Snapshot, TermIndex, build_terms},
+    index::{
+        Resources, SegmentRef, Snapshot, TermIndex, VectorBuilder, VectorOptions, Vectors, build_terms,
+    },
     model::Stop,
 };
 
@@ -119,13 +121,14 @@ fn build_vectors(
 ) -> Result<(), Error> {
     let text = |doc_id: u32| snapshot.content(segment.doc_ids.start + doc_id);
     let texts = Texts { count: segment.doc_ids.len() as u32, text: &text };
-    let options = Options { threads, ..Options::default() };
-    let total = segment.doc_ids.len() as f64;
-    Vectors::build(segment.folder, model, &texts, options, stop, &mut |step| {
-        progress(match step {
-            embed::Progress::Embedding { done, .. } => done as u32,
-            embed::Progress::Dividing(share) => (total * share) as u32,
-        });
-    })?;
+    let cache = segment.folder.parent().unwrap_or(segment.folder);
+    let mut embedded = |step: embed::Progress| progress(step.done as u32);
+    let encoder = model.encoder(cache, &texts, threads, stop, &mut embedded)?;
+    let options = VectorOptions { threads, ..VectorOptions::default() };
+    let (name, dimensions) = (model.name(), encoder.dimensions());
+    let mut builder = VectorBuilder::begin(segment.folder, name, dimensions, texts.count, options)?;
+    encoder.run(&mut |rows, scales| builder.add(rows, scales).map_err(Error::from))?;
+    let total = f64::from(texts.count);
+    builder.finish(stop, &mut |share| progress((total * share) as u32))?;
     Ok(())
 }

@@ -7,12 +7,11 @@ use std::{
 
 use super::{Concept, searcher::Searcher};
 use crate::{
-    embed,
     engine::{
         error::Error,
         source::{Scope, indexed::Origins},
     },
-    index::{DocSet, TermIndex, holding},
+    index::{self, DocSet, TermIndex, holding},
     model::Stop,
     text::{query::Query, words::Tokenizer},
 };
@@ -194,7 +193,7 @@ impl<'a> ConceptFilter<'a> {
         &self,
         vector: &[f32],
         count: usize,
-    ) -> Result<Vec<(u32, f32)>, embed::Error> {
+    ) -> Result<Vec<(u32, f32)>, index::Error> {
         let mut found = Vec::new();
         for segment in &self.searcher.segments {
             let Some(vectors) = &segment.vectors else { continue };
@@ -224,7 +223,7 @@ impl<'a> ConceptFilter<'a> {
         &self,
         vector: &[f32],
         doc_ids: &[u32],
-    ) -> Result<Vec<f32>, embed::Error> {
+    ) -> Result<Vec<f32>, index::Error> {
         let mut cosines = vec![0.0; doc_ids.len()];
         for segment in &self.searcher.segments {
             let Some(vectors) = &segment.vectors else { continue };

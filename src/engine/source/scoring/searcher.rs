@@ -3,9 +3,9 @@
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use crate::{
-    embed::{Model, Vectors},
+    embed::Model,
     engine::source::{Source, catalogue::Catalogue, lock},
-    index::{Snapshot, TermIndex},
+    index::{Snapshot, TermIndex, Vectors},
 };
 
 /// Roles that name no person.

@@ -6,7 +6,6 @@
 //! Invariant: the messages of a file do not depend on how often it was read while it grew.
 //! Invariant: nothing outside the archives is read, wherever links lead.
 
-mod fnv;
 mod pass;
 mod report;
 mod sink;
@@ -14,36 +13,8 @@ mod sync;
 mod walk;
 
 pub use self::report::{ArchiveProgress, ArchiveReport};
-pub(crate) use self::{fnv::fingerprint, report::SyncError, sync::sync};
-use crate::{
-    engine::{Config, Engine, Error},
-    model::Stop,
-};
-
-impl Config {
-    /// Returns the archives as one text, which names the transcript store.
-    pub(crate) fn archive_name(&self) -> String {
-        let mut names: Vec<_> = self.archives.iter().map(|path| path.to_string_lossy()).collect();
-        names.sort();
-        names.dedup();
-        names.join("\n")
-    }
-}
-
-impl Engine {
-    /// Brings the transcript store up to date. If nothing changed, this only looks at the size and
-    /// the times of each file.
-    ///
-    /// One process does this at a time; the report tells another one so.
-    pub fn sync_transcripts(
-        &self,
-        stop: &Stop,
-        progress: &dyn Fn(ArchiveProgress),
-    ) -> Result<ArchiveReport, Error> {
-        let config = self.config();
-        Ok(sync(&config.archive_database(), &config.archives, stop, progress)?)
-    }
-}
+pub(crate) use self::{report::SyncError, sync::sync};
+use crate::engine::error::Error;
 
 impl From<SyncError> for Error {
     fn from(error: SyncError) -> Error {

@@ -8,7 +8,6 @@ use std::{
 };
 
 use super::{
-    fnv::fingerprint,
     report::{ArchiveProgress, ArchiveReport, SyncError},
     sink::StoreSink,
     walk::{TranscriptPath, Walk},
@@ -17,6 +16,7 @@ use crate::{
     db::transcripts::{ConversationData, TranscriptFile, TranscriptStore},
     import::{compressed, repeats::ReadingOrder, transcript::Reader},
     model::{self, Stop},
+    text::hash::fnv1a,
 };
 
 /// Bytes read before a commit.
@@ -298,7 +298,7 @@ fn ends(input: &mut File, taken: u64) -> io::Result<String> {
         let mut bytes = Vec::with_capacity(ENDS);
         let length = taken.min(ENDS as u64);
         input.take(length).read_to_end(&mut bytes)?;
-        hashes.push(format!("{:x}", fingerprint(&bytes)));
+        hashes.push(format!("{:x}", fnv1a(&bytes)));
     }
     Ok(hashes.join(" "))
 }
