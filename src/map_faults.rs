@@ -8,7 +8,7 @@
 
 use std::{
     any::Any,
-    cell::Cell,
+    cell::{Cell, RefCell},
     panic::{self, AssertUnwindSafe, catch_unwind},
     sync::{
         Once,
@@ -22,24 +22,28 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 thread_local! {
     /// Whether this thread's panics are told to who waits for them, and to nobody else.
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
+    /// Where in the source the last panic began that was caught on this thread.
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Does work on files that may be cut or changed meanwhile, and may panic over them; returns what the
-/// panic said, which is printed nowhere.
+/// Runs work on files that may be cut or changed meanwhile, and that may panic over them. Returns the
+/// panic's message and place, which are not printed.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             if !IS_CAUGHT.get() {
-                before(info);
+                return before(info);
             }
+            let place = info.location().map(ToString::to_string).unwrap_or_default();
+            PLACE.replace(place);
         }));
     });
     let outer = IS_CAUGHT.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     IS_CAUGHT.set(outer);
-    done.map_err(|panic| said(&*panic).to_owned())
+    done.map_err(|panic| format!("{} ({})", said(&*panic), PLACE.take()))
 }
 
 fn said(panic: &(dyn Any + Send)) -> &str {
@@ -121,7 +125,8 @@ mod tests {
     #[test]
     fn panics_are_told_to_who_waits_for_them() {
         assert_eq!(caught(|| 1), Ok(1));
-        assert_eq!(caught(|| panic!("in {}", "words")), Err::<(), _>("in words".to_owned()));
+        let told = caught(|| panic!("in {}", "words")).unwrap_err();
+        assert!(told.starts_with("in words (src/map_faults.rs:"), "{told}");
         assert!(caught(|| [1][std::hint::black_box(1)]).unwrap_err().contains("out of bounds"));
         assert!(!IS_CAUGHT.get());
     }

@@ -9,7 +9,7 @@ mod rank;
 mod report;
 mod source;
 mod upkeep;
-mod workspace;
+pub mod workspace;
 
 use std::{
     path::PathBuf,
@@ -44,6 +44,17 @@ pub use upkeep::{
     maintainer::Maintainer,
     refresh::{Progress, Reindex, Reindexed},
     transcripts::{ArchiveProgress, ArchiveReport},
+};
+
+// What the faces need by name from the rooms below.
+pub use crate::{
+    db::{
+        threads::{Save, Start, Thread},
+        writer::{Error as WriterError, Writer},
+    },
+    embed::{Provider, Unknown as UnknownProvider},
+    import::{Branches, compressed::stem as file_stem},
+    index::{Resources, Trace},
 };
 
 /// Answers questions about the databases that its [`Config`] leads to.

@@ -1,10 +1,8 @@
 //! Searching the workspaces that are configured.
 
 use super::{Engine, Error};
-use crate::{
-    model::Stop,
-    workspace::{self, Found, Question},
-};
+pub use crate::workspace::{Dates, Error as WorkspaceError, Found, Line, Question};
+use crate::{model::Stop, workspace};
 
 impl Engine {
     /// Returns the lines of the workspaces that match, or of the folder `named` inside one.

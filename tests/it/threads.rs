@@ -19,7 +19,7 @@ pub(crate) fn engine(home: &Path) -> Engine {
 
 fn call_with(engine: &Engine, tool: Tool, options: &Options, arguments: &Value) -> Answer {
     let Value::Object(arguments) = arguments else { panic!("an object") };
-    (tool.run)(engine, options, arguments, &Stop::never())
+    tool.call(engine, options, arguments, &Stop::never())
 }
 
 pub(crate) fn call(engine: &Engine, arguments: &Value) -> Answer {
