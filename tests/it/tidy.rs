@@ -106,6 +106,19 @@ fn rooms_use_lower_rooms_only() {
 }
 
 #[test]
+fn faces_and_tools_know_no_room_below_the_engine() {
+    sources(&mut |room, path, text| {
+        for other in used(text) {
+            assert!(
+                line_of(room) >= line_of("engine") || LINES[4].iter().all(|below| *below != other),
+                "{}: {room} goes through the engine, not to {other}",
+                path.display()
+            );
+        }
+    });
+}
+
+#[test]
 fn crates_have_one_room() {
     sources(&mut |room, path, text| {
         for (name, owner) in OWNERS {
