@@ -9,7 +9,7 @@
 
 use std::{
     any::Any,
-    cell::Cell,
+    cell::{Cell, RefCell},
     panic::{self, AssertUnwindSafe, catch_unwind},
     ptr,
     sync::{
@@ -30,25 +30,29 @@ static ADDING: Mutex<()> = Mutex::new(());
 thread_local! {
     /// Whether this thread runs inside [`caught`], which reports panics to its caller.
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
+    /// Where in the source the last panic began that was caught on this thread.
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 /// Runs work on files that may change meanwhile, and that may panic because of it.
 ///
-/// Returns the panic's message as the error; it is not printed.
+/// Returns the panic's message and place as the error; they are not printed.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             if !IS_CAUGHT.get() {
-                before(info);
+                return before(info);
             }
+            let place = info.location().map(ToString::to_string).unwrap_or_default();
+            PLACE.replace(place);
         }));
     });
     let outer = IS_CAUGHT.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     IS_CAUGHT.set(outer);
-    done.map_err(|panic| message(&*panic).to_owned())
+    done.map_err(|panic| format!("{} ({})", message(&*panic), PLACE.take()))
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {
@@ -226,7 +230,8 @@ mod tests {
     #[test]
     fn panics_are_reported_to_the_caller() {
         assert_eq!(caught(|| 1), Ok(1));
-        assert_eq!(caught(|| panic!("in {}", "words")), Err::<(), _>("in words".to_owned()));
+        let told = caught(|| panic!("in {}", "words")).unwrap_err();
+        assert!(told.starts_with("in words (src/map_faults.rs:"), "{told}");
         assert!(caught(|| [1][std::hint::black_box(1)]).unwrap_err().contains("out of bounds"));
         assert!(!IS_CAUGHT.get());
     }

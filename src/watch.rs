@@ -1,12 +1,11 @@
-//! Keeps the indexes current while a program runs: file events say when to look, a thread of low
-//! priority looks and refreshes.
+//! Keeps the indexes current while a program runs. A thread of low priority polls the sources and
+//! refreshes their indexes; file events wake it early.
 //!
-//! Events are nothing but reasons to look again; what there is to do is found by looking. So an
-//! event too many costs some system calls, and one that never came (folders on a network, a
-//! system's limit of watched files, files written at once into a new folder) costs the seconds
-//! until the next look that needs no reason.
+//! An event is only a reason to poll, and polling finds what has to be done. So a superfluous event
+//! costs some system calls. A missing one (network folders, a system's limit of watched files, files
+//! written at once into a new folder) delays a refresh until the next regular poll.
 //!
-//! Invariant: a search waits for nothing that happens here.
+//! Invariant: no search waits for anything here.
 
 mod folders;
 
@@ -20,78 +19,79 @@ use std::{
 use folders::FolderWatcher;
 
 use crate::{
-    engine::{Engine, Maintainer, UpkeepEvent},
+    engine::{Engine, UpkeepEvent},
     model::Stop,
 };
 
-/// The time between two looks for which there was no reason.
+/// The time between two polls without an event.
 const POLL: Duration = Duration::from_secs(5);
 
-/// The same while the system sends no events.
+/// The same if the system sends no events.
 const BLIND_POLL: Duration = Duration::from_secs(2);
 
-/// The least time between two looks: a busy folder must not keep a core busy.
-const BREATH: Duration = Duration::from_millis(50);
+/// The least time between two polls: a busy folder must not keep a core busy.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Keeps the indexes current until it is ended or dropped.
 #[derive(Debug)]
 pub struct Watch {
     stop: Stop,
-    bell: Arc<Notify>,
+    notify: Arc<Notify>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What happened, for a log.
+/// An event for a log.
 #[derive(Debug)]
 pub enum Event {
-    /// Something about an index.
+    /// An event of an index.
     Index(UpkeepEvent),
-    /// The system sends no events for a folder; why.
+    /// The system sends no events for a folder; the text says why.
     Blind(String),
 }
 
-/// Rung when there is reason to look.
+/// Wakes the thread that polls.
 #[derive(Debug, Default)]
 struct Notify {
-    rung: Mutex<bool>,
+    is_notified: Mutex<bool>,
     condition: Condvar,
 }
 
 impl Notify {
-    fn ring(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    fn notify(&self) {
+        *self.is_notified.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.condition.notify_all();
     }
 
-    /// Waits until the bell is rung, at most for `patience`.
+    /// Waits for a notification, at most for `patience`.
     fn wait(&self, patience: Duration) {
-        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.condition.wait_timeout_while(rung, patience, |rung| !*rung);
+        let guard = self.is_notified.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited =
+            self.condition.wait_timeout_while(guard, patience, |is_notified| !*is_notified);
         *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
     }
 }
 
-/// Starts to keep the indexes of an engine current; `tell` hears what happens.
+/// Starts a thread that keeps the indexes of an engine current and hands events to `report`.
 pub fn start(
     engine: Arc<Engine>,
-    mut tell: impl FnMut(Event) + Send + 'static,
+    mut report: impl FnMut(Event) + Send + 'static,
 ) -> io::Result<Watch> {
-    let (stop, bell) = (Stop::never(), Arc::new(Notify::default()));
-    let (asked, heard) = (stop.clone(), Arc::clone(&bell));
-    let thread = thread::Builder::new().name("keeper".to_owned()).spawn(move || {
-        yield_to_others();
-        keep(&engine, &asked, &heard, &mut tell);
+    let (stop, notify) = (Stop::never(), Arc::new(Notify::default()));
+    let (thread_stop, thread_notify) = (stop.clone(), Arc::clone(&notify));
+    let thread = thread::Builder::new().name("maintainer".to_owned()).spawn(move || {
+        lower_priority();
+        maintain(&engine, &thread_stop, &thread_notify, &mut report);
     })?;
-    Ok(Watch { stop, bell, thread: Some(thread) })
+    Ok(Watch { stop, notify, thread: Some(thread) })
 }
 
 impl Watch {
-    /// Ends what is going on and waits until it has, at most for `patience`.
+    /// Asks the thread to stop and waits until it has, at most for `patience`.
     pub fn end(mut self, patience: Duration) {
-        self.ask();
-        let begun = Instant::now();
+        self.request_stop();
+        let start = Instant::now();
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
-            && begun.elapsed() < patience
+            && start.elapsed() < patience
         {
             thread::sleep(Duration::from_millis(2));
         }
@@ -100,36 +100,42 @@ impl Watch {
         }
     }
 
-    fn ask(&self) {
+    fn request_stop(&self) {
         self.stop.request();
-        self.bell.ring();
+        self.notify.notify();
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.ask();
+        self.request_stop();
     }
 }
 
-fn keep(engine: &Arc<Engine>, stop: &Stop, bell: &Arc<Notify>, tell: &mut dyn FnMut(Event)) {
-    let mut keeper = Maintainer::new(Arc::clone(engine));
-    let wake = Arc::clone(bell);
-    let mut eyes = FolderWatcher::new(engine.config().index_folder(), move || wake.ring());
+fn maintain(
+    engine: &Arc<Engine>,
+    stop: &Stop,
+    notify: &Arc<Notify>,
+    report: &mut dyn FnMut(Event),
+) {
+    let mut maintainer = engine.maintainer();
+    let wake = Arc::clone(notify);
+    let mut watcher = FolderWatcher::new(engine.config().index_folder(), move || wake.notify());
     while !stop.requested() {
-        // Before looking: what changes in between is an event.
-        eyes.turn(&engine.watched(), &mut |problem| tell(Event::Blind(problem)));
-        let next = keeper.look(stop, &mut |news| tell(Event::Index(news)));
-        let poll = if eyes.is_blind() { BLIND_POLL } else { POLL };
-        thread::sleep(BREATH.min(next.unwrap_or(BREATH)));
-        bell.wait(next.unwrap_or(poll).min(poll));
+        // Before the poll: a change in between is then an event.
+        watcher.rewatch(&engine.watched(), &mut |problem| report(Event::Blind(problem)));
+        let next = maintainer.poll(stop, &mut |event| report(Event::Index(event)));
+        let poll = if watcher.is_blind() { BLIND_POLL } else { POLL };
+        thread::sleep(PAUSE.min(next.unwrap_or(PAUSE)));
+        notify.wait(next.unwrap_or(poll).min(poll));
     }
 }
 
-/// Lets what else there is to do on the machine go first: a third of its share. Lower, and a machine
-/// that is busy for long would leave no time at all. Only where a thread has a priority of its own:
-/// elsewhere searches would be slowed too.
-fn yield_to_others() {
+/// Lowers the thread's priority to about a third of the usual share of CPU time. At a lower priority,
+/// a machine that stays busy would leave it no time at all.
+///
+/// Only on Linux: elsewhere the priority is the process's, and searches would be slower too.
+fn lower_priority() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(5);
 }
@@ -137,7 +143,7 @@ fn yield_to_others() {
 impl std::fmt::Display for Event {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Event::Index(news) => news.fmt(f),
+            Event::Index(event) => event.fmt(f),
             Event::Blind(problem) => write!(
                 f,
                 "no file events ({problem}): looking every {} seconds instead",

@@ -52,7 +52,7 @@ fuzz_target!(|data: &[u8]| {
             ..Options::default()
         };
         let stop = Stop::after(Duration::from_secs(20));
-        let answer = (tool.run)(engine, &options, &arguments, &stop);
+        let answer = tool.call(engine, &options, &arguments, &stop);
         assert!(!answer.text.is_empty(), "{}: {answer:?}", tool.name);
         assert_eq!(answer.log, None, "{}: {answer:?}", tool.name);
         *calls += 1;

@@ -1,17 +1,19 @@
-//! What AI clients are configured to start, as far as that is us.
+//! The configurations of AI clients that start this program.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
 };
 
-use clap::{CommandFactory, FromArgMatches};
 use serde_json::Value;
 
-use super::{Cli, Command, Environment};
+use super::{environment::Environment, places::Places};
 use crate::engine::Finding;
 
-/// A configuration file of a client: where it may be, and where in it servers are listed.
+/// Parses the arguments of this program; `None` if they name another command than serve.
+pub(super) type ParseServe = fn(&[&str]) -> Result<Option<Places>, clap::Error>;
+
+/// A configuration file of a client.
 struct Client {
     name: &'static str,
     path: PathBuf,
@@ -19,8 +21,12 @@ struct Client {
     keys: &'static [&'static str],
 }
 
-/// Examines the configurations of the clients we know that are there.
-pub(super) fn examine(environment: &Environment, tell: &mut dyn FnMut(Finding)) {
+/// Examines the configuration files of all known clients.
+pub(super) fn examine(
+    environment: &Environment,
+    parse: ParseServe,
+    report: &mut dyn FnMut(Finding),
+) {
     let mut configured = 0;
     for client in clients(environment) {
         let Ok(text) = fs::read_to_string(&client.path) else { continue };
@@ -29,30 +35,30 @@ pub(super) fn examine(environment: &Environment, tell: &mut dyn FnMut(Finding)) 
         let parsed = if is_toml {
             toml::from_str::<Value>(&text).map_err(|error| error.message().to_owned())
         } else {
-            serde_json::from_str(&plain(&text)).map_err(|error| error.to_string())
+            serde_json::from_str(&strict_json(&text)).map_err(|error| error.to_string())
         };
         let config = match parsed {
             Ok(config) => config,
             Err(_) if text.trim().is_empty() => continue,
             Err(error) => {
                 let what = format!("the client cannot read its configuration: {error}");
-                tell(Finding::wrong(about, what, "mend that file"));
+                report(Finding::wrong(about, what, "mend that file"));
                 continue;
             }
         };
         for (name, server) in servers(&config, client.keys) {
             let about = format!("{about}, server {name:?}");
             configured += 1;
-            match fault(server, environment) {
-                None => tell(Finding::well(about, "starts verbatim as it should")),
-                Some((what, mend)) => tell(Finding::wrong(about, what, &mend)),
+            match fault(server, environment, parse) {
+                None => report(Finding::well(about, "starts verbatim as it should")),
+                Some((what, remedy)) => report(Finding::wrong(about, what, &remedy)),
             }
         }
     }
     if configured == 0 {
         let what = "none that we know is configured to start verbatim";
-        let mend = "verbatim is searched in the terminal too; the README says what clients need";
-        tell(Finding::note("clients", what, mend));
+        let remedy = "verbatim is searched in the terminal too; the README says what clients need";
+        report(Finding::note("clients", what, remedy));
     }
 }
 
@@ -78,7 +84,7 @@ fn clients(environment: &Environment) -> Vec<Client> {
     clients
 }
 
-/// Returns the servers of a configuration that are ours, by name; those of its projects too.
+/// Returns the servers of a configuration and its projects that are this program, by name.
 fn servers<'a>(config: &'a Value, keys: &[&str]) -> Vec<(&'a str, &'a Value)> {
     let mut found = Vec::new();
     let projects = config["projects"].as_object().into_iter().flat_map(|map| map.values());
@@ -96,11 +102,11 @@ fn servers<'a>(config: &'a Value, keys: &[&str]) -> Vec<(&'a str, &'a Value)> {
     found
 }
 
-/// Returns what keeps a server from starting, and what mends it.
-fn fault(server: &Value, environment: &Environment) -> Option<(String, String)> {
+/// Returns what keeps a server from starting, and the remedy.
+fn fault(server: &Value, environment: &Environment, parse: ParseServe) -> Option<(String, String)> {
     let program = environment.program.display();
     let Some(command) = server["command"].as_str() else {
-        // Over the network: not started by the client.
+        // A server on the network is not started by the client.
         return server["url"]
             .as_str()
             .is_none()
@@ -111,21 +117,21 @@ fn fault(server: &Value, environment: &Environment) -> Option<(String, String)> 
     if std::iter::once(command).chain(args.iter().copied()).any(|text| text.contains("${")) {
         return None;
     }
-    if !is_there(Path::new(command), environment) {
+    if !can_start(Path::new(command), environment) {
         let what = format!("starts {command:?}, which is not there or cannot be run");
         return Some((what, format!("set \"command\" to {program}")));
     }
     if Path::new(command).file_stem().is_none_or(|stem| stem != "verbatim") {
-        // A shell or a wrapper: only it knows what it starts.
+        // What a shell or a wrapper starts is not known here.
         return None;
     }
-    let words = std::iter::once("verbatim").chain(args.iter().copied());
-    let parsed = Cli::command()
-        .try_get_matches_from(words)
-        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     let shown = args.join(" ");
-    let cli = match parsed {
-        Ok(cli) => cli,
+    let places = match parse(&args) {
+        Ok(Some(places)) => places,
+        Ok(None) => {
+            let what = format!("starts another command than serve ({shown})");
+            return Some((what, "set \"args\" to [\"serve\"]".to_owned()));
+        }
         Err(error) => {
             let text = error.render().to_string();
             let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
@@ -133,12 +139,8 @@ fn fault(server: &Value, environment: &Environment) -> Option<(String, String)> 
             return Some((what, "see `verbatim serve --help`".to_owned()));
         }
     };
-    if !matches!(cli.command, Command::Serve(_)) {
-        let what = format!("starts another command than serve ({shown})");
-        return Some((what, "set \"args\" to [\"serve\"]".to_owned()));
-    }
     let variable = |name: &str| server["env"][name].as_str().map(PathBuf::from);
-    let named = cli.places.db.or_else(|| variable("CONVERSATION_DB"));
+    let named = places.db.or_else(|| variable("CONVERSATION_DB"));
     let named = named.or_else(|| variable("ORIGIN_CONVERSATION_DB"))?;
     if !named.is_absolute() {
         let what = format!(
@@ -153,8 +155,8 @@ fn fault(server: &Value, environment: &Environment) -> Option<(String, String)> 
     None
 }
 
-/// Whether a command can be started: by its path, or by its name in the search path.
-fn is_there(command: &Path, environment: &Environment) -> bool {
+/// Returns whether a command can be started, by its path or by its name in `PATH`.
+fn can_start(command: &Path, environment: &Environment) -> bool {
     if command.components().count() > 1 {
         return command.is_absolute() && is_program(command);
     }
@@ -180,8 +182,8 @@ fn is_program(path: &Path) -> bool {
     metadata.is_file()
 }
 
-/// Returns JSON without the comments and the commas at ends that editors allow in theirs.
-fn plain(text: &str) -> String {
+/// Returns JSON without comments and trailing commas, which editors allow.
+fn strict_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.trim_start_matches('\u{FEFF}').chars().peekable();
     let mut in_string = false;
@@ -238,7 +240,7 @@ mod tests {
             ("{\n// x\n\"a\": \"\\\"/*\"}", "{\n\n\"a\": \"\\\"/*\"}"),
             ("{} /* never ended", "{} "),
         ] {
-            let text = plain(text);
+            let text = strict_json(text);
             assert_eq!(
                 text.split_whitespace().collect::<String>(),
                 expected.split_whitespace().collect::<String>()

@@ -1,4 +1,4 @@
-//! `verbatim demo`: what this program does, shown on a sample that it ships.
+//! `verbatim demo`: shows the program on a sample that comes with it.
 
 use std::{
     fs,
@@ -7,15 +7,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Error, harmless, import as import_command};
+use super::{
+    error::Error,
+    import as import_command,
+    output::{FOUND, clock, harmless},
+};
 use crate::{
     engine::{
-        Config, Engine,
+        Branches, Config, Engine,
         import::{self, Report},
     },
-    import::Branches,
     model::{Hit, Request, Stop},
-    text::date,
 };
 
 /// Try it on a small sample of chats that comes with the program
@@ -27,16 +29,16 @@ use crate::{
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {}
 
-/// The sample exports, and the names that they are written to.
+/// The sample exports: file name and content.
 const EXPORTS: [(&str, &str); 2] = [
     ("chatgpt.json", include_str!("demo/chatgpt.json")),
     ("claude.json", include_str!("demo/claude.json")),
 ];
 
-/// Texts of the sample that a search is shown for.
+/// Texts that the demo searches for.
 const QUERIES: [&str; 5] = ["borrow", "posting list", "京都", "падеж", "🍵"];
 
-/// Shows everything once; `program` is the command that a client should start.
+/// Imports and searches the sample; `program` is the command that a client should start.
 pub(super) fn run(
     _args: &Args,
     home: &Path,
@@ -56,7 +58,7 @@ pub(super) fn run(
         search(&engine, query, out)?;
     }
     explain(program, &database, out)?;
-    Ok(super::FOUND)
+    Ok(FOUND)
 }
 
 /// Writes the sample exports to a folder; the error names the file.
@@ -99,8 +101,7 @@ fn search(engine: &Engine, query: &str, out: &mut dyn Write) -> Result<(), Error
 
 /// Writes a hit's date, role and title, and the first of its lines that matches.
 fn write_hit(hit: &Hit, query: &str, out: &mut dyn Write) -> io::Result<()> {
-    let time = hit.time.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned());
-    writeln!(out, "  {time}  {}  {}", hit.role, harmless(&hit.title))?;
+    writeln!(out, "  {}  {}  {}", clock(hit), hit.role, harmless(&hit.title))?;
     let matches = |line: &&str| line.to_ascii_lowercase().contains(&query.to_ascii_lowercase());
     match hit.content.lines().find(matches) {
         Some(line) => writeln!(out, "    {}", harmless(line)),
@@ -108,7 +109,7 @@ fn write_hit(hit: &Hit, query: &str, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Says how to go on: with a client, and with one's own chats.
+/// Writes the next steps: a client's configuration, and the user's own chats.
 fn explain(program: &Path, database: &Path, out: &mut dyn Write) -> io::Result<()> {
     let server = serde_json::json!({ "mcpServers": { "verbatim": {
         "command": program.to_string_lossy(),

@@ -4,7 +4,12 @@ use std::io::Write;
 
 use serde_json::json;
 
-use super::{Environment, Error, FOUND, NOTHING, clients, harmless};
+use super::{
+    clients::{self, ParseServe},
+    environment::Environment,
+    error::Error,
+    output::{FOUND, NOTHING, harmless},
+};
 use crate::{
     engine::{Engine, Finding, Verdict},
     model::Stop,
@@ -29,18 +34,19 @@ pub(super) fn run(
     args: &Args,
     engine: &Engine,
     environment: &Environment,
+    parse: ParseServe,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
     let mut findings = Vec::new();
     let mut written = Ok(());
-    let mut tell = |finding: Finding| {
+    let mut report = |finding: Finding| {
         if !args.json && written.is_ok() {
             written = write_finding(out, &finding);
         }
         findings.push(finding);
     };
-    engine.examine(args.full, &Stop::never(), &mut tell);
-    clients::examine(environment, &mut tell);
+    engine.examine(args.full, &Stop::never(), &mut report);
+    clients::examine(environment, parse, &mut report);
     written?;
     let wrong = findings.iter().filter(|finding| finding.verdict == Verdict::Wrong).count();
     if args.json {
@@ -61,7 +67,7 @@ fn write_finding(out: &mut dyn Write, finding: &Finding) -> std::io::Result<()> 
         Verdict::Note => "note ",
         Verdict::Wrong => "WRONG",
     };
-    // Errors name their path themselves.
+    // An error's text begins with its path.
     let Finding { about, what, mend, .. } = finding;
     let about = if what.starts_with(about.as_str()) { "" } else { &format!("{about}: ") };
     writeln!(out, "{verdict}  {}", harmless(&format!("{about}{what}")))?;

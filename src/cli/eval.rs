@@ -1,22 +1,23 @@
 //! `verbatim eval`.
 
 mod corpus;
+mod error;
 
 use std::{
     collections::HashSet,
-    io::{self, Write},
+    io::Write,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::{Environment, FOUND};
+use self::corpus::{Corpus, Query};
+pub(super) use self::error::Error;
+use super::{environment::Environment, output::FOUND, progress};
 use crate::{
-    db::writer,
-    engine::{self, Config, Engine, Mode, Question, Reindex, Scope},
-    index::Resources,
+    engine::{Config, Engine, Mode, Question, Reindex, Resources, Scope},
     model::Stop,
 };
 
@@ -47,49 +48,6 @@ pub(super) struct Args {
     across: bool,
 }
 
-/// What can go wrong.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file cannot be read.
-    #[error("{}: {error}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// A line is not what is expected.
-    #[error("{}:{line}: {reason}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A file has nothing to work with.
-    #[error("{}: {what}", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-        /// What it lacks.
-        what: &'static str,
-    },
-    /// There is no room for the index.
-    #[error("cannot make a temporary folder: {0}")]
-    Temporary(#[source] io::Error),
-    /// The messages cannot be stored.
-    #[error(transparent)]
-    Database(#[from] writer::Error),
-    /// The messages cannot be indexed or ranked.
-    #[error(transparent)]
-    Engine(#[from] engine::Error),
-    /// The output could not be written.
-    #[error("cannot write the output: {0}")]
-    Write(#[from] io::Error),
-}
-
 const MODES: [(&str, Mode); 3] =
     [("text", Mode::Text), ("vector", Mode::Vector), ("both", Mode::Both)];
 
@@ -115,92 +73,113 @@ pub(super) fn run(
     let corpus = corpus::read(&args.corpus)?;
     let folder = tempfile::tempdir().map_err(Error::Temporary)?;
     let engine = prepare(&corpus, folder.path())?;
-    let questions = queries.iter().filter(|query| !query.relevant.is_empty()).count();
-    if questions == 0 {
+    let count = queries.iter().filter(|query| !query.relevant.is_empty()).count();
+    if count == 0 {
         let what = "no question says what is relevant to it";
         return Err(Error::Empty { path: args.queries.clone(), what });
     }
-    let bar = match environment.progress {
-        true => ProgressBar::new((MODES.len() * questions) as u64),
-        false => ProgressBar::hidden(),
-    };
-    let style = "{msg:8} [{bar:30}] {pos}/{len} {eta_precise} left";
-    bar.set_style(ProgressStyle::with_template(style).expect("a template of known parts"));
-    let mut all: Vec<(&str, Figures)> = Vec::new();
+    let template = "{msg:8} [{bar:30}] {pos}/{len} {eta_precise} left";
+    let bar = progress::bar(environment, (MODES.len() * count) as u64, template);
+    let evaluation = Evaluation { engine, corpus, queries, count, is_across: args.across, bar };
+    let mut modes = Vec::new();
     for (name, mode) in MODES {
-        bar.set_message(name);
-        let mut sum = Figures::default();
-        let mut took = Duration::ZERO;
-        let ranked = |query: &corpus::Query| -> Result<Vec<String>, Error> {
-            let conversation = query.conversation.as_ref().filter(|_| !args.across);
-            let question = Question {
-                concepts: vec![query.text.clone()],
-                mode,
-                scope: Scope {
-                    // A conversation that is not in the corpus is no reason to find nothing.
-                    conversation: conversation.and_then(|one| corpus.conversation(one)),
-                    ..Scope::default()
-                },
-                limit: DEPTH,
-                ..Question::default()
-            };
-            Ok(engine.rank_ids(&question, &Stop::never())?)
-        };
-        // The first question opens the index.
-        ranked(&queries[0])?;
-        for query in queries.iter().filter(|query| !query.relevant.is_empty()) {
-            let begun = Instant::now();
-            let found = ranked(query)?;
-            took += begun.elapsed();
-            let found: Vec<&str> = found.iter().filter_map(|id| corpus.id(id)).collect();
-            add(&mut sum, &found, &query.relevant);
-            bar.inc(1);
-        }
-        let count = questions as f64;
-        all.push((
-            name,
-            Figures {
-                recall_at_5: sum.recall_at_5 / count,
-                recall_at_10: sum.recall_at_10 / count,
-                mrr_at_10: sum.mrr_at_10 / count,
-                ndcg_at_10: sum.ndcg_at_10 / count,
-                ms_per_query: took.as_secs_f64() * 1e3 / count,
-            },
-        ));
+        evaluation.bar.set_message(name);
+        modes.push((name, evaluation.figures(mode)?));
     }
-    bar.finish_and_clear();
+    evaluation.bar.finish_and_clear();
     if args.json {
-        let modes: serde_json::Map<String, serde_json::Value> = all
+        let modes: serde_json::Map<String, serde_json::Value> = modes
             .iter()
             .map(|(name, figures)| ((*name).to_owned(), serde_json::json!(figures)))
             .collect();
         writeln!(out, "{}", serde_json::json!({ "modes": modes }))?;
-        return Ok(FOUND);
-    }
-    writeln!(
-        out,
-        "{questions} questions over {} messages of {} conversations{}\n",
-        corpus.messages(),
-        corpus.conversations(),
-        if args.across { ", all in one" } else { "" }
-    )?;
-    writeln!(out, "mode    recall@5  recall@10  MRR@10  nDCG@10  ms/query")?;
-    for (name, figures) in all {
-        writeln!(
-            out,
-            "{name:<8}{:>8.3}{:>11.3}{:>8.3}{:>9.3}{:>10.2}",
-            figures.recall_at_5,
-            figures.recall_at_10,
-            figures.mrr_at_10,
-            figures.ndcg_at_10,
-            figures.ms_per_query
-        )?;
+    } else {
+        evaluation.write_table(out, &modes)?;
     }
     Ok(FOUND)
 }
 
+/// Questions over an index of the messages.
+struct Evaluation {
+    engine: Engine,
+    corpus: Corpus,
+    queries: Vec<Query>,
+    /// Questions with known answers.
+    count: usize,
+    /// Whether every question is ranked over all conversations.
+    is_across: bool,
+    bar: ProgressBar,
+}
+
+impl Evaluation {
+    /// Returns the figures of a mode: the means over all questions with known answers.
+    fn figures(&self, mode: Mode) -> Result<Figures, Error> {
+        // The first question opens the index; its time does not count.
+        self.rank(&self.queries[0], mode)?;
+        let mut sum = Figures::default();
+        let mut took = Duration::ZERO;
+        for query in self.queries.iter().filter(|query| !query.relevant.is_empty()) {
+            let start = Instant::now();
+            let found = self.rank(query, mode)?;
+            took += start.elapsed();
+            let found: Vec<&str> = found.iter().filter_map(|id| self.corpus.id(id)).collect();
+            add(&mut sum, &found, &query.relevant);
+            self.bar.inc(1);
+        }
+        let count = self.count as f64;
+        Ok(Figures {
+            recall_at_5: sum.recall_at_5 / count,
+            recall_at_10: sum.recall_at_10 / count,
+            mrr_at_10: sum.mrr_at_10 / count,
+            ndcg_at_10: sum.ndcg_at_10 / count,
+            ms_per_query: took.as_secs_f64() * 1e3 / count,
+        })
+    }
+
+    /// Returns the ids of the messages that answer a question best.
+    fn rank(&self, query: &Query, mode: Mode) -> Result<Vec<String>, Error> {
+        let conversation = query.conversation.as_ref().filter(|_| !self.is_across);
+        let question = Question {
+            concepts: vec![query.text.clone()],
+            mode,
+            scope: Scope {
+                // A question about a conversation that the corpus lacks is ranked over all of them.
+                conversation: conversation.and_then(|name| self.corpus.conversation(name)),
+                ..Scope::default()
+            },
+            limit: DEPTH,
+            ..Question::default()
+        };
+        Ok(self.engine.rank_ids(&question, &Stop::never())?)
+    }
+
+    fn write_table(&self, out: &mut dyn Write, modes: &[(&str, Figures)]) -> std::io::Result<()> {
+        writeln!(
+            out,
+            "{} questions over {} messages of {} conversations{}\n",
+            self.count,
+            self.corpus.messages(),
+            self.corpus.conversations(),
+            if self.is_across { ", all in one" } else { "" }
+        )?;
+        writeln!(out, "mode    recall@5  recall@10  MRR@10  nDCG@10  ms/query")?;
+        for (name, figures) in modes {
+            writeln!(
+                out,
+                "{name:<8}{:>8.3}{:>11.3}{:>8.3}{:>9.3}{:>10.2}",
+                figures.recall_at_5,
+                figures.recall_at_10,
+                figures.mrr_at_10,
+                figures.ndcg_at_10,
+                figures.ms_per_query
+            )?;
+        }
+        Ok(())
+    }
+}
+
 /// Stores and indexes the messages in a folder.
-fn prepare(corpus: &corpus::Corpus, folder: &Path) -> Result<Engine, Error> {
+fn prepare(corpus: &Corpus, folder: &Path) -> Result<Engine, Error> {
     let database = folder.join("corpus.db");
     corpus.write(&database)?;
     let engine =
@@ -215,7 +194,7 @@ fn prepare(corpus: &corpus::Corpus, folder: &Path) -> Result<Engine, Error> {
     Ok(engine)
 }
 
-/// Adds the figures of one question: what was found, the best first, and what is relevant.
+/// Adds the figures of one question; `found` is its ranking, the best first.
 fn add(sum: &mut Figures, found: &[&str], relevant: &HashSet<String>) {
     let is_relevant: Vec<bool> = found.iter().map(|id| relevant.contains(*id)).collect();
     let count = relevant.len() as f64;

@@ -1,16 +1,16 @@
-//! `verbatim search --explain`: how an answer was found.
+//! `verbatim search --explain`: the plan of a search and its cost.
 
 use std::{
     io::{self, Write},
     time::Duration,
 };
 
-use super::harmless;
-use crate::{engine::SearchPlan, index::Trace};
+use super::output::harmless;
+use crate::engine::{SearchPlan, Trace};
 
-/// Writes the way that a search took and what it cost.
-pub(super) fn explain(out: &mut dyn Write, answered: &SearchPlan, hits: usize) -> io::Result<()> {
-    match answered {
+/// Writes the plan of a search and its cost.
+pub(super) fn explain(out: &mut dyn Write, plan: &SearchPlan, hits: usize) -> io::Result<()> {
+    match plan {
         SearchPlan::ByIndex { snapshot, trace } => {
             writeln!(out, "answered by: the index ({snapshot})")?;
             explain_index(out, trace)?;

@@ -1,19 +1,20 @@
 //! `verbatim import`: exports into a canonical database.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::{
-    engine::{
-        Engine,
-        import::{self, Report},
-    },
-    import::Branches,
+use super::{
+    environment::Environment,
+    output::{FOUND, plural},
+    progress,
+};
+use crate::engine::{
+    Branches, Engine,
+    import::{self, Report},
 };
 
 /// Bring exported chats into the database that is searched
@@ -51,7 +52,7 @@ pub(super) enum BranchesArg {
     All,
 }
 
-/// What went wrong with an import, for the last line and the exit code.
+/// What can go wrong with an import.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing was imported.
@@ -73,15 +74,21 @@ pub enum Error {
     Output(#[from] io::Error),
 }
 
-/// Imports the exports and reports to `out`.
-pub(super) fn run(args: &ImportArgs, engine: &Engine, out: &mut dyn Write) -> Result<(), Error> {
+/// Imports the exports and writes a report to `out`.
+pub(super) fn run(
+    args: &ImportArgs,
+    engine: &Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
     let default = || engine.config().db_folder().join("verbatim.db");
     let target = args.out.clone().unwrap_or_else(default);
     let branches = match args.branches {
         BranchesArg::Shown => Branches::Shown,
         BranchesArg::All => Branches::All,
     };
-    let bar = bar();
+    let template = "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+    let bar = progress::bar(environment, 0, template);
     let result = import::import(&args.sources, &target, branches, &|progress| {
         bar.set_length(progress.total);
         bar.set_position(progress.done);
@@ -89,17 +96,17 @@ pub(super) fn run(args: &ImportArgs, engine: &Engine, out: &mut dyn Write) -> Re
     bar.finish_and_clear();
     let report = result?;
     write_report(&report, &target, out)?;
-    advise(engine, &target, out)?;
+    write_next_step(engine, &target, out)?;
     match report.failures.len() {
-        0 => Ok(()),
+        0 => Ok(FOUND),
         failures => Err(Error::Some(failures)),
     }
 }
 
-/// Says what to do next: searches may read another database, or have no index yet.
-fn advise(engine: &Engine, target: &Path, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the next step: searches may read another database, or have no index yet.
+fn write_next_step(engine: &Engine, target: &Path, out: &mut dyn Write) -> io::Result<()> {
     let same = |read: &Path| read.canonicalize().ok() == target.canonicalize().ok();
-    match engine.database() {
+    match engine.config().export_database() {
         Ok(read) if same(&read) => {
             writeln!(out, "Search it with `verbatim search`; `verbatim reindex` makes that fast.")
         }
@@ -110,20 +117,7 @@ fn advise(engine: &Engine, target: &Path, out: &mut dyn Write) -> io::Result<()>
     }
 }
 
-/// Returns a progress bar on standard error; an invisible one where that is no terminal.
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::new(0);
-    if !io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    let style = ProgressStyle::with_template(
-        "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
-    );
-    bar.set_style(style.expect("the template is a constant that indicatif takes"));
-    bar
-}
-
-/// Writes what an import did, a line for each kind of thing.
+/// Writes what an import did.
 pub(super) fn write_report(report: &Report, target: &Path, out: &mut dyn Write) -> io::Result<()> {
     let (tally, changes) = (&report.tally, &report.changes);
     let seconds = report.took.as_secs_f64();
@@ -185,7 +179,7 @@ pub(super) fn write_report(report: &Report, target: &Path, out: &mut dyn Write) 
 
 /// Returns `1 message` or `2 messages`.
 fn count(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+    format!("{number} {what}{}", plural(number))
 }
 
 /// Returns the beginning of a title on one line.

@@ -5,14 +5,16 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use super::{Environment, Error, FOUND, NOTHING, harmless};
+use super::{
+    arguments::{self, since, source, until},
+    environment::Environment,
+    error::Error,
+    output::{FOUND, NOTHING, harmless, json_line, plural},
+};
 use crate::{
     engine::{About, Engine, Scope, SourceKind},
-    model::Instant,
-    text::{
-        date::{self, Edge},
-        snippet,
-    },
+    model::{Instant, Stop},
+    text::{date, snippet},
 };
 
 /// Characters shown of a title.
@@ -56,31 +58,10 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Returns the source of a name.
-pub(super) fn source(name: &str) -> Result<SourceKind, String> {
-    let kinds = SourceKind::ALL;
-    kinds
-        .into_iter()
-        .find(|kind| kind.name() == name)
-        .ok_or_else(|| format!("the sources are {}", kinds.map(SourceKind::name).join(", ")))
-}
-
-fn since(text: &str) -> Result<Instant, String> {
-    day(text, Edge::Start)
-}
-
-fn until(text: &str) -> Result<Instant, String> {
-    day(text, Edge::End)
-}
-
-fn day(text: &str, edge: Edge) -> Result<Instant, String> {
-    date::parse_iso(text, edge).ok_or_else(|| "not an ISO 8601 date or date-time".to_owned())
-}
-
-/// Refuses to go on without a database that was named; other sources would answer for it.
-pub(super) fn check(engine: &Engine) -> Result<(), Error> {
+/// Fails if a database is named that is missing; without this check, other sources would answer.
+pub(super) fn check_database(engine: &Engine) -> Result<(), Error> {
     if engine.config().db.is_some() {
-        engine.database()?;
+        engine.config().export_database()?;
     }
     Ok(())
 }
@@ -91,7 +72,7 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    check(engine)?;
+    check_database(engine)?;
     let scope = Scope {
         sources: args.source.clone(),
         roles: args.role.clone(),
@@ -101,13 +82,13 @@ pub(super) fn run(
         project: args.project.clone(),
         session: args.session.clone(),
     };
-    let limit = if args.limit == 0 { usize::MAX } else { args.limit };
-    let (abouts, total) = engine.list(&scope, args.offset, limit)?;
+    let (abouts, total) =
+        engine.list(&scope, args.offset, arguments::limit(args.limit), &Stop::never())?;
     for about in &abouts {
         if args.json {
-            json(out, engine, about)?;
+            write_json(out, engine, about)?;
         } else {
-            line(out, about, environment.colours)?;
+            write_text(out, about, environment.colours)?;
         }
     }
     let more = total.saturating_sub(args.offset.saturating_add(abouts.len()));
@@ -117,11 +98,11 @@ pub(super) fn run(
     Ok(if abouts.is_empty() { NOTHING } else { FOUND })
 }
 
-fn line(out: &mut dyn Write, about: &About, colours: bool) -> io::Result<()> {
+fn write_text(out: &mut dyn Write, about: &About, colours: bool) -> io::Result<()> {
     let style = if colours { AnsiColor::Green.on_default() } else { Style::new() };
     let time = about.last.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned());
     let id = harmless(&about.id);
-    let plural = if about.turns == 1 { "" } else { "s" };
+    let plural = plural(about.turns.into());
     let title = about.title.split_whitespace().collect::<Vec<_>>().join(" ");
     let title = match (title.is_empty(), snippet::cut(&title, TITLE)) {
         (true, _) => "Untitled".to_owned(),
@@ -136,9 +117,9 @@ fn line(out: &mut dyn Write, about: &About, colours: bool) -> io::Result<()> {
     writeln!(out)
 }
 
-fn json(out: &mut dyn Write, engine: &Engine, about: &About) -> io::Result<()> {
+fn write_json(out: &mut dyn Write, engine: &Engine, about: &About) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Line<'a> {
+    struct JsonConversation<'a> {
         id: &'a str,
         title: &'a str,
         source: &'a str,
@@ -150,7 +131,7 @@ fn json(out: &mut dyn Write, engine: &Engine, about: &About) -> io::Result<()> {
         path: String,
         summary: &'a str,
     }
-    let line = Line {
+    let conversation = JsonConversation {
         id: &about.id,
         title: &about.title,
         source: about.source.name(),
@@ -162,6 +143,5 @@ fn json(out: &mut dyn Write, engine: &Engine, about: &About) -> io::Result<()> {
         path: engine.path_of(about),
         summary: &about.summary,
     };
-    serde_json::to_writer(&mut *out, &line)?;
-    writeln!(out)
+    json_line(out, &conversation)
 }

@@ -1,20 +1,23 @@
-//! `verbatim search --mode text|vector|both`: what answers best, rather than what holds the text.
+//! `verbatim search --mode text|vector|both`: the messages that answer a question best.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Error, FOUND, NOTHING, harmless};
+use super::{
+    error::Error,
+    output::{FOUND, JsonHit, NOTHING, clock, harmless, json_line, role, title},
+};
 use crate::{
     engine::{Engine, Match, Question, SourceKind},
     model::{Hit, Stop},
-    text::{date, snippet},
+    text::snippet,
 };
 
-/// Messages printed where all were asked for: further down there is nothing that answers.
+/// Messages printed with `--limit 0`: later ones do not answer the question.
 const MOST: usize = 1_000;
 
-/// Prints the messages that answer a question, the best first.
+/// Writes the messages that answer a question, the best first.
 pub(super) fn run(
     question: Question,
     context: usize,
@@ -30,7 +33,7 @@ pub(super) fn run(
     }
     for (number, one) in ranking.items.iter().enumerate() {
         if json {
-            line(out, one)?;
+            json_line(out, &JsonMatch::of(one))?;
             continue;
         }
         if number > 0 {
@@ -53,63 +56,45 @@ pub(super) fn run(
 }
 
 fn heading(out: &mut dyn Write, one: &Match) -> io::Result<()> {
-    let time = one.hit.time.and_then(date::to_minute);
-    let role = if one.hit.role.is_empty() { "unknown" } else { &one.hit.role };
-    let title = match snippet::trim(&one.hit.title) {
-        "" => &one.hit.conversation_id,
-        title => title,
-    };
     let copies = if one.copies > 1 { format!("  ({} times)", one.copies) } else { String::new() };
     writeln!(
         out,
         "{:.2}  {}  {}  {}{copies}",
         one.score,
-        time.as_deref().unwrap_or("(no time)"),
-        harmless(role),
-        harmless(&title.replace('\n', " "))
+        clock(&one.hit),
+        role(&one.hit),
+        harmless(&title(&one.hit))
     )
 }
 
-/// Prints the beginning of a message beside one that answers.
+/// Writes the beginning of a message before or after a match.
 fn aside(out: &mut dyn Write, hit: &Hit) -> io::Result<()> {
     let text = snippet::trim(&hit.content).replace('\n', " ");
     let text = snippet::cut(&text, 200).map_or_else(|| text.clone(), |start| format!("{start}…"));
     writeln!(out, "  | {}: {}", harmless(&hit.role), harmless(&text))
 }
 
-fn line(out: &mut dyn Write, one: &Match) -> io::Result<()> {
-    let hit = &one.hit;
-    let line = Line {
-        message_id: &hit.message_id,
-        conversation_id: &hit.conversation_id,
-        title: &hit.title,
-        role: &hit.role,
-        time: hit.time.and_then(date::to_iso),
-        content: &hit.content,
-        position: hit.position,
-        source: one.source.name(),
-        score: one.score,
-        line: one.line,
-        passage: &one.passage,
-        copies: one.copies,
-    };
-    serde_json::to_writer(&mut *out, &line)?;
-    writeln!(out)
-}
-
-/// A match for another program.
+/// A match as `--json` prints it.
 #[derive(Serialize)]
-struct Line<'a> {
-    message_id: &'a str,
-    conversation_id: &'a str,
-    title: &'a str,
-    role: &'a str,
-    time: Option<String>,
-    content: &'a str,
-    position: Option<i64>,
+struct JsonMatch<'a> {
+    #[serde(flatten)]
+    hit: JsonHit<'a>,
     source: &'static str,
     score: f64,
     line: u32,
     passage: &'a str,
     copies: u32,
+}
+
+impl JsonMatch<'_> {
+    fn of(one: &Match) -> JsonMatch<'_> {
+        JsonMatch {
+            hit: JsonHit::of(&one.hit),
+            source: one.source.name(),
+            score: one.score,
+            line: one.line,
+            passage: &one.passage,
+            copies: one.copies,
+        }
+    }
 }

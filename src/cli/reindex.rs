@@ -5,16 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, HumanCount, ProgressBar};
 
-use super::{Environment, Error, FOUND, archives};
+use super::{archives, environment::Environment, error::Error, output::FOUND, progress};
 use crate::{
-    engine::{Engine, Enriched, Progress, Reindex, Reindexed, SourceKind},
-    index::Resources,
+    engine::{Engine, Enriched, Progress, Reindex, Reindexed, Resources, SourceKind},
     model::Stop,
 };
 
-/// The bar's length; reading takes the first nine tenths of it, the time of most builds.
+/// The length of the progress bar. Reading takes the first nine tenths: about its share of the time.
 const STEPS: u64 = 10_000;
 
 /// Build the indexes that make searches fast
@@ -40,7 +39,7 @@ pub(super) struct Args {
     threads: Option<u16>,
 }
 
-/// Builds the index and writes what it takes to `out`.
+/// Builds the indexes and writes their sizes and times to `out`.
 pub(super) fn run(
     args: &Args,
     engine: &Engine,
@@ -52,14 +51,14 @@ pub(super) fn run(
         .map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let options =
         Reindex { resources: Resources { memory: args.memory, threads }, full: args.full };
-    if let Some(report) = archives::mirror(engine, environment).filter(|report| report.read > 0) {
+    if let Some(report) = archives::sync(engine, environment).filter(|report| report.read > 0) {
         writeln!(out, "{report}")?;
     }
     let sources = engine.sources();
     let has_export = sources.iter().any(|source| source.kind == SourceKind::Export);
     if !has_export && (sources.is_empty() || engine.config().db.is_some()) {
-        // Says what was looked for, and where.
-        engine.database()?;
+        // The error says which database is missing.
+        engine.config().export_database()?;
     }
     for source in &sources {
         let bar = bar(environment);
@@ -76,9 +75,8 @@ pub(super) fn run(
 }
 
 fn bar(environment: &Environment) -> ProgressBar {
-    let bar = if environment.progress { ProgressBar::new(STEPS) } else { ProgressBar::hidden() };
-    let style = "{msg:8} [{bar:30}] {percent:>3} % {prefix} {eta_precise} left";
-    bar.set_style(ProgressStyle::with_template(style).expect("a template of known parts"));
+    let template = "{msg:8} [{bar:30}] {percent:>3} % {prefix} {eta_precise} left";
+    let bar = progress::bar(environment, STEPS, template);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
@@ -119,7 +117,7 @@ fn write_result(result: Reindexed, out: &mut dyn Write) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Makes the words and vectors that ranked search goes by, where messages have none.
+/// Builds the word and vector indexes of messages that have none; ranked search needs them.
 fn enrich(
     engine: &Engine,
     resources: Resources,
@@ -128,11 +126,9 @@ fn enrich(
 ) -> Result<(), Error> {
     let mut failed = None;
     for source in engine.sources() {
-        let bar =
-            if environment.progress { ProgressBar::new(STEPS) } else { ProgressBar::hidden() };
-        let style = "ranking  [{bar:30}] {percent:>3} % {eta_precise} left";
-        bar.set_style(ProgressStyle::with_template(style).expect("a template of known parts"));
-        let begun = Instant::now();
+        let template = "ranking  [{bar:30}] {percent:>3} % {eta_precise} left";
+        let bar = progress::bar(environment, STEPS, template);
+        let start = Instant::now();
         let made = engine.enrich(&source, resources, &Stop::never(), &mut |done, total| {
             bar.set_position(STEPS * done / total.max(1));
         });
@@ -147,7 +143,7 @@ fn enrich(
                 "made the words of {} messages and the vectors of {} in {:.1} s",
                 HumanCount(made.words.into()),
                 HumanCount(made.vectors.into()),
-                begun.elapsed().as_secs_f64()
+                start.elapsed().as_secs_f64()
             )?;
         }
     }

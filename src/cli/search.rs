@@ -7,26 +7,28 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use clap::{ValueEnum, error::ErrorKind};
-use serde::Serialize;
 
-use super::{Environment, Error, FOUND, NOTHING, archives, explain::explain, harmless, ranked};
+use super::{
+    arguments::{since, until},
+    environment::Environment,
+    error::Error,
+    explain::explain,
+    output::{self, FOUND, JsonHit, NOTHING, clock, harmless, json_line, role},
+    ranked,
+};
 use crate::{
     engine::{self, Engine, Question, Scope},
     model::{Hit, Instant, Request, Stop},
-    text::{
-        date::{self, Edge},
-        like::LikePattern,
-        snippet,
-    },
+    text::{like::LikePattern, snippet},
 };
 
-/// Lines shown of one hit; more are counted.
-const LINES: usize = 10;
+/// Lines shown of one hit; the others are counted.
+const MOST_LINES: usize = 10;
 
 /// Characters shown of one line, around its first match.
 const WIDTH: usize = 240;
 
-/// Lines shown of a message that is there for context.
+/// Lines shown of a message that is context, or of a hit whose title matched.
 const CONTEXT_LINES: usize = 3;
 
 /// Find an exact piece of text in your chats
@@ -82,7 +84,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Returns whether every source is asked, and not the export alone.
+    /// Returns whether all sources are searched, not only the export.
     pub(super) fn is_ranked(&self) -> bool {
         self.mode != Mode::Exact
     }
@@ -101,18 +103,6 @@ enum Color {
     Auto,
     Always,
     Never,
-}
-
-fn since(text: &str) -> Result<Instant, String> {
-    day(text, Edge::Start)
-}
-
-fn until(text: &str) -> Result<Instant, String> {
-    day(text, Edge::End)
-}
-
-fn day(text: &str, edge: Edge) -> Result<Instant, String> {
-    date::parse_iso(text, edge).ok_or_else(|| "not an ISO 8601 date or date-time".to_owned())
 }
 
 pub(super) fn run(
@@ -134,8 +124,6 @@ pub(super) fn run(
             limit: args.limit,
             ..Question::default()
         };
-        // What was just written there is found too; a report is for those who ask for one.
-        drop(archives::mirror(engine, environment));
         return ranked::run(question, args.context, args.json, engine, out);
     }
     let request = Request {
@@ -153,24 +141,24 @@ pub(super) fn run(
         Color::Never => false,
     };
     let pattern = LikePattern::parse(engine::trimmed(&args.query), args.case_sensitive);
-    let page = Page { pattern, args, engine, colours };
+    let writer = HitWriter { pattern, args, engine, colours };
     let stop = Stop::never();
     let mut count = 0_usize;
     let mut outcome = Ok(());
-    let answered = engine.exact(&request, &stop, &mut |hit| {
+    let plan = engine.exact(&request, &stop, &mut |hit| {
         outcome = if args.explain {
             Ok(())
         } else if args.json {
-            json(out, &hit).map_err(Error::Write)
+            json_line(out, &JsonHit::of(&hit)).map_err(Error::Write)
         } else {
-            page.print(out, &hit, count == 0)
+            writer.write(out, &hit, count == 0)
         };
         count += 1;
         if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     outcome?;
     if args.explain {
-        explain(out, &answered, count)?;
+        explain(out, &plan, count)?;
     }
     Ok(if count > 0 { FOUND } else { NOTHING })
 }
@@ -196,35 +184,8 @@ fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
     Ok(Some(mode))
 }
 
-/// Writes a message for another program.
-pub(super) fn json(out: &mut dyn Write, hit: &Hit) -> io::Result<()> {
-    let line = Line {
-        message_id: &hit.message_id,
-        conversation_id: &hit.conversation_id,
-        title: &hit.title,
-        role: &hit.role,
-        time: hit.time.and_then(date::to_iso),
-        content: &hit.content,
-        position: hit.position,
-    };
-    serde_json::to_writer(&mut *out, &line)?;
-    writeln!(out)
-}
-
-/// A hit for another program.
-#[derive(Serialize)]
-struct Line<'a> {
-    message_id: &'a str,
-    conversation_id: &'a str,
-    title: &'a str,
-    role: &'a str,
-    time: Option<String>,
-    content: &'a str,
-    position: Option<i64>,
-}
-
-/// How hits are laid out for a person.
-struct Page<'a> {
+/// Writes hits for a person.
+struct HitWriter<'a> {
     pattern: LikePattern,
     args: &'a Args,
     engine: &'a Engine,
@@ -233,10 +194,10 @@ struct Page<'a> {
 
 const MATCH: Style = AnsiColor::Red.on_default().bold();
 const HEADING: Style = AnsiColor::Green.on_default();
-const ASIDE: Style = Style::new().dimmed();
+const DIM: Style = Style::new().dimmed();
 
-impl Page<'_> {
-    fn print(&self, out: &mut dyn Write, hit: &Hit, first: bool) -> Result<(), Error> {
+impl HitWriter<'_> {
+    fn write(&self, out: &mut dyn Write, hit: &Hit, first: bool) -> Result<(), Error> {
         if !first {
             writeln!(out)?;
         }
@@ -248,11 +209,11 @@ impl Page<'_> {
         };
         self.heading(out, hit)?;
         for message in &before {
-            self.aside(out, message)?;
+            self.context(out, message)?;
         }
         self.matches(out, hit, !before.is_empty() || !after.is_empty())?;
         for message in &after {
-            self.aside(out, message)?;
+            self.context(out, message)?;
         }
         Ok(())
     }
@@ -260,15 +221,11 @@ impl Page<'_> {
     fn heading(&self, out: &mut dyn Write, hit: &Hit) -> io::Result<()> {
         let start = format!("{}  {}  ", clock(hit), role(hit));
         self.styled(out, HEADING, &start)?;
-        let title = match snippet::trim(&hit.title) {
-            "" => &hit.conversation_id,
-            title => title,
-        };
-        self.marked(out, &title.replace('\n', " "))?;
+        self.marked(out, &output::title(hit))?;
         writeln!(out)
     }
 
-    /// Prints the lines that match, or the first ones where the title did.
+    /// Writes the lines that match, or the first lines if only the title matches.
     fn matches(&self, out: &mut dyn Write, hit: &Hit, named: bool) -> io::Result<()> {
         if named {
             self.styled(out, HEADING, &format!("> {}  {}", clock(hit), role(hit)))?;
@@ -291,7 +248,7 @@ impl Page<'_> {
             if !wanted {
                 continue;
             }
-            if shown == LINES {
+            if shown == MOST_LINES {
                 more += 1;
                 continue;
             }
@@ -301,16 +258,16 @@ impl Page<'_> {
             writeln!(out)?;
         }
         if more > 0 {
-            self.styled(out, ASIDE, &format!("  … {more} more lines"))?;
+            self.styled(out, DIM, &format!("  … {more} more lines"))?;
             writeln!(out)?;
         }
         Ok(())
     }
 
-    /// Prints a message that did not match, for context.
-    fn aside(&self, out: &mut dyn Write, message: &Hit) -> io::Result<()> {
+    /// Writes a message that did not match, for context.
+    fn context(&self, out: &mut dyn Write, message: &Hit) -> io::Result<()> {
         let heading = format!("  {}  {}", clock(message), role(message));
-        self.styled(out, ASIDE, &heading)?;
+        self.styled(out, DIM, &heading)?;
         writeln!(out)?;
         let lines = message.content.lines().filter(|line| !line.trim().is_empty());
         for line in lines.take(CONTEXT_LINES) {
@@ -318,13 +275,14 @@ impl Page<'_> {
                 Some(start) => format!("  {}…", harmless(start)),
                 None => format!("  {}", harmless(line)),
             };
-            self.styled(out, ASIDE, &text)?;
+            self.styled(out, DIM, &text)?;
             writeln!(out)?;
         }
         Ok(())
     }
 
-    /// Prints one line, which begins at `offset` of the text that `spans` are of.
+    /// Writes one line with its matches styled. It begins at `offset` in the text; `spans` are the
+    /// matches in that text.
     fn line(
         &self,
         out: &mut dyn Write,
@@ -372,7 +330,7 @@ impl Page<'_> {
     }
 }
 
-/// Returns the part of a line that is shown: some [`WIDTH`] characters, the first match among them.
+/// Returns the range of a line that is shown: about [`WIDTH`] characters around its first match.
 fn window(line: &str, first: Option<&Range<usize>>) -> Range<usize> {
     if snippet::cut(line, WIDTH).is_none() {
         return 0..line.len();
@@ -382,12 +340,4 @@ fn window(line: &str, first: Option<&Range<usize>>) -> Range<usize> {
     let start = before.map_or(focus, |(at, _)| at);
     let rest = &line[start..];
     start..start + snippet::cut(rest, WIDTH).map_or(rest.len(), str::len)
-}
-
-fn clock(hit: &Hit) -> String {
-    hit.time.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned())
-}
-
-fn role(hit: &Hit) -> String {
-    if hit.role.is_empty() { "unknown".to_owned() } else { harmless(&hit.role) }
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Environment, Error, FOUND, workspace::Workspaces};
+use super::{environment::Environment, error::Error, output::FOUND, workspace::Workspaces};
 use crate::{
     engine::Engine,
     mcp,
@@ -15,8 +15,8 @@ use crate::{
     watch,
 };
 
-/// How long a refresh that was told to end may take to clean up after itself.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long the program waits at its end for a refresh to stop and clean up.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Serve the search to AI clients over the Model Context Protocol
 ///
@@ -53,26 +53,26 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
         no_conversations: is_off(environment.enable_conversations.as_deref()),
     };
     let engine = Arc::new(engine);
-    // Searches are right without it: a server that cannot start a thread still serves.
+    // Searches are right without the watch, so a server that cannot start its thread still serves.
     let watch = match args.no_watch {
         true => None,
         false => watch::start(Arc::clone(&engine), |event| log(&event)).map_err(|e| log(&e)).ok(),
     };
     let served = mcp::serve(engine, options, tools);
     if let Some(watch) = watch {
-        watch.end(LAST_WORDS);
+        watch.end(SHUTDOWN_PATIENCE);
     }
     served?;
     Ok(FOUND)
 }
 
-/// Returns whether a variable says no; anything else, and nothing, leaves the default.
+/// Returns whether a variable says no; any other value, or none, leaves the default.
 fn is_off(variable: Option<&OsStr>) -> bool {
     let value = variable.and_then(OsStr::to_str).unwrap_or_default().trim().to_ascii_lowercase();
     ["false", "0", "no", "off"].contains(&value.as_str())
 }
 
-/// Writes a line to the log, which is standard error; a log that is gone is not missed.
-fn log(what: &dyn std::fmt::Display) {
-    let _ = writeln!(io::stderr(), "verbatim: {what}");
+/// Writes a line to standard error; a failure to write is ignored.
+fn log(message: &dyn std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "verbatim: {message}");
 }

@@ -5,9 +5,14 @@ use std::{
     ops::RangeInclusive,
 };
 
-use super::{Environment, Error, FOUND, harmless, search};
+use super::{
+    environment::Environment,
+    error::Error,
+    list::check_database,
+    output::{FOUND, JsonHit, harmless, json_line, plural},
+};
 use crate::{
-    engine::{Engine, Session},
+    engine::{self, Engine, Session},
     model::Stop,
     text::{date, snippet},
 };
@@ -54,21 +59,21 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    super::list::check(engine)?;
-    let about = match engine.at_path(&args.conversation)? {
-        Some(about) => about,
-        None => engine.meant(&args.conversation)?,
-    };
+    check_database(engine)?;
     let stop = Stop::never();
+    let about = match engine.at_path(&args.conversation, &stop)? {
+        Some(about) => about,
+        None => engine.meant(&args.conversation, &stop)?,
+    };
     let session = engine.session(about.source, &about.id, args.raw_content, &stop)?;
-    let gone = || crate::engine::Error::NoConversation { word: args.conversation.clone() };
+    let gone = || engine::Error::NoConversation { word: args.conversation.clone() };
     let session = session.ok_or_else(gone)?;
     let turns = (0..session.turns()).filter(|turn| {
         args.lines.as_ref().is_none_or(|lines| lines.contains(&session.line(*turn)))
     });
     if args.json {
         for turn in turns {
-            search::json(out, &session.message(turn))?;
+            json_line(out, &JsonHit::of(&session.message(turn)))?;
         }
         return Ok(FOUND);
     }
@@ -93,7 +98,7 @@ fn markdown(
         title => title.replace(['\n', '\r'], " "),
     };
     let messages = session.turns();
-    let plural = if messages == 1 { "" } else { "s" };
+    let plural = plural(messages as u64);
     writeln!(out, "# {title}\n")?;
     write!(out, "`{}` · {messages} message{plural}", about.id)?;
     if let Some(project) = &about.project {

@@ -11,18 +11,24 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
 
-use super::{Environment, Error, FOUND, NOTHING, harmless};
+use super::{
+    arguments,
+    environment::Environment,
+    error::Error,
+    list::check_database,
+    output::{FOUND, NOTHING, harmless, plural},
+};
 use crate::{
     engine::{Engine, SourceKind, Tally},
     model::Stop,
     text::date,
 };
 
-/// Cells of the longest bar.
-const BAR: u64 = 40;
+/// Characters of the longest bar.
+const BAR_WIDTH: u64 = 40;
 
-/// Models shown; the others are counted together.
-const MODELS: usize = 15;
+/// Bars of a chart at most; the last one is the sum of all others.
+const MOST_BARS: usize = 15;
 
 /// Show how much there is: messages by month, role, source and model
 ///
@@ -31,7 +37,7 @@ const MODELS: usize = 15;
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     /// Count only this source: export, archive, threads (repeatable)
-    #[arg(long, value_name = "SOURCE", value_parser = super::list::source)]
+    #[arg(long, value_name = "SOURCE", value_parser = arguments::source)]
     source: Vec<SourceKind>,
     /// Print one JSON object
     #[arg(long)]
@@ -47,7 +53,7 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    super::list::check(engine)?;
+    check_database(engine)?;
     let tally = engine.tally(&args.source, &Stop::never())?;
     if let Some(path) = &args.svg {
         fs::write(path, svg(&months(&tally)))
@@ -75,7 +81,6 @@ fn as_json(tally: &Tally) -> serde_json::Value {
 }
 
 fn charts(out: &mut dyn Write, tally: &Tally, colours: bool) -> io::Result<()> {
-    let plural = |count: u64| if count == 1 { "" } else { "s" };
     write!(
         out,
         "{} message{} in {} conversation{}",
@@ -98,15 +103,14 @@ fn charts(out: &mut dyn Write, tally: &Tally, colours: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the months in order, with those between them in which nothing was written, where these
-/// are not too many.
+/// Returns the months in order, including months without messages if they are not too many.
 fn months(tally: &Tally) -> Vec<(String, u64)> {
     let mut months: Vec<(String, u64)> = Vec::new();
     let mut last = None;
     for (name, count) in &tally.months {
         let number = number_of(name);
         if let (Some(last), Some(number)) = (last, number)
-            && number - last <= GAP
+            && number - last <= LONGEST_GAP
         {
             let name = |number| format!("{:04}-{:02}", number / 12, number % 12 + 1);
             months.extend((last + 1..number).map(|number| (name(number), 0)));
@@ -117,22 +121,22 @@ fn months(tally: &Tally) -> Vec<(String, u64)> {
     months
 }
 
-/// Months without messages that are shown in a row; a time that is far off makes no thousand lines.
-const GAP: u32 = 36;
+/// Empty months shown in a row at most: one message with a wrong date must not make a thousand lines.
+const LONGEST_GAP: u32 = 36;
 
-/// Returns the number of a month since the year 0; `None` for what has no time and years without four digits.
+/// Returns the number of a month since the year 0; `None` without a time or a year of four digits.
 fn number_of(month: &str) -> Option<u32> {
     let (year, month) = month.split_once('-').filter(|(year, _)| year.len() == 4)?;
     Some(year.parse::<u32>().ok()? * 12 + month.parse::<u32>().ok()?.checked_sub(1)?)
 }
 
-/// Returns the largest first, and what is beyond [`MODELS`] of them in one sum.
+/// Returns the counts, largest first; those beyond [`MOST_BARS`] become one sum.
 fn largest(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
     let mut counts: Vec<(String, u64)> =
         counts.iter().map(|(name, count)| (name.clone(), *count)).collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    if counts.len() > MODELS {
-        let rest = counts.split_off(MODELS - 1);
+    if counts.len() > MOST_BARS {
+        let rest = counts.split_off(MOST_BARS - 1);
         let sum = rest.iter().map(|(_, count)| count).sum();
         counts.push((format!("{} others", rest.len()), sum));
     }
@@ -164,12 +168,12 @@ fn chart(
     Ok(())
 }
 
-/// Returns a bar to the eighth of a cell; something for whatever is not nothing.
+/// Returns a bar, exact to an eighth of a character; a count above 0 has at least an eighth.
 fn bar(count: u64, most: u64) -> String {
-    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let eighths = u128::from(count) * u128::from(BAR) * 8 / u128::from(most.max(1));
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = u128::from(count) * u128::from(BAR_WIDTH) * 8 / u128::from(most.max(1));
     let eighths = if count > 0 { eighths.max(1) as usize } else { 0 };
-    format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8])
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
 /// Returns a number with a comma at each thousand.

@@ -5,9 +5,12 @@ use std::{io::Write, time::Duration};
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
 
-use super::{Error, FOUND, harmless};
+use super::{
+    error::Error,
+    output::{FOUND, harmless, plural},
+};
 use crate::{
-    engine::{Engine, SourceStatus, ago},
+    engine::{Engine, SnapshotStatus, SourceStatus, ago},
     model::Stop,
 };
 
@@ -22,7 +25,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Writes what there is; `named` is the flag or variable that named the database.
+/// Writes the status of every source; `named` is the flag or variable that names the database.
 pub(super) fn run(
     args: &Args,
     engine: &Engine,
@@ -41,17 +44,7 @@ pub(super) fn run(
         writeln!(out, "export: none\n  {missing}")?;
     }
     for source in &status.sources {
-        let chosen = match (source.source, named) {
-            ("export", Some(named)) => format!("named by {named}"),
-            ("export", None) if source.passed_over.is_empty() => {
-                format!("the only database in {}", engine.config().db_folder().display())
-            }
-            ("export", None) => {
-                let others = count(source.passed_over.len() as u64, "other");
-                format!("newer than {others} in {}", engine.config().db_folder().display())
-            }
-            _ => "kept by verbatim".to_owned(),
-        };
+        let chosen = chosen(source, named, engine);
         let text = described(source, &chosen);
         writeln!(out, "{}", harmless(&text))?;
     }
@@ -63,47 +56,37 @@ pub(super) fn run(
     Ok(FOUND)
 }
 
-/// Returns what is known of a source, a line for each kind of thing.
-fn described(source: &SourceStatus, chosen: &str) -> String {
-    let mut lines = vec![format!("{}: {}", source.source, source.database.display())];
-    lines.push(format!("  chosen: {chosen}"));
-    let mut holds = match (&source.error, source.messages) {
-        (Some(error), _) => error.clone(),
-        (None, Some(messages)) => format!(
-            "{} in {}",
-            count(messages, "message"),
-            count(source.conversations.unwrap_or_default(), "conversation")
-        ),
-        (None, None) => "not counted: that takes long without a current index".to_owned(),
-    };
-    if let (Some(first), Some(last)) = (&source.first, &source.last) {
-        holds.push_str(&format!(", {first} to {last}"));
+/// Says why a source's database was chosen.
+fn chosen(source: &SourceStatus, named: Option<&'static str>, engine: &Engine) -> String {
+    let folder = engine.config().db_folder();
+    match (source.source, named) {
+        ("export", Some(named)) => format!("named by {named}"),
+        ("export", None) if source.passed_over.is_empty() => {
+            format!("the only database in {}", folder.display())
+        }
+        ("export", None) => {
+            let others = count(source.passed_over.len() as u64, "other");
+            format!("newer than {others} in {}", folder.display())
+        }
+        _ => "kept by verbatim".to_owned(),
     }
-    lines.push(format!("  holds: {holds}"));
+}
+
+/// Returns the lines about a source.
+fn described(source: &SourceStatus, chosen: &str) -> String {
+    let mut lines = vec![
+        format!("{}: {}", source.source, source.database.display()),
+        format!("  chosen: {chosen}"),
+        format!("  holds: {}", contents(source)),
+    ];
     let changed = source.changed.map(|at| format!(", changed {} ago", human(ago(at))));
     lines.push(format!("  size: {}{}", HumanBytes(source.bytes), changed.unwrap_or_default()));
-    match (&source.generation, &source.by_like) {
-        (_, None) => lines.push("  searched: by its index, which is current".to_owned()),
-        (_, Some(why)) => lines.push(format!("  searched: by LIKE, because {why}")),
-    }
-    if let Some(generation) = &source.generation {
-        let gone: u32 = generation.parts.iter().map(|(_, dead)| dead).sum();
-        let mut text = format!(
-            "{}, {} in {}",
-            generation.name,
-            count(generation.messages.into(), "message"),
-            count(generation.parts.len() as u64, "part")
-        );
-        if gone > 0 {
-            text.push_str(&format!(" ({} gone)", HumanCount(gone.into())));
-        }
-        let ratio = generation.bytes as f64 / generation.text_bytes.max(1) as f64;
-        text.push_str(&format!(", {} ({ratio:.1} × the text)", HumanBytes(generation.bytes)));
-        if !generation.derived.is_empty() {
-            text.push_str(&format!(", with {}", generation.derived.join(" and ")));
-        }
-        lines.push(format!("  index: {text}"));
-    }
+    lines.push(match &source.by_like {
+        None => "  searched: by its index, which is current".to_owned(),
+        Some(why) => format!("  searched: by LIKE, because {why}"),
+    });
+    lines
+        .extend(source.generation.as_ref().map(|snapshot| format!("  index: {}", index(snapshot))));
     if let Some(last) = &source.refreshed {
         let cpu = last.cpu.map(|cpu| format!(", {cpu:.1} s of CPU time"));
         lines.push(format!(
@@ -127,9 +110,46 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
     lines.join("\n")
 }
 
+/// Returns how many messages a source has, and from when to when.
+fn contents(source: &SourceStatus) -> String {
+    let mut text = match (&source.error, source.messages) {
+        (Some(error), _) => error.clone(),
+        (None, Some(messages)) => format!(
+            "{} in {}",
+            count(messages, "message"),
+            count(source.conversations.unwrap_or_default(), "conversation")
+        ),
+        (None, None) => "not counted: that takes long without a current index".to_owned(),
+    };
+    if let (Some(first), Some(last)) = (&source.first, &source.last) {
+        text.push_str(&format!(", {first} to {last}"));
+    }
+    text
+}
+
+/// Returns the size of an index.
+fn index(snapshot: &SnapshotStatus) -> String {
+    let deleted: u32 = snapshot.parts.iter().map(|(_, deleted)| deleted).sum();
+    let mut text = format!(
+        "{}, {} in {}",
+        snapshot.name,
+        count(snapshot.messages.into(), "message"),
+        count(snapshot.parts.len() as u64, "part")
+    );
+    if deleted > 0 {
+        text.push_str(&format!(" ({} gone)", HumanCount(deleted.into())));
+    }
+    let ratio = snapshot.bytes as f64 / snapshot.text_bytes.max(1) as f64;
+    text.push_str(&format!(", {} ({ratio:.1} × the text)", HumanBytes(snapshot.bytes)));
+    if !snapshot.derived.is_empty() {
+        text.push_str(&format!(", with {}", snapshot.derived.join(" and ")));
+    }
+    text
+}
+
 /// Returns `1 message` or `2,000 messages`.
 fn count(number: u64, what: &str) -> String {
-    format!("{} {what}{}", HumanCount(number), if number == 1 { "" } else { "s" })
+    format!("{} {what}{}", HumanCount(number), plural(number))
 }
 
 /// Returns a length of time in its largest unit.

@@ -8,10 +8,14 @@ use std::{
 
 use clap::Subcommand;
 
-use super::{Environment, Error, FOUND, NOTHING, harmless};
+use super::{
+    arguments,
+    environment::Environment,
+    error::Error,
+    output::{FOUND, NOTHING, harmless, plural},
+};
 use crate::{
-    db::threads::{Save, Start, Thread},
-    engine::Engine,
+    engine::{Engine, Save, Start, Thread},
     model::Stop,
     text::date,
 };
@@ -111,7 +115,7 @@ enum Command {
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct JsonTurn {
     role: String,
     content: String,
 }
@@ -133,44 +137,25 @@ pub(super) fn run(
 }
 
 fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error> {
-    let all = |limit: usize| if limit == 0 { usize::MAX } else { limit };
     match &args.command {
         Command::List { user, limit } => {
-            let threads = engine.threads(user.as_deref(), all(*limit))?;
+            let threads = engine.memory().threads(user.as_deref(), arguments::limit(*limit))?;
             for thread in &threads {
-                line(out, thread)?;
+                write_thread(out, thread)?;
             }
             return Ok(if threads.is_empty() { NOTHING } else { FOUND });
         }
         Command::Show { thread } => {
             let thread = one(engine, thread)?;
-            line(out, &thread)?;
+            write_thread(out, &thread)?;
             writeln!(out, "continue with {}", thread.continuation)?;
         }
         Command::History { thread, limit } => {
-            let thread = one(engine, thread)?;
-            let (turns, total) = engine.thread_history(&thread.id, all(*limit))?;
-            if turns.len() < usize::try_from(total).unwrap_or(usize::MAX) {
-                writeln!(out, "the latest {} of {total} messages\n", turns.len())?;
-            }
-            for turn in turns {
-                let time = turn.time.and_then(date::to_minute).unwrap_or_default();
-                writeln!(out, "[{time}] {}\n{}\n", turn.role, turn.content)?;
-            }
+            write_history(engine, thread, arguments::limit(*limit), out)?;
         }
-        Command::Analytics => {
-            let usage = engine.thread_analytics()?;
-            let average = usage.messages as f64 / usage.threads.max(1) as f64;
-            writeln!(out, "{} threads, {average:.1} messages each", usage.threads)?;
-            for (user, threads) in usage.users {
-                writeln!(out, "{threads:8}  {user}")?;
-            }
-            for topic in usage.topics {
-                writeln!(out, "recently: {topic}")?;
-            }
-        }
+        Command::Analytics => write_analytics(engine, out)?,
         Command::Search { query, limit } => {
-            let found = engine.search_threads(query, *limit, &Stop::never())?;
+            let found = engine.memory().search_threads(query, *limit, &Stop::never())?;
             for one in &found {
                 writeln!(out, "{}  {}\n  {}", one.conversation, one.title, one.passage)?;
             }
@@ -178,12 +163,15 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error>
         }
         Command::Start { topic, user, platform } => {
             let start = Start { topic, user, platform: platform.as_deref() };
-            let thread = engine.start_thread(&start)?;
+            let thread = engine.memory().start_thread(&start)?;
             writeln!(out, "{}\ncontinue with {}", thread.id, thread.continuation)?;
         }
         Command::Continue { continuation, text, role } => {
-            let recorded =
-                engine.continue_thread(continuation, Some((role, text)), &Stop::never())?;
+            let recorded = engine.memory().continue_thread(
+                continuation,
+                Some((role, text)),
+                &Stop::never(),
+            )?;
             writeln!(out, "continue with {}", recorded.thread.continuation)?;
             for one in recorded.memory {
                 let time = one.time.and_then(date::to_minute).unwrap_or_default();
@@ -191,32 +179,73 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error>
             }
         }
         Command::Save { summary, key, title, turns } => {
-            let turns = turns.as_deref().map_or(Ok(Vec::new()), lines)?;
+            let turns = turns.as_deref().map_or(Ok(Vec::new()), read_turns)?;
             let (key, title) = (key.as_deref(), title.as_deref());
-            let saved = engine.save_conversation(&Save { key, title, summary, turns: &turns })?;
+            let saved =
+                engine.memory().save_conversation(&Save { key, title, summary, turns: &turns })?;
             let key = saved.thread.key.as_deref().unwrap_or_default();
             writeln!(out, "{}\nsaved as {key}, {} new turns", saved.thread.id, saved.turns)?;
         }
-        Command::Delete { thread, yes } => {
-            let thread = match engine.thread_keyed(thread)? {
-                Some(thread) => thread,
-                None => one(engine, thread)?,
-            };
-            if !yes {
-                line(out, &thread)?;
-                writeln!(out, "nothing was removed; --yes removes it and its messages for good")?;
-                return Ok(NOTHING);
-            }
-            engine.delete_thread(&thread.id)?;
-            writeln!(out, "removed {} with {} messages", thread.id, thread.messages)?;
-        }
+        Command::Delete { thread, yes } => return delete(engine, thread, *yes, out),
     }
     Ok(FOUND)
 }
 
-/// Returns the one thread that a word means.
+fn write_history(
+    engine: &Engine,
+    word: &str,
+    limit: usize,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let thread = one(engine, word)?;
+    let (turns, total) = engine.memory().thread_history(&thread.id, limit)?;
+    if turns.len() < usize::try_from(total).unwrap_or(usize::MAX) {
+        writeln!(out, "the latest {} of {total} messages\n", turns.len())?;
+    }
+    for turn in turns {
+        let time = turn.time.and_then(date::to_minute).unwrap_or_default();
+        writeln!(out, "[{time}] {}\n{}\n", turn.role, turn.content)?;
+    }
+    Ok(())
+}
+
+fn write_analytics(engine: &Engine, out: &mut dyn Write) -> Result<(), Error> {
+    let usage = engine.memory().thread_analytics()?;
+    let average = usage.messages as f64 / usage.threads.max(1) as f64;
+    writeln!(out, "{} threads, {average:.1} messages each", usage.threads)?;
+    for (user, threads) in usage.users {
+        writeln!(out, "{threads:8}  {user}")?;
+    }
+    for topic in usage.topics {
+        writeln!(out, "recently: {topic}")?;
+    }
+    Ok(())
+}
+
+/// Removes a thread if `is_confirmed`, else shows which one it is.
+fn delete(
+    engine: &Engine,
+    word: &str,
+    is_confirmed: bool,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let thread = match engine.memory().thread_keyed(word)? {
+        Some(thread) => thread,
+        None => one(engine, word)?,
+    };
+    if !is_confirmed {
+        write_thread(out, &thread)?;
+        writeln!(out, "nothing was removed; --yes removes it and its messages for good")?;
+        return Ok(NOTHING);
+    }
+    engine.memory().delete_thread(&thread.id)?;
+    writeln!(out, "removed {} with {} messages", thread.id, thread.messages)?;
+    Ok(FOUND)
+}
+
+/// Returns the one thread whose id, or its beginning, is a word.
 fn one(engine: &Engine, word: &str) -> Result<Thread, Error> {
-    let mut found = engine.threads_named(word)?;
+    let mut found = engine.memory().threads_named(word)?;
     match (found.pop(), found.pop()) {
         (Some(one), None) => Ok(one),
         (Some(a), Some(b)) => Err(Error::Threads(format!(
@@ -227,10 +256,10 @@ fn one(engine: &Engine, word: &str) -> Result<Thread, Error> {
     }
 }
 
-fn line(out: &mut dyn Write, thread: &Thread) -> io::Result<()> {
+fn write_thread(out: &mut dyn Write, thread: &Thread) -> io::Result<()> {
     let time = thread.last.or(thread.begun).and_then(date::to_minute).unwrap_or_default();
     let messages = thread.messages;
-    let plural = if messages == 1 { "" } else { "s" };
+    let plural = plural(messages);
     write!(out, "{}  {time}  {messages} message{plural}  {}", thread.id, thread.topic)?;
     if let Some(key) = &thread.key {
         write!(out, "  ({key})")?;
@@ -239,7 +268,7 @@ fn line(out: &mut dyn Write, thread: &Thread) -> io::Result<()> {
 }
 
 /// Reads a file of turns.
-fn lines(path: &Path) -> Result<Vec<(String, String)>, Error> {
+fn read_turns(path: &Path) -> Result<Vec<(String, String)>, Error> {
     let failed = |what: &dyn std::fmt::Display| {
         Error::Threads(format!("{}: cannot read the turns: {what}", path.display()))
     };
@@ -251,7 +280,7 @@ fn lines(path: &Path) -> Result<Vec<(String, String)>, Error> {
     }
     let mut turns = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
-        let Line { role, content } = serde_json::from_str(line)
+        let JsonTurn { role, content } = serde_json::from_str(line)
             .map_err(|error| failed(&format_args!("line {number}: {error}")))?;
         if !["user", "assistant", "system"].contains(&role.as_str()) {
             let what =

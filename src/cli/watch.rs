@@ -9,11 +9,11 @@ use std::{
 
 use chrono::Local;
 
-use super::{Error, FOUND};
+use super::{error::Error, output::FOUND};
 use crate::{engine::Engine, watch};
 
-/// How long a refresh that was told to end may take to clean up after itself.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long the program waits at its end for a refresh to stop and clean up.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keep the indexes current until it is stopped
 ///
@@ -23,33 +23,33 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {}
 
-/// What the loop is told.
-enum Told {
+/// What the loop waits for.
+enum Message {
     Event(watch::Event),
-    Enough,
+    Interrupted,
 }
 
 pub(super) fn run(_: &Args, engine: Engine, out: &mut dyn Write) -> Result<u8, Error> {
-    let (tell, told) = mpsc::channel();
-    let enough = tell.clone();
+    let (sender, messages) = mpsc::channel();
+    let interrupt = sender.clone();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(Error::Watch)?;
     thread::spawn(move || {
         drop(runtime.block_on(interrupted()));
-        drop(enough.send(Told::Enough));
+        drop(interrupt.send(Message::Interrupted));
     });
-    let watch = watch::start(Arc::new(engine), move |event| drop(tell.send(Told::Event(event))))
-        .map_err(Error::Watch)?;
+    let send = move |event| drop(sender.send(Message::Event(event)));
+    let watch = watch::start(Arc::new(engine), send).map_err(Error::Watch)?;
     let write = || -> std::io::Result<()> {
-        for told in told {
-            let Told::Event(event) = told else { break };
+        for message in messages {
+            let Message::Event(event) = message else { break };
             writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
             out.flush()?;
         }
         Ok(())
     };
     let written = write();
-    watch.end(LAST_WORDS);
+    watch.end(SHUTDOWN_PATIENCE);
     written?;
     Ok(FOUND)
 }

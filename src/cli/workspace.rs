@@ -4,11 +4,18 @@ use std::{env, io::Write, path::PathBuf};
 
 use serde::Serialize;
 
-use super::{Environment, Error, FOUND, NOTHING, harmless};
+use super::{
+    arguments,
+    environment::Environment,
+    error::Error,
+    output::{FOUND, NOTHING, harmless, json_line},
+};
 use crate::{
-    engine::Engine,
+    engine::{
+        Engine,
+        workspace::{Dates, Line, Question},
+    },
     model::Stop,
-    workspace::{Dates, Line, Question},
 };
 
 /// Search a workspace of dated conversation folders
@@ -43,7 +50,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// The workspaces that a command line names.
+/// The flag that names workspaces.
 #[derive(Debug, clap::Args)]
 pub(super) struct Workspaces {
     /// A folder of dated conversations that may be searched (repeatable) [default: VERBATIM_WORKSPACE,
@@ -53,7 +60,7 @@ pub(super) struct Workspaces {
 }
 
 impl Workspaces {
-    /// Returns these, or those of the environment.
+    /// Returns the folders that the flag names, else those of the environment.
     pub(super) fn or(&self, environment: &Environment) -> Vec<PathBuf> {
         if !self.folders.is_empty() {
             return self.folders.clone();
@@ -68,7 +75,7 @@ fn dates(text: &str) -> Result<Dates, String> {
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct JsonLine<'a> {
     conversation: &'a str,
     date: &'a str,
     path: String,
@@ -86,15 +93,14 @@ pub(super) fn run(
         pattern: args.query.clone(),
         dates: args.date.clone(),
         kind: args.kind.clone().filter(|kind| kind != "all"),
-        limit: if args.limit == 0 { usize::MAX } else { args.limit },
+        limit: arguments::limit(args.limit),
     };
     let found = engine.search_workspace(&question, args.path.as_deref(), &Stop::never())?;
     for Line { conversation, date, path, number, text } in &found.lines {
         let path = path.display().to_string();
         if args.json {
-            let row = Row { conversation, date, path, line: *number, text };
-            serde_json::to_writer(&mut *out, &row).map_err(std::io::Error::from)?;
-            writeln!(out)?;
+            let row = JsonLine { conversation, date, path, line: *number, text };
+            json_line(out, &row)?;
         } else if environment.terminal {
             writeln!(out, "{}", harmless(&format!("{path}:{number}: {text}")))?;
         } else {
@@ -103,7 +109,7 @@ pub(super) fn run(
     }
     out.flush()?;
     for message in &found.unread {
-        // The search goes on without what cannot be read, as grep's does.
+        // Like grep, the search goes on without files that cannot be read.
         let _ = writeln!(std::io::stderr(), "verbatim: {message}");
     }
     Ok(if found.lines.is_empty() { NOTHING } else { FOUND })

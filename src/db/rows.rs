@@ -18,7 +18,7 @@ pub struct Heading {
 }
 
 /// Returns a conversation's messages in reading order: by position, else by time.
-pub fn conversation(database: &Database, id: &str, raw: bool) -> Result<Vec<Hit>, Error> {
+pub fn conversation(database: &Database, id: &str, raw: bool) -> Result<Vec<Hit<'static>>, Error> {
     let failed = |error| database.error(error);
     let layout = database.layout();
     let position = if layout.position { "m.position, " } else { "" };
@@ -49,16 +49,16 @@ pub(super) fn columns(layout: &Layout) -> String {
 }
 
 /// Reads a row of [`columns`]; `parts` says that content is to be decoded.
-pub(super) fn hit(row: &Row<'_>, parts: bool) -> rusqlite::Result<Hit> {
+pub(super) fn hit(row: &Row<'_>, parts: bool) -> rusqlite::Result<Hit<'static>> {
     let stored = text(row, 5)?;
     let decoded = if parts { content::decode_parts(&stored) } else { None };
     Ok(Hit {
-        message_id: text(row, 0)?,
-        conversation_id: text(row, 1)?,
-        title: text(row, 2)?,
-        role: text(row, 3)?,
+        message_id: text(row, 0)?.into(),
+        conversation_id: text(row, 1)?.into(),
+        title: text(row, 2)?.into(),
+        role: text(row, 3)?.into(),
         time: time(row, 4)?,
-        content: decoded.unwrap_or(stored),
+        content: decoded.unwrap_or(stored).into(),
         position: match row.get_ref(6)? {
             ValueRef::Integer(position) => Some(position),
             _ => None,

@@ -15,7 +15,7 @@ const IN_MEMORY: usize = 32 << 20;
 /// Hits in order, complete: nothing of the database is held any more.
 #[derive(Debug, Default)]
 pub struct Hits {
-    first: Vec<Hit>,
+    first: Vec<Hit<'static>>,
     bytes: usize,
     rest: Option<BufWriter<File>>,
     spilled: usize,
@@ -23,13 +23,13 @@ pub struct Hits {
 
 impl Hits {
     /// Adds the next hit.
-    pub(super) fn push(&mut self, hit: Hit) -> Result<(), Error> {
+    pub(super) fn push(&mut self, hit: Hit<'static>) -> Result<(), Error> {
         self.push_within(hit, IN_MEMORY).map_err(Error::Spool)
     }
 
-    fn push_within(&mut self, hit: Hit, limit: usize) -> io::Result<()> {
+    fn push_within(&mut self, hit: Hit<'static>, limit: usize) -> io::Result<()> {
         if self.bytes < limit {
-            self.bytes += hit.content.len() + hit.title.len() + size_of::<Hit>();
+            self.bytes += hit.content.len() + hit.title.len() + size_of::<Hit<'_>>();
             self.first.push(hit);
             return Ok(());
         }
@@ -52,7 +52,10 @@ impl Hits {
     }
 
     /// Hands the hits to `sink` in order until it breaks off.
-    pub fn hand_over(self, sink: &mut dyn FnMut(Hit) -> ControlFlow<()>) -> Result<(), Error> {
+    pub fn hand_over(
+        self,
+        sink: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
         for hit in self.first {
             if sink(hit).is_break() {
                 return Ok(());
@@ -71,7 +74,7 @@ impl Hits {
     }
 }
 
-fn write(file: &mut impl Write, hit: &Hit) -> io::Result<()> {
+fn write(file: &mut impl Write, hit: &Hit<'_>) -> io::Result<()> {
     for text in [&hit.message_id, &hit.conversation_id, &hit.title, &hit.role, &hit.content] {
         file.write_all(&(text.len() as u64).to_le_bytes())?;
         file.write_all(text.as_bytes())?;
@@ -83,7 +86,7 @@ fn write(file: &mut impl Write, hit: &Hit) -> io::Result<()> {
     file.write_all(&hit.position.unwrap_or(0).to_le_bytes())
 }
 
-fn read(file: &mut impl Read) -> io::Result<Hit> {
+fn read(file: &mut impl Read) -> io::Result<Hit<'static>> {
     fn bytes<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         file.read_exact(&mut bytes)?;
@@ -102,12 +105,12 @@ fn read(file: &mut impl Read) -> io::Result<Hit> {
     let nanos = u32::from_le_bytes(bytes(file)?);
     let position = i64::from_le_bytes(bytes(file)?);
     Ok(Hit {
-        message_id,
-        conversation_id,
-        title,
-        role,
+        message_id: message_id.into(),
+        conversation_id: conversation_id.into(),
+        title: title.into(),
+        role: role.into(),
         time: (timed == 1).then_some(Instant { seconds, nanos }),
-        content,
+        content: content.into(),
         position: (placed == 1).then_some(position),
     })
 }
@@ -118,14 +121,14 @@ mod tests {
 
     #[test]
     fn what_spills_comes_back_in_order() {
-        let hits: Vec<Hit> = (0..20)
+        let hits: Vec<Hit<'static>> = (0..20)
             .map(|n| Hit {
-                message_id: format!("m{n}"),
-                conversation_id: "c".to_owned(),
-                title: "ü".repeat(n),
-                role: String::new(),
+                message_id: format!("m{n}").into(),
+                conversation_id: "c".into(),
+                title: "ü".repeat(n).into(),
+                role: "".into(),
                 time: (n % 3 > 0).then_some(Instant { seconds: -5, nanos: n as u32 }),
-                content: "x\0y".repeat(n),
+                content: "x\0y".repeat(n).into(),
                 position: (n % 2 > 0).then_some(-1),
             })
             .collect();

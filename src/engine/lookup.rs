@@ -10,7 +10,10 @@ use super::{
     memory::threads::Memory,
     source::{About, Scope, Source, SourceKind, Sources},
 };
-use crate::{db::Heading, model::Stop};
+use crate::{
+    db::{self, Heading},
+    model::{Instant, Stop},
+};
 
 /// The most characters of a title that are part of a key.
 const MAX_SLUG: usize = 40;
@@ -20,6 +23,19 @@ const MAX_CANDIDATES: usize = 20;
 
 /// Hexadecimal digits at the end of a key.
 const DIGITS: usize = 8;
+
+/// What a list of conversations shows first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversationHeading {
+    /// `conversations.id`.
+    pub id: String,
+    /// `conversations.title`; empty where it is NULL.
+    pub title: String,
+    /// When its last message was written.
+    pub last: Option<Instant>,
+    /// The project, of a coding agent's conversation.
+    pub project: Option<String>,
+}
 
 /// Finds conversations by what a person or a client calls them.
 pub(crate) struct Lookup<'a> {
@@ -36,7 +52,7 @@ impl Lookup<'_> {
             found.extend(self.sources.about(source.kind, id, self.stop)?);
         }
         if found.is_empty() && !id.is_empty() {
-            found = self.matching(usize::MAX, &|_, other, _| other.starts_with(id))?;
+            found = self.matching(&|_, other, _| other.starts_with(id))?;
         }
         Ok(found)
     }
@@ -49,11 +65,12 @@ impl Lookup<'_> {
             found.extend(self.sources.about(source.kind, word, self.stop)?);
         }
         if found.is_empty() {
-            let is_title = |_, _: &str, title: &str| !title.is_empty() && title.trim() == word.trim();
-            found = self.matching(usize::MAX, &is_title)?;
+            let is_title =
+                |_, _: &str, title: &str| !title.is_empty() && title.trim() == word.trim();
+            found = self.matching(&is_title)?;
         }
         if found.is_empty() && !word.is_empty() {
-            found = self.matching(usize::MAX, &|_, id, _| id.starts_with(word))?;
+            found = self.matching(&|_, id, _| id.starts_with(word))?;
         }
         match found.len() {
             0 => Err(Error::NoConversation { word: word.to_owned() }),
@@ -84,8 +101,7 @@ impl Lookup<'_> {
             return self.sources.about(SourceKind::Threads, &thread.id, self.stop);
         }
         let Some((kind, hash)) = parse_key(key) else { return Ok(None) };
-        let mut found =
-            self.matching(usize::MAX, &|source, id, _| source == kind && hash_of(id) == hash)?;
+        let mut found = self.matching(&|source, id, _| source == kind && hash_of(id) == hash)?;
         if found.len() > 1 {
             let same_title: Vec<About> =
                 found.iter().filter(|about| made_key(about) == key).cloned().collect();
@@ -99,20 +115,40 @@ impl Lookup<'_> {
         Ok(found.pop())
     }
 
-    /// Returns the conversations for which `test` holds of their source, id and title, at most
-    /// `limit`; latest activity first within a source.
-    pub(crate) fn matching(
+    fn matching(&self, test: &dyn Fn(SourceKind, &str, &str) -> bool) -> Result<Vec<About>, Error> {
+        let mut found = Vec::new();
+        for source in self.sources.present() {
+            let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
+            let passes = |place: &usize| {
+                let (id, title) = listing.heading(*place);
+                test(source.kind, id, title)
+            };
+            found.extend((0..listing.len()).filter(passes).map(|place| listing.about(place)));
+        }
+        Ok(found)
+    }
+
+    /// Returns the conversations whose source, id and title pass a test, latest activity first
+    /// within a source. Reads no messages.
+    pub(crate) fn headings(
         &self,
-        limit: usize,
         test: &dyn Fn(SourceKind, &str, &str) -> bool,
-    ) -> Result<Vec<About>, Error> {
+    ) -> Result<Vec<ConversationHeading>, Error> {
         let mut found = Vec::new();
         for source in self.sources.present() {
             let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
             for place in 0..listing.len() {
+                if self.stop.requested() {
+                    return Err(db::Error::Stopped.into());
+                }
                 let (id, title) = listing.heading(place);
-                if found.len() < limit && test(source.kind, id, title) {
-                    found.push(listing.about(place));
+                if test(source.kind, id, title) {
+                    found.push(ConversationHeading {
+                        id: id.to_owned(),
+                        title: title.to_owned(),
+                        last: listing.last(place),
+                        project: listing.origin(place).and_then(|origin| origin.project.clone()),
+                    });
                 }
             }
         }

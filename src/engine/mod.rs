@@ -25,9 +25,7 @@ use std::{ops::ControlFlow, path::PathBuf, sync::Arc};
 
 use crate::{
     embed::Model,
-    index::Resources,
     model::{Hit, Request, Stop},
-    workspace,
 };
 
 use lookup::Lookup;
@@ -36,6 +34,7 @@ use source::Sources;
 
 pub use config::Config;
 pub use error::Error;
+pub use lookup::ConversationHeading;
 pub use memory::{
     recall::Recalled,
     threads::{Memory, Recorded},
@@ -50,7 +49,6 @@ pub use source::{
     About, Counts, FallbackReason, IndexedReader, Listing, LiveReader, Messages, Reader, Scope,
     SearchPlan, Session, Source, SourceKind,
     request::{MOST_PATTERN_BYTES, trimmed},
-    scoring,
     sink::{Rendered, Sink},
     summaries::SAVED,
 };
@@ -60,6 +58,18 @@ pub use upkeep::{
     maintainer::Maintainer,
     refresh::{Progress, Reindex, Reindexed},
     transcripts::{ArchiveProgress, ArchiveReport},
+};
+
+pub use crate::workspace;
+// Types of the rooms below that the faces name.
+pub use crate::{
+    db::{
+        threads::{Save, Start, Thread},
+        writer::{Error as WriterError, Writer},
+    },
+    embed::{Provider, Unknown as UnknownProvider},
+    import::{Branches, compressed::stem as file_stem},
+    index::{Resources, Trace},
 };
 
 /// Answers questions about the sources that its [`Config`] leads to.
@@ -316,8 +326,8 @@ impl Engine {
 
     /// Returns the key of a conversation: the key that it was saved under, else a key made of its
     /// source, title and id.
-    pub fn key_of(&self, about: &About, stop: &Stop) -> Result<String, Error> {
-        self.lookup(stop).key_of(about)
+    pub fn key_of(&self, about: &About) -> Result<String, Error> {
+        self.lookup(&Stop::never()).key_of(about)
     }
 
     /// Returns the conversation that has a key.
@@ -325,20 +335,19 @@ impl Engine {
         self.lookup(stop).by_key(key)
     }
 
-    /// Returns the conversations for which `test` holds of their source, id and title, at most
-    /// `limit`; latest activity first within a source.
-    pub fn matching(
+    /// Returns the conversations whose source, id and title pass a test, latest activity first
+    /// within a source. Reads no messages.
+    pub fn headings(
         &self,
-        limit: usize,
         test: &dyn Fn(SourceKind, &str, &str) -> bool,
         stop: &Stop,
-    ) -> Result<Vec<About>, Error> {
-        self.lookup(stop).matching(limit, test)
+    ) -> Result<Vec<ConversationHeading>, Error> {
+        self.lookup(stop).headings(test)
     }
 
     /// Returns the path by which a conversation is read.
-    pub fn path_of(&self, about: &About, stop: &Stop) -> String {
-        self.lookup(stop).path_of(about)
+    pub fn path_of(&self, about: &About) -> String {
+        self.lookup(&Stop::never()).path_of(about)
     }
 
     /// Returns the conversation at a path of [`Engine::path_of`]; `None` for any other text.

@@ -52,7 +52,7 @@ impl Snapshot {
     }
 
     /// Returns a message as a hit.
-    pub fn hit(&self, doc_id: u32, raw_content: bool) -> Hit {
+    pub fn hit(&self, doc_id: u32, raw_content: bool) -> Hit<'_> {
         let (rows, doc) = self.row(doc_id);
         rows.hit(doc, raw_content)
     }

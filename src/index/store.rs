@@ -639,18 +639,18 @@ impl Rows {
     }
 
     /// Returns a message as a hit.
-    pub(super) fn hit(&self, doc: u32, raw_content: bool) -> Hit {
+    pub(super) fn hit(&self, doc: u32, raw_content: bool) -> Hit<'_> {
         let (head, texts) = self.record(doc);
         let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));
         let content = if raw_content && head.shown_length.is_some() { stored } else { shown };
         let conversation = self.conversation(doc);
         Hit {
-            message_id: head.id().into_owned(),
-            conversation_id: lossy(self.conversation_id(conversation)).into_owned(),
-            title: lossy(self.title(conversation)).into_owned(),
-            role: self.role_name(doc).to_owned(),
+            message_id: head.id(),
+            conversation_id: lossy(self.conversation_id(conversation)),
+            title: lossy(self.title(conversation)),
+            role: self.role_name(doc).into(),
             time: self.time(doc),
-            content: lossy(content).into_owned(),
+            content: lossy(content),
             position: head.rest().position,
         }
     }

@@ -1,4 +1,4 @@
-//! Calls of tools: off the async threads, ended when nobody waits, with signs of life while they last.
+//! Tool calls: run off the async threads, stopped when nobody waits, with progress while they last.
 
 use std::time::Duration;
 
@@ -12,39 +12,39 @@ use rmcp::{
 };
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::Server;
+use super::session::Session;
 use crate::{
     engine::Engine,
     model::Stop,
     tools::{Answer, Options},
 };
 
-/// How long a call works before its client hears of it, and how often after.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+/// The time between two progress notifications, and before the first.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-impl Server {
-    /// Runs a tool for a client that asks for it.
+impl Session {
+    /// Runs the tool that a request names.
     pub(super) async fn call(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = self.tool(&request.name) else {
-            let known: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
+            let known: Vec<&str> = self.shared.tools.iter().map(|tool| tool.name).collect();
             let message = format!("Unknown tool: {} (there is {})", request.name, known.join(", "));
             return Err(ErrorData::invalid_params(message, None));
         };
-        let begun = Instant::now();
+        let start = Instant::now();
         let arguments = request.arguments.unwrap_or_default();
         let work = self.work(&context, tool.name, move |engine, options, stop| {
             tool.call(engine, options, &arguments, stop)
         });
-        let answer: Answer = signs_of_life(&context, tool.name, work).await?;
+        let answer: Answer = with_progress(&context, tool.name, work).await?;
         if let Some(message) = &answer.log {
-            self.report(&context, message).await;
+            self.log.report(&context, message).await;
         }
-        let took = format!("{}: {} ms", tool.name, begun.elapsed().as_millis());
-        self.mention(&context, &took).await;
+        let took = format!("{}: {} ms", tool.name, start.elapsed().as_millis());
+        self.log.debug(&context, &took).await;
         let content = vec![ContentBlock::text(answer.text)];
         let mut result = if answer.is_error {
             CallToolResult::error(content)
@@ -55,8 +55,8 @@ impl Server {
         Ok(result.into())
     }
 
-    /// Does work for a request off the async threads; it is asked to stop when the request is
-    /// cancelled, when the client is gone and when the answer is sent.
+    /// Runs work for a request off the async threads. The work is asked to stop when the request is
+    /// cancelled or the session is over.
     pub(super) async fn work<T: Send + 'static>(
         &self,
         context: &RequestContext<RoleServer>,
@@ -64,24 +64,25 @@ impl Server {
         work: impl FnOnce(&Engine, &Options, &Stop) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
         let stop = Stop::never();
-        let (asked, cancelled, over) = (stop.clone(), context.ct.clone(), self.over.clone());
+        let (request, cancelled) = (stop.clone(), context.ct.clone());
+        let is_over = self.is_over.clone();
         tokio::spawn(async move {
             tokio::select! {
                 () = cancelled.cancelled() => {}
-                () = over.cancelled() => {}
+                () = is_over.cancelled() => {}
             }
-            asked.request();
+            request.request();
         });
-        let permit = self.permits.clone().acquire_owned().await;
-        let (engine, options) = (self.engine.clone(), self.options.clone());
+        let shared = self.shared.clone();
+        let permit = shared.permits.clone().acquire_owned().await;
         let work = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            work(&engine, &options, &stop)
+            work(&shared.engine, &shared.options, &stop)
         });
         match work.await {
             Ok(done) => Ok(done),
             Err(error) => {
-                self.report(context, &format!("{name}: {error}")).await;
+                self.log.report(context, &format!("{name}: {error}")).await;
                 let message = format!("{name} failed; see the server's log");
                 Err(ErrorData::internal_error(message, None))
             }
@@ -89,15 +90,15 @@ impl Server {
     }
 }
 
-/// Waits for work, and tells a client that asked for progress each second that it goes on.
-async fn signs_of_life<T>(
+/// Waits for work; sends a progress notification each second to a client that asked for progress.
+async fn with_progress<T>(
     context: &RequestContext<RoleServer>,
     name: &str,
     work: impl Future<Output = T>,
 ) -> T {
     let Some(token) = context.meta.get_progress_token() else { return work.await };
     let mut work = std::pin::pin!(work);
-    let mut ticks = interval_at(Instant::now() + SIGN_OF_LIFE, SIGN_OF_LIFE);
+    let mut ticks = interval_at(Instant::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seconds = 0_u32;
     loop {
@@ -109,7 +110,7 @@ async fn signs_of_life<T>(
                 let message = format!("{name}: at work for {seconds} s");
                 let note = ProgressNotificationParam::new(token.clone(), f64::from(seconds))
                     .with_message(message);
-                // A client that does not hear it still gets the answer.
+                // If it does not arrive, the client still gets its answer.
                 let _ = context.peer.notify_progress(note).await;
             }
         }

@@ -1,6 +1,6 @@
-//! Completion of what a user types for an argument: titles, ids, projects, roles.
+//! Completion of arguments that a user types: titles, ids, projects, roles.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use rmcp::{
     ErrorData,
@@ -8,23 +8,26 @@ use rmcp::{
 };
 
 use super::{prompts, resources};
-use crate::engine::{About, Engine, Error, SourceKind};
+use crate::{
+    engine::{ConversationHeading, Engine, Error, SourceKind},
+    model::Stop,
+};
 
 /// The roles of messages in every kind of source.
 const ROLES: [&str; 4] = ["assistant", "system", "tool", "user"];
 
-/// Completes an argument; nothing where there is nothing to propose.
+/// Completes an argument; the list is empty if there is nothing to propose.
 pub(super) fn complete(
     engine: &Engine,
     request: &CompleteRequestParams,
 ) -> Result<CompleteResult, ErrorData> {
     let typed = request.argument.value.trim().to_lowercase();
     let name = request.argument.name.as_str();
-    let found = match &request.r#ref {
+    let result = match &request.r#ref {
         Reference::Prompt(prompt) if prompts::exists(&prompt.name) => match name {
             "topic" => titles(engine, &typed),
             "project" => projects(engine, &typed),
-            "role" => Ok(starting(ROLES.into_iter().map(str::to_owned), &typed)),
+            "role" => Ok(beginning_with(ROLES.into_iter().map(str::to_owned), &typed)),
             _ => Ok(Vec::new()),
         },
         Reference::Resource(template) if template.uri == resources::TEMPLATE && name == "id" => {
@@ -45,7 +48,7 @@ pub(super) fn complete(
             return Err(ErrorData::invalid_params(message, None));
         }
     };
-    let mut values = match found {
+    let mut values = match result {
         Ok(values) => values,
         Err(error) if error.is_not_found() => Vec::new(),
         Err(error) => return Err(ErrorData::internal_error(error.to_string(), None)),
@@ -59,12 +62,16 @@ pub(super) fn complete(
     Ok(CompleteResult::new(completion))
 }
 
-/// Returns titles that contain what is typed, those that begin with it first, the latest first.
+/// How long completing one argument may take: people type on.
+fn stop() -> Stop {
+    Stop::after(Duration::from_secs(2))
+}
+
+/// Returns the titles that contain the typed text: first those that begin with it, the latest first.
 fn titles(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
-    let found = holding(engine, typed)?;
     let mut titles: Vec<String> = Vec::new();
     let mut seen = BTreeSet::new();
-    for about in found {
+    for about in with_title_containing(engine, typed)? {
         let title = about.title.split_whitespace().collect::<Vec<_>>().join(" ");
         if !title.is_empty() && seen.insert(title.clone()) {
             titles.push(title);
@@ -74,29 +81,30 @@ fn titles(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
     Ok(titles)
 }
 
-/// Returns ids that begin with what is typed, else those of conversations whose title contains it.
+/// Returns the ids that begin with the typed text, else those of conversations whose title contains it.
 fn ids(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
-    let mut found = engine.matching(&|_, id, _| id.to_lowercase().starts_with(typed))?;
+    let mut found = engine.headings(&|_, id, _| id.to_lowercase().starts_with(typed), &stop())?;
     if found.is_empty() {
-        found = holding(engine, typed)?;
+        found = with_title_containing(engine, typed)?;
     }
     found.sort_by_key(|about| std::cmp::Reverse(about.last));
     Ok(found.into_iter().map(|about| about.id).collect())
 }
 
-fn holding(engine: &Engine, typed: &str) -> Result<Vec<About>, Error> {
-    let mut found = engine.matching(&|_, _, title| title.to_lowercase().contains(typed))?;
+fn with_title_containing(engine: &Engine, typed: &str) -> Result<Vec<ConversationHeading>, Error> {
+    let mut found =
+        engine.headings(&|_, _, title| title.to_lowercase().contains(typed), &stop())?;
     found.sort_by_key(|about| std::cmp::Reverse(about.last));
     Ok(found)
 }
 
 fn projects(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
-    let archived = engine.matching(&|source, _, _| source == SourceKind::Archive)?;
+    let archived = engine.headings(&|source, _, _| source == SourceKind::Archive, &stop())?;
     let projects: BTreeSet<String> =
         archived.into_iter().filter_map(|about| about.project).collect();
-    Ok(starting(projects.into_iter(), typed))
+    Ok(beginning_with(projects.into_iter(), typed))
 }
 
-fn starting(words: impl Iterator<Item = String>, typed: &str) -> Vec<String> {
+fn beginning_with(words: impl Iterator<Item = String>, typed: &str) -> Vec<String> {
     words.filter(|word| word.to_lowercase().starts_with(typed)).collect()
 }

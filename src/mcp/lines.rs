@@ -1,7 +1,7 @@
 //! Messages as lines of standard input and output.
 //!
-//! rmcp's own transport drops a line that is no JSON, which leaves its sender waiting, and drops
-//! lines above 16 MB and the last one without a line break. This one answers, and takes them.
+//! rmcp's own transport drops a line that is not JSON, so that its sender waits for ever. It also drops
+//! lines above 16 MB, and the last line if it has no line break. This transport answers all of them.
 
 use std::{
     convert::Infallible,
@@ -26,41 +26,41 @@ use tokio_util::sync::CancellationToken;
 
 use crate::text::content::mend_surrogates;
 
-/// Lines read ahead of the session.
-const AHEAD: usize = 16;
+/// Messages read ahead of the session.
+const READ_AHEAD: usize = 16;
 
-/// How long calls may still work after the end of input.
+/// How long calls may still run after the end of input.
 const GRACE: Duration = Duration::from_secs(1);
 
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 
-/// What a line is to the session.
+/// What to do with a line.
 enum Line {
-    Message(Box<ClientJsonRpcMessage>),
+    Deliver(Box<ClientJsonRpcMessage>),
     Answer(Value),
-    Nothing,
+    Ignore,
 }
 
 /// The transport of one session.
 pub(super) struct Lines {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     outgoing: blocking::Sender<Vec<u8>>,
-    /// Whether a request came that can begin a session; rmcp gives up on notifications before it.
-    begun: bool,
-    /// Cancelled when calls at work have had their time after the end of input.
-    over: CancellationToken,
+    /// Whether a request has come that can begin a session; rmcp fails on a notification before it.
+    has_begun: bool,
+    /// Cancelled [`GRACE`] after the end of input.
+    is_over: CancellationToken,
 }
 
-/// The thread that writes.
-pub(super) struct Writer(blocking::Receiver<Infallible>);
+/// The thread that writes the output.
+pub(super) struct OutputThread(blocking::Receiver<Infallible>);
 
-/// Returns a transport on standard input and output, and its writer.
+/// Returns a transport on standard input and output, and the thread that writes the output.
 ///
-/// Threads of their own do the reading and writing: a read that blocks must not keep the program
+/// Reading and writing have threads of their own, because a blocked read must not keep the program
 /// from ending.
-pub(super) fn standard(over: CancellationToken) -> (Lines, Writer) {
-    let (to_session, incoming) = mpsc::channel(AHEAD);
+pub(super) fn standard(is_over: CancellationToken) -> (Lines, OutputThread) {
+    let (to_session, incoming) = mpsc::channel(READ_AHEAD);
     let (outgoing, to_write) = blocking::channel::<Vec<u8>>();
     let (_alive, done) = blocking::channel();
     let answers = outgoing.clone();
@@ -74,11 +74,11 @@ pub(super) fn standard(over: CancellationToken) -> (Lines, Writer) {
             }
         }
     });
-    (Lines { incoming, outgoing, begun: false, over }, Writer(done))
+    (Lines { incoming, outgoing, has_begun: false, is_over }, OutputThread(done))
 }
 
-impl Writer {
-    /// Waits until everything is written, at most for `patience`.
+impl OutputThread {
+    /// Waits until all output is written, at most for `patience`.
     pub(super) fn finish(self, patience: Duration) {
         // Nothing is ever sent: the channel closes when the thread ends.
         let _ = self.0.recv_timeout(patience);
@@ -93,9 +93,9 @@ fn read(
     let mut bytes = Vec::new();
     while matches!(input.read_until(b'\n', &mut bytes), Ok(1..)) {
         let sent = match parse(&bytes) {
-            Line::Message(message) => session.blocking_send(*message).is_ok(),
+            Line::Deliver(message) => session.blocking_send(*message).is_ok(),
             Line::Answer(answer) => answers.send(format!("{answer}\n").into_bytes()).is_ok(),
-            Line::Nothing => true,
+            Line::Ignore => true,
         };
         if !sent {
             break;
@@ -107,7 +107,7 @@ fn read(
 fn parse(bytes: &[u8]) -> Line {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii();
     if bytes.is_empty() {
-        return Line::Nothing;
+        return Line::Ignore;
     }
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -119,20 +119,21 @@ fn parse(bytes: &[u8]) -> Line {
         }
     };
     let text = mend_surrogates(text);
-    let json: Value = match serde_json::from_str(&text) {
-        Ok(json) => json,
-        Err(error) => {
-            return refused(Value::Null, PARSE_ERROR, &format!("the line is not JSON: {error}"));
-        }
+    let problem = match serde_json::from_str(&text) {
+        // serde would take a list for the fields of a message.
+        Ok(message) if !text.starts_with('[') => return Line::Deliver(Box::new(message)),
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
     };
-    if json.is_array() {
-        return refused(Value::Null, INVALID_REQUEST, "no batches here: one message a line");
-    }
-    match serde_json::from_str(&text) {
-        Ok(message) => Line::Message(Box::new(message)),
-        // What has a method and no id is a notification, and those are never answered.
-        Err(_) if json.get("method").is_some() && json.get("id").is_none() => Line::Nothing,
-        Err(error) => refused(id(&json), INVALID_REQUEST, &error.to_string()),
+    // Only a line that is no message is parsed again, to answer it.
+    match serde_json::from_str::<Value>(&text) {
+        Err(error) => refused(Value::Null, PARSE_ERROR, &format!("the line is not JSON: {error}")),
+        Ok(Value::Array(_)) => {
+            refused(Value::Null, INVALID_REQUEST, "no batches here: one message a line")
+        }
+        // A message with a method and no id is a notification, and those are never answered.
+        Ok(json) if json.get("method").is_some() && json.get("id").is_none() => Line::Ignore,
+        Ok(json) => refused(id(&json), INVALID_REQUEST, &problem),
     }
 }
 
@@ -148,14 +149,14 @@ impl Lines {
     /// Returns whether the session should see the message.
     fn admits(&mut self, message: &ClientJsonRpcMessage) -> bool {
         if let JsonRpcMessage::Request(request) = message {
-            self.begun |= begins(&request.request);
+            self.has_begun |= begins(&request.request);
             return true;
         }
-        self.begun
+        self.has_begun
     }
 }
 
-/// Returns whether rmcp begins a session at the request: `initialize`, or one that carries its version.
+/// Returns whether the request begins a session in rmcp: `initialize`, or any that carries its version.
 fn begins(request: &ClientRequest) -> bool {
     let carries_version = || {
         let meta = request.get_meta();
@@ -191,11 +192,11 @@ impl Transport<RoleServer> for Lines {
                 return Some(message);
             }
         }
-        // rmcp goes on sending answers for five seconds; a search may take longer than anyone waits.
-        let over = self.over.clone();
+        // rmcp sends answers for five more seconds; nobody waits that long for a search.
+        let is_over = self.is_over.clone();
         tokio::spawn(async move {
             tokio::time::sleep(GRACE).await;
-            over.cancel();
+            is_over.cancel();
         });
         None
     }

@@ -1,7 +1,7 @@
 //! The tools over the Model Context Protocol, on standard input and output.
 //!
 //! Invariant: nothing but protocol messages goes to standard output.
-//! Invariant: work runs off the async threads, and ends when its call is cancelled.
+//! Invariant: work runs off the async threads and ends when its call is cancelled.
 
 mod calls;
 mod completion;
@@ -9,6 +9,7 @@ mod lines;
 mod logging;
 mod prompts;
 mod resources;
+mod session;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -26,17 +27,20 @@ use rmcp::{
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::{
+    logging::log,
+    session::{Session, Shared},
+};
 use crate::{
     engine::Engine,
     tools::{self, Effect, Options},
 };
-use logging::log;
 
-/// Calls that run at one time; more wait their turn.
-const CALLS: usize = 8;
+/// Calls that run at one time; further calls wait.
+const CONCURRENT_CALLS: usize = 8;
 
-/// How long calls that were told to end may take to do so before the program ends without them.
-const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How long the program waits at its end for calls that were asked to stop, and for the last output.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(300);
 
 /// What can go wrong with serving.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +48,7 @@ pub enum Error {
     /// The threads could not be started.
     #[error("cannot start the server: {0}")]
     Start(#[source] io::Error),
-    /// The client said something that no session begins with.
+    /// The first message of the client cannot begin a session.
     #[error("the client began no session: {0}")]
     Session(String),
 }
@@ -57,18 +61,17 @@ pub fn serve(
 ) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .max_blocking_threads(CALLS)
+        .max_blocking_threads(CONCURRENT_CALLS)
         .enable_time()
         .build()
         .map_err(Error::Start)?;
-    let permits = Arc::new(Semaphore::new(CALLS));
-    let over = CancellationToken::new();
-    let (transport, writer) = lines::standard(over.clone());
-    let options = Arc::new(options);
-    let threshold = logging::Threshold::default();
-    let server = Server { engine, options, tools, permits, over, threshold };
+    let permits = Arc::new(Semaphore::new(CONCURRENT_CALLS));
+    let shared = Arc::new(Shared { engine, options, tools, permits });
+    let is_over = CancellationToken::new();
+    let (transport, writer) = lines::standard(is_over.clone());
+    let session = Session::new(shared, is_over);
     let outcome = runtime.block_on(async {
-        match serve_server(server, transport).await {
+        match serve_server(session, transport).await {
             Ok(running) => {
                 if let Err(error) = running.waiting().await {
                     log(&format!("the session broke: {error}"));
@@ -79,29 +82,12 @@ pub fn serve(
             Err(error) => Err(Error::Session(error.to_string())),
         }
     });
-    runtime.shutdown_timeout(LAST_WORDS);
-    writer.finish(LAST_WORDS);
+    runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
+    writer.finish(SHUTDOWN_PATIENCE);
     outcome
 }
 
-struct Server {
-    engine: Arc<Engine>,
-    options: Arc<Options>,
-    tools: Vec<&'static tools::Tool>,
-    permits: Arc<Semaphore>,
-    /// Cancelled when the client is gone and calls have had their time.
-    over: CancellationToken,
-    /// What of the log the client wants to hear.
-    threshold: logging::Threshold,
-}
-
-impl Server {
-    fn tool(&self, name: &str) -> Option<&'static tools::Tool> {
-        self.tools.iter().copied().find(|tool| tool.name == name)
-    }
-}
-
-impl ServerHandler for Server {
+impl ServerHandler for Session {
     #[expect(deprecated, reason = "clients of older revisions know no other way to set the level")]
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
@@ -121,7 +107,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         on_one_page(request.as_ref())?;
-        let tools = self.tools.iter().map(|tool| described(tool)).collect();
+        let tools = self.shared.tools.iter().map(|tool| described(tool)).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -175,7 +161,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         on_one_page(request.as_ref())?;
-        Ok(prompts::list(&self.tools))
+        Ok(prompts::list(&self.shared.tools))
     }
 
     async fn get_prompt(
@@ -184,7 +170,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        Ok(prompts::get(&self.tools, &request.name, &arguments)?.into())
+        Ok(prompts::get(&self.shared.tools, &request.name, &arguments)?.into())
     }
 
     async fn complete(
@@ -204,7 +190,7 @@ impl ServerHandler for Server {
         request: rmcp::model::SetLevelRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.threshold.set(request.level);
+        self.log.set(request.level);
         Ok(())
     }
 
@@ -213,7 +199,7 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // A known method comes here too when its parameters have another shape than the protocol's.
+        // A known method comes here too, if its parameters do not have the protocol's shape.
         Err(match request.method.as_str() {
             "tools/call" => ErrorData::invalid_params(
                 "tools/call takes {\"name\": string, \"arguments\": object}",
@@ -247,7 +233,7 @@ const METHODS: [&str; 11] = [
     "tools/list",
 ];
 
-/// Refuses a cursor to a list that is never longer than a page.
+/// Refuses a cursor to a list that always fits on one page.
 fn on_one_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor.as_deref()) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Prompts that a user picks in a client: what to look for, and what to make of it.
+//! Prompts that a user picks in a client: they ask the model to search, and to do something with the result.
 
 use rmcp::{
     ErrorData,
@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::tools::Tool;
 
 /// Characters of an argument at most.
-const LONGEST: usize = 1000;
+const LONGEST_ARGUMENT: usize = 1000;
 
 /// A prompt.
 struct Entry {
     name: &'static str,
     title: &'static str,
     description: &'static str,
-    /// What it asks for, with `{topic}` for the topic.
+    /// The task for the model; `{topic}` stands for the topic.
     task: &'static str,
 }
 
@@ -54,7 +54,7 @@ const ARGUMENTS: [(&str, &str, bool); 3] = [
     ("role", "Only what this role said, such as user", false),
 ];
 
-/// Lists the prompts; none without a tool that searches.
+/// Lists the prompts; none if no tool that searches is offered.
 pub(super) fn list(tools: &[&'static Tool]) -> ListPromptsResult {
     let argument = |(name, description, required): (&str, &str, bool)| {
         PromptArgument::new(name).with_description(description).with_required(required)
@@ -63,7 +63,7 @@ pub(super) fn list(tools: &[&'static Tool]) -> ListPromptsResult {
         let arguments = ARGUMENTS.map(argument).to_vec();
         Prompt::new(entry.name, Some(entry.description), Some(arguments)).with_title(entry.title)
     };
-    let is_offered = way(tools).is_some();
+    let is_offered = instructions(tools).is_some();
     let prompts = ENTRIES.iter().filter(|_| is_offered).map(prompt).collect();
     ListPromptsResult::with_all_items(prompts)
 }
@@ -73,7 +73,7 @@ pub(super) fn exists(name: &str) -> bool {
     ENTRIES.iter().any(|entry| entry.name == name)
 }
 
-/// Returns the message that a prompt is.
+/// Returns the message of a prompt.
 pub(super) fn get(
     tools: &[&'static Tool],
     name: &str,
@@ -81,18 +81,21 @@ pub(super) fn get(
 ) -> Result<GetPromptResult, ErrorData> {
     let refused = |message: String| ErrorData::invalid_params(message, None);
     let entry = ENTRIES.iter().find(|entry| entry.name == name);
-    let (Some(entry), Some(way)) = (entry, way(tools)) else {
+    let (Some(entry), Some(instructions)) = (entry, instructions(tools)) else {
         let names = ENTRIES.map(|entry| entry.name).join(", ");
         return Err(refused(format!("there is no prompt {name:?}; the prompts are {names}")));
     };
-    if let Some(other) = arguments.keys().find(|key| ARGUMENTS.iter().all(|it| it.0 != *key)) {
+    if let Some(other) = arguments.keys().find(|key| ARGUMENTS.iter().all(|(name, ..)| name != key))
+    {
         let takes = ARGUMENTS.map(|(name, ..)| name).join(", ");
         return Err(refused(format!("{name} has no argument {other:?}; it takes {takes}")));
     }
     let text = |key: &str| match arguments.get(key) {
         None | Some(Value::Null) => Ok(""),
-        Some(Value::String(text)) if text.chars().count() <= LONGEST => Ok(text.trim()),
-        Some(_) => Err(refused(format!("{key} takes a text of at most {LONGEST} characters"))),
+        Some(Value::String(text)) if text.chars().count() <= LONGEST_ARGUMENT => Ok(text.trim()),
+        Some(_) => {
+            Err(refused(format!("{key} takes a text of at most {LONGEST_ARGUMENT} characters")))
+        }
     };
     let (topic, project, role) = (text("topic")?, text("project")?, text("role")?);
     if topic.is_empty() {
@@ -105,13 +108,13 @@ pub(super) fn get(
     if !role.is_empty() {
         message.push_str(&format!(" Heed only what the role \"{role}\" said."));
     }
-    message.push_str(way);
+    message.push_str(instructions);
     let messages = vec![PromptMessage::new_text(Role::User, message)];
     Ok(GetPromptResult::new(messages).with_description(entry.description))
 }
 
-/// Says how to look, with the tools that are offered.
-fn way(tools: &[&'static Tool]) -> Option<&'static str> {
+/// Says how to search with the tools that are offered; `None` if none of them searches.
+fn instructions(tools: &[&'static Tool]) -> Option<&'static str> {
     let has = |name: &str| tools.iter().any(|tool| tool.name == name);
     if has("search") && has("read") {
         Some(

@@ -1,5 +1,6 @@
 //! Conversations as resources, so that a client can attach one: `verbatim://conversation/ID`.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::{
     ErrorData,
     model::{
@@ -16,19 +17,21 @@ use crate::{
     tools::{Options, transcript},
 };
 
-/// What the address of a conversation begins with; its id follows, percent-encoded.
-const START: &str = "verbatim://conversation/";
+/// The beginning of a conversation's address; its percent-encoded id follows.
+const PREFIX: &str = "verbatim://conversation/";
 
 /// The template of addresses.
 pub(super) const TEMPLATE: &str = "verbatim://conversation/{id}";
 
-/// Conversations on one page, and in the whole list; the template leads to all others.
+/// Conversations on one page.
 const PAGE: usize = 50;
-const RECENT: usize = 200;
+
+/// Conversations in the whole list; the template leads to all others.
+const MOST: usize = 200;
 
 const MARKDOWN: &str = "text/markdown";
 
-/// Lists the conversations that were active last.
+/// Lists the latest conversations.
 pub(super) fn list(
     engine: &Engine,
     cursor: Option<&str>,
@@ -40,21 +43,21 @@ pub(super) fn list(
             ErrorData::invalid_params(message, None)
         })?,
     };
-    let listed = engine.list(&Scope::default(), offset, PAGE.min(RECENT - offset));
+    let listed = engine.list(&Scope::default(), offset, PAGE.min(MOST - offset), &Stop::never());
     let (abouts, total) = match listed {
         Ok(listed) => listed,
-        // A server whose database is still to come has no conversations yet.
+        // No database yet: no conversations yet.
         Err(error) if error.is_not_found() => (Vec::new(), 0),
         Err(error) => return Err(failed(&error)),
     };
     let next = offset + abouts.len();
     let mut result = ListResourcesResult::with_all_items(abouts.iter().map(described).collect());
-    result.next_cursor = (next < total.min(RECENT) && next > offset).then(|| format!("{next}"));
+    result.next_cursor = (next < total.min(MOST) && next > offset).then(|| format!("{next}"));
     Ok(result)
 }
 
 fn offset_of(cursor: &str) -> Option<usize> {
-    cursor.parse().ok().filter(|offset| *offset < RECENT && *offset % PAGE == 0)
+    cursor.parse().ok().filter(|offset| *offset < MOST && *offset % PAGE == 0)
 }
 
 /// Describes the address of any conversation.
@@ -77,7 +80,7 @@ pub(super) fn read(
         let message = format!("there is no resource {uri:?}; resources are {TEMPLATE}");
         ErrorData::resource_not_found(message, Some(json!({"uri": uri})))
     };
-    let id = uri.strip_prefix(START).and_then(decoded).ok_or_else(not_found)?;
+    let id = uri.strip_prefix(PREFIX).and_then(decoded).ok_or_else(not_found)?;
     let text = transcript(engine, options, &id, stop).map_err(|error| failed(&error))?;
     let contents = ResourceContents::text(text.ok_or_else(not_found)?, uri);
     Ok(ReadResourceResult::new(vec![contents.with_mime_type(MARKDOWN)]))
@@ -95,7 +98,7 @@ fn described(about: &About) -> Resource {
         Some(begun) => format!("{messages} message{plural} from {begun} UTC on, {kind}"),
         None => format!("{messages} message{plural}, {kind}"),
     };
-    let resource = Resource::new(format!("{START}{}", encoded(&about.id)), title)
+    let resource = Resource::new(format!("{PREFIX}{}", encoded(&about.id)), title)
         .with_title(title)
         .with_description(description)
         .with_mime_type(MARKDOWN);
@@ -109,33 +112,20 @@ fn failed(error: &engine::Error) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
 
-/// Returns an id as it stands in an address: letters, digits and `-._~` as they are.
+/// The characters of an id that an address encodes: all but letters, digits and `-._~`.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 fn encoded(id: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    id.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
+    utf8_percent_encode(id, ENCODED).to_string()
 }
 
-/// Returns the id that [`encoded`] made a text of; `None` for what is no such text.
+/// Returns the id that [`encoded`] made a text of; `None` for any other text.
 fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        if *first == b'%' {
-            let (digits, after) = tail.split_at_checked(2)?;
-            let digits = std::str::from_utf8(digits).ok()?;
-            if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-                return None;
-            }
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = after;
-        } else {
-            bytes.push(*first);
-        }
+    let is_byte = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if text.is_empty() || !text.split('%').skip(1).all(is_byte) {
+        return None;
     }
-    String::from_utf8(bytes).ok().filter(|id| !id.is_empty())
+    Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
 #[cfg(test)]

@@ -1,24 +1,27 @@
-//! How much of a model's context an answer takes.
+//! Limits on how much of a model's context an answer takes.
 
 use crate::text::snippet;
 
-/// Tokens that an answer takes at most, whatever is asked for.
+/// Tokens of an answer at most, by [`tokens`].
 pub(super) const MOST: usize = 20_000;
 
-/// Tokens kept free for what frames the pieces of an answer.
+/// Bytes of an answer at most, where bytes are counted: three for a token, whatever the script.
+pub(super) const MOST_BYTES: usize = 60_000;
+
+/// Tokens reserved for what frames the parts of an answer.
 pub(super) const FRAME: usize = 500;
 
-/// Returns about how many tokens a model makes of a text, rather too many than too few: one of
-/// 3.5 characters of ASCII, and one of any other character.
+/// Returns an upper estimate of a text's tokens: one for every 3.5 ASCII characters, and one for each
+/// other character.
 pub(super) fn tokens(text: &str) -> usize {
     let ascii = text.bytes().filter(u8::is_ascii).count();
     let others = text.chars().count() - ascii;
     (ascii * 2).div_ceil(7) + others
 }
 
-/// Returns the beginning of a text that takes at most `most` tokens; `None` where that is all of it.
+/// Returns the beginning of a text that takes at most `most` tokens; `None` if the whole text does.
 pub(super) fn cut(text: &str, most: usize) -> Option<&str> {
-    // Of a text this short it need not be counted.
+    // A short text need not be counted.
     if text.len() * 2 <= most * 7 && text.is_ascii() || tokens(text) <= most {
         return None;
     }
@@ -32,12 +35,25 @@ pub(super) fn cut(text: &str, most: usize) -> Option<&str> {
     None
 }
 
-/// Returns a text on one line, cut to some characters with a mark.
+/// Returns the beginning of a text that is at most `most` bytes long.
+pub(super) fn start(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Returns a text on one line, cut to some characters, with `…` if it was cut.
 pub(super) fn line(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match snippet::cut(&line, most) {
+    shortened(&text.split_whitespace().collect::<Vec<_>>().join(" "), most)
+}
+
+/// Returns a text cut to some characters, with `…` if it was cut.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    match snippet::cut(text, most) {
         Some(start) => format!("{start}…"),
-        None => line,
+        None => text.to_owned(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `conversation_search`: messages that hold a text, newest first.
+//! `conversation_search`: messages that contain a text, newest first.
 
 use std::{
     collections::BTreeSet,
@@ -8,10 +8,13 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Effect, Options, Tool, arguments};
+use super::{
+    arguments::Arguments,
+    tool::{Answer, Call, Effect, Error, Options, Tool, object},
+};
 use crate::{
-    engine::{self, Engine, FallbackReason, SearchPlan},
-    model::{Hit, Instant, Request, Stop},
+    engine::{FallbackReason, SearchPlan},
+    model::{Hit, Instant, Request},
     text::{
         date::{self, Edge},
         snippet,
@@ -21,7 +24,7 @@ use crate::{
 /// Characters of a message that are shown.
 const SHOWN: usize = 2000;
 
-/// Messages returned when the call does not say.
+/// Messages returned by default.
 const DEFAULT_LIMIT: usize = 50;
 
 /// Messages returned at most.
@@ -41,23 +44,12 @@ pub const TOOL: Tool = Tool {
     effect: Effect::Reads,
     schema,
     output_schema: None,
-    run,
+    run: search,
+    refuse,
 };
 
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error(transparent)]
-    Argument(#[from] arguments::Error),
-    #[error("Invalid role(s): {}. Allowed: user, assistant, tool.", PythonList(.0))]
-    Roles(BTreeSet<String>),
-    #[error("{name} is not an ISO 8601 date or date-time: \"{text}\"")]
-    NotADate { name: &'static str, text: String },
-    #[error(transparent)]
-    Engine(#[from] engine::Error),
-}
-
 fn schema() -> Map<String, Value> {
-    let schema = json!({
+    object(json!({
         "type": "object",
         "properties": {
             "query": {
@@ -88,74 +80,58 @@ fn schema() -> Map<String, Value> {
         },
         "required": [],
         "additionalProperties": false,
-    });
-    let Value::Object(schema) = schema else { unreachable!("the literal above is an object") };
-    schema
+    }))
 }
 
-fn run(engine: &Engine, options: &Options, arguments: &Map<String, Value>, stop: &Stop) -> Answer {
-    match search(engine, options, arguments, stop) {
-        Ok((text, log)) => Answer { text, log, ..Answer::default() },
-        Err(error) => explained(&error),
+/// Words an error as an ordinary result, as the contract wants it.
+fn refuse(_: &Call<'_>, error: &Error) -> Answer {
+    match error {
+        Error::Contract(text) => text.clone().into(),
+        Error::Engine(error) if error.is_not_found() => error.to_string().into(),
+        error => format!("Error: {error}").into(),
     }
 }
 
-/// Puts an error the way the contract wants it: as an ordinary result.
-fn explained(error: &Error) -> Answer {
-    let text = match error {
-        Error::Roles(_) => error.to_string(),
-        Error::Engine(error) if error.is_not_found() => error.to_string(),
-        error => format!("Error: {error}"),
-    };
-    let log = match error {
-        Error::Engine(error) => super::logged(TOOL.name, error),
-        _ => None,
-    };
-    Answer { text, log, ..Answer::default() }
-}
-
-/// Returns the answer, and what the log should say of how it was found.
-fn search(
-    engine: &Engine,
-    options: &Options,
-    arguments: &Map<String, Value>,
-    stop: &Stop,
-) -> Result<(String, Option<String>), Error> {
-    let request = request(options, arguments)?;
+fn search(call: &Call<'_>) -> Result<Answer, Error> {
+    let request = request(call.options, &call.arguments)?;
     let mut text = String::new();
-    let answered = engine.exact(&request, stop, &mut |hit| {
+    let plan = call.engine.exact(&request, call.stop, &mut |hit| {
         if !text.is_empty() {
             text.push_str("\n\n---\n\n");
         }
-        block(&mut text, &hit);
+        add_message(&mut text, &hit);
         ControlFlow::Continue(())
     })?;
-    let log = match answered {
+    if text.is_empty() {
+        text.push_str("No matching messages.");
+    }
+    let log = match plan {
         SearchPlan::ByLike { why: FallbackReason::Unreadable(reason), .. } => {
             Some(format!("{}: answered without its index: {reason}", TOOL.name))
         }
         _ => None,
     };
-    Ok((if text.is_empty() { "No matching messages.".to_owned() } else { text }, log))
+    Ok(Answer { log, ..text.into() })
 }
 
-fn request(options: &Options, given: &Map<String, Value>) -> Result<Request, Error> {
-    arguments::only(TOOL.name, &ARGUMENTS, given)?;
-    let text = arguments::string(given, "query", "a string")?.unwrap_or_default();
-    let roles =
-        arguments::strings(given, "roles", "an array of \"user\", \"assistant\" and \"tool\"")?;
-    let roles: BTreeSet<String> = roles.into_iter().map(str::to_owned).collect();
-    let invalid: BTreeSet<String> =
-        roles.iter().filter(|role| !ROLES.contains(&role.as_str())).cloned().collect();
+fn request(options: &Options, given: &Arguments<'_>) -> Result<Request, Error> {
+    given.only(&ARGUMENTS)?;
+    let text = given.string("query", "a string")?.unwrap_or_default();
+    let roles = given.strings("roles", "an array of \"user\", \"assistant\" and \"tool\"")?;
+    let roles: BTreeSet<&str> = roles.into_iter().collect();
+    let invalid: BTreeSet<&str> =
+        roles.iter().filter(|role| !ROLES.contains(role)).copied().collect();
     if !invalid.is_empty() {
-        return Err(Error::Roles(invalid));
+        let invalid = PythonList(&invalid);
+        let text = format!("Invalid role(s): {invalid}. Allowed: user, assistant, tool.");
+        return Err(Error::Contract(text));
     }
-    let since = day(given, "start_date", Edge::Start)?;
-    let until = day(given, "end_date", Edge::End)?;
-    let limit = arguments::integer(given, "limit", "an integer from 1 to 200", 1..=MOST)?;
+    let since = instant(given, "start_date", Edge::Start)?;
+    let until = instant(given, "end_date", Edge::End)?;
+    let limit = given.integer("limit", "an integer from 1 to 200", 1..=MOST)?;
     Ok(Request {
         text: text.to_owned(),
-        roles: roles.into_iter().collect(),
+        roles: roles.into_iter().map(str::to_owned).collect(),
         since,
         until,
         limit: Some(limit.unwrap_or(DEFAULT_LIMIT)),
@@ -164,23 +140,20 @@ fn request(options: &Options, given: &Map<String, Value>) -> Result<Request, Err
     })
 }
 
-fn day(
-    given: &Map<String, Value>,
-    name: &'static str,
-    edge: Edge,
-) -> Result<Option<Instant>, Error> {
-    let Some(text) = arguments::string(given, name, "an ISO 8601 date or date-time as a string")?
-    else {
-        return Ok(None);
-    };
+fn instant(given: &Arguments<'_>, name: &str, edge: Edge) -> Result<Option<Instant>, Error> {
+    let takes = "an ISO 8601 date or date-time as a string";
+    let Some(text) = given.string(name, takes)? else { return Ok(None) };
     match date::parse_iso(text, edge) {
         Some(instant) => Ok(Some(instant)),
-        None => Err(Error::NotADate { name, text: text.to_owned() }),
+        None => {
+            let text = format!("{name} is not an ISO 8601 date or date-time: \"{text}\"");
+            Err(Error::Refused(text))
+        }
     }
 }
 
 /// Adds `[time] role (conv: title)` and the content below it.
-fn block(out: &mut String, hit: &Hit) {
+fn add_message(out: &mut String, hit: &Hit) {
     let time = hit.time.map_or_else(|| "(no time)".to_owned(), clock);
     let role = if hit.role.is_empty() { "unknown" } else { &hit.role };
     let title = match snippet::trim(&hit.title) {
@@ -195,15 +168,15 @@ fn block(out: &mut String, hit: &Hit) {
     write!(out, "[{time}] {role} (conv: {title})\n{content}{dots}").expect("a String takes all");
 }
 
-/// Returns the minute in UTC, or the number of seconds where years have more than four digits.
+/// Returns the minute in UTC, or the number of seconds if the year has more than four digits.
 fn clock(instant: Instant) -> String {
     date::to_minute(instant)
         .filter(|minute| minute.len() == "YYYY-MM-DD HH:MM".len())
         .unwrap_or_else(|| instant.to_decimal())
 }
 
-/// Strings as Python prints a list of them, which the contract's error text is made of.
-struct PythonList<'a>(&'a BTreeSet<String>);
+/// Strings in the form in which Python prints a list; the contract's error text has that form.
+struct PythonList<'a>(&'a BTreeSet<&'a str>);
 
 impl fmt::Display for PythonList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -239,9 +212,9 @@ fn python_string(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char(quote)
 }
 
-/// Returns whether Python prints the character as it is; Rust's own escaping draws the same line.
+/// Returns whether Python prints the character unescaped; Rust's own escaping agrees.
 fn is_printable(character: char) -> bool {
-    // After a letter, so that combining marks are not taken for a text's odd beginning.
+    // After a letter, because Rust escapes a combining mark at the beginning of a text.
     let text = ['a', character].iter().collect::<String>();
     matches!(character, '"' | '\'') || text.escape_debug().count() == 2
 }
@@ -249,18 +222,24 @@ fn is_printable(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        engine::{Config, Engine},
+        model::Stop,
+    };
 
-    fn given(json: Value) -> Map<String, Value> {
-        let Value::Object(map) = json else { panic!("an object") };
-        map
+    fn parsed(json: Value) -> Result<Request, Error> {
+        let given = Arguments { tool: TOOL.name, values: &object(json) };
+        request(&Options::default(), &given)
     }
 
     fn refused(json: Value) -> String {
-        explained(&request(&Options::default(), &given(json)).expect_err("refused")).text
+        let engine = Engine::new(Config::default());
+        let answer = TOOL.call(&engine, &Options::default(), &object(json), &Stop::never());
+        answer.text
     }
 
     fn taken(json: Value) -> Request {
-        request(&Options::default(), &given(json)).expect("taken")
+        parsed(json).expect("taken")
     }
 
     #[test]
@@ -349,7 +328,7 @@ mod tests {
         };
         let shown = |hit: &Hit| {
             let mut text = String::new();
-            block(&mut text, hit);
+            add_message(&mut text, hit);
             text
         };
         assert_eq!(

@@ -1,18 +1,15 @@
-//! `delete_conversation`: takes a recorded conversation away for good.
+//! `delete_conversation`: removes a recorded conversation for good.
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    Answer, Effect, Options, Tool, arguments,
-    save_conversation_context::{SWITCHED_OFF, failed},
+    arguments::shown,
+    tool::{Answer, Call, Effect, Error, SWITCHED_OFF, Tool, json_error, object},
 };
-use crate::{
-    engine::{self, Engine},
-    model::Stop,
-};
+use crate::engine::Engine;
 
-/// Characters at least of the beginning of an id that names a conversation.
-const PREFIX: usize = 8;
+/// The shortest prefix of an id that names a conversation, in bytes.
+const SHORTEST_PREFIX: usize = 8;
 
 const ARGUMENTS: [&str; 3] = ["sessionId", "sessionKey", "confirm"];
 
@@ -25,33 +22,12 @@ pub const TOOL: Tool = Tool {
     effect: Effect::Removes,
     schema,
     output_schema: None,
-    run,
+    run: delete,
+    refuse: json_error,
 };
 
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error(transparent)]
-    Argument(#[from] arguments::Error),
-    #[error("Set confirm=true to delete")]
-    NotConfirmed,
-    #[error("confirm takes true or false; got {0}")]
-    Confirm(String),
-    #[error("Either sessionId or sessionKey is required")]
-    Unnamed,
-    #[error("Conversation not found")]
-    NotFound,
-    #[error("sessionId {0:?} may be any of several conversations; give more of it")]
-    Several(String),
-    #[error("{SWITCHED_OFF}")]
-    SwitchedOff,
-    #[error("sessionId and sessionKey name two conversations; give one of them")]
-    Two,
-    #[error(transparent)]
-    Engine(#[from] engine::Error),
-}
-
 fn schema() -> Map<String, Value> {
-    let schema = json!({
+    object(json!({
         "type": "object",
         "properties": {
             "sessionId": {"type": "string", "description": "Session ID to delete"},
@@ -60,61 +36,72 @@ fn schema() -> Map<String, Value> {
         },
         "required": ["confirm"],
         "additionalProperties": false,
-    });
-    let Value::Object(schema) = schema else { unreachable!("the literal above is an object") };
-    schema
+    }))
 }
 
-fn run(engine: &Engine, options: &Options, arguments: &Map<String, Value>, _: &Stop) -> Answer {
-    match delete(engine, options, arguments) {
-        Ok(text) => Answer { text, ..Answer::default() },
-        Err(error) => failed(&error.to_string()),
-    }
-}
-
-fn delete(engine: &Engine, options: &Options, given: &Map<String, Value>) -> Result<String, Error> {
+fn delete(call: &Call<'_>) -> Result<Answer, Error> {
+    let Call { engine, options, arguments, .. } = call;
     if options.no_conversations {
-        return Err(Error::SwitchedOff);
+        return Err(Error::refused(SWITCHED_OFF));
     }
-    arguments::only(TOOL.name, &ARGUMENTS, given)?;
-    match given.get("confirm") {
+    arguments.only(&ARGUMENTS)?;
+    match arguments.value("confirm") {
         Some(Value::Bool(true)) => {}
-        None | Some(Value::Null | Value::Bool(false)) => return Err(Error::NotConfirmed),
-        Some(other) => return Err(Error::Confirm(arguments::shown(other))),
+        None | Some(Value::Bool(false)) => {
+            return Err(Error::refused("Set confirm=true to delete"));
+        }
+        Some(other) => {
+            let text = format!("confirm takes true or false; got {}", shown(other));
+            return Err(Error::Refused(text));
+        }
     }
     let text = |name| {
-        let text = arguments::string(given, name, "a string")?;
+        let text = arguments.string(name, "a string")?;
         Ok::<_, Error>(text.filter(|text| !text.is_empty()))
     };
     let (id, key) = (text("sessionId")?, text("sessionKey")?);
-    let by_id = id.map(|id| found(engine, id)).transpose()?;
+    let by_id = id.map(|id| thread_id(engine, id)).transpose()?;
     let by_key = match key {
-        Some(key) => Some(engine.thread_keyed(key)?.ok_or(Error::NotFound)?.id),
+        Some(key) => Some(engine.memory().thread_keyed(key)?.ok_or_else(not_found)?.id),
         None => None,
     };
     let id = match (by_id, by_key) {
-        (Some(id), Some(key)) if id != key => return Err(Error::Two),
+        (Some(id), Some(key)) if id != key => {
+            let text = "sessionId and sessionKey name two conversations; give one of them";
+            return Err(Error::refused(text));
+        }
         (Some(id), _) | (None, Some(id)) => id,
-        (None, None) => return Err(Error::Unnamed),
+        (None, None) => {
+            return Err(Error::refused("Either sessionId or sessionKey is required"));
+        }
     };
-    if !engine.delete_thread(&id)? {
-        return Err(Error::NotFound);
+    if !engine.memory().delete_thread(&id)? {
+        return Err(not_found());
     }
     let answer = if options.verbose {
         json!({"success": true, "message": "Conversation deleted", "deletedSessionId": id})
     } else {
         json!({"ok": true})
     };
-    Ok(answer.to_string())
+    Ok(answer.to_string().into())
 }
 
-/// Returns the id of the one conversation that an id or its beginning means.
-fn found(engine: &Engine, word: &str) -> Result<String, Error> {
-    let mut found = engine.threads_named(word)?;
-    found.retain(|thread| thread.id == word || word.len() >= PREFIX);
-    match (found.pop(), found.is_empty()) {
-        (Some(one), true) => Ok(one.id),
-        (None, _) => Err(Error::NotFound),
-        (Some(_), false) => Err(Error::Several(word.chars().take(100).collect())),
+fn not_found() -> Error {
+    Error::refused("Conversation not found")
+}
+
+/// Returns the id of the one conversation that an id or its beginning names.
+fn thread_id(engine: &Engine, word: &str) -> Result<String, Error> {
+    let mut threads = engine.memory().threads_named(word)?;
+    threads.retain(|thread| thread.id == word || word.len() >= SHORTEST_PREFIX);
+    match (threads.pop(), threads.is_empty()) {
+        (Some(thread), true) => Ok(thread.id),
+        (None, _) => Err(not_found()),
+        (Some(_), false) => {
+            let word: String = word.chars().take(100).collect();
+            Err(Error::Refused(format!(
+                "sessionId {word:?} may be any of several conversations; give more of it"
+            )))
+        }
     }
 }

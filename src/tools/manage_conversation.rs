@@ -1,30 +1,31 @@
-//! `manage_conversation`: threads that go on across sessions.
+//! `manage_conversation`: threads that continue across sessions.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Effect, Options, Tool, arguments};
+use super::{
+    bound::{self, MOST_BYTES},
+    tool::{self, Answer, Effect, Error, Tool, object},
+};
 use crate::{
-    db::threads::Start,
-    engine::{self, Engine, Recalled},
-    model::Stop,
+    engine::{Recalled, Start},
     text::{date, snippet},
 };
 
-/// Messages or matches returned when the call does not say.
+/// Messages or matches returned by default.
 const DEFAULT_LIMIT: usize = 10;
 
 /// Messages or matches returned at most.
 const MOST: usize = 1000;
 
-/// Bytes of an answer's texts: about 20,000 tokens in any script.
-const MOST_BYTES: usize = 60_000;
+/// Bytes of what frames a match.
+const MATCH_FRAME: usize = 100;
 
-/// Characters of a topic, of a user's and of a platform's name.
-const NAME: usize = 500;
+/// Characters of a topic, of a user's name and of a platform's at most.
+const LONGEST_NAME: usize = 500;
 
-/// Bytes of a turn.
-const TURN: usize = 1 << 20;
+/// Bytes of a turn at most.
+const LONGEST_TURN: usize = 1 << 20;
 
 const DEFAULT_USER: &str = "default";
 const DEFAULT_TOPIC: &str = "general";
@@ -54,32 +55,15 @@ pub const TOOL: Tool = Tool {
     schema,
     output_schema: None,
     run,
+    refuse,
 };
-
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error(transparent)]
-    Argument(#[from] arguments::Error),
-    #[error("{name} is required for {action} action")]
-    Missing { name: &'static str, action: &'static str },
-    #[error("action is required: one of {}", ACTIONS.join(", "))]
-    NoAction,
-    #[error("Unknown action: '{name}'. Valid actions: {}", ACTIONS.join(", "))]
-    UnknownAction { name: String },
-    #[error("{name} is too long: it takes at most {most}")]
-    TooLong { name: &'static str, most: &'static str },
-    #[error("role takes \"user\" or \"assistant\"; got {0:?}")]
-    Role(String),
-    #[error(transparent)]
-    Engine(#[from] engine::Error),
-}
 
 #[derive(Serialize)]
 struct Done<'a> {
     success: bool,
     action: &'a str,
     data: Data,
-    /// What was said of an argument that is none of the tool's: the contract ignores those.
+    /// Names an argument that the tool does not have; the contract ignores those.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -121,7 +105,7 @@ enum Data {
     },
     Search {
         query: String,
-        matches: Vec<Found>,
+        matches: Vec<Match>,
     },
     Analytics {
         total_threads: u64,
@@ -139,7 +123,7 @@ struct Message {
 }
 
 #[derive(Serialize)]
-struct Found {
+struct Match {
     thread_id: String,
     topic: String,
     snippet: String,
@@ -147,7 +131,7 @@ struct Found {
 }
 
 fn schema() -> Map<String, Value> {
-    let schema = json!({
+    object(json!({
         "type": "object",
         "properties": {
             "action": {
@@ -167,79 +151,57 @@ fn schema() -> Map<String, Value> {
             "limit": {"type": "integer", "default": DEFAULT_LIMIT, "minimum": 1, "maximum": MOST},
         },
         "required": ["action"],
-    });
-    let Value::Object(schema) = schema else { unreachable!("the literal above is an object") };
-    schema
+    }))
 }
 
-fn run(engine: &Engine, _: &Options, arguments: &Map<String, Value>, stop: &Stop) -> Answer {
-    let (result, log) = answer(engine, arguments, stop);
-    match result {
-        Ok((action, data)) => Answer {
-            text: written(&Done { success: true, action, data, note: unknown(arguments) }),
-            log,
-            ..Answer::default()
-        },
-        Err(error) => {
-            let action = match arguments.get("action") {
-                Some(Value::String(name)) => Value::String(shortened(name, NAME)),
-                _ => Value::Null,
-            };
-            let failed = Failed { success: false, action: &action, error: error.to_string() };
-            Answer { text: written(&failed), is_error: true, log, ..Answer::default() }
-        }
-    }
-}
-
-/// Says which argument is none of the tool's, if any is.
-fn unknown(arguments: &Map<String, Value>) -> Option<String> {
-    let refused = arguments::only(TOOL.name, &ARGUMENTS, arguments).err();
-    refused.map(|error| format!("ignored: {error}"))
-}
-
-/// Runs an action; also returns what the server's log should say.
-fn answer(
-    engine: &Engine,
-    given: &Map<String, Value>,
-    stop: &Stop,
-) -> (Result<(&'static str, Data), Error>, Option<String>) {
+fn run(call: &tool::Call<'_>) -> Result<Answer, Error> {
+    let name = call.arguments.string("action", "one of the actions as a string")?;
+    let required = || Error::Refused(format!("action is required: one of {}", ACTIONS.join(", ")));
+    let name = name.ok_or_else(required)?;
+    let action = ACTIONS.into_iter().find(|action| *action == name).ok_or_else(|| {
+        let (name, actions) = (bound::shortened(name, LONGEST_NAME), ACTIONS.join(", "));
+        Error::Refused(format!("Unknown action: '{name}'. Valid actions: {actions}"))
+    })?;
     let mut log = None;
-    let result = (|| {
-        let name = arguments::string(given, "action", "one of the actions as a string")?;
-        let name = name.ok_or(Error::NoAction)?;
-        let unknown = || Error::UnknownAction { name: shortened(name, NAME) };
-        let action = ACTIONS.into_iter().find(|one| *one == name).ok_or_else(unknown)?;
-        let call = Call { engine, given, action, stop };
-        let data = match action {
-            "start" => call.start(),
-            "continue" => call.go_on(&mut log),
-            "resume" => call.resume(),
-            "history" => call.history(),
-            "search" => call.search(),
-            _ => call.analytics(),
-        };
-        Ok((action, data?))
-    })();
-    (result, log)
+    let call = Action { call, name: action };
+    let data = match action {
+        "start" => call.start(),
+        "continue" => call.record(&mut log),
+        "resume" => call.resume(),
+        "history" => call.history(),
+        "search" => call.search(),
+        _ => call.analytics(),
+    }?;
+    let unknown = call.call.arguments.only(&ARGUMENTS).err();
+    let note = unknown.map(|error| format!("ignored: {error}"));
+    let text = written(&Done { success: true, action, data, note });
+    Ok(Answer { log, ..text.into() })
 }
 
-/// One call of an action; reads only the arguments that the action has.
-struct Call<'a> {
-    engine: &'a Engine,
-    given: &'a Map<String, Value>,
-    action: &'static str,
-    stop: &'a Stop,
+fn refuse(call: &tool::Call<'_>, error: &Error) -> Answer {
+    let action = match call.arguments.values.get("action") {
+        Some(Value::String(name)) => Value::String(bound::shortened(name, LONGEST_NAME)),
+        _ => Value::Null,
+    };
+    let failed = Failed { success: false, action: &action, error: error.to_string() };
+    Answer { is_error: true, ..written(&failed).into() }
 }
 
-impl<'a> Call<'a> {
+/// A call of one action; it reads only the arguments of that action.
+struct Action<'a> {
+    call: &'a tool::Call<'a>,
+    name: &'static str,
+}
+
+impl<'a> Action<'a> {
     fn start(&self) -> Result<Data, Error> {
-        let name = |name, default| Ok::<_, Error>(self.name(name)?.unwrap_or(default));
+        let name = |name, default| Ok::<_, Error>(self.short_text(name)?.unwrap_or(default));
         let start = Start {
             topic: name("topic", DEFAULT_TOPIC)?,
             user: name("user_id", DEFAULT_USER)?,
-            platform: self.name("platform")?,
+            platform: self.short_text("platform")?,
         };
-        let thread = self.engine.start_thread(&start)?;
+        let thread = self.call.engine.memory().start_thread(&start)?;
         Ok(Data::Start {
             thread_id: thread.id,
             continuation_id: thread.continuation,
@@ -248,23 +210,27 @@ impl<'a> Call<'a> {
         })
     }
 
-    fn go_on(&self, log: &mut Option<String>) -> Result<Data, Error> {
+    fn record(&self, log: &mut Option<String>) -> Result<Data, Error> {
         let continuation = self.required("continuation_id")?;
         let query = self.text("query")?;
         let message = self.text("message")?;
         let role = self.text("role")?.unwrap_or("user");
         if !["user", "assistant"].contains(&role) {
-            return Err(Error::Role(shortened(role, NAME)));
+            let role = bound::shortened(role, LONGEST_NAME);
+            return Err(Error::Refused(format!(
+                "role takes \"user\" or \"assistant\"; got {role:?}"
+            )));
         }
         let (name, text) = match (query, message) {
             (Some(text), _) => ("query", Some(text)),
             (None, text) => ("message", text),
         };
-        if text.is_some_and(|text| text.len() > TURN) {
-            return Err(Error::TooLong { name, most: "1 MiB" });
+        if text.is_some_and(|text| text.len() > LONGEST_TURN) {
+            return Err(too_long(name, "1 MiB"));
         }
         let message = text.map(|text| (role, text));
-        let recorded = self.engine.continue_thread(continuation, message, self.stop)?;
+        let recorded =
+            self.call.engine.memory().continue_thread(continuation, message, self.call.stop)?;
         *log = recorded.trouble.map(|why| format!("manage_conversation recalled nothing: {why}"));
         Ok(Data::Continue {
             thread_id: recorded.thread.id,
@@ -275,7 +241,7 @@ impl<'a> Call<'a> {
     }
 
     fn resume(&self) -> Result<Data, Error> {
-        let thread = self.engine.thread(self.required("thread_id")?)?;
+        let thread = self.call.engine.memory().thread(self.required("thread_id")?)?;
         Ok(Data::Resume {
             thread_id: thread.id,
             topic: thread.topic,
@@ -287,11 +253,11 @@ impl<'a> Call<'a> {
 
     fn history(&self) -> Result<Data, Error> {
         let id = self.required("thread_id")?;
-        let (turns, total) = self.engine.thread_history(id, self.limit()?)?;
-        let asked = turns.len();
+        let (turns, total) = self.call.engine.memory().thread_history(id, self.limit()?)?;
+        let returned = turns.len();
         let (mut bytes, mut messages, mut is_cut) = (0, Vec::new(), false);
         for turn in turns.into_iter().rev() {
-            let content = within(&turn.content, MOST_BYTES);
+            let content = bound::start(&turn.content, MOST_BYTES);
             if bytes + content.len() > MOST_BYTES {
                 break;
             }
@@ -301,7 +267,7 @@ impl<'a> Call<'a> {
             messages.push(Message { role: turn.role, content: content.to_owned(), timestamp });
         }
         messages.reverse();
-        let note = (messages.len() < asked || is_cut).then(|| {
+        let note = (messages.len() < returned || is_cut).then(|| {
             let shown = messages.len();
             format!(
                 "only the latest {shown} of {total} messages fit here{}; the read tool shows the others",
@@ -313,24 +279,25 @@ impl<'a> Call<'a> {
 
     fn search(&self) -> Result<Data, Error> {
         let query = self.required("query")?;
-        let found = self.engine.search_threads(query, self.limit()?, self.stop)?;
+        let found =
+            self.call.engine.memory().search_threads(query, self.limit()?, self.call.stop)?;
         let mut bytes = 0;
         let fits = |one: &Recalled| {
-            bytes += one.passage.len() + one.title.len() + 100;
+            bytes += one.passage.len() + one.title.len() + MATCH_FRAME;
             bytes <= MOST_BYTES
         };
-        let matches = found.into_iter().take_while(fits).map(|one| Found {
+        let matches = found.into_iter().take_while(fits).map(|one| Match {
             thread_id: one.conversation,
             topic: one.title,
             snippet: one.passage,
             score: (one.score * 1000.0).round() / 1000.0,
         });
         let matches = matches.collect();
-        Ok(Data::Search { query: shortened(query, NAME), matches })
+        Ok(Data::Search { query: bound::shortened(query, LONGEST_NAME), matches })
     }
 
     fn analytics(&self) -> Result<Data, Error> {
-        let usage = self.engine.thread_analytics()?;
+        let usage = self.call.engine.memory().thread_analytics()?;
         let average = usage.messages as f64 / usage.threads.max(1) as f64;
         Ok(Data::Analytics {
             total_threads: usage.threads,
@@ -342,35 +309,36 @@ impl<'a> Call<'a> {
 
     /// Returns a text; `None` where it is absent or empty.
     fn text(&self, name: &'static str) -> Result<Option<&'a str>, Error> {
-        let text = arguments::string(self.given, name, "a string")?;
+        let text = self.call.arguments.string(name, "a string")?;
         Ok(text.filter(|text| !snippet::trim(text).is_empty()))
     }
 
     fn required(&self, name: &'static str) -> Result<&'a str, Error> {
-        self.text(name)?.ok_or(Error::Missing { name, action: self.action })
+        let missing = || Error::Refused(format!("{name} is required for {} action", self.name));
+        self.text(name)?.ok_or_else(missing)
     }
 
-    /// Returns a text that names something.
-    fn name(&self, name: &'static str) -> Result<Option<&'a str>, Error> {
+    /// Returns a text of at most [`LONGEST_NAME`] characters.
+    fn short_text(&self, name: &'static str) -> Result<Option<&'a str>, Error> {
         let text = self.text(name)?;
-        match text.and_then(|text| snippet::cut(text, NAME)) {
-            Some(_) => Err(Error::TooLong { name, most: "500 characters" }),
+        match text.and_then(|text| snippet::cut(text, LONGEST_NAME)) {
+            Some(_) => Err(too_long(name, "500 characters")),
             None => Ok(text),
         }
     }
 
     fn limit(&self) -> Result<usize, Error> {
         let takes = "an integer from 1 to 1000";
-        let limit = arguments::integer_in(self.given, "limit", takes, 1..=MOST)?;
+        let limit = self.call.arguments.integer_in("limit", takes, 1..=MOST)?;
         Ok(limit.unwrap_or(DEFAULT_LIMIT))
     }
 }
 
-/// Returns a passage with where it is from.
+/// Returns a passage with its origin.
 fn passage(one: &Recalled) -> String {
     let time = one.time.and_then(date::to_minute).unwrap_or_else(|| "no time".to_owned());
     let role = if one.role.is_empty() { "unknown" } else { &one.role };
-    let title = shortened(snippet::trim(&one.title), 100);
+    let title = bound::shortened(snippet::trim(&one.title), 100);
     format!(
         "[{time}] {role} in \"{title}\" ({}, {}):\n{}",
         one.source.name(),
@@ -379,20 +347,8 @@ fn passage(one: &Recalled) -> String {
     )
 }
 
-/// Returns the beginning of a text that is no longer than some bytes.
-fn within(text: &str, most: usize) -> &str {
-    let mut end = text.len().min(most);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
-fn shortened(text: &str, most: usize) -> String {
-    match snippet::cut(text, most) {
-        Some(start) => format!("{start}…"),
-        None => text.to_owned(),
-    }
+fn too_long(name: &str, most: &str) -> Error {
+    Error::Refused(format!("{name} is too long: it takes at most {most}"))
 }
 
 fn written(answer: &impl Serialize) -> String {

@@ -4,15 +4,17 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Effect, Options, Tool, arguments, bound};
+use super::{
+    bound,
+    tool::{self, Answer, Call, Effect, Error, Options, Tool, object, plain_error},
+};
 use crate::{
-    engine::{self, Engine, Session},
-    import::compressed::stem,
+    engine::{self, Engine, Session, file_stem},
     model::Stop,
     text::snippet,
 };
 
-/// Tokens of a page when the call does not say where to end.
+/// Tokens of a page if the call has no endLine.
 const PAGE: usize = 10_000;
 
 const ARGUMENTS: [&str; 3] = ["path", "startLine", "endLine"];
@@ -29,27 +31,14 @@ pub const TOOL: Tool = Tool {
     effect: Effect::Reads,
     schema,
     output_schema: None,
-    run,
+    run: read,
+    refuse: plain_error,
 };
-
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error(transparent)]
-    Argument(#[from] arguments::Error),
-    #[error("path is required: give the path as search prints it")]
-    NoPath,
-    #[error("File not found: {0} (give the path as search prints it)")]
-    NotFound(String),
-    #[error("Invalid line range: {0}")]
-    Range(String),
-    #[error(transparent)]
-    Engine(#[from] engine::Error),
-}
 
 fn schema() -> Map<String, Value> {
     let line =
         |description: &str| json!({"type": "integer", "minimum": 1, "description": description});
-    super::object(json!({
+    object(json!({
         "type": "object",
         "properties": {
             "path": {"type": "string", "description": "Path from search results"},
@@ -61,58 +50,58 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn run(engine: &Engine, options: &Options, arguments: &Map<String, Value>, stop: &Stop) -> Answer {
-    match read(engine, options, arguments, stop) {
-        Ok(text) => Answer { text, ..Answer::default() },
-        Err(error) => {
-            let log = match &error {
-                Error::Engine(error) => super::logged(TOOL.name, error),
-                _ => None,
-            };
-            Answer { text: error.to_string(), is_error: true, log, ..Answer::default() }
-        }
-    }
-}
-
-fn read(
-    engine: &Engine,
-    options: &Options,
-    given: &Map<String, Value>,
-    stop: &Stop,
-) -> Result<String, Error> {
-    arguments::only(TOOL.name, &ARGUMENTS, given)?;
-    let path = arguments::string(given, "path", "a path as search prints it")?;
-    let path = path.filter(|path| !path.is_empty()).ok_or(Error::NoPath)?;
+fn read(call: &Call<'_>) -> Result<Answer, Error> {
+    let Call { engine, options, arguments, stop } = call;
+    arguments.only(&ARGUMENTS)?;
+    let path = arguments.string("path", "a path as search prints it")?;
+    let path = path.filter(|path| !path.is_empty());
+    let required = || Error::refused("path is required: give the path as search prints it");
+    let path = path.ok_or_else(required)?;
+    let out_of_range = |problem: String| Error::Refused(format!("Invalid line range: {problem}"));
     let line = |name| {
-        let most = u32::MAX as usize;
-        arguments::integer_in(given, name, TAKES_LINE, 1..=most)
-            .map(|line| line.and_then(|line| u32::try_from(line).ok()))
-            .map_err(|error| Error::Range(error.to_string()))
+        let line = arguments.integer_in(name, TAKES_LINE, 1..=u32::MAX as usize);
+        line.map(|line| line.and_then(|line| u32::try_from(line).ok()))
+            .map_err(|error| out_of_range(error.to_string()))
     };
     let start = line("startLine")?;
     let end = line("endLine")?;
     if let (Some(start), Some(end)) = (start, end)
         && end < start
     {
-        return Err(Error::Range(format!("endLine {end} is before startLine {start}")));
+        return Err(out_of_range(format!("endLine {end} is before startLine {start}")));
     }
-    let about = engine.at_path(path)?;
-    let session = match &about {
+    let session = match engine.at_path(path, stop)? {
         Some(about) => engine.session(about.source, &about.id, options.raw_content, stop)?,
         None => None,
     };
-    let session = session.ok_or_else(|| Error::NotFound(path.to_owned()))?;
+    let session = session.ok_or_else(|| {
+        Error::Refused(format!("File not found: {path} (give the path as search prints it)"))
+    })?;
     let last = session.turns().checked_sub(1).map_or(0, |turn| session.line(turn));
     if let Some(start) = start.filter(|start| *start > last) {
-        let problem = format!("startLine {start} is past the last line, {last}");
-        return Err(Error::Range(problem));
+        return Err(out_of_range(format!("startLine {start} is past the last line, {last}")));
     }
     let most = if end.is_some() { bound::MOST - bound::FRAME } else { PAGE };
-    Ok(page(&session, start.unwrap_or(1), end.unwrap_or(last).min(last), most))
+    Ok(page(&session, start.unwrap_or(1), end.unwrap_or(last).min(last), most).into())
 }
 
-/// Returns the messages that begin at lines `start` to `end`, as many of them as `most` tokens hold.
-pub(crate) fn page(session: &Session, start: u32, end: u32, most: usize) -> String {
+/// Returns a whole conversation in the form in which `read` shows it; `None` if no source has it.
+pub fn transcript(
+    engine: &Engine,
+    options: &Options,
+    id: &str,
+    stop: &Stop,
+) -> Result<Option<String>, engine::Error> {
+    for source in engine.sources() {
+        if let Some(session) = engine.session(source.kind, id, options.raw_content, stop)? {
+            return Ok(Some(page(&session, 1, u32::MAX, usize::MAX / 8)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the messages at lines `start` to `end`, as many as fit into `most` tokens.
+fn page(session: &Session, start: u32, end: u32, most: usize) -> String {
     let turns = session.turns();
     let first = partition(turns, |turn| session.line(turn) < start);
     let after = partition(turns, |turn| session.line(turn) <= end);
@@ -165,7 +154,7 @@ const WRITES: &str = "a String takes all";
 /// Tokens of a message's heading.
 const FRAME: usize = 12;
 
-/// Says which lines a page shows, where that is not the whole conversation, and which come next.
+/// Says which lines a page shows and which come next; `None` if it shows the whole conversation.
 fn whereabouts(session: &Session, first: usize, shown: usize, after: usize) -> Option<String> {
     let turns = session.turns();
     if first == 0 && shown == turns {
@@ -193,20 +182,20 @@ fn whereabouts(session: &Session, first: usize, shown: usize, after: usize) -> O
 fn head(session: &Session) -> String {
     let about = &session.about;
     let name = match (&about.file, snippet::trim(&about.title)) {
-        (Some(file), _) => stem(file),
+        (Some(file), _) => file_stem(file),
         (None, "") => about.id.clone(),
         (None, title) => title.to_owned(),
     };
     let project = about.project.as_deref().unwrap_or(about.source.name());
-    let day = super::day(about.begun.or(about.last)).unwrap_or_else(|| "unknown".to_owned());
+    let day = tool::day(about.begun.or(about.last)).unwrap_or_else(|| "unknown".to_owned());
     let (name, project) = (bound::line(&name, 200), bound::line(project, 200));
     format!("# Conversation: {name}\n# Project: {project}\n# Date: {day}\n")
 }
 
-/// Where the exchanges of a conversation begin.
+/// The exchanges of a conversation: a user's message and the replies to it.
 struct Exchanges<'a> {
     session: &'a Session,
-    /// The first message of the user's, if any.
+    /// The first message of the user, if there is one.
     first: Option<usize>,
 }
 
@@ -216,8 +205,9 @@ impl Exchanges<'_> {
         Exchanges { session, first }
     }
 
-    /// Returns whether one begins with a message: with the first of all, which has what comes before
-    /// the user speaks, and with the user's after another's.
+    /// Returns whether an exchange begins with a message. The first exchange begins with the first
+    /// message and includes all that comes before the user speaks; every later one begins with a
+    /// user's message that follows another role's.
     fn begins(&self, turn: usize) -> bool {
         let is_later = self.first.is_some_and(|first| turn > first);
         let role = |turn| self.session.role(turn);
@@ -227,7 +217,7 @@ impl Exchanges<'_> {
 
 const USER: &str = "user";
 
-/// Returns a role as it stands above a message.
+/// Returns a role as a heading shows it.
 fn role(role: &str) -> String {
     let mut characters = role.chars();
     match characters.next() {
@@ -236,7 +226,8 @@ fn role(role: &str) -> String {
     }
 }
 
-/// Returns the first of `count` numbers for which `is_before` does not hold; it holds for all below.
+/// Returns the first number below `count` for which `is_before` is false, else `count`; `is_before` is
+/// true for every smaller number.
 fn partition(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {

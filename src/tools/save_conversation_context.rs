@@ -1,33 +1,31 @@
-//! `save_conversation_context`: a conversation's summary and latest turns, kept for later recall.
+//! `save_conversation_context`: stores a conversation's summary and latest turns for later recall.
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Effect, Options, Tool, arguments};
-use crate::{
-    db::threads::Save,
-    engine::{self, Engine},
-    model::Stop,
-    text::snippet,
+use super::{
+    arguments::wrong,
+    tool::{Answer, Call, Effect, Error, SWITCHED_OFF, Tool, json_error, object},
 };
+use crate::{engine::Save, text::snippet};
 
-/// Characters of a summary.
-const SUMMARY: usize = 10_000;
+/// Characters of a summary at most.
+const LONGEST_SUMMARY: usize = 10_000;
 
-/// Characters of a key, and of a title.
-const KEY: usize = 200;
-const TITLE: usize = 500;
+/// Characters of a key at most.
+const LONGEST_KEY: usize = 200;
 
-/// Turns of a call, and characters of each.
-const TURNS: usize = 50;
-const CONTENT: usize = 50_000;
+/// Characters of a title at most.
+const LONGEST_TITLE: usize = 500;
+
+/// Turns of a call at most.
+const MOST_TURNS: usize = 50;
+
+/// Characters of a turn at most.
+const LONGEST_TURN: usize = 50_000;
 
 const ROLES: [&str; 3] = ["user", "assistant", "system"];
 
 const ARGUMENTS: [&str; 5] = ["summary", "sessionKey", "title", "recentTurns", "embedTurns"];
-
-/// What is said where sessions are switched off.
-pub(super) const SWITCHED_OFF: &str =
-    "Conversations not enabled (ENABLE_CONVERSATIONS is false; set ENABLE_CONVERSATIONS=true)";
 
 /// The tool.
 pub const TOOL: Tool = Tool {
@@ -38,43 +36,30 @@ pub const TOOL: Tool = Tool {
     effect: Effect::Adds,
     schema,
     output_schema: None,
-    run,
+    run: save,
+    refuse: json_error,
 };
 
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error(transparent)]
-    Argument(#[from] arguments::Error),
-    #[error("summary is required")]
-    NoSummary,
-    #[error("{name} takes {takes}; got {got}")]
-    Takes { name: String, takes: &'static str, got: String },
-    #[error("{SWITCHED_OFF}")]
-    SwitchedOff,
-    #[error(transparent)]
-    Engine(#[from] engine::Error),
-}
-
 fn schema() -> Map<String, Value> {
-    let schema = json!({
+    object(json!({
         "type": "object",
         "properties": {
-            "summary": {"type": "string", "minLength": 1, "maxLength": SUMMARY, "description": "What it was about"},
+            "summary": {"type": "string", "minLength": 1, "maxLength": LONGEST_SUMMARY, "description": "What it was about"},
             "sessionKey": {
                 "type": "string",
                 "minLength": 1,
-                "maxLength": KEY,
+                "maxLength": LONGEST_KEY,
                 "description": "Key to identify this conversation",
             },
-            "title": {"type": "string", "maxLength": TITLE},
+            "title": {"type": "string", "maxLength": LONGEST_TITLE},
             "recentTurns": {
                 "type": "array",
-                "maxItems": TURNS,
+                "maxItems": MOST_TURNS,
                 "items": {
                     "type": "object",
                     "properties": {
                         "role": {"type": "string", "enum": ROLES},
-                        "content": {"type": "string", "maxLength": CONTENT},
+                        "content": {"type": "string", "maxLength": LONGEST_TURN},
                     },
                     "required": ["role", "content"],
                     "additionalProperties": false,
@@ -84,37 +69,35 @@ fn schema() -> Map<String, Value> {
         },
         "required": ["summary"],
         "additionalProperties": false,
-    });
-    let Value::Object(schema) = schema else { unreachable!("the literal above is an object") };
-    schema
+    }))
 }
 
-fn run(engine: &Engine, options: &Options, arguments: &Map<String, Value>, _: &Stop) -> Answer {
-    match save(engine, options, arguments) {
-        Ok(text) => Answer { text, ..Answer::default() },
-        Err(error) => failed(&error.to_string()),
-    }
-}
-
-/// Returns an error as the tools over sessions have it.
-pub(super) fn failed(error: &str) -> Answer {
-    Answer { text: json!({"error": error}).to_string(), is_error: true, ..Answer::default() }
-}
-
-fn save(engine: &Engine, options: &Options, given: &Map<String, Value>) -> Result<String, Error> {
+fn save(call: &Call<'_>) -> Result<Answer, Error> {
+    let Call { engine, options, arguments, .. } = call;
     if options.no_conversations {
-        return Err(Error::SwitchedOff);
+        return Err(Error::refused(SWITCHED_OFF));
     }
-    arguments::only(TOOL.name, &ARGUMENTS, given)?;
-    let summary = text(given, "summary", "a string of 1 to 10000 characters", SUMMARY)?;
-    let summary = summary.ok_or(Error::NoSummary)?;
-    let key = text(given, "sessionKey", "a string of 1 to 200 characters", KEY)?;
-    let title = text(given, "title", "a string of at most 500 characters", TITLE)?;
-    if let Some(other) = given.get("embedTurns").filter(|it| !it.is_boolean() && !it.is_null()) {
-        return Err(takes("embedTurns", "true or false", other));
+    arguments.only(&ARGUMENTS)?;
+    let text = |name, takes, most| -> Result<Option<&str>, Error> {
+        let text = arguments.string(name, takes)?;
+        let is_optional = name == "title";
+        match text {
+            Some("") if is_optional => Ok(None),
+            Some(text) if snippet::trim(text).is_empty() || snippet::cut(text, most).is_some() => {
+                Err(wrong(name, takes, &arguments.values[name]))
+            }
+            text => Ok(text),
+        }
+    };
+    let summary = text("summary", "a string of 1 to 10000 characters", LONGEST_SUMMARY)?;
+    let summary = summary.ok_or_else(|| Error::refused("summary is required"))?;
+    let key = text("sessionKey", "a string of 1 to 200 characters", LONGEST_KEY)?;
+    let title = text("title", "a string of at most 500 characters", LONGEST_TITLE)?;
+    if let Some(other) = arguments.value("embedTurns").filter(|value| !value.is_boolean()) {
+        return Err(wrong("embedTurns", "true or false", other));
     }
-    let turns = turns(given.get("recentTurns"))?;
-    let saved = engine.save_conversation(&Save { key, title, summary, turns: &turns })?;
+    let turns = turns(arguments.value("recentTurns"))?;
+    let saved = engine.memory().save_conversation(&Save { key, title, summary, turns: &turns })?;
     let thread = saved.thread;
     let answer = if options.verbose {
         json!({
@@ -129,51 +112,30 @@ fn save(engine: &Engine, options: &Options, given: &Map<String, Value>) -> Resul
         let id = thread.id.get(..8).unwrap_or(&thread.id);
         json!({"ok": true, "id": id, "key": thread.key, "turns": saved.turns})
     };
-    Ok(answer.to_string())
+    Ok(answer.to_string().into())
 }
 
-/// Returns a text of at most some characters; `None` where it is absent, an error where it is empty.
-fn text<'a>(
-    given: &'a Map<String, Value>,
-    name: &'static str,
-    what: &'static str,
-    most: usize,
-) -> Result<Option<&'a str>, Error> {
-    let text = arguments::string(given, name, what)?;
-    let is_optional = name == "title";
-    match text {
-        Some("") if is_optional => Ok(None),
-        Some(text) if snippet::trim(text).is_empty() || snippet::cut(text, most).is_some() => {
-            Err(takes(name, what, &given[name]))
-        }
-        text => Ok(text),
-    }
-}
-
+/// Returns the turns as pairs of role and content.
 fn turns(given: Option<&Value>) -> Result<Vec<(String, String)>, Error> {
-    let what = "an array of at most 50 turns {role, content}";
+    let takes = "an array of at most 50 turns {role, content}";
     let items = match given {
-        None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::Array(items)) if items.len() <= TURNS => items,
-        Some(other) => return Err(takes("recentTurns", what, other)),
+        None => return Ok(Vec::new()),
+        Some(Value::Array(items)) if items.len() <= MOST_TURNS => items,
+        Some(other) => return Err(wrong("recentTurns", takes, other)),
     };
     let mut turns = Vec::new();
     for (at, item) in items.iter().enumerate() {
-        let field = |name: &str, what, is_right: &dyn Fn(&str) -> bool| {
+        let field = |name: &str, takes, is_right: &dyn Fn(&str) -> bool| {
             let value = item.get(name).unwrap_or(&Value::Null);
             let text = value.as_str().filter(|text| is_right(text));
             let path = format!("recentTurns[{at}].{name}");
-            text.map(str::to_owned).ok_or_else(|| takes(path, what, value))
+            text.map(str::to_owned).ok_or_else(|| wrong(&path, takes, value))
         };
         let role = field("role", "user, assistant or system", &|role| ROLES.contains(&role))?;
         let content = field("content", "a string of at most 50000 characters", &|text| {
-            snippet::cut(text, CONTENT).is_none()
+            snippet::cut(text, LONGEST_TURN).is_none()
         })?;
         turns.push((role, content));
     }
     Ok(turns)
-}
-
-fn takes(name: impl Into<String>, takes: &'static str, got: &Value) -> Error {
-    Error::Takes { name: name.into(), takes, got: arguments::shown(got) }
 }

@@ -5,30 +5,40 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Effect, Options, Tool, arguments, bound};
+use super::{
+    arguments::{Arguments, shown},
+    bound,
+    tool::{self, Answer, Call, Effect, Error, Tool, object, plain_error},
+};
 use crate::{
-    engine::{self, ConversationMatch, Engine, Fields, Mode, Question, Scope},
-    model::{Instant, Stop},
+    engine::{ConversationMatch, Engine, Fields, Mode, Question, Scope},
+    model::Instant,
     text::{
         date::{self, Edge},
         snippet,
     },
 };
 
-/// Conversations returned when the call does not say.
+/// Conversations returned by default.
 const DEFAULT_LIMIT: usize = 10;
 
 /// Conversations returned at most.
 const MOST: usize = 50;
 
-/// Characters that a concept has at least.
-const SHORTEST: usize = 2;
+/// Characters of a concept at least.
+const SHORTEST_CONCEPT: usize = 2;
 
-/// Characters shown of a title, a summary and a passage.
-const SHOWN: (usize, usize, usize) = (100, 300, 320);
+/// Characters shown of a title.
+const TITLE: usize = 100;
 
-/// Lines around a match that are worth reading.
-const AROUND: u32 = 10;
+/// Characters shown of a summary.
+const SUMMARY: usize = 300;
+
+/// Characters shown of a passage.
+const PASSAGE: usize = 320;
+
+/// Lines before and after a match that the answer suggests to read.
+const LINES_AROUND: u32 = 10;
 
 const ARGUMENTS: [&str; 8] =
     ["query", "mode", "limit", "after", "before", "response_format", "project", "session_id"];
@@ -46,30 +56,13 @@ pub const TOOL: Tool = Tool {
     effect: Effect::Reads,
     schema,
     output_schema: None,
-    run,
+    run: search,
+    refuse: plain_error,
 };
 
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error(transparent)]
-    Argument(#[from] arguments::Error),
-    #[error("Query must be string or array; got {0}")]
-    NotAQuery(String),
-    #[error("Query array must have 2-5 items; got {0}")]
-    Items(usize),
-    #[error("Query too short: {0:?} has fewer than {SHORTEST} characters")]
-    TooShort(String),
-    #[error("Invalid date format: {name} takes a day as YYYY-MM-DD; got {got}")]
-    NotADay { name: &'static str, got: String },
-    #[error("after ({after}) is later than before ({before}): no day lies between")]
-    NoDays { after: String, before: String },
-    #[error(transparent)]
-    Engine(#[from] engine::Error),
-}
-
-/// What is asked for.
+/// What a call asks for.
 #[derive(Debug)]
-struct Ask {
+struct Parsed {
     question: Question,
     limit: usize,
     is_json: bool,
@@ -77,13 +70,13 @@ struct Ask {
 
 fn schema() -> Map<String, Value> {
     let day = json!({"type": "string", "description": "YYYY-MM-DD, inclusive, UTC"});
-    super::object(json!({
+    object(json!({
         "type": "object",
         "properties": {
             "query": {
                 "anyOf": [
-                    {"type": "string", "minLength": SHORTEST},
-                    {"type": "array", "items": {"type": "string", "minLength": SHORTEST}, "minItems": 2, "maxItems": 5},
+                    {"type": "string", "minLength": SHORTEST_CONCEPT},
+                    {"type": "array", "items": {"type": "string", "minLength": SHORTEST_CONCEPT}, "minItems": 2, "maxItems": 5},
                 ],
                 "description": "Single concept or array of 2-5 concepts for AND search",
             },
@@ -103,34 +96,21 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-fn run(engine: &Engine, _: &Options, arguments: &Map<String, Value>, stop: &Stop) -> Answer {
-    match search(engine, arguments, stop) {
-        Ok(text) => Answer { text, ..Answer::default() },
-        Err(error) => {
-            let log = match &error {
-                Error::Engine(error) => super::logged(TOOL.name, error),
-                _ => None,
-            };
-            Answer { text: error.to_string(), is_error: true, log, ..Answer::default() }
-        }
-    }
-}
-
-fn search(engine: &Engine, arguments: &Map<String, Value>, stop: &Stop) -> Result<String, Error> {
-    let ask = asked(arguments)?;
-    let ranking = engine.rank_conversations(&ask.question, stop)?;
+fn search(call: &Call<'_>) -> Result<Answer, Error> {
+    let Parsed { question, limit, is_json } = parse(&call.arguments)?;
+    let ranking = call.engine.rank_conversations(&question, call.stop)?;
     let mut notes = ranking.notes;
     let mut items = ranking.items;
-    if items.len() > ask.limit {
-        items.truncate(ask.limit);
-        let how = if ask.limit < MOST { "raise limit (at most 50), or " } else { "" };
+    if items.len() > limit {
+        items.truncate(limit);
+        let how = if limit < MOST { "raise limit (at most 50), or " } else { "" };
         notes.push(format!("There are more: {how}narrow it with after, before or more concepts."));
     }
-    let mut results: Vec<Found> = items.iter().map(|item| Found::of(engine, item)).collect();
+    let mut results: Vec<Shown> = items.iter().map(|item| Shown::of(call.engine, item)).collect();
     let count = results.len();
     let mut left = bound::MOST - bound::FRAME;
-    let fits = results.iter().take_while(|found| {
-        let cost = found.cost();
+    let fits = results.iter().take_while(|shown| {
+        let cost = shown.cost();
         let fits = cost <= left;
         left = left.saturating_sub(cost);
         fits
@@ -140,28 +120,31 @@ fn search(engine: &Engine, arguments: &Map<String, Value>, stop: &Stop) -> Resul
         results.truncate(fits);
         notes.push(format!("{} more were left out to keep this short: set limit.", count - fits));
     }
-    Ok(if ask.is_json { as_json(results, notes) } else { as_markdown(&results, &notes) })
+    let text = if is_json { as_json(results, notes) } else { as_markdown(&results, &notes) };
+    Ok(text.into())
 }
 
-fn asked(given: &Map<String, Value>) -> Result<Ask, Error> {
-    arguments::only(TOOL.name, &ARGUMENTS, given)?;
-    let concepts = concepts(given.get("query"))?;
+fn parse(given: &Arguments<'_>) -> Result<Parsed, Error> {
+    given.only(&ARGUMENTS)?;
+    let concepts = concepts(given.values.get("query"))?;
     let takes = "\"vector\", \"text\" or \"both\"";
-    let mode = arguments::choice(given, "mode", takes, &MODES)?.unwrap_or_default();
-    let takes = "an integer from 1 to 50";
-    let limit = arguments::integer_in(given, "limit", takes, 1..=MOST)?.unwrap_or(DEFAULT_LIMIT);
+    let mode = given.choice("mode", takes, &MODES)?.unwrap_or_default();
+    let limit = given.integer_in("limit", "an integer from 1 to 50", 1..=MOST)?;
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let since = day(given, "after", Edge::Start)?;
     let until = day(given, "before", Edge::End)?;
     if let (Some((since, after)), Some((until, before))) = (&since, &until)
         && since > until
     {
-        return Err(Error::NoDays { after: (*after).to_owned(), before: (*before).to_owned() });
+        return Err(Error::Refused(format!(
+            "after ({after}) is later than before ({before}): no day lies between"
+        )));
     }
     let formats = [("markdown", false), ("json", true)];
     let takes = "\"markdown\" or \"json\"";
-    let is_json = arguments::choice(given, "response_format", takes, &formats)?.unwrap_or(false);
-    let project = arguments::string(given, "project", "the name of a project")?;
-    let session = arguments::string(given, "session_id", "the id of a session")?;
+    let is_json = given.choice("response_format", takes, &formats)?.unwrap_or(false);
+    let project = given.string("project", "the name of a project")?;
+    let session = given.string("session_id", "the id of a session")?;
     let scope = Scope {
         since: since.map(|(since, _)| since),
         until: until.map(|(until, _)| until),
@@ -169,52 +152,58 @@ fn asked(given: &Map<String, Value>) -> Result<Ask, Error> {
         session: session.map(str::to_owned),
         ..Scope::default()
     };
-    // One more, to see whether there are more.
+    // One more than the limit, to see whether there are more.
     let question = Question { concepts, mode, fields: Fields::Messages, scope, limit: limit + 1 };
-    Ok(Ask { question, limit, is_json })
+    Ok(Parsed { question, limit, is_json })
 }
 
 fn concepts(query: Option<&Value>) -> Result<Vec<String>, Error> {
-    let not_a_query = |value: &Value| Error::NotAQuery(arguments::shown(value));
+    let not_a_query =
+        |got: &str| Error::Refused(format!("Query must be string or array; got {got}"));
     let concept = |text: &str| {
-        let trimmed = snippet::trim(text);
-        if trimmed.chars().count() < SHORTEST {
-            return Err(Error::TooShort(trimmed.to_owned()));
+        let text = snippet::trim(text);
+        if text.chars().count() < SHORTEST_CONCEPT {
+            return Err(Error::Refused(format!(
+                "Query too short: {text:?} has fewer than {SHORTEST_CONCEPT} characters"
+            )));
         }
-        Ok(trimmed.to_owned())
+        Ok(text.to_owned())
     };
     match query {
         Some(Value::String(text)) => Ok(vec![concept(text)?]),
         Some(Value::Array(items)) if (2..=5).contains(&items.len()) => items
             .iter()
-            .map(|item| concept(item.as_str().ok_or_else(|| not_a_query(item))?))
+            .map(|item| concept(item.as_str().ok_or_else(|| not_a_query(&shown(item)))?))
             .collect(),
-        Some(Value::Array(items)) => Err(Error::Items(items.len())),
-        Some(other) => Err(not_a_query(other)),
-        None => Err(Error::NotAQuery("nothing".to_owned())),
+        Some(Value::Array(items)) => {
+            Err(Error::Refused(format!("Query array must have 2-5 items; got {}", items.len())))
+        }
+        Some(other) => Err(not_a_query(&shown(other))),
+        None => Err(not_a_query("nothing")),
     }
 }
 
-/// Returns the first or last instant of a day, with the text it is from.
+/// Returns the first or last instant of a day, with the argument's text.
 fn day<'a>(
-    given: &'a Map<String, Value>,
-    name: &'static str,
+    given: &Arguments<'a>,
+    name: &str,
     edge: Edge,
 ) -> Result<Option<(Instant, &'a str)>, Error> {
-    match given.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if text.len() == "YYYY-MM-DD".len() => {
-            let instant = date::parse_iso(text, edge).filter(|_| text.as_bytes()[4] == b'-');
-            let day = instant.map(|instant| (instant, text.as_str()));
-            day.map(Some).ok_or_else(|| Error::NotADay { name, got: format!("{text:?}") })
-        }
-        Some(other) => Err(Error::NotADay { name, got: arguments::shown(other) }),
-    }
+    let Some(value) = given.value(name) else { return Ok(None) };
+    let text = value.as_str().filter(|text| text.len() == "YYYY-MM-DD".len());
+    let day = text.and_then(|text| {
+        let instant = date::parse_iso(text, edge).filter(|_| text.as_bytes()[4] == b'-');
+        Some((instant?, text))
+    });
+    day.map(Some).ok_or_else(|| {
+        let got = shown(value);
+        Error::Refused(format!("Invalid date format: {name} takes a day as YYYY-MM-DD; got {got}"))
+    })
 }
 
 /// A conversation as it is shown.
 #[derive(Debug, Serialize)]
-struct Found {
+struct Shown {
     path: String,
     project: String,
     date: Option<String>,
@@ -225,39 +214,39 @@ struct Found {
     line: Option<u32>,
 }
 
-impl Found {
-    fn of(engine: &Engine, item: &ConversationMatch) -> Found {
+impl Shown {
+    fn of(engine: &Engine, item: &ConversationMatch) -> Shown {
         let about = &item.about;
         let best = item.matches.first();
         let time = best.and_then(|best| best.hit.time).or(about.begun).or(about.last);
-        let title = bound::line(&about.title, SHOWN.0);
+        let title = bound::line(&about.title, TITLE);
         let summary = match snippet::trim(&about.summary) {
             "" => title.clone(),
-            summary => bound::line(summary, SHOWN.1),
+            summary => bound::line(summary, SUMMARY),
         };
-        Found {
+        Shown {
             path: engine.path_of(about),
             project: about.project.clone().unwrap_or_else(|| about.source.name().to_owned()),
-            date: super::day(time),
+            date: tool::day(time),
             score: (item.score * 1e4).round() / 1e4,
             summary,
-            snippet: best.map(|best| bound::line(&best.passage, SHOWN.2)).unwrap_or_default(),
+            snippet: best.map(|best| bound::line(&best.passage, PASSAGE)).unwrap_or_default(),
             title,
             line: best.map(|best| best.line),
         }
     }
 
-    /// About how many tokens it takes, what frames it included.
+    /// Returns about how many tokens it takes, its frame included.
     fn cost(&self) -> usize {
         let texts = [&self.path, &self.project, &self.title, &self.summary, &self.snippet];
         texts.into_iter().map(|text| bound::tokens(text)).sum::<usize>() + 60
     }
 }
 
-fn as_json(results: Vec<Found>, notes: Vec<String>) -> String {
+fn as_json(results: Vec<Shown>, notes: Vec<String>) -> String {
     #[derive(Serialize)]
     struct Results {
-        results: Vec<Found>,
+        results: Vec<Shown>,
         total: usize,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
@@ -266,7 +255,7 @@ fn as_json(results: Vec<Found>, notes: Vec<String>) -> String {
     serde_json::to_string(&results).expect("strings and numbers are JSON")
 }
 
-fn as_markdown(results: &[Found], notes: &[String]) -> String {
+fn as_markdown(results: &[Shown], notes: &[String]) -> String {
     let mut text = String::new();
     if results.is_empty() {
         text.push_str("No conversations found\n\nTry a broader query or remove date filters.\n");
@@ -274,28 +263,29 @@ fn as_markdown(results: &[Found], notes: &[String]) -> String {
         let plural = if results.len() == 1 { "" } else { "s" };
         writeln!(text, "## Search Results ({} conversation{plural})", results.len()).expect(WRITES);
     }
-    for (number, found) in (1..).zip(results) {
+    for (number, shown) in (1..).zip(results) {
         let rule = if number > 1 { "\n---\n" } else { "" };
-        let date = found.date.as_deref().unwrap_or("no date");
+        let date = shown.date.as_deref().unwrap_or("no date");
         write!(
             text,
             "{rule}\n### {number}. [{}] - {date}\n**Path:** `{}`\n**Score:** {:.2}\n",
-            found.project, found.path, found.score
+            shown.project, shown.path, shown.score
         )
         .expect(WRITES);
-        if let Some(line) = found.line {
-            let (start, end) = (line.saturating_sub(AROUND).max(1), line.saturating_add(AROUND));
+        if let Some(line) = shown.line {
+            let (start, end) =
+                (line.saturating_sub(LINES_AROUND).max(1), line.saturating_add(LINES_AROUND));
             let range = format!("read startLine {start}, endLine {end}");
             writeln!(text, "**Line:** {line} ({range})").expect(WRITES);
         }
-        if !found.title.is_empty() {
-            writeln!(text, "**Title:** {}", found.title).expect(WRITES);
+        if !shown.title.is_empty() {
+            writeln!(text, "**Title:** {}", shown.title).expect(WRITES);
         }
-        if !found.summary.is_empty() {
-            write!(text, "\nSummary: {}\n", found.summary).expect(WRITES);
+        if !shown.summary.is_empty() {
+            write!(text, "\nSummary: {}\n", shown.summary).expect(WRITES);
         }
-        if !found.snippet.is_empty() {
-            write!(text, "\nSnippet: {}\n", found.snippet).expect(WRITES);
+        if !shown.snippet.is_empty() {
+            write!(text, "\nSnippet: {}\n", shown.snippet).expect(WRITES);
         }
     }
     for note in notes {

@@ -1,27 +1,25 @@
-//! `search_workspace`: lines of dated conversation folders, as ripgrep finds them.
-
-use std::fmt::Write;
+//! `search_workspace`: lines of dated conversation folders that match a regular expression.
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Effect, Options, Tool, arguments};
-use crate::{
-    engine::{self, Engine},
-    model::Stop,
-    workspace::{self, Dates, Line, Question},
+use super::{
+    arguments::Arguments,
+    bound::MOST_BYTES,
+    tool::{Answer, Call, Effect, Error, Tool, object},
+};
+use crate::engine::{
+    self,
+    workspace::{Dates, Error as WorkspaceError, Line, Question},
 };
 
-/// Lines returned when the call does not say.
+/// Lines returned by default.
 const DEFAULT_LIMIT: usize = 10;
 
 /// Lines returned at most.
 const MOST: usize = 1000;
 
-/// Bytes of an answer: about 20,000 tokens in any script.
-const MOST_BYTES: usize = 60_000;
-
-/// The type that means every type.
-const ALL: &str = "all";
+/// The value of `type` that means every type.
+const EVERY_TYPE: &str = "all";
 
 const ARGUMENTS: [&str; 5] = ["query", "type", "date_range", "limit", "workspace_path"];
 
@@ -34,27 +32,12 @@ pub const TOOL: Tool = Tool {
     effect: Effect::Reads,
     schema,
     output_schema: None,
-    run,
+    run: search,
+    refuse: |_, error| Answer { is_error: true, ..format!("Error: {error}").into() },
 };
 
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error(transparent)]
-    Argument(#[from] arguments::Error),
-    #[error("query is required: a regular expression")]
-    NoQuery,
-    #[error("query is {0}")]
-    Query(workspace::Error),
-    #[error("date_range: {0}")]
-    Dates(workspace::Error),
-    #[error("workspace_path: {0}")]
-    Path(workspace::Error),
-    #[error(transparent)]
-    Engine(#[from] engine::Error),
-}
-
 fn schema() -> Map<String, Value> {
-    let schema = json!({
+    object(json!({
         "type": "object",
         "properties": {
             "query": {
@@ -63,7 +46,7 @@ fn schema() -> Map<String, Value> {
             },
             "type": {
                 "type": "string",
-                "default": ALL,
+                "default": EVERY_TYPE,
                 "description": "Filter by conversation type (brainstorm, debug, plan, learn, meeting, review, …, or 'all')",
             },
             "date_range": {
@@ -85,49 +68,50 @@ fn schema() -> Map<String, Value> {
         },
         "required": ["query"],
         "additionalProperties": false,
-    });
-    let Value::Object(schema) = schema else { unreachable!("the literal above is an object") };
-    schema
+    }))
 }
 
-fn run(engine: &Engine, _: &Options, arguments: &Map<String, Value>, stop: &Stop) -> Answer {
-    match search(engine, arguments, stop) {
-        Ok(answer) => answer,
-        Err(error) => {
-            Answer { text: format!("Error: {error}"), is_error: true, ..Answer::default() }
+fn search(call: &Call<'_>) -> Result<Answer, Error> {
+    let question = question(&call.arguments)?;
+    let folder = call.arguments.string("workspace_path", "a folder as a string")?;
+    let found = call.engine.search_workspace(&question, folder, call.stop);
+    let found = found.map_err(|error| match error {
+        engine::Error::Workspace(error @ WorkspaceError::Pattern(_)) => {
+            Error::Refused(format!("query is {error}"))
         }
-    }
-}
-
-fn search(engine: &Engine, given: &Map<String, Value>, stop: &Stop) -> Result<Answer, Error> {
-    let question = question(given)?;
-    let folder = arguments::string(given, "workspace_path", "a folder as a string")?;
-    let found = engine.search_workspace(&question, folder, stop).map_err(|error| match error {
-        engine::Error::Workspace(error @ workspace::Error::Pattern(_)) => Error::Query(error),
-        engine::Error::Workspace(error @ workspace::Error::Outside { .. }) => Error::Path(error),
+        engine::Error::Workspace(error @ WorkspaceError::Outside { .. }) => {
+            Error::Refused(format!("workspace_path: {error}"))
+        }
         error => Error::Engine(error),
     })?;
     let text = if found.lines.is_empty() {
-        nothing(&question, arguments::string(given, "date_range", "")?)
+        nothing(&question, call.arguments.string("date_range", "")?)
     } else {
         results(&found.lines)
     };
     let log = (!found.unread.is_empty())
         .then(|| format!("search_workspace could not read {}", found.unread.join("; ")));
-    Ok(Answer { text, log, ..Answer::default() })
+    Ok(Answer { log, ..text.into() })
 }
 
-fn question(given: &Map<String, Value>) -> Result<Question, Error> {
-    arguments::only(TOOL.name, &ARGUMENTS, given)?;
-    let pattern = arguments::string(given, "query", "a regular expression as a string")?;
-    let pattern = pattern.filter(|text| !text.is_empty()).ok_or(Error::NoQuery)?;
-    let kind = arguments::string(given, "type", "a conversation type as a string")?;
-    let dates = arguments::string(given, "date_range", "YYYY-MM or YYYY-MM-DD as a string")?;
-    let takes = "an integer from 1 to 1000";
-    let limit = arguments::integer_in(given, "limit", takes, 1..=MOST)?.unwrap_or(DEFAULT_LIMIT);
-    let dates = dates.map(Dates::parse).transpose().map_err(Error::Dates)?;
-    let kind = kind.filter(|kind| !kind.is_empty() && !kind.eq_ignore_ascii_case(ALL));
-    Ok(Question { pattern: pattern.to_owned(), dates, kind: kind.map(str::to_owned), limit })
+fn question(given: &Arguments<'_>) -> Result<Question, Error> {
+    given.only(&ARGUMENTS)?;
+    let pattern = given.string("query", "a regular expression as a string")?;
+    let pattern = pattern.filter(|text| !text.is_empty());
+    let pattern =
+        pattern.ok_or_else(|| Error::refused("query is required: a regular expression"))?;
+    let kind = given.string("type", "a conversation type as a string")?;
+    let dates = given.string("date_range", "YYYY-MM or YYYY-MM-DD as a string")?;
+    let limit = given.integer_in("limit", "an integer from 1 to 1000", 1..=MOST)?;
+    let dates = dates.map(Dates::parse).transpose();
+    let dates = dates.map_err(|error| Error::Refused(format!("date_range: {error}")))?;
+    let kind = kind.filter(|kind| !kind.is_empty() && !kind.eq_ignore_ascii_case(EVERY_TYPE));
+    Ok(Question {
+        pattern: pattern.to_owned(),
+        dates,
+        kind: kind.map(str::to_owned),
+        limit: limit.unwrap_or(DEFAULT_LIMIT),
+    })
 }
 
 fn nothing(question: &Question, dates: Option<&str>) -> String {
@@ -147,9 +131,8 @@ fn results(lines: &[Line]) -> String {
     let mut shown = 0;
     for line in lines {
         let file = line.path.file_name().unwrap_or_default().to_string_lossy();
-        let mut block = String::new();
-        write!(block, "**{}** - {file}:{}\n  {}\n\n", line.conversation, line.number, line.text)
-            .expect("a String takes all");
+        let (conversation, number, text) = (&line.conversation, line.number, &line.text);
+        let block = format!("**{conversation}** - {file}:{number}\n  {text}\n\n");
         if body.len() + block.len() > MOST_BYTES {
             break;
         }

@@ -1,4 +1,4 @@
-//! Which folders are watched, and which events are a reason to look.
+//! Watching folders, and which file events are a reason to poll.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,31 +12,32 @@ use notify::{
     recommended_watcher,
 };
 
-/// Ends of names that files have while they are still being written: they count once renamed.
-const UNFINISHED: &[&str] =
+/// Suffixes of files that are still being written; such a file counts when it is renamed.
+const UNFINISHED_SUFFIXES: &[&str] =
     &[".crdownload", ".part", ".partial", ".download", ".tmp", ".temp", ".swp", "~"];
 
-/// Watches folders and calls out when something in one of them changes.
+/// Watches folders and reports that something in them changed.
 pub(super) struct FolderWatcher {
     watcher: Option<RecommendedWatcher>,
-    /// The folders watched, and which one it was that had the name.
-    on: BTreeMap<PathBuf, Mark>,
-    /// Whether some folder is not watched.
-    blind: bool,
-    /// Problems that were told, and before the first turn the one with all of it.
-    told: BTreeSet<String>,
-    untold: Option<String>,
+    /// The folders that are watched, each with its identity.
+    watched: BTreeMap<PathBuf, FolderIdentity>,
+    /// Whether a folder cannot be watched.
+    is_blind: bool,
+    /// The problems that were reported.
+    reported: BTreeSet<String>,
+    /// A problem of the watcher itself that is still to be reported.
+    unreported: Option<String>,
 }
 
-/// Tells a folder from another that took its place.
-type Mark = (u64, Option<SystemTime>);
+/// Tells a folder from another that replaced it: inode and time of creation.
+type FolderIdentity = (u64, Option<SystemTime>);
 
 impl FolderWatcher {
-    /// Returns eyes that call `wake` from another thread; what happens in `ours` is passed over.
-    pub(super) fn new(ours: PathBuf, wake: impl Fn() + Send + 'static) -> FolderWatcher {
-        let ours = fs::canonicalize(&ours).unwrap_or(ours);
+    /// Returns a watcher that calls `wake` from another thread; it ignores changes in `index_folder`.
+    pub(super) fn new(index_folder: PathBuf, wake: impl Fn() + Send + 'static) -> FolderWatcher {
+        let index_folder = fs::canonicalize(&index_folder).unwrap_or(index_folder);
         let watcher = recommended_watcher(move |event: notify::Result<notify::Event>| {
-            let matters = event.map_or(true, |event| matters(&event, &ours));
+            let matters = event.map_or(true, |event| matters(&event, &index_folder));
             if matters {
                 wake();
             }
@@ -47,53 +48,53 @@ impl FolderWatcher {
         };
         FolderWatcher {
             watcher,
-            on: BTreeMap::new(),
-            blind: problem.is_some(),
-            told: BTreeSet::new(),
-            untold: problem,
+            watched: BTreeMap::new(),
+            is_blind: problem.is_some(),
+            reported: BTreeSet::new(),
+            unreported: problem,
         }
     }
 
-    /// Whether looking now and then is all there is.
+    /// Returns whether changes in a folder are found only by polling.
     pub(super) fn is_blind(&self) -> bool {
-        self.blind
+        self.is_blind
     }
 
-    /// Watches these folders and no others. In place of one that is not there, the nearest above
-    /// it is watched, until it comes.
-    pub(super) fn turn(&mut self, folders: &[PathBuf], tell: &mut dyn FnMut(String)) {
-        if let Some(problem) = self.untold.take() {
-            tell(problem);
+    /// Watches these folders and no others. If a folder is missing, watches its nearest parent that
+    /// exists.
+    pub(super) fn rewatch(&mut self, folders: &[PathBuf], report: &mut dyn FnMut(String)) {
+        if let Some(problem) = self.unreported.take() {
+            report(problem);
         }
         let Some(watcher) = &mut self.watcher else { return };
-        let there = |folder: &Path| Some((fs::canonicalize(folder).ok()?, mark(folder)?));
-        let wanted: BTreeMap<PathBuf, Mark> =
-            folders.iter().filter_map(|folder| folder.ancestors().find_map(there)).collect();
+        let existing = |folder: &Path| Some((fs::canonicalize(folder).ok()?, identity(folder)?));
+        let wanted: BTreeMap<PathBuf, FolderIdentity> =
+            folders.iter().filter_map(|folder| folder.ancestors().find_map(existing)).collect();
         let gone: Vec<PathBuf> = self
-            .on
+            .watched
             .iter()
-            .filter(|(folder, mark)| wanted.get(*folder) != Some(mark))
+            .filter(|(folder, identity)| wanted.get(*folder) != Some(identity))
             .map(|(folder, _)| folder.clone())
             .collect();
         for folder in gone {
-            // One that was removed is not watched any more already.
+            // This fails if the folder was removed; then it is not watched any more.
             drop(watcher.unwatch(&folder));
-            self.on.remove(&folder);
+            self.watched.remove(&folder);
         }
-        self.blind = false;
-        for (folder, mark) in wanted {
-            if self.on.contains_key(&folder) {
+        self.is_blind = false;
+        for (folder, identity) in wanted {
+            if self.watched.contains_key(&folder) {
                 continue;
             }
             match watcher.watch(&folder, RecursiveMode::NonRecursive) {
-                Ok(()) => drop(self.on.insert(folder, mark)),
-                // Removed between two calls; the next look finds what is there then.
+                Ok(()) => drop(self.watched.insert(folder, identity)),
+                // Removed a moment ago; the next call watches what exists then.
                 Err(error) if matches!(error.kind, ErrorKind::PathNotFound) => {}
                 Err(error) => {
-                    self.blind = true;
+                    self.is_blind = true;
                     let problem = format!("{}: {}", folder.display(), explained(&error));
-                    if self.told.insert(problem.clone()) {
-                        tell(problem);
+                    if self.reported.insert(problem.clone()) {
+                        report(problem);
                     }
                 }
             }
@@ -102,14 +103,14 @@ impl FolderWatcher {
 }
 
 #[cfg(unix)]
-fn mark(folder: &Path) -> Option<Mark> {
+fn identity(folder: &Path) -> Option<FolderIdentity> {
     use std::os::unix::fs::MetadataExt;
     let metadata = fs::metadata(folder).ok().filter(fs::Metadata::is_dir)?;
     Some((metadata.ino(), metadata.created().ok()))
 }
 
 #[cfg(not(unix))]
-fn mark(folder: &Path) -> Option<Mark> {
+fn identity(folder: &Path) -> Option<FolderIdentity> {
     let metadata = fs::metadata(folder).ok().filter(fs::Metadata::is_dir)?;
     Some((0, metadata.created().ok()))
 }
@@ -128,26 +129,27 @@ fn explained(error: &notify::Error) -> String {
     }
 }
 
-/// Whether an event is a reason to look. Reading is none, else looking would be.
-fn matters(event: &notify::Event, ours: &Path) -> bool {
+/// Returns whether an event is a reason to poll. Reading a file is none, because polling reads files.
+fn matters(event: &notify::Event, index_folder: &Path) -> bool {
     let changes = match event.kind {
         EventKind::Any | EventKind::Other | EventKind::Access(_) => false,
         EventKind::Create(_) | EventKind::Remove(_) => true,
         EventKind::Modify(ModifyKind::Name(_)) => {
-            return event.paths.iter().any(|path| !path.starts_with(ours));
+            return event.paths.iter().any(|path| !path.starts_with(index_folder));
         }
         EventKind::Modify(_) => true,
     };
     event.need_rescan()
-        || changes && event.paths.iter().any(|path| !path.starts_with(ours) && is_finished(path))
+        || changes
+            && event.paths.iter().any(|path| !path.starts_with(index_folder) && is_finished(path))
 }
 
-/// Whether a file's name is not one that browsers and editors give to what they are still writing,
-/// nor that of the memory which readers of a database share.
+/// Returns whether a file counts: browsers and editors use other names while they write, and `-shm`
+/// files change when a database is only read.
 fn is_finished(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.to_ascii_lowercase();
-    !name.ends_with("-shm") && !UNFINISHED.iter().any(|end| name.ends_with(end))
+    !name.ends_with("-shm") && !UNFINISHED_SUFFIXES.iter().any(|end| name.ends_with(end))
 }
 
 #[cfg(test)]
@@ -158,7 +160,7 @@ mod tests {
 
     #[test]
     fn what_matters() {
-        let ours = Path::new("/home/index");
+        let index_folder = Path::new("/home/index");
         let create = EventKind::Create(CreateKind::File);
         let write = EventKind::Modify(ModifyKind::Data(DataChange::Any));
         for (kind, path, expected) in [
@@ -173,13 +175,13 @@ mod tests {
             (EventKind::Modify(ModifyKind::Name(RenameMode::To)), "/home/db/chats.db", true),
         ] {
             let event = notify::Event::new(kind).add_path(path.into());
-            assert_eq!(matters(&event, ours), expected, "{kind:?} {path}");
+            assert_eq!(matters(&event, index_folder), expected, "{kind:?} {path}");
         }
         let download = notify::Event::new(EventKind::Modify(ModifyKind::Name(RenameMode::Both)))
             .add_path("/home/db/chats.db.part".into())
             .add_path("/home/db/chats.db".into());
-        assert!(matters(&download, ours));
+        assert!(matters(&download, index_folder));
         let missed = notify::Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
-        assert!(matters(&missed, ours));
+        assert!(matters(&missed, index_folder));
     }
 }

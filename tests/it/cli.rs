@@ -3,11 +3,15 @@
 use std::{ffi::OsString, path::Path, process::Command, process::Stdio};
 
 use rusqlite::{Connection, params};
-use verbatim_search::cli::{self, Environment};
+use verbatim_search::{
+    cli::{self, Environment},
+    engine::Config,
+};
 
 use crate::{
     corpus::{SCHEMA, folder},
     golden,
+    program::Place,
 };
 
 pub(crate) fn run(arguments: &[&str]) -> (Result<u8, String>, String) {
@@ -168,4 +172,25 @@ fn the_program_itself() {
     drop(child.stdout.take());
     let ended = child.wait_with_output().unwrap();
     assert_eq!((ended.status.code(), ended.stderr.len()), (Some(0), 0));
+}
+
+#[test]
+fn ranked_search_synchronises_the_transcripts_once() {
+    let folder = folder();
+    let place = Place::in_folder(folder.path());
+    drop(sample(&place.db));
+    let transcripts = folder.path().join("transcripts");
+    std::fs::create_dir(&transcripts).unwrap();
+    std::fs::write(transcripts.join("a.jsonl"), "{}").unwrap();
+    // A folder in place of the database: every synchronisation reports it.
+    let archives = vec![transcripts.clone()];
+    let config = Config { archives, ..place.engine().config().clone() };
+    let store = config.archive_database();
+    std::fs::create_dir_all(&store).unwrap();
+    let mut command = place.command(&["search", "borrow", "--mode", "text"]);
+    let output = command.arg("--archive").arg(&transcripts).output().unwrap();
+    let log = String::from_utf8(output.stderr).unwrap();
+    let reports = log.lines().filter(|line| line.contains(store.to_str().unwrap()));
+    assert_eq!(reports.count(), 1, "{log}");
+    assert!(!output.stdout.is_empty());
 }

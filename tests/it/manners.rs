@@ -14,9 +14,16 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use verbatim_search::tools;
+use verbatim_search::{
+    engine::{Config, Engine},
+    model::Stop,
+    tools::{self, Options},
+};
 
-use crate::{corpus::folder, read::sample};
+use crate::{
+    corpus::{SCHEMA, folder},
+    read::sample,
+};
 
 /// A client that keeps what the server tells it.
 struct Listener(mpsc::UnboundedSender<(&'static str, Value)>);
@@ -360,4 +367,111 @@ fn long_work_gives_signs_of_life() {
         handle.cancel(None).await.unwrap();
         client.cancel().await.unwrap();
     });
+}
+
+/// About how many tokens a model makes of a text: at most one for every 3.5 characters of ASCII, and one
+/// for every three bytes of other scripts.
+fn tokens(text: &str) -> usize {
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    (ascii * 2).div_ceil(7) + (text.len() - ascii).div_ceil(3)
+}
+
+/// Makes a home folder in which every tool has more to tell than an answer holds; returns its engine
+/// and the path of its longest conversation.
+fn verbose_home(home: &Path, word: &str) -> (Engine, String) {
+    let db = home.join("chats.db");
+    let connection = rusqlite::Connection::open(&db).unwrap();
+    connection.execute_batch(SCHEMA).unwrap();
+    let text = |bytes: usize| format!("needle {word} ").repeat(bytes / (word.len() + 8));
+    for conversation in 0..30 {
+        let title = format!("{conversation} {}", text(900));
+        let row = [format!("long-{conversation:04}"), title];
+        connection.execute("INSERT INTO conversations VALUES (?1, '1', '1', ?2)", row).unwrap();
+        for position in 0..if conversation == 0 { 60 } else { 3 } {
+            let role = if position % 2 == 0 { "user" } else { "assistant" };
+            let row = rusqlite::params![
+                format!("{conversation}-{position}"),
+                format!("long-{conversation:04}"),
+                role,
+                format!("{position} {}", text(7000)),
+                position
+            ];
+            let sql = "INSERT INTO messages VALUES (?1, ?2, ?3, ?4, 1700000000 + ?5, NULL, ?5)";
+            connection.execute(sql, row).unwrap();
+        }
+    }
+    let notes = home.join("notes");
+    let folder = notes.join("plan/2025-11-10/001-a");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("a.md"), format!("{}\n", text(7000)).repeat(20)).unwrap();
+    let path = format!("{}#long-0000", db.display());
+    let config = Config {
+        db: Some(db),
+        home: home.to_owned(),
+        workspaces: vec![notes],
+        ..Config::default()
+    };
+    (Engine::new(config), path)
+}
+
+#[test]
+fn answers_stay_as_short_as_the_readme_says() {
+    let readme = include_str!("../../README.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let promise = "Answers of every tool but `conversation_search` stay below 20,000 tokens";
+    assert!(readme.contains(promise));
+    let options = Options::default();
+    for (script, word) in [("Latin", "harbour"), ("Cyrillic", "гавань"), ("Chinese", "港口港口")]
+    {
+        let home = folder();
+        let (engine, path) = verbose_home(home.path(), word);
+        let call = |name: &str, arguments: &Value| {
+            let tool = tools::ALL.iter().find(|tool| tool.name == name).unwrap();
+            let arguments = arguments.as_object().unwrap();
+            let answer = tool.call(&engine, &options, arguments, &Stop::never());
+            assert!(!answer.is_error, "{name} {arguments:?}: {}", answer.text);
+            answer.text
+        };
+        let thread: Value =
+            serde_json::from_str(&call("manage_conversation", &json!({"action": "start"})))
+                .unwrap();
+        let mut next = thread["data"]["continuation_id"].clone();
+        for _ in 0..12 {
+            let query = format!("needle {word} ").repeat(1000);
+            let turn = json!({"action": "continue", "continuation_id": next, "query": query});
+            let answer: Value = serde_json::from_str(&call("manage_conversation", &turn)).unwrap();
+            next = answer["data"]["continuation_id"].clone();
+        }
+        let id = &thread["data"]["thread_id"];
+        let query = format!("needle {word}");
+        for (name, arguments) in [
+            ("query_conversations", json!({"mode": "search", "query": query})),
+            (
+                "query_conversations",
+                json!({"mode": "search", "query": query, "searchMode": "both", "includeTranscript": true}),
+            ),
+            ("query_conversations", json!({"mode": "get", "sessionId": "long-0000"})),
+            ("query_conversations", json!({"mode": "list"})),
+            ("search", json!({"query": query})),
+            ("search", json!({"query": "needle", "mode": "text", "response_format": "json"})),
+            ("read", json!({"path": path})),
+            ("read", json!({"path": path, "startLine": 1, "endLine": 60})),
+            ("search_workspace", json!({"query": "needle"})),
+            ("manage_conversation", json!({"action": "history", "thread_id": id})),
+            ("manage_conversation", json!({"action": "search", "query": query})),
+            (
+                "manage_conversation",
+                json!({"action": "continue", "continuation_id": next, "query": query}),
+            ),
+            ("manage_conversation", json!({"action": "analytics"})),
+            ("save_conversation_context", json!({"summary": query, "sessionKey": "k"})),
+            ("delete_conversation", json!({"sessionKey": "k", "confirm": true})),
+        ] {
+            let tokens = tokens(&call(name, &arguments));
+            assert!(tokens < 20_000, "{script} {name} {arguments}: {tokens} tokens");
+        }
+        // The contract of this tool has no bound but these: 50 messages of 2,000 characters.
+        let all = call("conversation_search", &json!({"query": "needle"}));
+        assert_eq!(all.split("\n\n---\n\n").count(), 50);
+        assert!(tokens(&all) > 20_000 && all.chars().count() < 50 * 3_000, "{}", tokens(&all));
+    }
 }

@@ -90,7 +90,7 @@ pub(crate) fn call_with(
 ) -> Answer {
     let tool = tools::ALL.iter().find(|entry| entry.name == tool).unwrap();
     let arguments: Map<String, Value> = serde_json::from_value(arguments).unwrap();
-    (tool.run)(engine, options, &arguments, &Stop::never())
+    tool.call(engine, options, &arguments, &Stop::never())
 }
 
 /// Calls a tool that answers with an error; returns its text.

@@ -327,7 +327,7 @@ fn answer(engine: &Engine, query: &Query) -> String {
         raw_content: query.raw,
         ..Options::default()
     };
-    (TOOL.run)(engine, &options, &arguments, &Stop::never()).text
+    TOOL.call(engine, &options, &arguments, &Stop::never()).text
 }
 
 /// Writes the answer from the rows, by the contract.
@@ -366,7 +366,7 @@ fn written(corpus: &Corpus, decodes: bool, query: &Query, rows: &[usize]) -> Str
 fn the_newest_database_is_found_anew_each_time() {
     let home = folder();
     let engine = Engine::new(Config { home: home.path().to_owned(), ..Config::default() });
-    let ask = || (TOOL.run)(&engine, &Options::default(), &Map::new(), &Stop::never()).text;
+    let ask = || TOOL.call(&engine, &Options::default(), &Map::new(), &Stop::never()).text;
     assert!(ask().starts_with("Database not found: no *.db file in "), "{}", ask());
     let db = home.path().join("db");
     std::fs::create_dir(&db).unwrap();
@@ -390,7 +390,7 @@ fn the_newest_database_is_found_anew_each_time() {
         index: None,
         ..Config::default()
     });
-    let answer = (TOOL.run)(&configured, &Options::default(), &Map::new(), &Stop::never());
+    let answer = TOOL.call(&configured, &Options::default(), &Map::new(), &Stop::never());
     assert_eq!(
         answer.text,
         format!("Database not found: {}", home.path().join("missing.db").display())

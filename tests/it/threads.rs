@@ -19,7 +19,7 @@ pub(crate) fn engine(home: &Path) -> Engine {
 
 fn call_with(engine: &Engine, tool: Tool, options: &Options, arguments: &Value) -> Answer {
     let Value::Object(arguments) = arguments else { panic!("an object") };
-    (tool.run)(engine, options, arguments, &Stop::never())
+    tool.call(engine, options, arguments, &Stop::never())
 }
 
 pub(crate) fn call(engine: &Engine, arguments: &Value) -> Answer {
@@ -312,7 +312,11 @@ fn a_call_that_was_ended_records_nothing() {
     let start = data(&engine, &json!({"action": "start"}));
     let stop = Stop::never();
     stop.request();
-    let turn = engine.continue_thread(text(&start["continuation_id"]), Some(("user", "x")), &stop);
+    let turn = engine.memory().continue_thread(
+        text(&start["continuation_id"]),
+        Some(("user", "x")),
+        &stop,
+    );
     assert!(turn.unwrap_err().is_stopped());
     let resume = data(&engine, &json!({"action": "resume", "thread_id": start["thread_id"]}));
     assert_eq!(

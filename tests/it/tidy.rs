@@ -192,6 +192,19 @@ fn files_use_each_other_in_no_circle() {
 }
 
 #[test]
+fn faces_and_tools_know_no_room_below_the_engine() {
+    sources(&mut |room, path, text| {
+        for other in used(text) {
+            assert!(
+                line_of(room) >= line_of("engine") || LINES[4].iter().all(|below| *below != other),
+                "{}: {room} goes through the engine, not to {other}",
+                path.display()
+            );
+        }
+    });
+}
+
+#[test]
 fn crates_have_one_room() {
     for file in Tree::read().files {
         for (name, owner) in OWNERS {

@@ -41,7 +41,7 @@ fn engine(workspaces: &[&Path]) -> Engine {
 fn call(engine: &Engine, arguments: Value) -> Answer {
     let Value::Object(arguments) = arguments else { panic!("an object") };
     let tool = tools::search_workspace::TOOL;
-    (tool.run)(engine, &Options::default(), &arguments, &Stop::never())
+    tool.call(engine, &Options::default(), &arguments, &Stop::never())
 }
 
 /// Calls the tool; it must answer well.
@@ -434,7 +434,7 @@ fn a_search_ends_when_told() {
         });
         let arguments = json!({"query": "(a.*){30}b$"}).as_object().cloned().unwrap();
         let tool = tools::search_workspace::TOOL;
-        let answer = (tool.run)(&engine, &Options::default(), &arguments, &stop);
+        let answer = tool.call(&engine, &Options::default(), &arguments, &stop);
         done.store(true, Ordering::Relaxed);
         assert_eq!((answer.is_error, answer.text.as_str()), (true, "Error: stopped"));
     });

@@ -1,4 +1,4 @@
-//! The messages and questions of an evaluation, read from JSON lines as they come.
+//! The messages and questions of an evaluation, read from lines of JSON.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -9,21 +9,21 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::Error;
+use super::error::Error;
 use crate::{
-    db::writer::Writer,
+    engine::Writer,
     model::{Conversation, Instant, Message},
     text::date::{self, Edge},
 };
 
-/// More speakers than this are not kept as roles but before their texts.
+/// Roles at most: with more speakers, every role is `user`, and texts begin with the speaker's name.
 const MOST_SPEAKERS: usize = 200;
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// Messages by conversation. Their ids in the database are numbers of ours: a corpus may repeat
-/// its own, or have ids that differ in case alone.
+/// Messages by conversation. The database numbers them, because a corpus may repeat an id or have ids
+/// that differ only in case.
 pub(super) struct Corpus {
     ids: Vec<String>,
     places: HashMap<String, usize>,
@@ -37,7 +37,7 @@ pub(super) struct Query {
     pub(super) relevant: HashSet<String>,
 }
 
-/// Calls `each` with every line's object and number; blank lines are passed over.
+/// Calls `each` with the number and the object of every line; skips blank lines.
 fn lines(
     path: &Path,
     mut each: impl FnMut(usize, Map<String, Value>) -> Result<(), Error>,
@@ -66,7 +66,7 @@ fn lines(
     }
 }
 
-/// Returns a field as text; a number as it is written.
+/// Returns the first of some fields that is there, as text.
 fn field(object: &Map<String, Value>, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| match object.get(*name)? {
         Value::String(text) => Some(text.clone()),
@@ -156,17 +156,17 @@ impl Corpus {
         self.conversations.len()
     }
 
-    /// The database's id of a conversation.
+    /// Returns the id that a conversation has in the database.
     pub(super) fn conversation(&self, name: &str) -> Option<String> {
         Some(self.conversations[*self.places.get(name)?].id.clone())
     }
 
-    /// The corpus's id of a message of the database.
+    /// Returns the id that a message of the database has in the corpus.
     pub(super) fn id(&self, message: &str) -> Option<&str> {
         self.ids.get(message.parse::<usize>().ok()?).map(String::as_str)
     }
 
-    /// Writes a database of the messages.
+    /// Writes the messages into a database.
     pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
         let mut writer = Writer::open(path)?;
         for conversation in &self.conversations {
@@ -178,7 +178,7 @@ impl Corpus {
 }
 
 /// Reads a time: seconds or milliseconds since 1970, ISO 8601, or words with a day, a month and a
-/// year, such as "1:56 pm on 8 May, 2023". Nothing depends on it but what is newer.
+/// year, such as "1:56 pm on 8 May, 2023". Only the order of times matters.
 fn time(value: &Value) -> Option<Instant> {
     let seconds =
         |number: f64| date::from_number(if number.abs() > 1e11 { number / 1e3 } else { number });

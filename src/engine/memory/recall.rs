@@ -84,12 +84,8 @@ impl Memory {
         limit: usize,
         stop: &Stop,
     ) -> Result<Vec<Recalled>, Error> {
-        let sources: Vec<Source> = self
-            .sources
-            .present()
-            .into_iter()
-            .filter(|source| is_memory(source, stop))
-            .collect();
+        let sources: Vec<Source> =
+            self.sources.present().into_iter().filter(|source| is_memory(source, stop)).collect();
         let text = plain(text);
         let topic = Topic::of(&text);
         if sources.is_empty() || !topic.is_about_something() {

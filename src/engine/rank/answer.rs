@@ -136,8 +136,7 @@ impl Ranker<'_> {
             let next = matches.len();
             // Beyond the limit only copies are counted. Reading all texts for that is expensive.
             let length = scorer.content_length(scored.doc_id);
-            let may_be_copy =
-                |other: &Match| other.hit.content.len().abs_diff(length) <= MAX_SPACE;
+            let may_be_copy = |other: &Match| other.hit.content.len().abs_diff(length) <= MAX_SPACE;
             if next == limit && !matches.iter().any(may_be_copy) {
                 continue;
             }

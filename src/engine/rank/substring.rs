@@ -10,9 +10,7 @@ use super::{ConversationMatch, Match, Ranker, Ranking, passage};
 use crate::{
     engine::{
         error::Error,
-        source::{
-            Scope, Source, SourceKind, line_number, request::trimmed, sink::Rendered,
-        },
+        source::{Scope, Source, SourceKind, line_number, request::trimmed, sink::Rendered},
     },
     model::{Hit, Request},
     text::like::LikePattern,
@@ -73,11 +71,16 @@ impl Ranker<'_> {
         for key in order.into_iter().take(self.question.limit) {
             let hits = hits_of.remove(&key).unwrap_or_default();
             let Some(about) = self.sources.about(key.0, &key.1, self.stop)? else { continue };
-            let matches = hits.into_iter().enumerate().map(|(place, hit)| {
-                self.substring_match(key.0, hit, HALF / (HALF + place as f64))
-            });
+            let matches = hits
+                .into_iter()
+                .enumerate()
+                .map(|(place, hit)| self.substring_match(key.0, hit, HALF / (HALF + place as f64)));
             let matches = matches.collect::<Result<_, _>>()?;
-            items.push(ConversationMatch { about, score: HALF / (HALF + items.len() as f64), matches });
+            items.push(ConversationMatch {
+                about,
+                score: HALF / (HALF + items.len() as f64),
+                matches,
+            });
         }
         Ok(Ranking { items, notes: Vec::new() })
     }

@@ -29,12 +29,7 @@ const LEAST_FREE: u64 = 64 << 20;
 const INDEX_SHARE: u64 = 3;
 
 /// Examines folders, databases and indexes; `full` examines everything, however long that takes.
-pub(crate) fn examine(
-    sources: &Sources,
-    full: bool,
-    stop: &Stop,
-    report: &mut dyn FnMut(Finding),
-) {
+pub(crate) fn examine(sources: &Sources, full: bool, stop: &Stop, report: &mut dyn FnMut(Finding)) {
     Examination { sources, full, stop, report }.run();
 }
 
@@ -76,7 +71,9 @@ impl Examination<'_> {
         ] {
             let about = folder.display().to_string();
             match obstacle(&folder) {
-                Some(reason) => self.report(Finding::wrong(about, format!("{what}: {reason}"), mend)),
+                Some(reason) => {
+                    self.report(Finding::wrong(about, format!("{what}: {reason}"), mend))
+                }
                 None => self.report(Finding::well(about, "can be written to")),
             }
         }
@@ -159,12 +156,19 @@ impl Examination<'_> {
         if let Some(current) = index_dir.current() {
             match index_dir.check(&current, self.stop) {
                 Ok(bytes) => {
-                    self.report(Finding::well(about(), format!("all {bytes} bytes are as written")));
+                    self.report(Finding::well(
+                        about(),
+                        format!("all {bytes} bytes are as written"),
+                    ));
                 }
                 // Replaced meanwhile, which is no damage.
                 Err(_) if index_dir.current().as_ref() != Some(&current) => {}
                 Err(error) => {
-                    self.report(Finding::wrong(about(), error.to_string(), "verbatim reindex --full"));
+                    self.report(Finding::wrong(
+                        about(),
+                        error.to_string(),
+                        "verbatim reindex --full",
+                    ));
                     return;
                 }
             }

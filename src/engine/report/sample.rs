@@ -31,11 +31,7 @@ const HITS: usize = 50;
 const MEND: &str = "verbatim reindex --full, and please report it";
 
 /// Compares an index that mirrors its database; says nothing of what changed meanwhile.
-pub(crate) fn compare(
-    source: &Source,
-    snapshot: &Snapshot,
-    stop: &Stop,
-) -> Vec<Finding> {
+pub(crate) fn compare(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Vec<Finding> {
     let about = source.path.display().to_string();
     let mut differences = match messages(source, snapshot, stop) {
         Ok(differences) => differences,

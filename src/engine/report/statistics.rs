@@ -36,11 +36,7 @@ pub struct Tally {
 }
 
 /// Counts the messages of some kinds of sources; of all sources if none is named.
-pub(crate) fn tally(
-    sources: &Sources,
-    kinds: &[SourceKind],
-    stop: &Stop,
-) -> Result<Tally, Error> {
+pub(crate) fn tally(sources: &Sources, kinds: &[SourceKind], stop: &Stop) -> Result<Tally, Error> {
     let scope = Scope { sources: kinds.to_vec(), ..Scope::default() };
     let mut tally = Tally::default();
     for source in sources.within(&scope)? {

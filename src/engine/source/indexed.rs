@@ -38,7 +38,10 @@ pub struct IndexedReader {
 enum Outcome {
     Found(Trace),
     /// The index failed after this many hits had been shown.
-    Failed { reason: String, shown: usize },
+    Failed {
+        reason: String,
+        shown: usize,
+    },
 }
 
 impl IndexedReader {
@@ -156,15 +159,13 @@ impl Reader for IndexedReader {
                 counter.add(self.snapshot.role(*doc_id), self.snapshot.time(*doc_id));
             }
         }
-        let models =
-            self.source.on_database(|path| db::read(path, stop, db::tally::models))?;
+        let models = self.source.on_database(|path| db::read(path, stop, db::tally::models))?;
         Ok(counter.finish(conversations, models))
     }
 
     fn span(&self, _: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
         let snapshot = &self.snapshot;
-        let time =
-            |doc_id: u32| snapshot.is_live(doc_id).then(|| snapshot.time(doc_id)).flatten();
+        let time = |doc_id: u32| snapshot.is_live(doc_id).then(|| snapshot.time(doc_id)).flatten();
         // Within a segment the newest message is first, and messages without a time are last.
         let spans = snapshot.parts().into_iter().filter_map(|segment| {
             let last = segment.doc_ids.clone().find_map(time)?;

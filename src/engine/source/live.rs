@@ -43,9 +43,9 @@ impl LiveReader {
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
         let begun = Clock::now();
-        let hits = self.source.on_database(|path| {
-            db::read(path, stop, |database| db::search(database, request))
-        })?;
+        let hits = self
+            .source
+            .on_database(|path| db::read(path, stop, |database| db::search(database, request)))?;
         if let Some(state) = index_state.filter(|_| shown > 0)
             && db::state(&self.source.path)? != *state
         {

@@ -98,7 +98,7 @@ struct State {
 
 /// The sources of one configuration.
 #[derive(Debug)]
-pub struct Sources {
+pub(crate) struct Sources {
     config: Arc<Config>,
     /// By kind.
     states: [Arc<State>; SourceKind::ALL.len()],

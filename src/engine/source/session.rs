@@ -13,7 +13,7 @@ pub struct Session {
 
 impl Session {
     /// Returns a conversation with its messages.
-    pub(super) fn new(about: About, messages: Box<dyn Messages>) -> Session {
+    pub(crate) fn new(about: About, messages: Box<dyn Messages>) -> Session {
         Session { about, messages }
     }
 

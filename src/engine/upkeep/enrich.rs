@@ -9,7 +9,8 @@ use crate::{
         source::{Source, summaries},
     },
     index::{
-        Resources, SegmentRef, Snapshot, TermIndex, VectorBuilder, VectorOptions, Vectors, build_terms,
+        Resources, SegmentRef, Snapshot, TermIndex, VectorBuilder, VectorOptions, Vectors,
+        build_terms,
     },
     model::Stop,
 };
@@ -89,12 +90,7 @@ pub(crate) fn is_lacking(source: &Source, stop: &Stop) -> bool {
 
 /// Makes what small segments of a snapshot lack, for a question that comes before the maintainer.
 /// Where something cannot be made, ranking does without it.
-pub(crate) fn enrich_small(
-    snapshot: &Snapshot,
-    model: &Model,
-    resources: Resources,
-    stop: &Stop,
-) {
+pub(crate) fn enrich_small(snapshot: &Snapshot, model: &Model, resources: Resources, stop: &Stop) {
     for segment in snapshot.parts() {
         let count = segment.doc_ids.len() as u32;
         if count > MAX_IN_A_QUESTION || stop.requested() {

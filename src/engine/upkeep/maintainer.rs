@@ -123,11 +123,7 @@ impl Maintainer {
     /// how long the next poll is due; `None` if only a file event makes it necessary.
     ///
     /// A poll takes some ten system calls a source if everything is current.
-    pub fn poll(
-        &mut self,
-        stop: &Stop,
-        report: &mut dyn FnMut(UpkeepEvent),
-    ) -> Option<Duration> {
+    pub fn poll(&mut self, stop: &Stop, report: &mut dyn FnMut(UpkeepEvent)) -> Option<Duration> {
         let mut next = self.follower.look(self.sources.config(), stop, report);
         let present = self.sources.present();
         for kind in SourceKind::ALL {

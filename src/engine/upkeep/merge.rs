@@ -8,9 +8,7 @@ use super::refresh::{MAX_SAMPLES, Progress, SAMPLE_BYTES, lock, within};
 use crate::{
     db,
     engine::{error::Error, source::Source},
-    index::{
-        self, Build, BuildPlan, Document, Resources, Size, Snapshot, SnapshotBuilder,
-    },
+    index::{self, Build, BuildPlan, Document, Resources, Size, Snapshot, SnapshotBuilder},
     map_faults,
     model::Stop,
 };

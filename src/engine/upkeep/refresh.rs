@@ -9,7 +9,7 @@ use std::{
 
 use super::diff::{self, Compared, Difference, SLICE, row_reader};
 use crate::{
-    db::{self, Database, Layout, Row, State},
+    db::{self, Layout, Row, State},
     engine::{error::Error, source::Source},
     index::{
         self, Build, BuildPlan, Document, IndexDir, Reading, Resources, Size, Snapshot,

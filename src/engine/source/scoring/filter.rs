@@ -35,9 +35,8 @@ impl ScopeFilter {
         origins: Option<&Origins>,
     ) -> ScopeFilter {
         let segments = searcher.segments.iter();
-        let intervals = segments
-            .map(|segment| interval(searcher, &segment.doc_ids, scope))
-            .collect();
+        let intervals =
+            segments.map(|segment| interval(searcher, &segment.doc_ids, scope)).collect();
         let catalogue = &searcher.catalogue;
         let conversation = scope.conversation.as_ref().map(|id| {
             let mut doc_ids = match catalogue.find(id) {
@@ -52,9 +51,8 @@ impl ScopeFilter {
             session: scope.session.clone(),
             ..Scope::default()
         };
-        let conversations = scope
-            .has_origin()
-            .then(|| catalogue.within(&of_origin, origins).into_iter().collect());
+        let conversations =
+            scope.has_origin().then(|| catalogue.within(&of_origin, origins).into_iter().collect());
         ScopeFilter { intervals, conversation, conversations, roles: scope.roles.clone() }
     }
 
@@ -204,7 +202,8 @@ impl<'a> ConceptFilter<'a> {
                     let here = here.filter(|doc_id| segment.doc_ids.contains(doc_id));
                     let here: Vec<u32> = here.filter(|doc_id| self.accepts(*doc_id)).collect();
                     let cosines = self.cosines(vector, &here)?;
-                    found.extend(here.into_iter().zip(cosines).filter(|(_, cosine)| *cosine != 0.0));
+                    found
+                        .extend(here.into_iter().zip(cosines).filter(|(_, cosine)| *cosine != 0.0));
                 }
                 None => {
                     let accepts = |doc_id: u32| self.accepts(first + doc_id);

@@ -5,8 +5,8 @@
 //! with the sums and the best values of all sources, each then scores its own messages.
 
 mod filter;
-mod searcher;
 mod score;
+mod searcher;
 mod titles;
 
 use std::{borrow::Cow, collections::BTreeMap};

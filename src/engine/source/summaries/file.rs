@@ -223,10 +223,8 @@ mod tests {
     fn read_as_written_or_not_at_all() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("summaries");
-        let summary = |title: &str, text: &str| Summary {
-            title: title.to_owned(),
-            text: text.to_owned(),
-        };
+        let summary =
+            |title: &str, text: &str| Summary { title: title.to_owned(), text: text.to_owned() };
         let summaries = [summary("", "Größe."), summary("Titel", "")];
         let mut features = SummaryFeatures::new(3);
         features.push(&[1, 2], &[3], |vectors| vectors.push(&[0.0, 1.0, 0.0]));
@@ -238,7 +236,10 @@ mod tests {
         assert_eq!((cache.len(), cache.dimensions()), (2, 3));
         let record = cache.at_place(7).unwrap();
         assert_eq!((&record.summary, &record.title_terms[..]), (&summaries[0], &[1, 2][..]));
-        assert_eq!((&record.summary_terms[..], record.vector), (&[3][..], features.vectors().row(0)));
+        assert_eq!(
+            (&record.summary_terms[..], record.vector),
+            (&[3][..], features.vectors().row(0))
+        );
         assert_eq!((&cache.of_text(109).unwrap().summary, record.text), (&summaries[1], 107));
         assert!(cache.at_place(8).is_none() && cache.of_text(7).is_none());
         // Of another model the vectors say nothing.

@@ -1,0 +1,52 @@
+//! What can go wrong with a command.
+
+use std::{io, path::PathBuf};
+
+use super::{eval, import};
+use crate::{
+    engine::{self, UnknownProvider},
+    mcp, tools,
+};
+
+/// What can go wrong with a command.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The command line is wrong.
+    #[error("{0}")]
+    Usage(clap::Error),
+    /// The engine could not answer.
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+    /// The server could not serve.
+    #[error(transparent)]
+    Serve(#[from] mcp::Error),
+    /// A named thread does not exist, or turns cannot be read.
+    #[error("{0}")]
+    Threads(String),
+    /// A named tool does not exist.
+    #[error("--tools: {0}")]
+    Tools(#[from] tools::UnknownTool),
+    /// The import failed.
+    #[error(transparent)]
+    Import(#[from] import::Error),
+    /// Nothing could be watched.
+    #[error("cannot start to watch: {0}")]
+    Watch(#[source] io::Error),
+    /// The environment names an unknown provider.
+    #[error("VERBATIM_EMBEDDINGS: {0}")]
+    Embeddings(#[from] UnknownProvider),
+    /// A chart could not be written.
+    #[error("{}: cannot write the chart: {source}", path.display())]
+    Drawing {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The evaluation failed.
+    #[error(transparent)]
+    Eval(#[from] eval::Error),
+    /// The output could not be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[from] io::Error),
+}

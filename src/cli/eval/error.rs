@@ -1,0 +1,48 @@
+//! What can go wrong with an evaluation.
+
+use std::{io, path::PathBuf};
+
+use crate::engine::{self, WriterError};
+
+/// What can go wrong with an evaluation.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A line has no message or question.
+    #[error("{}:{line}: {reason}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file has no messages or questions.
+    #[error("{}: {what}", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+        /// What it lacks.
+        what: &'static str,
+    },
+    /// The folder for the index cannot be made.
+    #[error("cannot make a temporary folder: {0}")]
+    Temporary(#[source] io::Error),
+    /// The messages cannot be stored.
+    #[error(transparent)]
+    Database(#[from] WriterError),
+    /// The messages cannot be indexed or ranked.
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+    /// The output could not be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[from] io::Error),
+}

@@ -1,0 +1,177 @@
+//! Where the data is: flags, environment, defaults.
+
+use std::{env, ffi::OsString, path::PathBuf};
+
+use super::environment::{Environment, Secret};
+use crate::engine::{Config, Provider, UnknownProvider};
+
+/// The flags that say where the data is.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Places")]
+pub(super) struct Places {
+    /// Read this database [default: CONVERSATION_DB, then ORIGIN_CONVERSATION_DB, then the newest *.db
+    /// in the home folder's db/]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) db: Option<PathBuf>,
+    /// Use this home folder, which holds db/ and index/ [default: VERBATIM_HOME, then the working
+    /// folder if it has a db/, then the platform's data folder]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(super) home: Option<PathBuf>,
+    /// Keep the search index here; it can be deleted at any time [default: VERBATIM_INDEX, then the
+    /// home folder's index/]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(super) index: Option<PathBuf>,
+    /// Search the transcripts of coding agents in this folder too; may be given several times
+    /// [default: VERBATIM_ARCHIVE, then what Claude Code and Codex keep in the user's home]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(super) archive: Vec<PathBuf>,
+    /// Search no transcripts of coding agents
+    #[arg(long, global = true)]
+    pub(super) no_archive: bool,
+}
+
+/// Returns the configuration: flags override the environment, which overrides defaults. An empty
+/// variable counts as absent.
+pub(super) fn config(places: Places, environment: &Environment) -> Config {
+    let set = |variable: &Option<OsString>| {
+        variable.as_ref().filter(|value| !value.is_empty()).map(PathBuf::from)
+    };
+    let home = places.home.or_else(|| set(&environment.verbatim_home)).unwrap_or_else(|| {
+        let here = &environment.working_folder;
+        match &environment.data_folder {
+            Some(data) if !here.join("db").is_dir() => data.join("verbatim"),
+            _ => here.clone(),
+        }
+    });
+    let db = places
+        .db
+        .or_else(|| set(&environment.conversation_db))
+        .or_else(|| set(&environment.origin_conversation_db));
+    let index = places.index.or_else(|| set(&environment.verbatim_index));
+    let archives = match places.no_archive {
+        true => Vec::new(),
+        false if !places.archive.is_empty() => places.archive,
+        false => match &environment.verbatim_archive {
+            Some(folders) => {
+                env::split_paths(folders).filter(|it| !it.as_os_str().is_empty()).collect()
+            }
+            None => agents_folders(environment),
+        },
+    };
+    Config { db, home, index, archives, ..Config::default() }
+}
+
+/// Returns the folders in which coding agents keep their transcripts, if they exist.
+fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
+    let agent = |variable: &Option<OsString>, name: &str| {
+        let named = variable.as_ref().filter(|value| !value.is_empty()).map(PathBuf::from);
+        named.or_else(|| Some(environment.user_folder.as_ref()?.join(name)))
+    };
+    let claude = agent(&environment.claude_config_dir, ".claude");
+    // Some systems have it here, unless the variable names a folder.
+    let user_folder = &environment.user_folder;
+    let xdg_claude = user_folder.as_ref().filter(|_| environment.claude_config_dir.is_none());
+    let xdg_claude = xdg_claude.map(|folder| folder.join(".config/claude"));
+    let codex = agent(&environment.codex_home, ".codex");
+    [
+        (claude, "projects"),
+        (xdg_claude, "projects"),
+        (codex.clone(), "sessions"),
+        (codex, "archived_sessions"),
+    ]
+    .into_iter()
+    .filter_map(|(folder, inner)| Some(folder?.join(inner)))
+    .filter(|folder| folder.is_dir())
+    .collect()
+}
+
+/// Returns the provider of vectors that the environment names.
+pub(super) fn embeddings(environment: &Environment) -> Result<Provider, UnknownProvider> {
+    let Some(name) = environment.verbatim_embeddings.as_ref().filter(|name| !name.is_empty())
+    else {
+        return Ok(Provider::BuiltIn);
+    };
+    let key = |secret: &Option<Secret>| Some(secret.as_ref()?.0.to_str()?.to_owned());
+    let [key, openai] =
+        [&environment.verbatim_embeddings_key, &environment.openai_api_key].map(key);
+    let provider: Provider = name.to_string_lossy().parse()?;
+    Ok(provider.with_keys(key.as_deref(), openai.as_deref()))
+}
+
+/// Returns the flag or variable that names the database, if one does; in the order of [`config`].
+pub(super) fn named_by(places: &Places, environment: &Environment) -> Option<&'static str> {
+    let is_set = |variable: &Option<OsString>| variable.as_ref().is_some_and(|v| !v.is_empty());
+    if places.db.is_some() {
+        Some("--db")
+    } else if is_set(&environment.conversation_db) {
+        Some("CONVERSATION_DB")
+    } else if is_set(&environment.origin_conversation_db) {
+        Some("ORIGIN_CONVERSATION_DB")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(flags: [Option<&str>; 3]) -> Places {
+        let [db, home, index] = flags.map(|flag| flag.map(PathBuf::from));
+        Places { db, home, index, archive: Vec::new(), no_archive: false }
+    }
+
+    #[test]
+    fn flags_come_before_environment() {
+        let environment = Environment {
+            conversation_db: Some("".into()),
+            origin_conversation_db: Some("origin.db".into()),
+            verbatim_home: Some("home".into()),
+            verbatim_index: Some("index".into()),
+            data_folder: Some("data".into()),
+            working_folder: "nowhere".into(),
+            ..Environment::default()
+        };
+        let expected = Config {
+            db: Some("origin.db".into()),
+            home: "home".into(),
+            index: Some("index".into()),
+            ..Config::default()
+        };
+        assert_eq!(config(places([None; 3]), &environment), expected);
+        let flags = places([Some("a"), Some("b"), Some("c")]);
+        let expected = Config {
+            db: Some("a".into()),
+            home: "b".into(),
+            index: Some("c".into()),
+            ..Config::default()
+        };
+        assert_eq!(config(flags, &environment), expected);
+        let bare = Environment { verbatim_home: None, ..environment };
+        assert_eq!(config(places([None; 3]), &bare).home, PathBuf::from("data/verbatim"));
+    }
+
+    #[test]
+    fn archives_by_flag_environment_and_home() {
+        let user = tempfile::tempdir().expect("temporary folders can be made");
+        let claude = user.path().join(".claude/projects");
+        let codex = user.path().join("elsewhere/sessions");
+        for folder in [&claude, &codex] {
+            std::fs::create_dir_all(folder).expect("folders can be made");
+        }
+        let mut environment = Environment {
+            user_folder: Some(user.path().to_owned()),
+            codex_home: Some(user.path().join("elsewhere").into()),
+            ..Environment::default()
+        };
+        assert_eq!(config(places([None; 3]), &environment).archives, [claude, codex]);
+        environment.verbatim_archive = Some("a".into());
+        assert_eq!(config(places([None; 3]), &environment).archives, [PathBuf::from("a")]);
+        let mut flags = places([None; 3]);
+        flags.archive = vec!["b".into(), "c".into()];
+        assert_eq!(config(flags, &environment).archives, ["b", "c"].map(PathBuf::from));
+        let none = Places { no_archive: true, ..places([None; 3]) };
+        assert!(config(none, &environment).archives.is_empty());
+        assert!(config(places([None; 3]), &Environment::default()).archives.is_empty());
+    }
+}

@@ -1,0 +1,40 @@
+//! What one session has of its own, and what all sessions of a server share.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::logging::ClientLog;
+use crate::{
+    engine::Engine,
+    tools::{Options, Tool},
+};
+
+/// What all sessions of a server share.
+pub(super) struct Shared {
+    pub(super) engine: Arc<Engine>,
+    pub(super) options: Options,
+    /// The tools that are offered.
+    pub(super) tools: Vec<&'static Tool>,
+    /// One permit for each call that may run.
+    pub(super) permits: Arc<Semaphore>,
+}
+
+/// One client's session.
+pub(super) struct Session {
+    pub(super) shared: Arc<Shared>,
+    /// Cancelled some time after the client has gone; calls end then.
+    pub(super) is_over: CancellationToken,
+    pub(super) log: ClientLog,
+}
+
+impl Session {
+    pub(super) fn new(shared: Arc<Shared>, is_over: CancellationToken) -> Session {
+        Session { shared, is_over, log: ClientLog::default() }
+    }
+
+    pub(super) fn tool(&self, name: &str) -> Option<&'static Tool> {
+        self.shared.tools.iter().copied().find(|tool| tool.name == name)
+    }
+}

@@ -1,0 +1,77 @@
+//! `mode="list"`: conversations, latest activity first.
+
+use serde::Serialize;
+
+use super::answer::{answer, compact_id, iso, text_of};
+use crate::{
+    engine::Scope,
+    tools::tool::{Answer, Call, Error},
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    session_id: String,
+    session_key: String,
+    title: Option<String>,
+    turn_count: u32,
+    last_activity: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Page {
+    mode: &'static str,
+    total: usize,
+    returned: usize,
+    offset: usize,
+    conversations: Vec<Item>,
+}
+
+#[derive(Serialize)]
+struct CompactItem<'a> {
+    id: String,
+    k: &'a str,
+    t: &'a Option<String>,
+    turns: u32,
+    last: &'a Option<String>,
+}
+
+impl CompactItem<'_> {
+    fn of(item: &Item) -> CompactItem<'_> {
+        CompactItem {
+            id: compact_id(&item.session_id),
+            k: &item.session_key,
+            t: &item.title,
+            turns: item.turn_count,
+            last: &item.last_activity,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct CompactPage<'a> {
+    n: usize,
+    c: Vec<CompactItem<'a>>,
+}
+
+/// Answers with one page of conversations.
+pub(super) fn list(call: &Call<'_>, offset: usize, limit: usize) -> Result<Answer, Error> {
+    let (abouts, total) = call.engine.list(&Scope::default(), offset, limit, call.stop)?;
+    let mut conversations = Vec::new();
+    for about in &abouts {
+        conversations.push(Item {
+            session_id: about.id.clone(),
+            session_key: call.engine.key_of(about)?,
+            title: text_of(&about.title),
+            turn_count: about.turns,
+            last_activity: iso(about.last),
+            created_at: iso(about.begun),
+        });
+    }
+    let page = Page { mode: "list", total, returned: conversations.len(), offset, conversations };
+    let compact = page.conversations.iter().map(CompactItem::of).collect();
+    let compact = CompactPage { n: total, c: compact };
+    Ok(answer(call.options, &compact, &page))
+}

@@ -1,0 +1,195 @@
+//! `mode="search"`: the conversations that answer a question best.
+
+use serde::Serialize;
+
+use super::{
+    answer::{answer, compact_id, summary, text_of},
+    turn::{Budget, CompactTurn, FRAME, Turn},
+};
+use crate::{
+    engine::{About, ConversationMatch, Fields, Match, Question},
+    text::snippet,
+    tools::{
+        bound,
+        tool::{Answer, Call, Error},
+    },
+};
+
+/// Characters of a summary in compact texts.
+const COMPACT_SUMMARY: usize = 200;
+
+/// Matched turns of a conversation in compact texts.
+const COMPACT_MATCHED: usize = 3;
+
+/// Characters of a matched turn in compact texts.
+const COMPACT_MATCHED_TEXT: usize = 100;
+
+/// Tokens of an answer at most, without its frame.
+const MOST_TOKENS: usize = 16_000;
+
+/// Tokens of the conversations' own fields at most; the rest is for turns.
+const MOST_FIELD_TOKENS: usize = 10_000;
+
+/// Tokens of one turn at most.
+const MOST_TURN_TOKENS: usize = 600;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    session_id: String,
+    session_key: String,
+    title: Option<String>,
+    summary: Option<String>,
+    score: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns: Option<Vec<Turn>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched_turns: Option<Vec<Turn>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Results {
+    mode: &'static str,
+    total_results: usize,
+    conversations: Vec<Item>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+#[derive(Serialize)]
+struct CompactItem {
+    id: String,
+    k: String,
+    t: Option<String>,
+    s: f64,
+    sum: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns: Option<Vec<CompactTurn>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched: Option<Vec<CompactTurn>>,
+}
+
+impl CompactItem {
+    fn of(item: &Item) -> CompactItem {
+        let compact = |turns: &Vec<Turn>, count, most| {
+            turns.iter().take(count).map(|turn| CompactTurn::of(turn, most)).collect()
+        };
+        let summary =
+            |text: &String| snippet::cut(text, COMPACT_SUMMARY).unwrap_or(text).to_owned();
+        let turns = item.turns.as_ref();
+        let matched = item.matched_turns.as_ref();
+        CompactItem {
+            id: compact_id(&item.session_id),
+            k: item.session_key.clone(),
+            t: item.title.clone(),
+            s: item.score,
+            sum: item.summary.as_ref().map(summary),
+            turns: turns.map(|turns| compact(turns, usize::MAX, usize::MAX)),
+            matched: matched.map(|turns| compact(turns, COMPACT_MATCHED, COMPACT_MATCHED_TEXT)),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct CompactResults {
+    n: usize,
+    c: Vec<CompactItem>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+/// Answers a question; `transcript` is how many of each conversation's last turns to show, if any.
+pub(super) fn search(
+    call: &Call<'_>,
+    question: &Question,
+    transcript: Option<usize>,
+) -> Result<Answer, Error> {
+    let ranking = call.engine.rank_conversations(question, call.stop)?;
+    let mut notes = ranking.notes;
+    let mut field_tokens = 0;
+    let fits = ranking.items.iter().take_while(|item| {
+        field_tokens += cost(&item.about);
+        field_tokens <= MOST_FIELD_TOKENS
+    });
+    let fits: Vec<&ConversationMatch> = fits.collect();
+    if fits.len() < ranking.items.len() {
+        let more = ranking.items.len() - fits.len();
+        notes.push(format!("{more} more were left out to keep this short: set limit."));
+    }
+    let left = MOST_TOKENS - field_tokens.min(MOST_FIELD_TOKENS);
+    let mut budget = Budget::new(left, MOST_TURN_TOKENS);
+    let mut conversations = Vec::new();
+    for item in fits {
+        let about = &item.about;
+        // The budget is spent in this order: matches first.
+        let matched_turns =
+            (question.fields != Fields::Summaries).then(|| matched_turns(item, &mut budget));
+        let turns = match transcript {
+            Some(most) => Some(last_turns(call, about, most, &mut budget)?),
+            None => None,
+        };
+        conversations.push(Item {
+            session_id: about.id.clone(),
+            session_key: call.engine.key_of(about)?,
+            title: text_of(&about.title),
+            summary: summary(call, about)?,
+            score: (item.score * 100.0).round() / 100.0,
+            turns,
+            matched_turns,
+        });
+    }
+    if budget.is_cut {
+        notes.push("Turns were cut to keep this short: mode=\"get\" has a whole one.".to_owned());
+    }
+    let message = (!notes.is_empty()).then(|| notes.join(" "));
+    let compact = CompactResults {
+        n: conversations.len(),
+        c: conversations.iter().map(CompactItem::of).collect(),
+        message: message.clone(),
+    };
+    let results =
+        Results { mode: "search", total_results: conversations.len(), conversations, message };
+    Ok(answer(call.options, &compact, &results))
+}
+
+/// Returns about how many tokens the fields of a conversation take.
+fn cost(about: &About) -> usize {
+    let title = text_of(&about.title).unwrap_or_default();
+    let summary = text_of(&about.summary).unwrap_or_default();
+    // Twice the title: the session key contains most of it.
+    2 * bound::tokens(&title) + bound::tokens(&summary) + bound::tokens(&about.id) + FRAME
+}
+
+/// Returns the turns that matched, the best first.
+fn matched_turns(item: &ConversationMatch, budget: &mut Budget) -> Vec<Turn> {
+    let turn = |matched: &Match| {
+        Some(Turn {
+            role: matched.hit.role.to_string(),
+            content: budget.take(&matched.passage)?,
+            turn_index: None,
+            created_at: None,
+            score: Some((matched.score * 100.0).round() / 100.0),
+        })
+    };
+    item.matches.iter().filter(|matched| !matched.passage.is_empty()).map_while(turn).collect()
+}
+
+/// Returns the last turns of a conversation, in order.
+fn last_turns(
+    call: &Call<'_>,
+    about: &About,
+    most: usize,
+    budget: &mut Budget,
+) -> Result<Vec<Turn>, Error> {
+    let raw_content = call.options.raw_content;
+    let session = call.engine.session(about.source, &about.id, raw_content, call.stop)?;
+    let Some(session) = session else { return Ok(Vec::new()) };
+    let first = session.turns().saturating_sub(most);
+    // From the end: the latest turns matter most if the budget does not cover all.
+    let turns = (first..session.turns()).rev();
+    let turns = turns.map_while(|at| Turn::of(&session, at, budget));
+    let mut turns: Vec<Turn> = turns.map(|turn| Turn { created_at: None, ..turn }).collect();
+    turns.reverse();
+    Ok(turns)
+}

@@ -1,0 +1,92 @@
+//! Turns in answers, and the tokens they may take.
+
+use serde::Serialize;
+
+use crate::{
+    engine::Session,
+    text::{date, snippet},
+    tools::bound,
+};
+
+/// Tokens of what frames a turn, or what is said of a conversation.
+pub(super) const FRAME: usize = 30;
+
+/// One turn of a transcript, or one that matched.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Turn {
+    pub(super) role: String,
+    pub(super) content: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) turn_index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) created_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) score: Option<f64>,
+}
+
+impl Turn {
+    /// Returns a turn of a session as far as the budget allows; `None` if nothing is left of it.
+    pub(super) fn of(session: &Session, at: usize, budget: &mut Budget) -> Option<Turn> {
+        let message = session.message(at);
+        Some(Turn {
+            content: budget.take(&message.content)?,
+            role: if message.role.is_empty() {
+                "unknown".to_owned()
+            } else {
+                message.role.into_owned()
+            },
+            turn_index: Some(at),
+            created_at: message.time.and_then(date::to_iso),
+            score: None,
+        })
+    }
+}
+
+/// A turn in a compact text: the first letter of its role, and its content.
+#[derive(Serialize)]
+pub(super) struct CompactTurn {
+    r: String,
+    c: String,
+}
+
+impl CompactTurn {
+    /// Returns a turn with its content cut to some characters.
+    pub(super) fn of(turn: &Turn, most: usize) -> CompactTurn {
+        let content = snippet::cut(&turn.content, most).unwrap_or(&turn.content);
+        CompactTurn { r: turn.role.chars().take(1).collect(), c: content.to_owned() }
+    }
+}
+
+/// The tokens that turns may still take.
+pub(super) struct Budget {
+    left: usize,
+    per_turn: usize,
+    /// Whether a turn was cut or left out.
+    pub(super) is_cut: bool,
+}
+
+impl Budget {
+    pub(super) fn new(left: usize, per_turn: usize) -> Budget {
+        Budget { left, per_turn, is_cut: false }
+    }
+
+    /// Returns a text, cut if it is too long; `None` if no tokens are left.
+    pub(super) fn take(&mut self, text: &str) -> Option<String> {
+        let text = snippet::trim(text);
+        if self.left == 0 {
+            self.is_cut = true;
+            return None;
+        }
+        let most = self.per_turn.min(self.left);
+        let text = match bound::cut(text, most) {
+            Some(start) => {
+                self.is_cut = true;
+                format!("{start}…")
+            }
+            None => text.to_owned(),
+        };
+        self.left = self.left.saturating_sub(bound::tokens(&text) + FRAME);
+        Some(text)
+    }
+}

@@ -1,0 +1,231 @@
+//! What every tool has: a description for its callers, a call, an answer or an error.
+
+use serde_json::{Map, Value, json};
+
+use super::arguments::Arguments;
+use crate::{
+    engine::{self, Engine},
+    map_faults,
+    model::{Instant, Stop},
+    text::date,
+};
+
+/// One tool as a face offers it.
+#[derive(Debug)]
+pub struct Tool {
+    /// The name by which it is called.
+    pub name: &'static str,
+    /// A name for people.
+    pub title: &'static str,
+    /// What the model reads.
+    pub description: &'static str,
+    /// What a call changes.
+    pub effect: Effect,
+    /// Returns the JSON schema of its arguments.
+    pub schema: fn() -> Map<String, Value>,
+    /// Returns the JSON schema of [`Answer::structured`], if its answers have that.
+    pub output_schema: Option<fn() -> Map<String, Value>>,
+    /// Answers a call.
+    pub(super) run: fn(&Call<'_>) -> Result<Answer, Error>,
+    /// Words an error as the tool's contract does.
+    pub(super) refuse: fn(&Call<'_>, &Error) -> Answer,
+}
+
+/// How often a tool that only reads is run if mapped files are cut while it reads them.
+const ATTEMPTS: u32 = 3;
+
+impl Tool {
+    /// Runs the tool. If mapped files were cut while a tool that only reads ran, runs it again.
+    ///
+    /// A panic becomes an error answer with the panic's message for the log.
+    pub fn call(
+        &self,
+        engine: &Engine,
+        options: &Options,
+        arguments: &Map<String, Value>,
+        stop: &Stop,
+    ) -> Answer {
+        let arguments = Arguments { tool: self.name, values: arguments };
+        let call = Call { engine, options, arguments, stop };
+        // A tool that writes is never run twice.
+        let attempts = if self.effect == Effect::Reads { ATTEMPTS } else { 1 };
+        for _ in 1..attempts {
+            let before = map_faults::count();
+            let answer = self.answer(&call);
+            if map_faults::count() == before {
+                return answer;
+            }
+            // The next attempt opens the files that are there then.
+            engine.forget();
+        }
+        self.answer(&call)
+    }
+
+    /// Runs the tool once.
+    fn answer(&self, call: &Call<'_>) -> Answer {
+        match map_faults::caught(|| (self.run)(call)) {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => {
+                let answer = (self.refuse)(call, &error);
+                Answer {
+                    log: unexpected(&error).map(|log| format!("{}: {log}", self.name)),
+                    ..answer
+                }
+            }
+            Err(panic) => {
+                // Damage that no map fault shows may be behind it: the next call opens the index anew.
+                call.engine.forget();
+                let text = format!("{} failed; see the server's log", self.name);
+                let log = Some(format!("{} panicked: {panic}", self.name));
+                Answer { text, is_error: true, log, structured: None }
+            }
+        }
+    }
+}
+
+/// What calling a tool changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It changes nothing.
+    Reads,
+    /// It adds to what is stored; each call adds again.
+    Adds,
+    /// It may remove or replace what is stored.
+    Removes,
+}
+
+/// How the server answers, whatever the arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// ASCII letters match only in their own case.
+    pub case_sensitive: bool,
+    /// Only the stored column is matched and shown.
+    pub raw_content: bool,
+    /// JSON answers have long keys: `COMPACT_RESPONSES=false`.
+    pub verbose: bool,
+    /// The tools for conversation sessions are switched off: `ENABLE_CONVERSATIONS=false`.
+    pub no_conversations: bool,
+}
+
+/// The answer of a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The text for the model.
+    pub text: String,
+    /// The same for a program, as the tool's output schema says; `None` with an error.
+    pub structured: Option<Value>,
+    /// Whether the protocol should mark it as an error.
+    pub is_error: bool,
+    /// A line for the server's log, if something unexpected went wrong.
+    pub log: Option<String>,
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Answer {
+        Answer { text, ..Answer::default() }
+    }
+}
+
+/// One call of a tool.
+pub(super) struct Call<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) options: &'a Options,
+    pub(super) arguments: Arguments<'a>,
+    pub(super) stop: &'a Stop,
+}
+
+/// Why a tool gives no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    /// The caller has to change the call; the text says how.
+    #[error("{0}")]
+    Refused(String),
+    /// The same, in a sentence of the tool's contract that takes no prefix.
+    #[error("{0}")]
+    Contract(String),
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+}
+
+impl Error {
+    pub(super) fn refused(text: impl Into<String>) -> Error {
+        Error::Refused(text.into())
+    }
+}
+
+/// Returns what the log should say of an error; `None` if the caller can mend it.
+fn unexpected(error: &Error) -> Option<String> {
+    use engine::Error as E;
+    let Error::Engine(error) = error else { return None };
+    let is_expected = error.is_not_found()
+        || error.is_stopped()
+        || matches!(
+            error,
+            E::NulInQuery | E::QueryTooLong { .. } | E::Threads(_) | E::Workspace(_)
+        );
+    (!is_expected).then(|| format!("{error} ({error:?})"))
+}
+
+/// Returns an error answer that is the error's text.
+pub(super) fn plain_error(_: &Call<'_>, error: &Error) -> Answer {
+    Answer { is_error: true, ..error.to_string().into() }
+}
+
+/// Returns an error answer as the tools that save and delete conversations word it.
+pub(super) fn json_error(_: &Call<'_>, error: &Error) -> Answer {
+    Answer { is_error: true, ..json!({"error": error.to_string()}).to_string().into() }
+}
+
+/// The error of the tools that save and delete conversations, if conversations are switched off.
+pub(super) const SWITCHED_OFF: &str =
+    "Conversations not enabled (ENABLE_CONVERSATIONS is false; set ENABLE_CONVERSATIONS=true)";
+
+/// Returns the object that a JSON literal is.
+pub(super) fn object(literal: Value) -> Map<String, Value> {
+    let Value::Object(object) = literal else { unreachable!("the literal is an object") };
+    object
+}
+
+/// Returns the UTC day of an instant.
+pub(super) fn day(instant: Option<Instant>) -> Option<String> {
+    let minute = date::to_minute(instant?)?;
+    Some(minute.split(' ').next().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::engine::Config;
+
+    fn tool(effect: Effect, run: fn(&Call<'_>) -> Result<Answer, Error>) -> Tool {
+        Tool {
+            name: "broken",
+            title: "",
+            description: "",
+            effect,
+            schema: Map::new,
+            output_schema: None,
+            run,
+            refuse: plain_error,
+        }
+    }
+
+    #[test]
+    fn a_panic_without_a_map_fault_is_reported_at_once() {
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let engine = Engine::new(Config::default());
+        for (runs, effect) in [(1, Effect::Reads), (2, Effect::Adds)] {
+            let tool = tool(effect, |_| {
+                RUNS.fetch_add(1, Ordering::Relaxed);
+                panic!("a bug")
+            });
+            let answer = tool.call(&engine, &Options::default(), &Map::new(), &Stop::never());
+            assert_eq!(RUNS.load(Ordering::Relaxed), runs);
+            assert!(answer.is_error && answer.text.starts_with("broken failed"), "{answer:?}");
+            let log = answer.log.expect("a panic is logged");
+            assert!(log.starts_with("broken panicked: a bug (src/tools/tool.rs:"), "{log}");
+        }
+    }
+}
