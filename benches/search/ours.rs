@@ -34,7 +34,7 @@ impl Ours {
 }
 
 impl Racer for Ours {
-    fn ask(&self, request: &Request) -> Result<Vec<Hit>> {
+    fn ask(&self, request: &Request) -> Result<Vec<Hit<'static>>> {
         let mut hits = Vec::new();
         let answered = self.engine.exact(request, &Stop::never(), &mut |hit| {
             hits.push(hit);

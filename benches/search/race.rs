@@ -26,7 +26,7 @@ const FEWEST: usize = 3;
 
 /// Whoever answers queries with rows.
 pub(crate) trait Racer {
-    fn ask(&self, request: &Request) -> Result<Vec<Hit>>;
+    fn ask(&self, request: &Request) -> Result<Vec<Hit<'static>>>;
 }
 
 /// How one side did on one class, in microseconds of CPU.
@@ -61,7 +61,7 @@ pub(crate) fn heat(class: &Class, sides: &[Box<dyn Racer>], budget: f64) -> Resu
     let mut lanes: Vec<Lane> = sides.iter().map(|_| Lane::default()).collect();
     for literal in &class.literals {
         let request = literal.request();
-        let mut answers: Vec<Option<Vec<Hit>>> = sides.iter().map(|_| None).collect();
+        let mut answers: Vec<Option<Vec<Hit<'static>>>> = sides.iter().map(|_| None).collect();
         let mut runs: Vec<Vec<f64>> = sides.iter().map(|_| Vec::new()).collect();
         for _ in 0..TURNS {
             for (at, side) in sides.iter().enumerate() {

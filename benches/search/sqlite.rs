@@ -108,7 +108,7 @@ impl Sqlite {
 }
 
 impl Racer for Sqlite {
-    fn ask(&self, request: &Request) -> Result<Vec<Hit>> {
+    fn ask(&self, request: &Request) -> Result<Vec<Hit<'static>>> {
         let mut conditions = Vec::new();
         let mut parameters = Vec::new();
         if !request.text.is_empty() {
@@ -141,15 +141,15 @@ impl Racer for Sqlite {
     }
 }
 
-fn hit(row: &Row<'_>) -> rusqlite::Result<Hit> {
+fn hit(row: &Row<'_>) -> rusqlite::Result<Hit<'static>> {
     let text = |at| row.get::<_, Option<String>>(at).map(Option::unwrap_or_default);
     Ok(Hit {
-        message_id: text(0)?,
-        conversation_id: text(1)?,
-        title: text(2)?,
-        role: text(3)?,
+        message_id: text(0)?.into(),
+        conversation_id: text(1)?.into(),
+        title: text(2)?.into(),
+        role: text(3)?.into(),
         time: date::from_stored(&text(4)?),
-        content: text(5)?,
+        content: text(5)?.into(),
         position: row.get(6)?,
     })
 }

@@ -130,8 +130,7 @@ impl Engine {
         stop: &Stop,
         show: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
     ) -> Result<SearchPlan, Error> {
-        let mut sink = Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show);
-        self.search(request, stop, &mut sink)
+        self.sources.export()?.exact(request, stop, show)
     }
 
     /// Returns the messages that answer a question best. A text that several messages have is
@@ -280,6 +279,12 @@ impl Engine {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<bool, Error> {
         upkeep::merge::merge(source, resources, stop, progress)
+    }
+
+    /// Returns whether the index of a source has so many small segments, or deleted messages, that
+    /// a merge is due.
+    pub fn is_merge_due(&self, source: &Source, stop: &Stop) -> bool {
+        upkeep::merge::is_merge_due(source, stop)
     }
 
     /// Brings the transcript store up to date with the transcripts' files.

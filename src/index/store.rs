@@ -744,10 +744,10 @@ mod tests {
         let rows = Rows::open(map(&rows), map(&columns), layout).expect("whole");
         for (doc, (id, conversation, role, time, position, shown, stored)) in (0..).zip(documents) {
             let hit = rows.hit(doc, false);
-            assert_eq!((hit.message_id.as_str(), hit.role.as_str()), (id, role));
+            assert_eq!((&*hit.message_id, &*hit.role), (id, role));
             assert_eq!(hit.conversation_id, conversations[conversation as usize].id);
             assert_eq!(hit.title.as_bytes(), conversations[conversation as usize].title_bytes());
-            assert_eq!((hit.time, hit.position, hit.content.as_str()), (time, position, shown));
+            assert_eq!((hit.time, hit.position, &*hit.content), (time, position, shown));
             assert_eq!(rows.hit(doc, true).content, stored.unwrap_or(shown));
             assert_eq!(rows.texts(doc).differ, stored.is_some());
             let mut buffer = String::new();

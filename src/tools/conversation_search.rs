@@ -13,7 +13,7 @@ use super::{
     tool::{Answer, Call, Effect, Error, Options, Tool, object},
 };
 use crate::{
-    engine::{FallbackReason, SearchPlan},
+    engine::{FallbackReason, Rendered, SearchPlan},
     model::{Hit, Instant, Request},
     text::{
         date::{self, Edge},
@@ -95,13 +95,19 @@ fn refuse(_: &Call<'_>, error: &Error) -> Answer {
 fn search(call: &Call<'_>) -> Result<Answer, Error> {
     let request = request(call.options, &call.arguments)?;
     let mut text = String::new();
-    let plan = call.engine.exact(&request, call.stop, &mut |hit| {
+    let render = |hit: Hit<'_>| {
+        let mut message = String::new();
+        add_message(&mut message, &hit);
+        Some(message)
+    };
+    let show = |message: String| {
         if !text.is_empty() {
             text.push_str("\n\n---\n\n");
         }
-        add_message(&mut text, &hit);
+        text.push_str(&message);
         ControlFlow::Continue(())
-    })?;
+    };
+    let plan = call.engine.search(&request, call.stop, &mut Rendered::new(render, show))?;
     if text.is_empty() {
         text.push_str("No matching messages.");
     }
@@ -318,12 +324,12 @@ mod tests {
     #[test]
     fn blocks() {
         let mut hit = Hit {
-            message_id: String::new(),
-            conversation_id: "0123456789".to_owned(),
-            title: " \u{1f} ".to_owned(),
-            role: String::new(),
+            message_id: "".into(),
+            conversation_id: "0123456789".into(),
+            title: " \u{1f} ".into(),
+            role: "".into(),
             time: None,
-            content: format!(" {}\n", "é".repeat(2000)),
+            content: format!(" {}\n", "é".repeat(2000)).into(),
             position: None,
         };
         let shown = |hit: &Hit| {
@@ -336,8 +342,8 @@ mod tests {
             format!("[(no time)] unknown (conv: 01234567)\n{}", "é".repeat(2000))
         );
         hit.content += "x";
-        hit.title = " A title ".to_owned();
-        hit.role = "user".to_owned();
+        hit.title = " A title ".into();
+        hit.role = "user".into();
         for (seconds, time) in [
             (1_700_000_000, "2023-11-14 22:13"),
             (-1, "1969-12-31 23:59"),

@@ -75,11 +75,11 @@ impl Home {
             return found;
         };
         let request = Request { text: text.to_owned(), ..Request::default() };
-        self.engine
-            .exact_in(source, &request, &Stop::never(), &mut |hit| {
+        source
+            .exact(&request, &Stop::never(), &mut |hit| {
                 // Its title may hold it instead.
                 if hit.content.to_lowercase().contains(&text.to_lowercase()) {
-                    found.push(hit.content);
+                    found.push(hit.content.into_owned());
                 }
                 std::ops::ControlFlow::Continue(())
             })

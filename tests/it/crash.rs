@@ -36,7 +36,7 @@ fn folder() -> TempDir {
 
 const RESOURCES: Resources = Resources { memory: 32 << 20, threads: 1 };
 
-pub(crate) fn ask(engine: &Engine, text: &str) -> (Vec<Hit>, SearchPlan) {
+pub(crate) fn ask(engine: &Engine, text: &str) -> (Vec<Hit<'static>>, SearchPlan) {
     let mut hits = Vec::new();
     let request = Request { text: text.to_owned(), ..Request::default() };
     let answered = engine.exact(&request, &Stop::never(), &mut |hit| {
@@ -47,7 +47,7 @@ pub(crate) fn ask(engine: &Engine, text: &str) -> (Vec<Hit>, SearchPlan) {
 }
 
 /// What SQLite says, asked without an index.
-pub(crate) fn by_like(db: &Path, text: &str) -> Vec<Hit> {
+pub(crate) fn by_like(db: &Path, text: &str) -> Vec<Hit<'static>> {
     let nowhere = db.with_extension("no-index");
     let engine = Engine::new(Config {
         db: Some(db.to_owned()),
@@ -264,7 +264,7 @@ fn folder_of_parts() {
     let engine = Place::in_folder(&folder).engine();
     let source = engine.sources().swap_remove(0);
     failpoint::arm(number);
-    engine.fold(&source, RESOURCES, &Stop::never(), &mut |_| {}).expect("parts can be folded");
+    engine.merge(&source, RESOURCES, &Stop::never(), &mut |_| {}).expect("parts can be folded");
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn a_fold_killed_at_any_step() {
     let fold = |place: &Place| {
         let engine = place.engine();
         let source = engine.sources().swap_remove(0);
-        engine.fold(&source, RESOURCES, &Stop::never(), &mut |_| {}).expect("it can be folded");
+        engine.merge(&source, RESOURCES, &Stop::never(), &mut |_| {}).expect("it can be folded");
     };
     let files = clean(&prepare, &fold);
     let command = |place: &Place| {

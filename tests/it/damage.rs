@@ -128,7 +128,7 @@ fn harmed_while_a_server_has_it_open() {
             let found: Vec<&str> =
                 answer.split("\n\n---\n\n").filter_map(|block| block.lines().nth(1)).collect();
             let wanted = by_like(&place.db, text);
-            let wanted: Vec<&str> = wanted.iter().map(|hit| hit.content.as_str()).collect();
+            let wanted: Vec<&str> = wanted.iter().map(|hit| &*hit.content).collect();
             assert_eq!(found, wanted, "{text:?} {done}");
         }
     };
@@ -205,7 +205,7 @@ fn cut_again_and_again_while_it_is_searched() {
             let answer = server.call("conversation_search", &arguments);
             let found: Vec<&str> =
                 answer.split("\n\n---\n\n").filter_map(|block| block.lines().nth(1)).collect();
-            let wanted: Vec<&str> = wanted[at].iter().map(|hit| hit.content.as_str()).collect();
+            let wanted: Vec<&str> = wanted[at].iter().map(|hit| &*hit.content).collect();
             assert_eq!(found, wanted[..wanted.len().min(200)], "{:?} in round {round}", texts[at]);
             server.call("query_conversations", &json!({"mode": "list"}));
             if round % 20 == 19 {

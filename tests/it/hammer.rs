@@ -232,7 +232,7 @@ fn every_answer_is_that_of_a_state_which_existed_during_the_call() {
             let request = Request { text: text.clone(), ..Request::default() };
             let mut found = Vec::new();
             let answered = engine.exact(&request, &Stop::never(), &mut |hit| {
-                found.push(hit.content);
+                found.push(hit.content.into_owned());
                 ControlFlow::Continue(())
             });
             let most = states.most();

@@ -256,7 +256,7 @@ impl Pair {
         let (expected, by_like) = ask(&self.without, request);
         assert!(matches!(
             by_like,
-            SearchPlan::ByLike { why: FallbackReason::NoIndex | FallbackReason::NotForIndex, .. }
+            SearchPlan::ByLike { why: FallbackReason::NoIndex | FallbackReason::EmptyRole, .. }
         ));
         assert_eq!(found, expected, "{request:?}");
         answered
@@ -270,7 +270,7 @@ fn reindex(engine: &Engine, full: bool) -> Reindexed {
         .expect("the database can be indexed")
 }
 
-fn ask(engine: &Engine, request: &Request) -> (Vec<Hit>, SearchPlan) {
+fn ask(engine: &Engine, request: &Request) -> (Vec<Hit<'static>>, SearchPlan) {
     let mut hits = Vec::new();
     let answered = engine
         .exact(request, &Stop::never(), &mut |hit| {

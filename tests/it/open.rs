@@ -31,7 +31,7 @@ fn contents(engine: &Engine) -> Result<Vec<String>, String> {
     let mut contents = Vec::new();
     engine
         .exact(&Request::default(), &Stop::never(), &mut |hit| {
-            contents.push(hit.content);
+            contents.push(hit.content.into_owned());
             ControlFlow::Continue(())
         })
         .map_err(|error| error.to_string())?;
@@ -358,7 +358,7 @@ fn reads_while(path: &Path, meddle: impl Fn()) -> Vec<String> {
     let mut contents = Vec::new();
     hits.unwrap()
         .hand_over(&mut |hit| {
-            contents.push(hit.content);
+            contents.push(hit.content.into_owned());
             ControlFlow::Continue(())
         })
         .unwrap();

@@ -63,7 +63,9 @@ fn lists_are_the_same_with_an_index_and_without() {
     converse(&connection, "old", Some("Old"), &[("user", "x", Some(5))]);
     let engine =
         Engine::new(Config { db: Some(path), home: folder.path().into(), ..Config::default() });
-    let list = |scope: &Scope, offset, limit| engine.list(scope, offset, limit).expect("a list");
+    let list = |scope: &Scope, offset, limit| {
+        engine.list(scope, offset, limit, &Stop::never()).expect("a list")
+    };
     let scopes = [
         (Scope::default(), vec!["a", "b", "old", "timeless"]),
         (Scope { since: Some(at(11)), until: Some(at(19)), ..Scope::default() }, vec!["b"]),
@@ -82,10 +84,11 @@ fn lists_are_the_same_with_an_index_and_without() {
     let (page, total) = list(&Scope::default(), 1, 2);
     assert_eq!((ids(&page), total), (vec!["b", "old"], 4));
     assert_eq!(list(&Scope::default(), 9, 2).0, []);
-    let about = engine.about(SourceKind::Export, "b").expect("reads").expect("is there");
+    let about =
+        engine.about(SourceKind::Export, "b", &Stop::never()).expect("reads").expect("is there");
     assert_eq!((about.title.as_str(), about.turns), ("Bees", 2));
     assert_eq!((about.begun, about.last), (Some(at(10)), Some(at(50))));
-    assert_eq!(engine.about(SourceKind::Export, "none").expect("reads"), None);
+    assert_eq!(engine.about(SourceKind::Export, "none", &Stop::never()).expect("reads"), None);
 }
 
 fn at(seconds: i64) -> Instant {
@@ -166,7 +169,7 @@ impl Library {
 }
 
 fn found(matches: &[Match]) -> Vec<&str> {
-    matches.iter().map(|one| one.hit.message_id.as_str()).collect()
+    matches.iter().map(|one| &*one.hit.message_id).collect()
 }
 
 #[track_caller]
@@ -357,7 +360,7 @@ fn copies_are_counted_and_shown_once() {
     for mode in [Mode::Exact, Mode::Text, Mode::Both] {
         let matches = library.rank(mode, "giraffe");
         let copies: Vec<(&str, u32)> =
-            matches.iter().map(|one| (one.hit.content.as_str(), one.copies)).collect();
+            matches.iter().map(|one| (&*one.hit.content, one.copies)).collect();
         assert_eq!(copies.len(), 2, "{mode:?}: {copies:?}");
         assert!(copies.iter().all(|(_, copies)| *copies == 3), "{mode:?}: {copies:?}");
     }

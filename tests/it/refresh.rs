@@ -9,7 +9,7 @@ use std::{
 use proptest::{collection::vec, prelude::*, sample::Index};
 use rusqlite::{Connection, params, types::Value};
 use verbatim_search::{
-    engine::{Engine, Maintainer, Reindexed, SearchPlan, SourceKind},
+    engine::{Engine, Reindexed, SearchPlan, SourceKind},
     index::Resources,
     model::{Request, Stop},
 };
@@ -152,9 +152,9 @@ fn check(
     let export = pair.with.sources().into_iter().find(|s| s.kind == SourceKind::Export);
     let export = export.expect("the export is there");
     let resources = Resources { memory: 64 << 20, threads: 1 };
-    pair.with.fold(&export, resources, &Stop::never(), &mut |_| {}).expect("a fold");
+    pair.with.merge(&export, resources, &Stop::never(), &mut |_| {}).expect("a fold");
     assert_eq!(pair.parts(), 1);
-    assert!(!pair.with.is_merge_due(&export));
+    assert!(!pair.with.is_merge_due(&export, &Stop::never()));
     compare(&pair, queries, &texts);
     parts
 }
@@ -273,11 +273,11 @@ fn a_keeper_folds_what_has_grown_too_many_parts() {
     pair.reindex();
     assert_eq!(pair.parts(), 2);
     let engine = Arc::new(Engine::new(pair.with.config().clone()));
-    let mut keeper = Maintainer::new(engine);
+    let mut keeper = engine.maintainer();
     let begun = Instant::now();
     while pair.parts() > 1 {
         assert!(begun.elapsed() < Duration::from_secs(40), "not folded");
-        let wait = keeper.look(&Stop::never(), &mut |_| ());
+        let wait = keeper.poll(&Stop::never(), &mut |_| ());
         thread::sleep(wait.unwrap_or_default());
     }
     let answered = pair.compare(&Request { text: "edited".into(), ..Request::default() });

@@ -287,7 +287,7 @@ proptest! {
                 case_sensitive: query.case_sensitive,
                 raw_content: query.raw,
             };
-            let mut hits: Vec<Hit> = Vec::new();
+            let mut hits: Vec<Hit<'static>> = Vec::new();
             engine.exact(&request, &Stop::never(), &mut |hit| {
                 hits.push(hit);
                 ControlFlow::Continue(())

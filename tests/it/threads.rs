@@ -333,9 +333,9 @@ fn exact(engine: &Engine, text: &str) -> Vec<String> {
     };
     let request = Request { text: text.to_owned(), ..Request::default() };
     let mut found = Vec::new();
-    engine
-        .exact_in(threads, &request, &Stop::never(), &mut |hit| {
-            found.push(hit.content);
+    threads
+        .exact(&request, &Stop::never(), &mut |hit| {
+            found.push(hit.content.into_owned());
             std::ops::ControlFlow::Continue(())
         })
         .unwrap();
@@ -474,7 +474,7 @@ fn what_is_deleted_is_gone_at_once() {
     keys(&answer, &["success", "message", "deletedSessionId"]);
     assert_eq!(exact(&engine, "secret"), [""; 0]);
     let scope = Scope { sources: vec![SourceKind::Threads], ..Scope::default() };
-    assert_eq!(engine.list(&scope, 0, 10).unwrap().1, 1);
+    assert_eq!(engine.list(&scope, 0, 10, &Stop::never()).unwrap().1, 1);
     assert_eq!(data(&engine, &json!({"action": "analytics"}))["total_threads"], 1);
     let gone = json!({"action": "resume", "thread_id": answer["deletedSessionId"]});
     assert!(refused(&engine, &gone).ends_with("not found"));

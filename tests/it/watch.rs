@@ -63,7 +63,7 @@ impl Home {
     fn ask(&self) -> Result<(Vec<String>, bool), String> {
         let mut texts = Vec::new();
         let answered = self.engine.exact(&Request::default(), &Stop::never(), &mut |hit| {
-            texts.push(hit.content);
+            texts.push(hit.content.into_owned());
             ControlFlow::Continue(())
         });
         texts.reverse();

@@ -17,6 +17,7 @@ pub(crate) mod summaries;
 
 use std::{
     fmt,
+    ops::ControlFlow,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -27,13 +28,13 @@ use crate::{
     db::{self, Probe},
     embed::Model,
     index::{IndexDir, Snapshot},
-    model::{Request, Stop},
+    model::{Hit, Request, Stop},
 };
 
 use catalogue::Catalogue;
 use handle::IndexHandle;
 use scoring::Searcher;
-use sink::Sink;
+use sink::{Rendered, Sink};
 
 pub use handle::FallbackReason;
 pub use indexed::IndexedReader;
@@ -226,6 +227,16 @@ impl Source {
             }
             Err(reason) => LiveReader::new(self.clone(), reason).search(&request, stop, sink),
         }
+    }
+
+    /// Does as [`Source::search`] does, and hands over copies of the hits.
+    pub fn exact(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        show: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
+    ) -> Result<SearchPlan, Error> {
+        self.search(request, stop, &mut Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show))
     }
 
     /// Returns the catalogue of a snapshot of this source; made once for each snapshot.
