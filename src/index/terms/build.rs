@@ -34,7 +34,7 @@ use crate::{
         varint::{push_varint, take_varint},
     },
     model::Stop,
-    text::words::{Token, Tokenizer, grams, pieces},
+    text::words::{Token, Tokenizer, grams, tokens},
 };
 
 /// What a term and a word take in memory beside their letters and lists, about.
@@ -282,7 +282,7 @@ fn invert(
         let content = snapshot.content(doc_id);
         let mut length = 0;
         for text in [role, &content] {
-            pieces(text, |piece| match piece {
+            tokens(text, |token| match token {
                 Token::Word(word) => length += u32::from(run.word(word, &cutter, &mut seen)),
                 Token::Run(chars) => {
                     length += grams(chars, &mut |gram| seen.push(run.term(gram)));
