@@ -62,7 +62,8 @@ fn from_decimal(text: &str) -> Option<Instant> {
 ///
 /// Accepts `YYYY`, `YYYY-MM`, `YYYY-MM-DD`, and a day followed by `T`, `t` or a space and
 /// `HH:MM[:SS[.fraction]]`, with `Z`, `±HH`, `±HHMM` or `±HH:MM`. It also accepts the
-/// basic forms `YYYYMMDD` and `HHMM[SS]`. No offset means UTC. The end of a date is its last millisecond.
+/// basic forms `YYYYMMDD` and `HHMM[SS]`. No offset means UTC. The end of a date is its last
+/// millisecond.
 pub fn parse_iso(text: &str, edge: Edge) -> Option<Instant> {
     let text = text.trim();
     if !text.is_ascii() {

@@ -32,16 +32,12 @@ impl Query {
         while let Some(character) = rest.chars().next() {
             let after = &rest[character.len_utf8()..];
             let minus = at_start && character == '-';
-            let quoted = if minus { after } else { rest };
             let is_quote = |c: char| matches!(c, '"' | '\u{201C}' | '\u{201D}');
-            let opens = (at_start || minus) && quoted.starts_with(is_quote);
-            let inner = opens.then(|| {
-                let inner = &quoted[quoted.chars().next().map_or(0, char::len_utf8)..];
-                inner.find(is_quote).map(|end| inner.split_at(end))
-            });
-            if let Some((inner, closing)) = inner.flatten() {
+            let opening = if minus { after } else { rest };
+            let quotation = opening.strip_prefix(is_quote).filter(|_| at_start);
+            if let Some((inner, after)) = quotation.and_then(|text| text.split_once(is_quote)) {
                 let phrase = Phrase::new(inner);
-                rest = &closing[closing.chars().next().map_or(0, char::len_utf8)..];
+                rest = after;
                 if !phrase.is_empty() {
                     if minus {
                         query.excluded.push(phrase);
@@ -111,7 +107,8 @@ impl Phrase {
         &self.0
     }
 
-    /// Returns whether it stands in a text with [`normal_spaces`] and does not begin or end within a word.
+    /// Returns whether it stands in a text with [`normal_spaces`], beginning and ending at the ends of
+    /// words.
     fn is_in(&self, text: &str) -> bool {
         let joins = |a: Option<char>, b: Option<char>| {
             let letter =

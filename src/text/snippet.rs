@@ -5,7 +5,8 @@ pub fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
-/// Returns whether Python calls the character white space: Unicode's white space and four ASCII separators.
+/// Returns whether Python calls the character white space: Unicode's white space and four ASCII
+/// separators.
 fn is_space(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{1c}'..='\u{1f}')
 }
