@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::source::request::MOST_PATTERN_BYTES;
 use crate::{
     db::{self, Heading},
     index,
+    text::like::MOST_PATTERN_BYTES,
 };
 
 /// What can go wrong with a question.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::{
     error::Error,
-    memory::threads::Memory,
+    memory::database::Memory,
     source::{About, Scope, Source, SourceKind, Sources},
 };
 use crate::{

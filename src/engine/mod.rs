@@ -32,13 +32,11 @@ use lookup::Lookup;
 use rank::Ranker;
 use source::Sources;
 
+pub use crate::text::like::MOST_PATTERN_BYTES;
 pub use config::Config;
 pub use error::Error;
 pub use lookup::ConversationHeading;
-pub use memory::{
-    recall::Recalled,
-    threads::{Memory, Recorded},
-};
+pub use memory::{database::Memory, recall::Recalled, threads::Recorded};
 pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub use report::{
     finding::{Finding, Verdict},
@@ -48,7 +46,8 @@ pub use report::{
 pub use source::{
     About, Counts, FallbackReason, IndexedReader, Listing, LiveReader, Messages, Reader, Scope,
     SearchPlan, Session, Source, SourceKind,
-    request::{MOST_PATTERN_BYTES, trimmed},
+    request::trimmed,
+    scoring,
     sink::{Rendered, Sink},
     summaries::SAVED,
 };

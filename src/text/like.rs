@@ -10,6 +10,9 @@
 
 use std::ops::Range;
 
+/// The longest pattern that SQLite's LIKE takes, in bytes, with a `%` at either end.
+pub const MOST_PATTERN_BYTES: usize = 50_000;
+
 use memchr::{memchr, memchr2, memmem};
 
 use super::pattern::Pattern;

@@ -5,7 +5,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use super::threads::Memory;
+use super::database::Memory;
 use crate::{
     embed::Model,
     engine::{

@@ -1,21 +1,14 @@
 //! Threads: recorded turn by turn in a database of their own, and answered with what is recalled.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex},
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::recall::Recalled;
+use super::{database::Memory, recall::Recalled};
 use crate::{
     db::{
         self,
         threads::{Analytics, Error as ThreadsError, Save, Saved, Start, Thread, Threads, Turn},
     },
-    engine::{
-        error::Error,
-        source::{Sources, lock},
-    },
+    engine::error::Error,
     model::{Instant, Stop},
 };
 
@@ -33,20 +26,7 @@ pub struct Recorded {
     pub trouble: Option<String>,
 }
 
-/// The recorded threads, and what is recalled for their turns.
-#[derive(Debug)]
-pub struct Memory {
-    pub(super) sources: Arc<Sources>,
-    /// The database of threads, once one was asked for.
-    threads: Mutex<Option<Threads>>,
-}
-
 impl Memory {
-    /// Returns the memory of some sources; opens nothing.
-    pub(crate) fn new(sources: Arc<Sources>) -> Memory {
-        Memory { sources, threads: Mutex::default() }
-    }
-
     /// Begins a thread.
     pub fn start_thread(&self, start: &Start<'_>) -> Result<Thread, Error> {
         self.writing(|threads| threads.start(start, now()))
@@ -131,43 +111,6 @@ impl Memory {
     /// Removes a thread and all its messages; returns whether there was one.
     pub fn delete_thread(&self, id: &str) -> Result<bool, Error> {
         Ok(self.reading(|threads| threads.delete(id))?.unwrap_or(false))
-    }
-
-    /// Runs `work` on the threads; `None` if none was ever recorded.
-    fn reading<T>(
-        &self,
-        work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
-    ) -> Result<Option<T>, Error> {
-        self.with_threads(Threads::open, work)
-    }
-
-    /// Runs `work` on the threads; makes their database if there is none.
-    fn writing<T>(
-        &self,
-        work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
-    ) -> Result<T, Error> {
-        let made = |path: &Path| Threads::open_or_make(path).map(Some);
-        let done = self.with_threads(made, work)?;
-        Ok(done.expect("a database is made where there is none"))
-    }
-
-    fn with_threads<T>(
-        &self,
-        open: impl FnOnce(&Path) -> Result<Option<Threads>, ThreadsError>,
-        work: impl FnOnce(&mut Threads) -> Result<T, ThreadsError>,
-    ) -> Result<Option<T>, Error> {
-        let mut held = lock(&self.threads);
-        // A turn that is written to a deleted or replaced file would be lost.
-        if !held.as_ref().is_some_and(Threads::is_there) {
-            *held = None;
-            *held = open(&self.sources.config().threads_database())?;
-        }
-        let Some(threads) = &mut *held else { return Ok(None) };
-        let done = work(threads);
-        if matches!(done, Err(ThreadsError::Sqlite { .. })) {
-            *held = None;
-        }
-        Ok(Some(done?))
     }
 }
 

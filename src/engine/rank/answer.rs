@@ -6,7 +6,11 @@ use std::{
 };
 
 use super::{
-    ConversationMatch, Fields, Match, Ranker, fuse::Scored, passage, prepare::RankedSource,
+    fuse::Scored,
+    passage,
+    prepare::RankedSource,
+    question::{ConversationMatch, Fields, Match, Mode},
+    ranker::Ranker,
 };
 use crate::{
     engine::{
@@ -46,7 +50,7 @@ impl Ranker<'_> {
     /// Scores every message that answers. Returns `None` if there is nothing to rank by, so that
     /// the text has to be searched as a substring.
     pub(super) fn find(&mut self) -> Result<Option<Found>, Error> {
-        if self.question.mode == super::Mode::Exact {
+        if self.question.mode == Mode::Exact {
             return Ok(None);
         }
         let texts = self.concepts();

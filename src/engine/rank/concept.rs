@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Mode, Ranker, prepare::RankedSource};
+use super::{prepare::RankedSource, question::Mode, ranker::Ranker};
 use crate::{
     db, embed,
     engine::{error::Error, source::scoring::Concept},

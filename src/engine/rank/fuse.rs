@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, collections::HashSet};
 
-use super::{Mode, Ranker, prepare::RankedSource};
+use super::{prepare::RankedSource, question::Mode, ranker::Ranker};
 use crate::engine::{
     error::Error,
     source::scoring::{Concept, ConceptScorer, Nearness, Scale, longness},

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, thread, time::Duration};
 
-use super::Ranker;
+use super::ranker::Ranker;
 use crate::{
     engine::{
         error::Error,

@@ -6,7 +6,11 @@ use std::{
     ops::ControlFlow,
 };
 
-use super::{ConversationMatch, Match, Ranker, Ranking, passage};
+use super::{
+    passage,
+    question::{ConversationMatch, Match, Ranking},
+    ranker::Ranker,
+};
 use crate::{
     engine::{
         error::Error,

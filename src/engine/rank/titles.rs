@@ -11,8 +11,9 @@
 use std::collections::HashMap;
 
 use super::{
-    Mode, Ranker,
     answer::{ConversationKey, Found},
+    question::Mode,
+    ranker::Ranker,
 };
 use crate::{
     engine::{

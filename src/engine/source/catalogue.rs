@@ -10,12 +10,19 @@ use std::{
 };
 
 use super::{
-    Scope, SourceKind,
-    indexed::Origins,
-    lock,
+    kind::SourceKind,
+    lock::lock,
+    scope::Scope,
     summaries::{Summary, SummaryFeatures},
 };
-use crate::{db, index::Snapshot, model::Instant};
+use crate::{
+    db::{self, StoredOrigin},
+    index::Snapshot,
+    model::Instant,
+};
+
+/// Where coding agents' conversations come from, by id.
+pub(super) type Origins = HashMap<String, StoredOrigin>;
 
 /// The conversation number of a deleted message.
 const DELETED: u32 = u32::MAX;

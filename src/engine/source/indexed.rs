@@ -1,19 +1,20 @@
 //! Asks the index of a source, which is of the state that its database is in.
 
 use std::{
-    collections::HashMap,
     ops::ControlFlow,
-    path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
 use super::{
-    About, Counts, FallbackReason, Listing, LiveReader, Messages, Reader, Scope, SearchPlan,
-    Source, SourceKind,
-    catalogue::Catalogue,
-    live::Counter,
-    scoring::{self, Scorer},
+    catalogue::{Catalogue, Origins},
+    handle::FallbackReason,
+    kind::SourceKind,
+    live::{Counter, LiveReader},
+    reader::{Counts, Listing, Messages, Reader, SearchPlan},
+    scope::{About, Scope},
+    scoring::{IndexedScorer, Scorer},
     sink::Sink,
+    sources::Source,
 };
 use crate::{
     db::{self, StoredOrigin},
@@ -22,9 +23,6 @@ use crate::{
     map_faults,
     model::{Hit, Instant, Request, Stop},
 };
-
-/// Where coding agents' conversations come from, by id.
-pub(super) type Origins = HashMap<String, StoredOrigin>;
 
 /// The reader of an index.
 #[derive(Debug)]
@@ -177,26 +175,7 @@ impl Reader for IndexedReader {
     fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
         let origins = self.origins(stop)?;
         let searcher = self.source.searcher(self.catalogue());
-        Ok(Some(Box::new(scoring::IndexedScorer::new(searcher, scope, origins))))
-    }
-}
-
-/// Returns what a catalogue knows of a conversation.
-pub(super) fn about(catalogue: &Catalogue, conversation: u32, origins: Option<&Origins>) -> About {
-    let listed = &catalogue.conversations()[conversation as usize];
-    let summary = catalogue.summary(conversation);
-    let origin = origins.and_then(|origins| origins.get(&listed.id)).cloned().unwrap_or_default();
-    About {
-        source: catalogue.kind(),
-        id: listed.id.clone(),
-        title: if summary.title.is_empty() { &listed.title } else { &summary.title }.clone(),
-        summary: summary.text.clone(),
-        turns: listed.turns(),
-        begun: listed.begun,
-        last: listed.last,
-        file: origin.file.map(PathBuf::from),
-        project: origin.project,
-        session: origin.session,
+        Ok(Some(Box::new(IndexedScorer::new(searcher, scope, origins))))
     }
 }
 
@@ -226,7 +205,7 @@ impl Listing for IndexedListing {
     }
 
     fn about(&self, place: usize) -> About {
-        about(&self.catalogue, self.found[place], self.origins.as_deref())
+        self.catalogue.about(self.found[place], self.origins.as_deref())
     }
 }
 
@@ -336,12 +315,9 @@ impl<'a> VerifiedSink<'a> {
             self.is_torn = true;
             return;
         }
-        self.is_stopped = self.stop.requested();
-        if self.is_stopped {
-            return;
-        }
         self.shown += self.held;
         (self.held, self.bytes) = (0, 0);
-        self.is_over = self.sink.confirm().is_break();
+        self.is_over = self.sink.confirm(self.stop).is_break();
+        self.is_stopped = self.stop.requested();
     }
 }

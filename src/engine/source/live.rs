@@ -7,8 +7,13 @@ use std::{
 };
 
 use super::{
-    About, Counts, FallbackReason, Listing, Messages, Reader, Scope, SearchPlan, Source,
-    SourceKind, scoring::Scorer, sink::Sink,
+    handle::FallbackReason,
+    kind::SourceKind,
+    reader::{Counts, Listing, Messages, Reader, SearchPlan},
+    scope::{About, Scope},
+    scoring::Scorer,
+    sink::Sink,
+    sources::Source,
 };
 use crate::{
     db::{self, Outline, State, StoredOrigin},
@@ -60,7 +65,7 @@ impl LiveReader {
             }
             sink.take(hit);
             if taken % BATCH == 0 {
-                is_over = sink.confirm().is_break();
+                is_over = sink.confirm(stop).is_break();
             }
             match is_over || stop.requested() {
                 true => std::ops::ControlFlow::Break(()),
@@ -69,7 +74,7 @@ impl LiveReader {
         })?;
         if !is_over {
             // Whether the sink wants more does not matter: there is no more.
-            let _ = sink.confirm();
+            let _ = sink.confirm(stop);
         }
         Ok(SearchPlan::ByLike { why: self.reason.clone(), took: begun.elapsed() })
     }

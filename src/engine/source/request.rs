@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use crate::engine::error::Error;
-use crate::{model::Request, text::snippet};
-
-/// The longest pattern that SQLite's LIKE takes, in bytes, with a `%` at either end.
-pub const MOST_PATTERN_BYTES: usize = 50_000;
+use crate::{
+    model::Request,
+    text::{like::MOST_PATTERN_BYTES, snippet},
+};
 
 /// Returns the text trimmed of spaces as SQL's `trim()` does; empty for white space of any kind.
 pub fn trimmed(text: &str) -> &str {

@@ -1,6 +1,6 @@
 //! One conversation, open for reading.
 
-use super::{About, Messages, SourceKind};
+use super::{kind::SourceKind, reader::Messages, scope::About};
 use crate::model::Hit;
 
 /// A conversation, open for reading. Turns count from 0 in reading order.

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::model::Hit;
+use crate::model::{Hit, Stop};
 
 /// Takes the hits of a search.
 pub trait Sink {
@@ -14,8 +14,8 @@ pub trait Sink {
     fn take(&mut self, hit: Hit<'_>);
 
     /// Says that all hits taken so far are right and may be shown; breaks off the search if no
-    /// more hits are wanted.
-    fn confirm(&mut self) -> ControlFlow<()>;
+    /// more hits are wanted. Showing many hits ends early when `stop` is requested.
+    fn confirm(&mut self, stop: &Stop) -> ControlFlow<()>;
 
     /// Forgets the hits that were taken and not confirmed.
     fn discard(&mut self);
@@ -50,8 +50,12 @@ where
         self.held.extend((self.render)(hit));
     }
 
-    fn confirm(&mut self) -> ControlFlow<()> {
-        self.held.drain(..).try_for_each(&mut self.show)
+    fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {
+        let show = &mut self.show;
+        self.held.drain(..).try_for_each(|hit| match stop.requested() {
+            true => ControlFlow::Break(()),
+            false => show(hit),
+        })
     }
 
     fn discard(&mut self) {

@@ -5,11 +5,11 @@ use std::{
     ops::Range,
 };
 
-use super::{Concept, searcher::Searcher};
+use super::{scorer::Concept, searcher::Searcher};
 use crate::{
     engine::{
         error::Error,
-        source::{Scope, indexed::Origins},
+        source::{catalogue::Origins, scope::Scope},
     },
     index::{self, DocSet, TermIndex, holding},
     model::Stop,

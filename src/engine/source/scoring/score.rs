@@ -21,8 +21,11 @@ use std::{
 };
 
 use super::{
-    Candidates, Concept, ConceptScorer, ConversationScore, Scale, Scorer, Statistics, TitleQuery,
     filter::{ConceptFilter, ScopeFilter, Scores},
+    scorer::{
+        Candidates, Concept, ConceptScorer, ConversationScore, Scale, Scorer, Statistics,
+        TitleQuery,
+    },
     searcher::Searcher,
     titles,
 };
@@ -31,8 +34,8 @@ use crate::{
     engine::{
         error::Error,
         source::{
-            About, Scope,
-            indexed::{self, Origins},
+            catalogue::Origins,
+            scope::{About, Scope},
         },
     },
     index::{self, DocSet, Norms, TermIndex, best},
@@ -174,7 +177,7 @@ impl Scorer for IndexedScorer {
     }
 
     fn about(&self, conversation: u32) -> About {
-        indexed::about(&self.searcher.catalogue, conversation, self.origins.as_deref())
+        self.searcher.catalogue.about(conversation, self.origins.as_deref())
     }
 
     fn hit(&self, doc_id: u32) -> Hit<'_> {

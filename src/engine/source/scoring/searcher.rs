@@ -4,7 +4,7 @@ use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use crate::{
     embed::Model,
-    engine::source::{Source, catalogue::Catalogue, lock},
+    engine::source::catalogue::Catalogue,
     index::{Snapshot, TermIndex, Vectors},
 };
 
@@ -14,7 +14,7 @@ const PLAIN_ROLES: [&str; 6] = ["", "user", "assistant", "tool", "system", "unkn
 /// A snapshot of a source with everything that ranking needs.
 #[derive(Debug)]
 pub(crate) struct Searcher {
-    pub(super) catalogue: Arc<Catalogue>,
+    pub(in crate::engine::source) catalogue: Arc<Catalogue>,
     pub(super) segments: Vec<SegmentSearcher>,
     /// The roles that are names of people, sorted.
     authors: Vec<String>,
@@ -29,23 +29,8 @@ pub(super) struct SegmentSearcher {
     pub(super) vectors: Option<Arc<Vectors>>,
 }
 
-impl Source {
-    /// Returns the searcher of a catalogue, the one opened before if nothing was missing in it.
-    pub(crate) fn searcher(&self, catalogue: &Arc<Catalogue>) -> Arc<Searcher> {
-        let known = lock(&self.state.searcher).clone();
-        let is_complete = |known: &Arc<Searcher>| {
-            Arc::ptr_eq(&known.catalogue, catalogue) && known.missing() == (0, 0)
-        };
-        if let Some(known) = known.filter(is_complete) {
-            return known;
-        }
-        let opened = Arc::new(Searcher::open(Arc::clone(catalogue), self.model()));
-        Arc::clone(lock(&self.state.searcher).insert(opened))
-    }
-}
-
 impl Searcher {
-    fn open(catalogue: Arc<Catalogue>, model: &Model) -> Searcher {
+    pub(in crate::engine::source) fn open(catalogue: Arc<Catalogue>, model: &Model) -> Searcher {
         let segments = catalogue.snapshot().parts().into_iter().map(|segment| {
             let count = segment.doc_ids.len() as u32;
             SegmentSearcher {
@@ -64,7 +49,7 @@ impl Searcher {
     }
 
     /// Returns how many messages have no term index, and how many have no vector.
-    pub(super) fn missing(&self) -> (u32, u32) {
+    pub(in crate::engine::source) fn missing(&self) -> (u32, u32) {
         let count = |lacks: &dyn Fn(&SegmentSearcher) -> bool| {
             let segments = self.segments.iter().filter(|segment| lacks(segment));
             segments.map(|segment| segment.doc_ids.len() as u32).sum()

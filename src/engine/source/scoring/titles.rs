@@ -1,12 +1,15 @@
 //! Scores of conversations by their titles and summaries.
 
-use super::searcher::Searcher;
+use super::{
+    scorer::{ConversationScore, TitleQuery},
+    searcher::Searcher,
+};
 use crate::{
     engine::{
         error::Error,
         source::{
-            Scope,
-            indexed::Origins,
+            catalogue::Origins,
+            scope::Scope,
             summaries::{self, SummaryFeatures},
         },
     },
@@ -15,28 +18,6 @@ use crate::{
 
 /// The weight of a term that occurs in the summary and not in the title.
 const SUMMARY_WEIGHT: f32 = 0.8;
-
-/// What titles and summaries are compared with.
-#[derive(Debug)]
-pub struct TitleQuery<'a> {
-    /// Hashes of the query's terms with their weights, whose sum is 1.
-    pub terms: Vec<(u32, f32)>,
-    /// The query's vector.
-    pub vector: Option<&'a [f32]>,
-    /// The share of the query that the model knows.
-    pub known: f32,
-}
-
-/// A conversation and how it compares with each query.
-#[derive(Debug)]
-pub struct ConversationScore {
-    /// Its number.
-    pub conversation: u32,
-    /// By query: the weight of the terms that its title and summary have.
-    pub terms: Vec<f32>,
-    /// By query: the cosine of its vector; minus infinity without vectors.
-    pub cosines: Vec<f32>,
-}
 
 /// Returns the conversations in a scope with their scores, and how many have no summary yet.
 pub(super) fn scores(
@@ -57,7 +38,7 @@ pub(super) fn scores(
         let cosine = |cosines: &Vec<f32>| cosines.get(at).copied().unwrap_or(f32::NEG_INFINITY);
         ConversationScore {
             conversation,
-            terms: queries.iter().map(|query| query.weight_in(&features, at)).collect(),
+            terms: queries.iter().map(|query| weight_in(query, &features, at)).collect(),
             cosines: cosines.iter().map(cosine).collect(),
         }
     };
@@ -65,15 +46,13 @@ pub(super) fn scores(
     Ok((found, features.missing))
 }
 
-impl TitleQuery<'_> {
-    /// Returns the weight of the terms that a conversation's title and summary have.
-    fn weight_in(&self, features: &SummaryFeatures, at: usize) -> f32 {
-        let [of_title, of_summary] = features.terms(at);
-        let weight = |(term, weight): &(u32, f32)| match () {
-            () if of_title.contains(term) => *weight,
-            () if of_summary.contains(term) => SUMMARY_WEIGHT * weight,
-            () => 0.0,
-        };
-        self.terms.iter().map(weight).sum()
-    }
+/// Returns the weight of the terms that a conversation's title and summary have.
+fn weight_in(query: &TitleQuery<'_>, features: &SummaryFeatures, at: usize) -> f32 {
+    let [of_title, of_summary] = features.terms(at);
+    let weight = |(term, weight): &(u32, f32)| match () {
+        () if of_title.contains(term) => *weight,
+        () if of_summary.contains(term) => SUMMARY_WEIGHT * weight,
+        () => 0.0,
+    };
+    query.terms.iter().map(weight).sum()
 }

@@ -3,6 +3,15 @@
 
 use crate::{index::VectorTable, text::words::Tokenizer};
 
+/// What a conversation is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// A title, if the conversation has none of its own; else empty.
+    pub(crate) title: String,
+    /// One or two of its own sentences; empty if none of them says something.
+    pub(crate) text: String,
+}
+
 /// The features of every conversation of a catalogue, in its order: some 400 bytes each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SummaryFeatures {

@@ -21,7 +21,7 @@ use std::{
     path::Path,
 };
 
-use super::{Summary, features::SummaryFeatures};
+use super::features::{Summary, SummaryFeatures};
 
 const MAGIC: &[u8; 4] = b"VBSU";
 

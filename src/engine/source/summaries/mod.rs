@@ -20,7 +20,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{SourceKind, catalogue::Catalogue, lock};
+use super::{
+    catalogue::{Catalogue, Origins},
+    kind::SourceKind,
+    lock::lock,
+    scope::About,
+};
 use crate::{
     db,
     embed::{self, Model},
@@ -37,7 +42,7 @@ use crate::{
 
 use file::{Fingerprints, SummaryCache};
 
-pub(crate) use features::{SummaryFeatures, hash};
+pub(crate) use features::{Summary, SummaryFeatures, hash};
 
 /// The name of the cache in the index directory.
 const FILE: &str = "summaries";
@@ -57,20 +62,31 @@ pub const SAVED: &str = "system";
 /// The most characters that are shown of a summary that a client saved.
 const MAX_SAVED: usize = 1_000;
 
-/// What a conversation is about.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Summary {
-    /// A title, if the conversation has none of its own; else empty.
-    pub(crate) title: String,
-    /// One or two of its own sentences; empty if none of them says something.
-    pub(crate) text: String,
-}
-
 impl Catalogue {
     /// Returns what a conversation is about; read from its messages when first asked for.
     pub(crate) fn summary(&self, conversation: u32) -> &Summary {
         let listed = &self.conversations()[conversation as usize];
         listed.summary.get_or_init(|| self.summarise(conversation))
+    }
+
+    /// Returns everything that is known of a conversation.
+    pub(super) fn about(&self, conversation: u32, origins: Option<&Origins>) -> About {
+        let listed = &self.conversations()[conversation as usize];
+        let summary = self.summary(conversation);
+        let origin = origins.and_then(|origins| origins.get(&listed.id));
+        let origin = origin.cloned().unwrap_or_default();
+        About {
+            source: self.kind(),
+            id: listed.id.clone(),
+            title: if summary.title.is_empty() { &listed.title } else { &summary.title }.clone(),
+            summary: summary.text.clone(),
+            turns: listed.turns(),
+            begun: listed.begun,
+            last: listed.last,
+            file: origin.file.map(PathBuf::from),
+            project: origin.project,
+            session: origin.session,
+        }
     }
 
     fn summarise(&self, conversation: u32) -> Summary {

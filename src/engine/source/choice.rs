@@ -1,0 +1,87 @@
+//! Chooses the reader of a source. No other code decides between index and `LIKE`.
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use super::{
+    handle::FallbackReason,
+    indexed::IndexedReader,
+    kind::SourceKind,
+    live::LiveReader,
+    reader::{Reader, SearchPlan},
+    request,
+    scope::{About, Scope},
+    sink::{Rendered, Sink},
+    sources::{Source, Sources},
+};
+use crate::{
+    engine::error::Error,
+    model::{Hit, Request, Stop},
+};
+
+impl Source {
+    /// Returns the best reader of the state that the source is in now: the index if it is current,
+    /// else the database itself.
+    pub fn reader(&self, stop: &Stop) -> Arc<dyn Reader> {
+        match self.current_index(stop) {
+            Ok(snapshot) => Arc::new(IndexedReader::new(self.clone(), snapshot)),
+            Err(reason) => Arc::new(LiveReader::new(self.clone(), reason)),
+        }
+    }
+
+    /// Hands the messages that match a request to `sink`, newest first, until it breaks off.
+    ///
+    /// The hits are those of SQLite's `LIKE '%text%'` over contents and titles, whichever reader
+    /// finds them. An index that turns out to be damaged while it is read gives way to `LIKE`.
+    pub fn search(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan, Error> {
+        let request = request::checked(request)?;
+        // An empty role means NULL in the index and a text without characters in SQLite.
+        if request.roles.iter().any(String::is_empty) {
+            let live = LiveReader::new(self.clone(), FallbackReason::EmptyRole);
+            return live.search(&request, stop, sink);
+        }
+        match self.current_index(stop) {
+            Ok(snapshot) => {
+                IndexedReader::new(self.clone(), snapshot).search_or_fall_back(&request, stop, sink)
+            }
+            Err(reason) => LiveReader::new(self.clone(), reason).search(&request, stop, sink),
+        }
+    }
+
+    /// Does as [`Source::search`] does, and hands over copies of the hits.
+    pub fn exact(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        show: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
+    ) -> Result<SearchPlan, Error> {
+        self.search(request, stop, &mut Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show))
+    }
+
+    /// Returns the reader of the index in use, whichever state of the database it is of.
+    pub(crate) fn latest_reader(&self, stop: &Stop) -> Option<Arc<dyn Reader>> {
+        let snapshot = self.latest_index(stop)?;
+        Some(Arc::new(IndexedReader::new(self.clone(), snapshot)))
+    }
+}
+
+impl Sources {
+    /// Returns what is known of a conversation; `None` if the source has no conversation of that id
+    /// that has messages.
+    pub(crate) fn about(
+        &self,
+        kind: SourceKind,
+        id: &str,
+        stop: &Stop,
+    ) -> Result<Option<About>, Error> {
+        let scope =
+            Scope { sources: vec![kind], conversation: Some(id.to_owned()), ..Scope::default() };
+        let Some(source) = self.within(&scope)?.pop() else { return Ok(None) };
+        let listing = source.reader(stop).list(&scope, stop)?;
+        Ok((!listing.is_empty()).then(|| listing.about(0)))
+    }
+}

@@ -1,0 +1,276 @@
+//! Sources, and everything of theirs that is open.
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, TryLockError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    catalogue::Catalogue,
+    handle::{FallbackReason, IndexHandle},
+    kind::SourceKind,
+    lock::lock,
+    scope::Scope,
+    scoring::Searcher,
+};
+use crate::{
+    db::{self, Probe},
+    embed::Model,
+    engine::{config::Config, error::Error},
+    index::{IndexDir, Snapshot},
+    model::Stop,
+};
+
+/// How often a question looks whether another one has opened the index that both need.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// A source whose database exists: an export, the transcript store or the recorded threads.
+///
+/// Clones share what is open.
+#[derive(Clone)]
+pub struct Source {
+    /// What it is.
+    pub kind: SourceKind,
+    /// Its canonical database.
+    pub path: PathBuf,
+    state: Arc<State>,
+}
+
+/// What the questions about one kind of source share.
+#[derive(Debug)]
+struct State {
+    config: Arc<Config>,
+    /// The index that was used last.
+    index: Mutex<Option<IndexHandle>>,
+    /// Held while an index is opened: that checks every byte of new files, which can take long.
+    opening: Mutex<()>,
+    /// The catalogue that was made last.
+    catalogue: Mutex<Option<Arc<Catalogue>>>,
+    /// The term and vector indexes that were opened last.
+    searcher: Mutex<Option<Arc<Searcher>>>,
+    /// Until when no question tries to refresh the index, because that took too long.
+    refresh_again: Mutex<Option<Instant>>,
+    model: Model,
+}
+
+/// The sources of one configuration.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    config: Arc<Config>,
+    /// By kind.
+    states: [Arc<State>; SourceKind::ALL.len()],
+    /// Turns texts into vectors; does nothing before the first text.
+    model: Model,
+}
+
+impl Sources {
+    /// Returns the sources that a configuration leads to; opens nothing.
+    pub(crate) fn new(config: Config) -> Sources {
+        let config = Arc::new(config);
+        let model = Model::of(&config.embeddings);
+        let states = SourceKind::ALL.map(|_| {
+            Arc::new(State {
+                config: Arc::clone(&config),
+                index: Mutex::default(),
+                opening: Mutex::default(),
+                catalogue: Mutex::default(),
+                searcher: Mutex::default(),
+                refresh_again: Mutex::default(),
+                model: model.clone(),
+            })
+        });
+        Sources { config, states, model }
+    }
+
+    /// The configuration.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The model that turns texts into vectors.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Returns the sources that exist now, the export first; looked up at every call.
+    pub(crate) fn present(&self) -> Vec<Source> {
+        let found = SourceKind::ALL.into_iter().filter_map(|kind| {
+            let path = located(&self.config, kind).ok().filter(|path| path.is_file())?;
+            Some(self.at(kind, path))
+        });
+        found.collect()
+    }
+
+    /// Returns the source of a kind, if it exists.
+    pub(crate) fn of_kind(&self, kind: SourceKind) -> Option<Source> {
+        self.present().into_iter().find(|source| source.kind == kind)
+    }
+
+    /// Returns the export; the error says where it was looked for.
+    pub(crate) fn export(&self) -> Result<Source, Error> {
+        Ok(self.at(SourceKind::Export, self.config.export_database()?))
+    }
+
+    /// Returns the sources in a scope. That there is no source at all is an error.
+    pub(crate) fn within(&self, scope: &Scope) -> Result<Vec<Source>, Error> {
+        let wanted = |kind| scope.sources.is_empty() || scope.sources.contains(&kind);
+        let mut sources = self.present();
+        if sources.is_empty() && wanted(SourceKind::Export) {
+            sources.push(self.export()?);
+        }
+        sources.retain(|source| wanted(source.kind));
+        Ok(sources)
+    }
+
+    /// Closes every index that is open; the next question opens what is there then.
+    pub(crate) fn close(&self) {
+        for state in &self.states {
+            *lock(&state.index) = None;
+            *lock(&state.catalogue) = None;
+            *lock(&state.searcher) = None;
+        }
+    }
+
+    fn at(&self, kind: SourceKind, path: PathBuf) -> Source {
+        Source { kind, path, state: Arc::clone(&self.states[kind as usize]) }
+    }
+}
+
+impl Source {
+    /// Returns the catalogue of a snapshot of this source; made once for each snapshot.
+    pub(crate) fn catalogue(&self, snapshot: &Arc<Snapshot>) -> Arc<Catalogue> {
+        let mut made = lock(&self.state.catalogue);
+        match &*made {
+            Some(known) if Arc::ptr_eq(known.snapshot(), snapshot) => Arc::clone(known),
+            _ => {
+                let catalogue = Catalogue::of(self.kind, Arc::clone(snapshot));
+                Arc::clone(made.insert(Arc::new(catalogue)))
+            }
+        }
+    }
+
+    /// The model that turns texts into vectors.
+    pub(crate) fn model(&self) -> &Model {
+        &self.state.model
+    }
+
+    /// Returns whether a question's refresh did not finish in time a short while ago.
+    pub(crate) fn is_refresh_slow(&self) -> bool {
+        lock(&self.state.refresh_again).is_some_and(|until| until > Instant::now())
+    }
+
+    /// Lets questions not try to refresh the index for a time.
+    pub(crate) fn postpone_refresh(&self, pause: Duration) {
+        *lock(&self.state.refresh_again) = Some(Instant::now() + pause);
+    }
+
+    /// Returns the snapshot of the index if it is of the state that the database is in now.
+    pub(crate) fn current_index(&self, stop: &Stop) -> Result<Arc<Snapshot>, FallbackReason> {
+        let known = || lock(&self.state.index).as_ref()?.snapshot(&self.path);
+        if let Some(answer) = known() {
+            return answer;
+        }
+        // Opening reads files that were copied or restored from first to last byte. Whoever needs
+        // the index waits for that, but no longer than the question may take.
+        let _opening = loop {
+            match self.state.opening.try_lock() {
+                Ok(guard) => break guard,
+                Err(TryLockError::Poisoned(guard)) => break guard.into_inner(),
+                Err(TryLockError::WouldBlock) if stop.requested() => {
+                    return Err(FallbackReason::Stale);
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(RETRY),
+            }
+        };
+        if let Some(answer) = known() {
+            return answer;
+        }
+        let handle = IndexHandle::open(&self.state.config.index_folder(), &self.path)
+            .map_err(|_| FallbackReason::NoIndex)?;
+        let now = handle.probe.state();
+        let handle = lock(&self.state.index).insert(handle).opened_for(now);
+        handle
+    }
+
+    /// Returns the snapshot of the index in use, whichever state of the database it is of.
+    pub(crate) fn latest_index(&self, stop: &Stop) -> Option<Arc<Snapshot>> {
+        if let Ok(snapshot) = self.current_index(stop) {
+            return Some(snapshot);
+        }
+        let index = lock(&self.state.index);
+        let (snapshot, _) = index.as_ref()?.opened.as_ref().ok()?;
+        Some(Arc::clone(snapshot))
+    }
+
+    /// Returns how many bytes the database takes; 0 if it cannot be read.
+    pub(crate) fn bytes(&self) -> u64 {
+        fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
+    }
+
+    /// Returns the searcher of a catalogue, the one opened before if nothing was missing in it.
+    pub(crate) fn searcher(&self, catalogue: &Arc<Catalogue>) -> Arc<Searcher> {
+        let known = lock(&self.state.searcher).clone();
+        let is_complete = |known: &Arc<Searcher>| {
+            Arc::ptr_eq(&known.catalogue, catalogue) && known.missing() == (0, 0)
+        };
+        if let Some(known) = known.filter(is_complete) {
+            return known;
+        }
+        let opened = Arc::new(Searcher::open(Arc::clone(catalogue), self.model()));
+        Arc::clone(lock(&self.state.searcher).insert(opened))
+    }
+
+    /// Returns the index directory of the source's database.
+    pub(crate) fn index_dir(&self) -> Result<IndexDir, db::Error> {
+        let probe = Probe::of(&self.path)?;
+        Ok(IndexDir::of(&self.state.config.index_folder(), probe.real()))
+    }
+
+    /// Runs `work` on the database. An export that is replaced meanwhile is looked up again.
+    pub(crate) fn on_database<T>(
+        &self,
+        mut work: impl FnMut(&Path) -> Result<T, db::Error>,
+    ) -> Result<T, Error> {
+        /// How many replacements of the database one question follows.
+        const MAX_REPLACEMENTS: u32 = 4;
+
+        let mut path = self.path.clone();
+        for _ in 0..MAX_REPLACEMENTS {
+            match work(&path) {
+                Err(db::Error::NotFound { .. }) if self.kind == SourceKind::Export => {
+                    path = self.state.config.export_database()?;
+                }
+                answer => return Ok(answer?),
+            }
+        }
+        Err(db::Error::NotFound { path }.into())
+    }
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Source) -> bool {
+        self.kind == other.kind && self.path == other.path
+    }
+}
+
+impl Eq for Source {}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source")
+            .field("kind", &self.kind)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+fn located(config: &Config, kind: SourceKind) -> Result<PathBuf, Error> {
+    match kind {
+        SourceKind::Export => config.export_database(),
+        SourceKind::Archive => Ok(config.archive_database()),
+        SourceKind::Threads => Ok(config.threads_database()),
+    }
+}
