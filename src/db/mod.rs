@@ -25,10 +25,11 @@ pub mod writer;
 
 use std::{io, path::PathBuf};
 
+pub use crate::model::Origin as StoredOrigin;
 pub use examine::{counts, faults, sample_keys, span, strays};
 pub use layout::Layout;
 pub use open::{Database, open, open_again, read};
-pub use outline::{Outline, StoredOrigin, origins, outline};
+pub use outline::{Outline, origins, outline};
 pub use row_reader::{Conversation, Row, RowReader, Scanned};
 pub use rows::{Heading, conversation};
 pub use search::search;

@@ -199,7 +199,7 @@ pub(super) fn set_origin(
         )?
         .execute(params![
             conversation,
-            origin.file,
+            origin.file.as_deref().unwrap_or_default(),
             origin.session,
             origin.project,
             origin.folder,

@@ -173,7 +173,7 @@ impl Reader {
         let has_project_folders = transcript.is_some_and(|it| it.has_project_folders);
         let project = head.folder.as_deref().and_then(project).map(str::to_owned);
         Origin {
-            file: file.to_string_lossy().into_owned(),
+            file: Some(file.to_string_lossy().into_owned()),
             session: head.session.clone().or_else(|| Some(self.id())),
             project: project.or_else(|| folder_name().filter(|_| has_project_folders)),
             folder: head.folder.clone(),

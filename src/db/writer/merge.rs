@@ -106,7 +106,7 @@ impl Merge<'_> {
                     starred: row.get::<_, Option<bool>>(7)?.unwrap_or_default(),
                     origin: match text(row, 8)? {
                         Some(file) => Some(Origin {
-                            file,
+                            file: Some(file),
                             session: text(row, 9)?,
                             project: text(row, 10)?,
                             folder: text(row, 11)?,
