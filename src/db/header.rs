@@ -70,7 +70,7 @@ pub(crate) struct SharedFile {
 }
 
 /// Returns the file at `path` for reading; the same descriptor for the same file.
-pub(crate) fn lease(path: &Path) -> io::Result<SharedFile> {
+pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let identity = identity(&fs::metadata(path)?);
     if let Some(entry) = files.iter().find(|entry| entry.identity == identity) {

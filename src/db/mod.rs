@@ -8,7 +8,7 @@ mod examine;
 mod functions;
 pub(crate) mod header;
 mod layout;
-mod making;
+
 mod open;
 mod outline;
 mod row_reader;
@@ -18,6 +18,7 @@ mod search;
 mod spill;
 mod state;
 pub mod tally;
+mod temporary;
 pub mod threads;
 pub mod transcripts;
 mod whole;
@@ -86,7 +87,7 @@ pub enum Error {
     },
     /// Hits could not be set aside in a temporary file.
     #[error("cannot keep the hits in a temporary file: {0}")]
-    Spool(#[source] io::Error),
+    Spill(#[source] io::Error),
     /// SQLite refused.
     #[error("{}: {source}", path.display())]
     Sqlite {

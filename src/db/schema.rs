@@ -88,7 +88,7 @@ CREATE TABLE verbatim_transcripts (
 
 /// What of the schema a database has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum SchemaState {
     /// No table at all.
     Empty,
     /// The canonical tables, written by another program.
@@ -111,11 +111,11 @@ const COLUMNS: [(&str, &[&str]); 2] = [
 ];
 
 /// Looks at what a database has; the error says what it lacks to be a canonical one.
-pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<Found, String>> {
+pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<SchemaState, String>> {
     let tables: i64 =
         connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if tables == 0 {
-        return Ok(Ok(Found::Empty));
+        return Ok(Ok(SchemaState::Empty));
     }
     for (table, required) in COLUMNS {
         let mut statement = connection.prepare(
@@ -143,7 +143,7 @@ pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<Found, St
         |row| row.get(0),
     )?;
     if ours == 0 {
-        return Ok(Ok(Found::Canonical));
+        return Ok(Ok(SchemaState::Canonical));
     }
     let version: i64 = connection.query_one(
         "SELECT coalesce(max(value), 0) FROM verbatim_meta WHERE name = 'schema'",
@@ -151,15 +151,15 @@ pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<Found, St
         |row| row.get(0),
     )?;
     Ok(Ok(match version.cmp(&VERSION) {
-        Ordering::Greater => Found::Later(version),
-        Ordering::Equal => Found::Ours,
-        Ordering::Less => Found::Earlier,
+        Ordering::Greater => SchemaState::Later(version),
+        Ordering::Equal => SchemaState::Ours,
+        Ordering::Less => SchemaState::Earlier,
     }))
 }
 
 /// Creates the tables that are missing. To be called inside a transaction.
-pub(super) fn create(connection: &Connection, found: Found) -> rusqlite::Result<()> {
-    if found == Found::Empty {
+pub(super) fn create(connection: &Connection, found: SchemaState) -> rusqlite::Result<()> {
+    if found == SchemaState::Empty {
         connection.execute_batch(CANONICAL)?;
     }
     let indexed: i64 = connection.query_one(
@@ -171,10 +171,10 @@ pub(super) fn create(connection: &Connection, found: Found) -> rusqlite::Result<
     if indexed == 0 {
         connection.execute_batch(BY_CONVERSATION)?;
     }
-    if matches!(found, Found::Empty | Found::Canonical) {
+    if matches!(found, SchemaState::Empty | SchemaState::Canonical) {
         connection.execute_batch(OURS)?;
     }
-    if found != Found::Ours {
+    if found != SchemaState::Ours {
         connection.execute_batch(TRANSCRIPTS)?;
         connection.execute(
             "INSERT INTO verbatim_meta (name, value) VALUES ('schema', ?1)

@@ -64,7 +64,7 @@ impl Probe {
             let real = fs::canonicalize(path)?;
             Ok(Probe {
                 path: path.to_owned(),
-                file: header::lease(&real)?,
+                file: header::shared_file(&real)?,
                 wal: beside(&real, "-wal"),
                 shm: beside(&real, "-shm"),
                 journal: beside(&real, "-journal"),
@@ -118,7 +118,7 @@ impl Probe {
             state.add_stamp(&stamp);
             state.add(&head);
             // SQLite locks bytes of the -shm: it is read through a descriptor that stays open.
-            match header::lease(&self.shm) {
+            match header::shared_file(&self.shm) {
                 Ok(shared) => {
                     let mut copies = [0; 96];
                     shared.read_at(&mut copies, 0)?;

@@ -14,9 +14,9 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
 use super::{
     canonical::{self, ConversationRow, MessageRow},
-    making::Making,
     open::beside,
-    schema::{self, Found},
+    schema::{self, SchemaState},
+    temporary::TemporaryDatabase,
 };
 use crate::model::{Instant, Message, Origin};
 
@@ -164,12 +164,12 @@ impl TranscriptStore {
         let folder = path.parent().unwrap_or(Path::new("."));
         let failed = |source| Error::Io { path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(failed)?;
-        let file = Making::begin(folder).map_err(failed)?;
+        let file = TemporaryDatabase::begin(folder).map_err(failed)?;
         let make = || -> rusqlite::Result<()> {
             let connection = Connection::open(file.path())?;
             connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
             connection.execute_batch("BEGIN")?;
-            schema::create(&connection, Found::Empty)?;
+            schema::create(&connection, SchemaState::Empty)?;
             connection.execute_batch(FILES)?;
             connection.execute_batch(&format!("PRAGMA user_version = {VERSION}; COMMIT"))?;
             connection.close().map_err(|(_, error)| error)

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use super::{
-    header::{lease, stamp_at},
+    header::{shared_file, stamp_at},
     open::beside,
 };
 
@@ -15,7 +15,7 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 ///
 /// Takes a few system calls and reads 100 bytes.
 pub fn is_whole(path: &Path) -> bool {
-    let Ok(file) = lease(path) else { return false };
+    let Ok(file) = shared_file(path) else { return false };
     let mut head = [0; 100];
     let (Ok(100), Ok(stamp)) = (file.read_at(&mut head, 0), file.stamp()) else { return false };
     if !head.starts_with(MAGIC) {

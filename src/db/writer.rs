@@ -4,6 +4,7 @@
 //! Invariant: what a reader sees, and what a crash leaves, is whole conversations.
 //! Invariant: where nothing is new, not a byte is written.
 
+mod changes;
 mod merge;
 
 use std::{
@@ -17,11 +18,12 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
-use self::merge::{Merge, Mode};
+pub use self::changes::Changes;
+use self::merge::{Merge, MergeMode};
 use crate::{
     db::{
-        making::Making,
-        schema::{self, Found},
+        schema::{self, SchemaState},
+        temporary::TemporaryDatabase,
     },
     failpoint,
     model::{Conversation, Instant},
@@ -95,60 +97,16 @@ fn hint(error: &rusqlite::Error) -> &'static str {
     }
 }
 
-/// What has been written, and what was there already.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
-    /// Conversations that were not there.
-    pub new_conversations: u64,
-    /// Conversations that were there, and of which something is new.
-    pub updated_conversations: u64,
-    /// Conversations as they were.
-    pub unchanged_conversations: u64,
-    /// Messages that were not there.
-    pub new_messages: u64,
-    /// Messages whose text or data changed.
-    pub updated_messages: u64,
-    /// Messages as they were.
-    pub unchanged_messages: u64,
-}
-
-impl Changes {
-    /// Returns whether anything was written.
-    pub fn any(&self) -> bool {
-        self.new_conversations + self.updated_conversations > 0
-    }
-
-    fn add(&mut self, other: Changes) {
-        self.new_conversations += other.new_conversations;
-        self.updated_conversations += other.updated_conversations;
-        self.unchanged_conversations += other.unchanged_conversations;
-        self.new_messages += other.new_messages;
-        self.updated_messages += other.updated_messages;
-        self.unchanged_messages += other.unchanged_messages;
-    }
-
-    fn since(&self, earlier: Changes) -> Changes {
-        Changes {
-            new_conversations: self.new_conversations - earlier.new_conversations,
-            updated_conversations: self.updated_conversations - earlier.updated_conversations,
-            unchanged_conversations: self.unchanged_conversations - earlier.unchanged_conversations,
-            new_messages: self.new_messages - earlier.new_messages,
-            updated_messages: self.updated_messages - earlier.updated_messages,
-            unchanged_messages: self.unchanged_messages - earlier.unchanged_messages,
-        }
-    }
-}
-
 /// A canonical database that conversations are merged into.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
     /// None until the first conversation comes, where the database is yet to be made.
     connection: Option<Connection>,
-    found: Found,
+    found: SchemaState,
     /// Whether `content` is the JSON of ChatGPT's `parts` here, and must stay so.
     parts: bool,
-    state: State,
+    state: WriterState,
     /// Text written since the last commit.
     pending: usize,
     /// Conversations met in this run.
@@ -159,7 +117,7 @@ pub struct Writer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum WriterState {
     /// Nothing differed so far.
     Comparing,
     /// Something was written; each batch is one transaction.
@@ -173,9 +131,9 @@ impl Writer {
         let mut writer = Writer {
             path: path.to_owned(),
             connection: None,
-            found: Found::Empty,
+            found: SchemaState::Empty,
             parts: false,
-            state: State::Comparing,
+            state: WriterState::Comparing,
             pending: 0,
             met: HashSet::new(),
             changes: Changes::default(),
@@ -244,7 +202,7 @@ impl Writer {
     pub fn finish(mut self) -> Result<Changes, Error> {
         let failed = |source| Error::Sqlite { path: self.path.clone(), source };
         let Some(connection) = self.connection.take() else { return Ok(self.changes) };
-        if self.state == State::Writing {
+        if self.state == WriterState::Writing {
             if !connection.is_autocommit() {
                 failpoint::pass("import to be committed");
                 connection.execute_batch("COMMIT").map_err(failed)?;
@@ -280,10 +238,11 @@ impl Writer {
             .and_then(|()| schema::find(&connection))
             .map_err(failed)?
             .map_err(|reason| foreign(&format!("{reason}, as canonical databases have")))?;
-        if let Found::Later(version) = self.found {
+        if let SchemaState::Later(version) = self.found {
             return Err(Error::Later { path: path.clone(), version });
         }
-        self.parts = self.found != Found::Empty && holds_parts(&connection).map_err(failed)?;
+        self.parts =
+            self.found != SchemaState::Empty && holds_parts(&connection).map_err(failed)?;
         self.connection = Some(connection);
         Ok(())
     }
@@ -298,14 +257,14 @@ impl Writer {
         };
         let failed = |source| Error::Io { path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(failed)?;
-        let file = Making::begin(folder).map_err(failed)?;
+        let file = TemporaryDatabase::begin(folder).map_err(failed)?;
         let made = (|| {
             let mut connection = Connection::open(file.path())?;
             configure(&mut connection)?;
             connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
             connection.execute_batch("BEGIN")?;
-            schema::create(&connection, Found::Empty)?;
-            let merge = Merge { connection: &connection, parts: false, mode: Mode::Write };
+            schema::create(&connection, SchemaState::Empty)?;
+            let merge = Merge { connection: &connection, parts: false, mode: MergeMode::Write };
             let (changes, id) = merge.conversation(source, conversation, &self.met)?;
             connection.execute_batch("COMMIT")?;
             connection.close().map_err(|(_, error)| error)?;
@@ -320,7 +279,7 @@ impl Writer {
                 self.changes.add(changes);
                 self.met.insert(id);
                 self.connect()?;
-                self.state = State::Writing;
+                self.state = WriterState::Writing;
                 Ok(())
             }
             // Another import was quicker: merge into its database.
@@ -334,11 +293,11 @@ impl Writer {
 
     /// Merges a conversation, beginning to write only where it differs.
     fn merge(&mut self, source: &str, conversation: &Conversation) -> rusqlite::Result<()> {
-        if self.state == State::Comparing
-            && self.found == Found::Ours
+        if self.state == WriterState::Comparing
+            && self.found == SchemaState::Ours
             && let Some(connection) = &self.connection
         {
-            let merge = Merge { connection, parts: self.parts, mode: Mode::Compare };
+            let merge = Merge { connection, parts: self.parts, mode: MergeMode::Compare };
             let (changes, id) = merge.conversation(source, conversation, &self.met)?;
             if !changes.any() {
                 self.changes.add(changes);
@@ -349,7 +308,7 @@ impl Writer {
         let parts = self.parts;
         let met = std::mem::take(&mut self.met);
         let connection = self.begin()?;
-        let merge = Merge { connection, parts, mode: Mode::Write };
+        let merge = Merge { connection, parts, mode: MergeMode::Write };
         let (changes, id) = merge.conversation(source, conversation, &met)?;
         self.met = met;
         self.met.insert(id);
@@ -380,15 +339,15 @@ impl Writer {
             failpoint::pass("transaction to begin");
             connection.execute_batch("BEGIN IMMEDIATE")?;
         }
-        self.state = State::Writing;
-        if self.found != Found::Ours {
+        self.state = WriterState::Writing;
+        if self.found != SchemaState::Ours {
             // Another program may have made the tables since we looked.
             if let Ok(found) = schema::find(connection)?
-                && found != Found::Ours
+                && found != SchemaState::Ours
             {
                 schema::create(connection, found)?;
             }
-            self.found = Found::Ours;
+            self.found = SchemaState::Ours;
         }
         Ok(connection)
     }

@@ -1,6 +1,9 @@
 //! What is asked of threads: their turns, which there are, and how they are used.
 
-use super::{COLUMNS, Error, Thread, Threads, thread_of};
+use super::{
+    database::{Error, Threads},
+    record::{COLUMNS, Thread, thread_of},
+};
 use crate::{db::functions, model::Instant};
 
 /// Users that are counted one by one; the busiest.

@@ -2,7 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Error, Start, Thread, Threads, add, insert, thread};
+use super::{
+    database::{Error, Threads},
+    record::{Start, Thread, add, insert, thread},
+};
 use crate::{
     db::canonical::{self, ConversationRow},
     model::Instant,

@@ -7,7 +7,7 @@ use std::{
 
 use rusqlite::{Connection, OptionalExtension, Row, params, types::ValueRef};
 
-use super::Changes;
+use super::changes::Changes;
 use crate::{
     db::{
         canonical::{self, ConversationRow, MessageRow},
@@ -19,7 +19,7 @@ use crate::{
 
 /// Whether a merge may write, or only say whether it would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum MergeMode {
     Compare,
     Write,
 }
@@ -29,7 +29,7 @@ pub(super) struct Merge<'a> {
     pub(super) connection: &'a Connection,
     /// Whether content is kept as the JSON of parts.
     pub(super) parts: bool,
-    pub(super) mode: Mode,
+    pub(super) mode: MergeMode,
 }
 
 /// A conversation as it is stored.
@@ -126,7 +126,7 @@ impl Merge<'_> {
             new_messages: new.messages.len() as u64,
             ..Changes::default()
         };
-        if self.mode == Mode::Compare {
+        if self.mode == MergeMode::Compare {
             return Ok(changes);
         }
         canonical::insert_conversation(self.connection, &conversation_row(id, new))?;
@@ -185,7 +185,7 @@ impl Merge<'_> {
             let Some(&at) = by_key.get(key.as_str()) else {
                 position += 1;
                 changes.new_messages += 1;
-                if self.mode == Mode::Write {
+                if self.mode == MergeMode::Write {
                     self.insert_message(id, &key, message, position)?;
                 }
                 continue;
@@ -233,10 +233,10 @@ impl Merge<'_> {
             || new.origin.is_some() && new.origin != stored.origin
             || new.archived != stored.archived
             || new.starred != stored.starred;
-        if self.mode == Mode::Write && canonical {
+        if self.mode == MergeMode::Write && canonical {
             canonical::update_conversation(self.connection, &conversation_row(id, new))?;
         }
-        if self.mode == Mode::Write && own {
+        if self.mode == MergeMode::Write && own {
             self.own_row(source, id, new)?;
         }
         Ok(canonical || own)
@@ -306,7 +306,7 @@ impl Merge<'_> {
         if row.position == Some(position) {
             return Ok(false);
         }
-        if self.mode == Mode::Write {
+        if self.mode == MergeMode::Write {
             canonical::move_message(self.connection, &row.id, position)?;
         }
         Ok(true)
@@ -318,7 +318,7 @@ impl Merge<'_> {
         new: &Message,
         position: i64,
     ) -> rusqlite::Result<()> {
-        if self.mode == Mode::Compare {
+        if self.mode == MergeMode::Compare {
             return Ok(());
         }
         canonical::update_message(self.connection, &self.row(&row.id, "", new, position))?;

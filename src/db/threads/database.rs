@@ -1,9 +1,9 @@
-//! The file itself: made whole or not at all, private to its owner, brought up to this version.
+//! The file of the database: complete or absent, private to its owner, migrated to this version.
 
 use std::{
     fs::{self, File},
     io,
-    path::Path,
+    path::{Path, PathBuf},
     thread,
     time::Duration,
 };
@@ -12,15 +12,14 @@ use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig,
 };
 
-use super::{Error, Threads};
 use crate::db::{
-    header,
+    header::{self, Identity, SharedFile},
     open::beside,
-    schema::{self, Found},
+    schema::{self, SchemaState},
 };
 
 /// The version of the tables below, kept in `verbatim_meta`.
-pub(super) const VERSION: i64 = 1;
+const VERSION: i64 = 1;
 
 /// What leads from each version to the next.
 const STEPS: [&str; VERSION as usize] = ["
@@ -32,6 +31,76 @@ const STEPS: [&str; VERSION as usize] = ["
         next INTEGER NOT NULL       -- the number in the id that continues the thread
     ) WITHOUT ROWID;
     CREATE INDEX verbatim_threads_by_user ON verbatim_threads (user_id);"];
+
+/// What can go wrong with threads.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such thread.
+    #[error("Thread {id} not found")]
+    NoThread {
+        /// What was asked for.
+        id: String,
+    },
+    /// No thread ever gave this id out.
+    #[error("continuation_id {id:?} not found; start a thread, or resume one with its thread_id")]
+    NoContinuation {
+        /// What was asked for.
+        id: String,
+    },
+    /// The thread has gone on since it gave this id out.
+    #[error(
+        "continuation_id {id} is out of date: the thread has gone on since; read its latest turns \
+         with history and resume thread {thread} to continue from there"
+    )]
+    OutOfDate {
+        /// What was asked for.
+        id: String,
+        /// Its thread.
+        thread: String,
+    },
+    /// The file is something else.
+    #[error("{}: not a database of threads: {reason}; move it away to begin a new one", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it lacks.
+        reason: String,
+    },
+    /// A later version of this program made it.
+    #[error("{}: written by a later version of verbatim (threads {version}, this one knows {}); update verbatim", path.display(), VERSION)]
+    Later {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: i64,
+    },
+    /// The file or its folder cannot be made.
+    #[error("{}: cannot record threads: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// SQLite could not do what it was told.
+    #[error("{}: cannot read or record threads: {source}{}", path.display(), hint(source))]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+}
+
+/// The database, open for reading and writing.
+#[derive(Debug)]
+pub struct Threads {
+    // Fields drop in order: the connection goes before the files that it locks.
+    pub(super) connection: Connection,
+    path: PathBuf,
+    identity: Identity,
+    _files: [Option<SharedFile>; 2],
+}
 
 /// How long another writer is waited for: some thousand of them, each at work for a millisecond.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -47,9 +116,9 @@ impl Threads {
         let connection = opened.map_err(|source| explain(path, source))?;
         // Whoever reads these files uses the same descriptors: closing another would drop our locks.
         let shared = beside(path, "-shm");
-        let leases = [header::lease(path), header::lease(&shared)].map(Result::ok);
+        let files = [header::shared_file(path), header::shared_file(&shared)].map(Result::ok);
         let (path, identity) = (path.to_owned(), stamp.identity);
-        let mut threads = Threads { connection, path, identity, _leases: leases };
+        let mut threads = Threads { connection, path, identity, _files: files };
         threads.migrate()?;
         Ok(Some(threads))
     }
@@ -73,11 +142,32 @@ impl Threads {
             .is_ok_and(|stamp| stamp.is_some_and(|stamp| stamp.identity == self.identity))
     }
 
+    /// Runs `work` in a transaction that may write from its beginning, and makes it durable.
+    pub(super) fn write<T>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let path = &self.path;
+        let run = |connection: &mut Connection| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let done = work(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        };
+        run(&mut self.connection).map_err(|source| Error::Sqlite { path: path.clone(), source })
+    }
+
+    /// Returns an error of SQLite's as ours.
+    pub(super) fn error(&self, source: rusqlite::Error) -> Error {
+        Error::Sqlite { path: self.path.clone(), source }
+    }
+
     /// Brings the tables up to this version.
     fn migrate(&mut self) -> Result<(), Error> {
         let path = self.path.clone();
         let failed = |source| explain(&path, source);
-        let is_ours = schema::find(&self.connection).map_err(failed)? == Ok(Found::Ours);
+        let is_ours = schema::find(&self.connection).map_err(failed)? == Ok(SchemaState::Ours);
         if is_ours && version(&self.connection).map_err(failed)? == Some(VERSION) {
             return Ok(());
         }
@@ -87,7 +177,7 @@ impl Threads {
             .map_err(failed)?;
         let foreign = |reason| Error::Foreign { path: path.clone(), reason };
         let found = schema::find(&transaction).map_err(failed)?.map_err(foreign)?;
-        if let Found::Later(version) = found {
+        if let SchemaState::Later(version) = found {
             return Err(Error::Later { path, version });
         }
         let run = || {
@@ -142,7 +232,7 @@ fn make(path: &Path) -> Result<(), Error> {
     let made = || {
         connection.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = EXTRA")?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
-        schema::create(&connection, Found::Empty)?;
+        schema::create(&connection, SchemaState::Empty)?;
         connection.execute_batch("COMMIT")?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
     };
@@ -190,7 +280,7 @@ fn explain(path: &Path, source: rusqlite::Error) -> Error {
 }
 
 /// Returns what would help against an error of SQLite.
-pub(super) fn hint(error: &rusqlite::Error) -> &'static str {
+fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "; free some space and try again: what was recorded stays",
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {

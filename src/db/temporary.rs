@@ -17,14 +17,14 @@ const SUFFIX: &str = ".tmp";
 ///
 /// Who makes it holds a lock on it, so that the next sees whether its maker was killed.
 #[derive(Debug)]
-pub(super) struct Making {
+pub(super) struct TemporaryDatabase {
     path: TempPath,
     _lock: File,
 }
 
-impl Making {
+impl TemporaryDatabase {
     /// Makes an empty file in a folder, and removes those whose makers are gone.
-    pub(super) fn begin(folder: &Path) -> io::Result<Making> {
+    pub(super) fn begin(folder: &Path) -> io::Result<TemporaryDatabase> {
         clean(folder);
         let mut named = tempfile::Builder::new();
         named.prefix(PREFIX).suffix(SUFFIX);
@@ -36,7 +36,7 @@ impl Making {
             let ours = Stamp::of(&file.metadata()?).identity;
             // Until it was locked, another could take it for left behind.
             if fs::metadata(&path).is_ok_and(|there| Stamp::of(&there).identity == ours) {
-                return Ok(Making { path, _lock: file });
+                return Ok(TemporaryDatabase { path, _lock: file });
             }
         }
     }
@@ -85,8 +85,8 @@ mod tests {
         for path in [&left, &other] {
             fs::write(path, "something").expect("a file");
         }
-        let first = Making::begin(folder.path()).expect("a file");
-        let second = Making::begin(folder.path()).expect("a file");
+        let first = TemporaryDatabase::begin(folder.path()).expect("a file");
+        let second = TemporaryDatabase::begin(folder.path()).expect("a file");
         assert!(first.path().exists() && second.path().exists() && other.exists());
         assert!(!left.exists());
         let place = folder.path().join("place");
