@@ -1,7 +1,7 @@
 //! Canonical SQLite databases: opened for reading, searched by SQLite's own `LIKE`.
 //!
-//! Invariant: what a user gave us is never written to, and no file is ever left beside it.
-//! Invariant: a writer of the database waits for us no longer than one query takes.
+//! Invariant: a user's database is never written to, and no file is left beside it.
+//! Invariant: another writer of the database waits no longer than one of our queries takes.
 
 mod canonical;
 mod examine;
@@ -45,33 +45,33 @@ pub enum Error {
     /// There is no such file.
     #[error("Database not found: {}", path.display())]
     NotFound {
-        /// The file asked for.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// The file is something else.
+    /// The file is no database.
     #[error("{}: not an SQLite database", path.display())]
     NotADatabase {
-        /// The file asked for.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// It is a database, of something else than conversations.
+    /// The database does not hold conversations.
     #[error("{}: no {missing} (looked for {})", path.display(), layout::LOOKED_FOR)]
     NotCanonical {
-        /// The file asked for.
+        /// The path of the file.
         path: PathBuf,
-        /// The table or column that is not there.
+        /// The missing table or column.
         missing: String,
     },
     /// Another program kept the database locked.
     #[error("{}: locked by another program for {} seconds; try again when it is done", path.display(), open::PATIENCE.as_secs())]
     Busy {
-        /// The file asked for.
+        /// The path of the file.
         path: PathBuf,
     },
     /// Another program changed the database at each attempt.
     #[error("{}: kept changing while it was read; try again when it is quiet", path.display())]
     Unsteady {
-        /// The file asked for.
+        /// The path of the file.
         path: PathBuf,
     },
     /// The [`Stop`](crate::model::Stop) was requested.
@@ -82,18 +82,18 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Hits could not be set aside in a temporary file.
+    /// Hits could not be spilled to a temporary file.
     #[error("cannot keep the hits in a temporary file: {0}")]
     Spill(#[source] io::Error),
-    /// SQLite refused.
+    /// SQLite failed.
     #[error("{}: {source}", path.display())]
     Sqlite {
-        /// The file asked for.
+        /// The path of the file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! The tables of a canonical database, and our own beside them.
+//! The canonical tables, and our own tables beside them.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use crate::model::Origin;
 /// 2: `verbatim_transcripts`.
 pub(super) const VERSION: i64 = 2;
 
-/// ChatGPT Browser's canonical tables: what every reader of such a database knows.
+/// The canonical tables, as ChatGPT Browser defines them.
 const CANONICAL: &str = "
 CREATE TABLE conversations (
     id TEXT PRIMARY KEY,
@@ -34,8 +34,8 @@ CREATE TABLE messages (
 const BY_CONVERSATION: &str =
     "CREATE INDEX idx_messages_conversation_id ON messages(conversation_id);";
 
-/// What the canonical tables have no place for. A conversation or message that has nothing of
-/// the kind has no row here: so it is with those that another program wrote.
+/// Data that the canonical tables have no columns for. A conversation or message without such data
+/// has no row here, for example if another program wrote it.
 const OURS: &str = "
 CREATE TABLE verbatim_meta (
     name TEXT PRIMARY KEY,
@@ -74,7 +74,7 @@ CREATE TABLE verbatim_imports (
 );
 ";
 
-/// Where the conversations of coding agents come from: since version 2.
+/// The origins of coding agents' conversations, since version 2.
 const TRANSCRIPTS: &str = "
 CREATE TABLE verbatim_transcripts (
     conversation_id TEXT PRIMARY KEY REFERENCES conversations(id) ON DELETE CASCADE,
@@ -86,18 +86,18 @@ CREATE TABLE verbatim_transcripts (
 ) WITHOUT ROWID;
 ";
 
-/// What of the schema a database has.
+/// The tables that a database has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemaState {
-    /// No table at all.
+    /// No tables.
     Empty,
     /// The canonical tables, written by another program.
     Canonical,
-    /// Ours too, of this version.
+    /// The canonical tables and ours, of this version.
     Ours,
-    /// Ours too, of an earlier version.
+    /// The canonical tables and ours, of an earlier version.
     Earlier,
-    /// Ours, of a later version.
+    /// The canonical tables and ours, of a later version.
     Later(i64),
 }
 
@@ -110,7 +110,7 @@ const COLUMNS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Looks at what a database has; the error says what it lacks to be a canonical one.
+/// Detects which tables a database has; the error says what is missing in a canonical database.
 pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<SchemaState, String>> {
     let tables: i64 =
         connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -157,7 +157,7 @@ pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<SchemaSta
     }))
 }
 
-/// Creates the tables that are missing. To be called inside a transaction.
+/// Creates the missing tables, inside the transaction of the caller.
 pub(super) fn create(connection: &Connection, found: SchemaState) -> rusqlite::Result<()> {
     if found == SchemaState::Empty {
         connection.execute_batch(CANONICAL)?;
@@ -185,7 +185,7 @@ pub(super) fn create(connection: &Connection, found: SchemaState) -> rusqlite::R
     Ok(())
 }
 
-/// Notes where a conversation comes from.
+/// Stores where a conversation comes from.
 pub(super) fn set_origin(
     connection: &Connection,
     conversation: &str,

@@ -1,8 +1,8 @@
 //! Merges conversations into a canonical database.
 //!
 //! Invariant: nothing is ever deleted, and no message moves to another conversation.
-//! Invariant: what a reader sees, and what a crash leaves, is whole conversations.
-//! Invariant: where nothing is new, not a byte is written.
+//! Invariant: a reader sees whole conversations, and so does a reader after a crash.
+//! Invariant: if nothing is new, not a byte is written.
 
 mod changes;
 mod merge;
@@ -29,29 +29,29 @@ use crate::{
     model::{Conversation, Instant},
 };
 
-/// Text written before a commit: large enough that commits cost little, small enough that a
-/// reader or a second import never waits long.
+/// Bytes of text in one transaction: large enough that commits cost little, small enough that
+/// readers and other imports never wait long.
 const BATCH: usize = 16 << 20;
 
-/// Memory for pages of the database. Ids come in no order, so their index is all over it.
+/// Memory for pages of the database. Ids come in no order, so every page of their index is used.
 const CACHE_KIB: i64 = 48 << 10;
 
 /// Pages in the write-ahead log before they are copied to the database: 64 MB.
 const CHECKPOINT_PAGES: i64 = 16 << 10;
 
-/// How long another writer is waited for, looking again every millisecond: an import leaves the
-/// lock for a moment only, between two batches.
+/// How long to wait for another writer. The lock is tried every millisecond, because an import
+/// releases it only for a moment between two batches.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What can go wrong with writing a database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The target exists and is something else.
+    /// The target exists and is no canonical database.
     #[error("{}: not written to: {reason}; name another file with --out", path.display())]
     Foreign {
         /// The target.
         path: PathBuf,
-        /// What it lacks.
+        /// What is missing.
         reason: String,
     },
     /// A later version of this program made it.
@@ -67,20 +67,20 @@ pub enum Error {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// SQLite could not do what it was told.
+    /// SQLite failed.
     #[error("{}: cannot write the database: {source}{}", path.display(), hint(source))]
     Sqlite {
         /// The target.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }
 
-/// Returns what would help against an error of SQLite.
+/// Returns a hint for an error of SQLite.
 fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => {
@@ -101,15 +101,15 @@ fn hint(error: &rusqlite::Error) -> &'static str {
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
-    /// None until the first conversation comes, where the database is yet to be made.
+    /// `None` until the first conversation comes, if there is no database yet.
     connection: Option<Connection>,
     found: SchemaState,
-    /// Whether `content` is the JSON of ChatGPT's `parts` here, and must stay so.
+    /// Whether `content` holds the JSON of ChatGPT's `parts` in this database.
     parts: bool,
     state: WriterState,
-    /// Text written since the last commit.
+    /// Bytes of text written since the last commit.
     pending: usize,
-    /// Conversations met in this run.
+    /// The ids of the conversations merged in this run.
     met: HashSet<String>,
     changes: Changes,
     /// The changes up to the last [`Writer::note`].
@@ -118,15 +118,15 @@ pub struct Writer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriterState {
-    /// Nothing differed so far.
+    /// Nothing has differed so far.
     Comparing,
-    /// Something was written; each batch is one transaction.
+    /// Something has been written; each batch is one transaction.
     Writing,
 }
 
 impl Writer {
-    /// Opens the database at `path` to merge into; one that is not there is made when the first
-    /// conversation comes.
+    /// Opens the database at `path` to merge into. If there is none, it is created with the first
+    /// conversation.
     pub fn open(path: &Path) -> Result<Writer, Error> {
         let mut writer = Writer {
             path: path.to_owned(),
@@ -152,7 +152,7 @@ impl Writer {
         self.changes
     }
 
-    /// Adds what is new of a conversation and updates what changed.
+    /// Merges a conversation: adds new messages and updates changed ones.
     pub fn put(&mut self, source: &str, conversation: &Conversation) -> Result<(), Error> {
         if self.connection.is_none() {
             self.create(source, conversation)?;
@@ -162,7 +162,7 @@ impl Writer {
             .map_err(|source| Error::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Adds a line to the history of imports, where something changed since the last.
+    /// Adds a row to the history of imports, if something changed since the last one.
     pub fn note(
         &mut self,
         path: &str,
@@ -198,7 +198,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Commits what is open and leaves one file, unless another program holds the database.
+    /// Commits the open transaction and leaves one file, unless another program uses the database.
     pub fn finish(mut self) -> Result<Changes, Error> {
         let failed = |source| Error::Sqlite { path: self.path.clone(), source };
         let Some(connection) = self.connection.take() else { return Ok(self.changes) };
@@ -207,7 +207,7 @@ impl Writer {
                 failpoint::pass("import to be committed");
                 connection.execute_batch("COMMIT").map_err(failed)?;
             }
-            // A reader that is in the way keeps the log for itself, and the next import tidies up.
+            // If a reader still uses the log, the log stays, and the next import removes it.
             let _ = connection.busy_timeout(Duration::from_millis(50));
             failpoint::pass("import committed");
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -218,7 +218,7 @@ impl Writer {
         Ok(self.changes)
     }
 
-    /// Opens the file that is there.
+    /// Opens the existing file.
     fn connect(&mut self) -> Result<(), Error> {
         let path = &self.path;
         let foreign =
@@ -247,9 +247,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes the database with its first conversation in it, and only then gives it its name.
+    /// Creates the database with its first conversation in it, and only then gives it its name.
     ///
-    /// Like any temporary file it can be read by its owner alone, as befits chats.
+    /// Only its owner can read it, as with any temporary file: chats are private.
     fn create(&mut self, source: &str, conversation: &Conversation) -> Result<(), Error> {
         let folder = match self.path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -282,7 +282,7 @@ impl Writer {
                 self.state = WriterState::Writing;
                 Ok(())
             }
-            // Another import was quicker: merge into its database.
+            // Another import was faster: merge into its database.
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
                 self.connect()?;
                 self.put(source, conversation)
@@ -291,7 +291,7 @@ impl Writer {
         }
     }
 
-    /// Merges a conversation, beginning to write only where it differs.
+    /// Merges a conversation; starts to write only if it differs.
     fn merge(&mut self, source: &str, conversation: &Conversation) -> rusqlite::Result<()> {
         if self.state == WriterState::Comparing
             && self.found == SchemaState::Ours
@@ -318,19 +318,20 @@ impl Writer {
             self.pending = 0;
             self.begin()?.execute_batch("COMMIT")?;
             failpoint::pass("batch committed");
-            // The moment in which a second import may take its turn.
+            // Another import can take the lock now.
             thread::sleep(Duration::from_millis(2));
         }
         Ok(())
     }
 
-    /// Returns the connection with a transaction open that may write.
+    /// Returns the connection, with a transaction open for writing.
     fn begin(&mut self) -> rusqlite::Result<&Connection> {
         let connection =
             self.connection.as_ref().expect("there is a database once a conversation came");
         if connection.is_autocommit() {
             if journal_mode(connection)? != "wal" {
-                // Readers go on reading meanwhile. Where it cannot be had, we do without.
+                // In WAL mode readers continue while we write. If the mode is not available, we do
+                // without.
                 let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
                 if journal_mode(connection)? == "wal" {
                     connection.execute_batch("PRAGMA synchronous = NORMAL")?;
@@ -341,7 +342,7 @@ impl Writer {
         }
         self.state = WriterState::Writing;
         if self.found != SchemaState::Ours {
-            // Another program may have made the tables since we looked.
+            // Another program may have created the tables meanwhile.
             if let Ok(found) = schema::find(connection)?
                 && found != SchemaState::Ours
             {

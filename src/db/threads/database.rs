@@ -21,7 +21,7 @@ use crate::db::{
 /// The version of the tables below, kept in `verbatim_meta`.
 const VERSION: i64 = 1;
 
-/// What leads from each version to the next.
+/// The migrations, from each version to the next.
 const STEPS: [&str; VERSION as usize] = ["
     CREATE TABLE verbatim_threads (
         conversation_id TEXT PRIMARY KEY REFERENCES conversations(id),
@@ -38,32 +38,32 @@ pub enum Error {
     /// There is no such thread.
     #[error("Thread {id} not found")]
     NoThread {
-        /// What was asked for.
+        /// The id.
         id: String,
     },
-    /// No thread ever gave this id out.
+    /// No thread has given out this id.
     #[error("continuation_id {id:?} not found; start a thread, or resume one with its thread_id")]
     NoContinuation {
-        /// What was asked for.
+        /// The id.
         id: String,
     },
-    /// The thread has gone on since it gave this id out.
+    /// The thread has continued since it gave out this id.
     #[error(
         "continuation_id {id} is out of date: the thread has gone on since; read its latest turns \
          with history and resume thread {thread} to continue from there"
     )]
     OutOfDate {
-        /// What was asked for.
+        /// The id.
         id: String,
-        /// Its thread.
+        /// The id of its thread.
         thread: String,
     },
-    /// The file is something else.
+    /// The file is no database of threads.
     #[error("{}: not a database of threads: {reason}; move it away to begin a new one", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it lacks.
+        /// What is missing.
         reason: String,
     },
     /// A later version of this program made it.
@@ -74,20 +74,20 @@ pub enum Error {
         /// Its version.
         version: i64,
     },
-    /// The file or its folder cannot be made.
+    /// The file or its folder cannot be created.
     #[error("{}: cannot record threads: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// SQLite could not do what it was told.
+    /// SQLite failed.
     #[error("{}: cannot read or record threads: {source}{}", path.display(), hint(source))]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }
@@ -95,18 +95,19 @@ pub enum Error {
 /// The database, open for reading and writing.
 #[derive(Debug)]
 pub struct Threads {
-    // Fields drop in order: the connection goes before the files that it locks.
+    // Fields are dropped in order: the connection before the files that it locks.
     pub(super) connection: Connection,
     path: PathBuf,
     identity: Identity,
     _files: [Option<SharedFile>; 2],
 }
 
-/// How long another writer is waited for: some thousand of them, each at work for a millisecond.
+/// How long to wait for other writers. A writer works for a millisecond, and there may be
+/// thousands.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Threads {
-    /// Opens the database; `None` where there is none.
+    /// Opens the database; `None` if there is none.
     pub fn open(path: &Path) -> Result<Option<Threads>, Error> {
         let failed = |source| Error::Io { path: path.to_owned(), source };
         let Some(stamp) = header::stamp_at(path).map_err(failed)? else { return Ok(None) };
@@ -114,7 +115,8 @@ impl Threads {
         let opened = Connection::open_with_flags(path, flags)
             .and_then(|mut connection| configure(&mut connection).map(|()| connection));
         let connection = opened.map_err(|source| explain(path, source))?;
-        // Whoever reads these files uses the same descriptors: closing another would drop our locks.
+        // All readers of these files share descriptors, because closing another one would drop our
+        // locks.
         let shared = beside(path, "-shm");
         let files = [header::shared_file(path), header::shared_file(&shared)].map(Result::ok);
         let (path, identity) = (path.to_owned(), stamp.identity);
@@ -123,9 +125,9 @@ impl Threads {
         Ok(Some(threads))
     }
 
-    /// Opens the database, and makes it where there is none.
+    /// Opens the database, and creates it if there is none.
     pub fn open_or_make(path: &Path) -> Result<Threads, Error> {
-        // Another process may make it first, or take it away again.
+        // Another process may create it first, or remove it again.
         for _ in 0..10 {
             if let Some(threads) = Threads::open(path)? {
                 return Ok(threads);
@@ -136,13 +138,13 @@ impl Threads {
         Err(Error::Io { path: path.to_owned(), source })
     }
 
-    /// Returns whether the file is still the one under its name.
+    /// Returns whether the path still names this file.
     pub fn is_there(&self) -> bool {
         header::stamp_at(&self.path)
             .is_ok_and(|stamp| stamp.is_some_and(|stamp| stamp.identity == self.identity))
     }
 
-    /// Runs `work` in a transaction that may write from its beginning, and makes it durable.
+    /// Runs `work` in a write transaction, and makes its changes durable.
     pub(super) fn write<T>(
         &mut self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -163,7 +165,7 @@ impl Threads {
         Error::Sqlite { path: self.path.clone(), source }
     }
 
-    /// Brings the tables up to this version.
+    /// Migrates the tables to this version.
     fn migrate(&mut self) -> Result<(), Error> {
         let path = self.path.clone();
         let failed = |source| explain(&path, source);
@@ -202,7 +204,7 @@ impl Threads {
     }
 }
 
-/// Returns the version of our tables; `None` where there are none.
+/// Returns the version of our tables; `None` if there are none.
 fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
     let there = "SELECT 1 FROM sqlite_schema WHERE name = 'verbatim_meta'";
     if connection.query_row(there, [], |_| Ok(())).optional()?.is_none() {
@@ -212,9 +214,10 @@ fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
     connection.query_row(sql, [], |row| row.get(0)).optional()
 }
 
-/// Makes the database under another name and then gives it its own, unless another was quicker.
+/// Creates the database under a temporary name and then renames it, unless another process was
+/// faster.
 ///
-/// Like any temporary file it can be read by its owner alone, as befits chats.
+/// Only its owner can read it, as with any temporary file: chats are private.
 fn make(path: &Path) -> Result<(), Error> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -240,7 +243,7 @@ fn make(path: &Path) -> Result<(), Error> {
     connection.close().map_err(|(_, source)| explain(path, source))?;
     match file.persist_noclobber(path) {
         Ok(()) => {
-            // A folder that cannot be synchronised, as on Windows, keeps its own promises.
+            // Some systems, such as Windows, cannot synchronise a folder and need not.
             drop(File::open(folder).and_then(|folder| folder.sync_all()));
             Ok(())
         }
@@ -256,7 +259,7 @@ fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
         if tries == 0 {
             waited = 0;
         }
-        // Not all in step, so that nobody is last each time.
+        // Pauses of different lengths, so that no writer is always the last.
         let pause = 1 + u64::from(std::process::id().wrapping_add(tries.unsigned_abs()) % 5);
         waited += u128::from(pause);
         thread::sleep(Duration::from_millis(pause));
@@ -265,8 +268,8 @@ fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    // Every commit is synchronised: a turn that was answered survives a power cut. What is deleted
-    // is overwritten.
+    // Every commit is synchronised, so a confirmed turn survives a power cut. Deleted text is
+    // overwritten.
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")?;
     connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))
 }
@@ -279,7 +282,7 @@ fn explain(path: &Path, source: rusqlite::Error) -> Error {
     Error::Sqlite { path, source }
 }
 
-/// Returns what would help against an error of SQLite.
+/// Returns a hint for an error of SQLite.
 fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "; free some space and try again: what was recorded stays",

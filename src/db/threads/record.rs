@@ -11,25 +11,25 @@ use crate::{
     model::Instant,
 };
 
-/// What separates a thread's id from the number of the turn that is to come, in a continuation id.
+/// Separates the thread's id from the number of the next turn, in a continuation id.
 const NEXT: &str = "_turn";
 
-/// A thread as it stands.
+/// A thread in its current state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// `conversations.id`.
     pub id: String,
-    /// The id that continues it from where it stands.
+    /// The continuation id.
     pub continuation: String,
-    /// What it is about: its title.
+    /// The topic, which is the title of the conversation.
     pub topic: String,
-    /// Whose it is.
+    /// The user it belongs to.
     pub user: String,
-    /// Where it is held.
+    /// The platform it takes place on.
     pub platform: Option<String>,
-    /// The key that it was saved under.
+    /// The key it was saved under.
     pub key: Option<String>,
-    /// When it was begun.
+    /// When it was started.
     pub begun: Option<Instant>,
     /// When its last message was recorded.
     pub last: Option<Instant>,
@@ -37,14 +37,14 @@ pub struct Thread {
     pub messages: u64,
 }
 
-/// What a thread is begun with.
+/// The data of a new thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
-    /// What it is about.
+    /// The topic.
     pub topic: &'a str,
-    /// Whose it is.
+    /// The user it belongs to.
     pub user: &'a str,
-    /// Where it is held.
+    /// The platform it takes place on.
     pub platform: Option<&'a str>,
 }
 
@@ -56,7 +56,7 @@ pub(super) const COLUMNS: &str = "
     FROM conversations AS c JOIN verbatim_threads AS t ON t.conversation_id = c.id";
 
 impl Threads {
-    /// Begins a thread.
+    /// Starts a thread.
     pub fn start(&mut self, start: &Start<'_>, now: Instant) -> Result<Thread, Error> {
         self.write(|connection| {
             let id = insert(connection, start, None, now)?;
@@ -70,13 +70,14 @@ impl Threads {
         thread(&self.connection, id).map_err(|error| self.error(error))
     }
 
-    /// Returns the thread that a continuation id continues, if it may.
+    /// Returns the thread that a continuation id continues.
     pub fn continued(&self, continuation: &str) -> Result<Thread, Error> {
         let found = continued(&self.connection, continuation);
         found.map_err(|error| self.error(error))?
     }
 
-    /// Records a turn of the thread that a continuation id continues, a message if there is one.
+    /// Records a turn of the thread that a continuation id continues, with its message if it has
+    /// one.
     pub fn turn(
         &mut self,
         continuation: &str,
@@ -104,7 +105,7 @@ impl Threads {
             connection.execute("DELETE FROM verbatim_threads WHERE conversation_id = ?1", [id])?;
             canonical::delete_conversation(connection, id)
         })?;
-        // So that the log does not keep the text either; a reader in the way leaves that to later.
+        // The text must go from the log as well. If a reader uses the log, this happens later.
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         Ok(deleted)
     }
@@ -180,7 +181,7 @@ pub(super) fn thread_of(row: &Row<'_>) -> rusqlite::Result<Thread> {
     })
 }
 
-/// Returns the thread that a continuation id continues, or why it does not.
+/// Returns the thread that a continuation id continues, or the reason why there is none.
 fn continued(
     connection: &Connection,
     continuation: &str,

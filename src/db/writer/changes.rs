@@ -1,19 +1,19 @@
 //! Counts of what a merge changes.
 
-/// What has been written, and what was there already.
+/// How many conversations and messages were written, and how many existed already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Conversations that were not there.
+    /// New conversations.
     pub new_conversations: u64,
-    /// Conversations that were there, and of which something is new.
+    /// Stored conversations that changed.
     pub updated_conversations: u64,
-    /// Conversations as they were.
+    /// Stored conversations that did not change.
     pub unchanged_conversations: u64,
-    /// Messages that were not there.
+    /// New messages.
     pub new_messages: u64,
-    /// Messages whose text or data changed.
+    /// Stored messages whose text or data changed.
     pub updated_messages: u64,
-    /// Messages as they were.
+    /// Stored messages that did not change.
     pub unchanged_messages: u64,
 }
 
