@@ -1,4 +1,4 @@
-//! What a format of exports is to the rest of the room. The formats themselves stand in
+//! The description of a format, which the other files of this module use. The formats are listed in
 //! [`super::formats`].
 
 use std::fmt;
@@ -66,7 +66,7 @@ pub(super) trait RecordReader: fmt::Debug {
         head: &mut Head,
     ) -> Result<Vec<Event>, Damage>;
 
-    /// Learns that the message of this id repeats an earlier one: what it goes on with is not wanted.
+    /// Marks the message of this id as a repeat, so that later records add nothing to it.
     fn skip(&mut self, _id: &str) {}
 
     /// Returns the state as text.
@@ -79,7 +79,7 @@ impl Format {
         self.name
     }
 
-    /// Returns the format of transcripts that this is, if it is one.
+    /// Returns the description of the transcript, if the format is one of transcripts.
     pub(super) fn transcript(&self) -> Option<&TranscriptFormat> {
         match &self.layout {
             Layout::Transcript(transcript) => Some(transcript),
