@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use crate::model::Origin;
 
-/// The version of our own tables, kept in `verbatim_meta`.
+/// The version of our own tables, stored in `verbatim_meta`.
 ///
 /// 2: `verbatim_transcripts`.
 pub(super) const VERSION: i64 = 2;

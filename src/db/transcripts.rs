@@ -68,7 +68,7 @@ CREATE INDEX verbatim_repeats_by_repeated ON verbatim_repeats(repeated);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database or its folder cannot be created or read.
-    #[error("{}: cannot write the mirror of the transcripts: {source}; name another folder with --index", path.display())]
+    #[error("{}: cannot write the transcript store: {source}; name another folder with --index", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -76,7 +76,7 @@ pub enum Error {
         source: io::Error,
     },
     /// SQLite failed.
-    #[error("{}: cannot write the mirror of the transcripts: {source}{}", path.display(), hint(source))]
+    #[error("{}: cannot write the transcript store: {source}{}", path.display(), hint(source))]
     Sqlite {
         /// The database.
         path: PathBuf,
@@ -89,7 +89,7 @@ pub enum Error {
 fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
-            "; the disk may be full: what is mirrored already stays, the rest follows"
+            "; the disk may be full: stored transcripts stay, the others follow"
         }
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             "; its folder must be writable, or name another with --index"
@@ -148,15 +148,15 @@ impl TranscriptStore {
     /// created.
     pub fn open(path: &Path) -> Result<TranscriptStore, Error> {
         match TranscriptStore::connect(path) {
-            Ok(Some(mirror)) => return Ok(mirror),
+            Ok(Some(store)) => return Ok(store),
             Ok(None) => {}
             Err(error) if error.is_damage() => {}
             Err(error) => return Err(error),
         }
         TranscriptStore::remove(path)?;
         TranscriptStore::make(path)?;
-        let made = TranscriptStore::connect(path)?;
-        Ok(made.expect("a database that was made a moment ago is of this version"))
+        let store = TranscriptStore::connect(path)?;
+        Ok(store.expect("a store that was created a moment ago is of this version"))
     }
 
     /// Creates an empty store. It gets its name last, so that nobody sees a store without tables.
@@ -240,9 +240,9 @@ impl TranscriptStore {
     /// Returns the numbers, stamps and sizes of the files, by path.
     pub fn files(&self) -> Result<HashMap<String, TranscriptFile>, Error> {
         self.done((|| {
-            let mut statement = self.connection.prepare(
-                "SELECT id, path, stamp, taken, reader <> '' FROM verbatim_files ORDER BY id",
-            )?;
+            let mut statement = self
+                .connection
+                .prepare("SELECT id, path, stamp, taken FROM verbatim_files ORDER BY id")?;
             let files = statement.query_map([], |row| {
                 let path: String = row.get(1)?;
                 let file = TranscriptFile {

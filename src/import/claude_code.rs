@@ -39,7 +39,7 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// Messages that may still go on. The model works on one at a time, its agents on some more.
+/// The most messages that may continue. The model works on one at a time, its agents on some more.
 const OPEN: usize = 32;
 
 /// The most prompts that wait for the model, and the most that may come again in a second record.
@@ -61,7 +61,7 @@ struct ClaudeCodeReader {
     has_messages: bool,
 }
 
-/// A message that may go on in further lines.
+/// A message that may continue in later records.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct OpenMessage {
     /// The id that the model gave it.

@@ -20,7 +20,7 @@ pub struct Format {
     pub(super) layout: Layout,
 }
 
-/// How a conversation is written down.
+/// The layout of a conversation.
 #[derive(Debug)]
 pub(super) enum Layout {
     /// As one object.
@@ -29,7 +29,7 @@ pub(super) enum Layout {
     Transcript(TranscriptFormat),
 }
 
-/// A format that writes a conversation as one object.
+/// A format with one object for each conversation.
 #[derive(Debug)]
 pub(super) struct ObjectFormat {
     /// The name of the field with the messages. The scanner recognises a conversation by this name if
@@ -39,7 +39,7 @@ pub(super) struct ObjectFormat {
     pub(super) read: fn(&Fields<'_>, Branches, &mut Tally) -> Result<Conversation, Reason>,
 }
 
-/// A format that writes a conversation as a list of records.
+/// A format with a list of records for each conversation.
 #[derive(Debug)]
 pub(super) struct TranscriptFormat {
     /// Returns whether a record is of this format; the text is its `type`.
@@ -58,7 +58,7 @@ pub(super) struct TranscriptFormat {
 
 /// Reads the records of one transcript, one after another.
 pub(super) trait RecordReader: fmt::Debug {
-    /// Reads the record at a line, from 1; returns what it says.
+    /// Reads the record at a line, from 1; returns its events.
     fn record(
         &mut self,
         fields: &Fields<'_>,

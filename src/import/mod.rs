@@ -75,7 +75,7 @@ pub enum Error {
     NotAnExport {
         /// The path.
         path: PathBuf,
-        /// A description of what is there instead.
+        /// A description of the path's content.
         found: String,
     },
     /// It is an export, but no conversation could be read.

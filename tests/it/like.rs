@@ -11,8 +11,8 @@ use verbatim_search::text::{
     like::{LikePattern, is_regular},
 };
 
-/// Pieces that texts and patterns of the tests are made of: several scripts, and whatever LIKE,
-/// UTF-8 or case could trip over.
+/// The texts and patterns of the tests are made of these strings: several scripts, and hard cases
+/// for LIKE, UTF-8 and letter case.
 pub(crate) const PIECES: &[&str] = &[
     "a",
     "b",
@@ -78,7 +78,7 @@ pub(crate) const PIECES: &[&str] = &[
     "-",
 ];
 
-/// Bytes that are no UTF-8, or that SQLite reads in its own way.
+/// Bytes that are invalid UTF-8, or that SQLite reads in its own way.
 const BROKEN: &[&[u8]] = &[
     b"\x00",
     b"\x80",
@@ -109,7 +109,7 @@ pub(crate) fn bytes() -> impl Strategy<Value = Vec<u8>> {
     vec(piece, 0..16).prop_map(|pieces| pieces.concat())
 }
 
-/// A text, and a pattern that is likely to match it: a piece of it with wildcards put in.
+/// A text, and a pattern that probably matches it: a part of the text with wildcards in it.
 fn text_and_pattern() -> impl Strategy<Value = (String, String)> {
     (
         text(),
@@ -146,7 +146,7 @@ fn text_and_pattern() -> impl Strategy<Value = (String, String)> {
 
 fn sqlite_like(connection: &Connection, text: &[u8], pattern: &str, case_sensitive: bool) -> bool {
     connection.pragma_update(None, "case_sensitive_like", case_sensitive).expect("a known pragma");
-    // CAST keeps the bytes as they are: this is how a TEXT column holds what is no UTF-8.
+    // CAST does not change the bytes: a TEXT column can hold invalid UTF-8 in this way.
     connection
         .query_row(
             "SELECT CAST(?1 AS TEXT) LIKE ?2",
@@ -191,8 +191,8 @@ proptest! {
         prop_assert_eq!(LikePattern::parse(&pattern, false).matches_irregular(&text), expected);
     }
 
-    /// What the index may never do is miss: whatever is taken for common, a matching text holds
-    /// the grams of its pattern, and those of each gap with some character in it.
+    /// The index must never miss a match: whichever grams are common, a matching text holds the
+    /// grams of the pattern, and for each wildcard gap the grams with some character in it.
     #[test]
     fn a_text_holds_the_grams_of_patterns_that_match_it(
         (text, pattern) in text_and_pattern(),

@@ -18,7 +18,7 @@ use crate::db::{
     schema::{self, SchemaState},
 };
 
-/// The version of the tables below, kept in `verbatim_meta`.
+/// The version of the tables below, stored in `verbatim_meta`.
 const VERSION: i64 = 1;
 
 /// The migrations, from each version to the next.

@@ -2,7 +2,7 @@
 //!
 //! A canonical database like any other, with one more table for the state of each thread.
 //!
-//! Invariant: a turn is on disk before anyone is told that it was recorded.
+//! Invariant: a turn is on disk before its recording is confirmed.
 //! Invariant: if several writers continue a thread from the same point, one succeeds.
 
 mod database;

@@ -125,7 +125,7 @@ pub(super) fn is_injected(text: &str) -> bool {
         || text.starts_with("<task-notification>")
 }
 
-/// Returns what is between the tags of an element.
+/// Returns the text between the tags of an element.
 fn inner<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let end = rest.find(&format!("</{name}>"))?;
