@@ -1,4 +1,4 @@
-//! Plain data that every room shares: conversations, messages, instants, and the word to stop.
+//! Plain data that all modules share: conversations, messages, requests, instants and the stop flag.
 
 use std::{
     borrow::Cow,
@@ -12,8 +12,8 @@ use std::{
 
 /// A moment in time to the nanosecond, as a message's `create_time` denotes it.
 ///
-/// Seconds and nanoseconds are kept apart so that every time a database can
-/// hold (milliseconds taken for seconds included) keeps its place in the order.
+/// Seconds and nanoseconds are separate, so that all times that a database can hold are ordered
+/// correctly, even milliseconds that were stored as seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant {
     /// Seconds since 1970-01-01T00:00:00Z, rounded down.
@@ -25,7 +25,7 @@ pub struct Instant {
 impl Instant {
     /// Returns the instant as seconds with up to nine decimals and no trailing zeros.
     ///
-    /// This is how imports store times, in the manner of ChatGPT's own exports.
+    /// Imports store times in this form, as ChatGPT's own exports do.
     pub fn to_decimal(self) -> String {
         let (negative, seconds, nanos) = if self.seconds < 0 && self.nanos > 0 {
             (true, -(self.seconds + 1), 1_000_000_000 - self.nanos)
@@ -38,54 +38,54 @@ impl Instant {
     }
 }
 
-/// One conversation as an importer hands it over.
+/// One conversation of an export.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
     /// The export's own id.
     pub id: String,
-    /// The title, where the export has one.
+    /// The title, if the export has one.
     pub title: Option<String>,
-    /// When it was begun.
+    /// When it was started.
     pub create_time: Option<Instant>,
     /// When it was last changed.
     pub update_time: Option<Instant>,
-    /// The model it was held with, as the export names it.
+    /// The model that answered, as the export names it.
     pub model: Option<String>,
-    /// A link to it on the service's site.
+    /// A link to the conversation on the service's site.
     pub link: Option<String>,
-    /// Whether the user put it in the archive.
+    /// Whether the user archived it.
     pub archived: bool,
-    /// Whether the user marked it with a star.
+    /// Whether the user starred it.
     pub starred: bool,
     /// Its messages in reading order.
     pub messages: Vec<Message>,
-    /// Where a coding agent's transcript comes from.
+    /// Where it comes from, if it is a coding agent's.
     pub origin: Option<Origin>,
 }
 
-/// Where a coding agent's transcript comes from.
+/// Where a coding agent's conversation comes from, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Its file.
-    pub file: String,
-    /// The session; several files may be of one.
+    /// The path of the transcript.
+    pub file: Option<String>,
+    /// The id of the session, which may have several files.
     pub session: Option<String>,
-    /// The project's name.
+    /// The name of the project.
     pub project: Option<String>,
-    /// The folder that the session worked in.
+    /// The working folder of the session.
     pub folder: Option<String>,
     /// The branch that was checked out.
     pub branch: Option<String>,
 }
 
-/// One turn of a conversation as an importer hands it over.
+/// One message of an export.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
     /// The export's own id; exports repeat ids across conversations.
     pub id: String,
-    /// `user`, `assistant`, `tool`, `system`, or what else the export says.
+    /// `user`, `assistant`, `tool`, `system`, or another role that the export names.
     pub role: String,
-    /// The text as a person reads it.
+    /// The text as the service shows it.
     pub content: String,
     /// When it was written.
     pub create_time: Option<Instant>,
@@ -93,9 +93,9 @@ pub struct Message {
     pub update_time: Option<Instant>,
     /// The model that wrote it, as the export names it.
     pub model: Option<String>,
-    /// Names of the files that came with it.
+    /// Names of the attached files.
     pub attachments: Vec<String>,
-    /// The line of its transcript that it begins at, from 1; blank lines do not count.
+    /// The line of the transcript where it begins, from 1; blank lines do not count.
     pub line: Option<u32>,
 }
 
@@ -149,26 +149,26 @@ impl Hit<'_> {
     }
 }
 
-/// What to look for in an exact search.
+/// An exact search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Text for `LIKE '%text%'`, trimmed of spaces; empty for no text filter.
+    /// The text for `LIKE '%text%'`, trimmed of spaces; empty for no text filter.
     pub text: String,
-    /// Roles to keep, as stored; empty for all.
+    /// The roles of hits, as stored; empty for all roles.
     pub roles: Vec<String>,
-    /// The earliest instant to keep, inclusive.
+    /// The earliest time of hits, inclusive.
     pub since: Option<Instant>,
-    /// The latest instant to keep, inclusive.
+    /// The latest time of hits, inclusive.
     pub until: Option<Instant>,
     /// The most hits to return; `None` for all.
     pub limit: Option<usize>,
-    /// Whether ASCII letters match only in their own case.
+    /// Whether the case of ASCII letters matters.
     pub case_sensitive: bool,
-    /// Whether the stored column alone is matched and shown, even where it holds JSON parts.
+    /// Whether JSON parts are matched and shown as they are stored, not as the text they hold.
     pub raw_content: bool,
 }
 
-/// A word to long work that nobody waits for its end any more: it was cancelled, or its time is over.
+/// A flag that ends long work: it was cancelled, or its time is over.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
@@ -186,14 +186,14 @@ impl Stop {
         Stop { flag: Arc::default(), deadline: time::Instant::now().checked_add(timeout) }
     }
 
-    /// Returns a stop that is requested with this one, or once `timeout` has passed.
+    /// Returns a stop that is requested when this one is, or once `timeout` has passed.
     pub fn within(&self, timeout: time::Duration) -> Stop {
         let end = time::Instant::now().checked_add(timeout);
         let deadline = [self.deadline, end].into_iter().flatten().min();
         Stop { flag: Arc::clone(&self.flag), deadline }
     }
 
-    /// Asks the work that holds a clone of this to end.
+    /// Requests the end of the work that holds a clone of this stop.
     pub fn request(&self) {
         self.flag.store(true, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! Exports of one JSON file: read whatever they hold, and into a database; a second time changes
-//! nothing.
+//! Exports of one JSON file with any content: read, and imported into a database. A second import
+//! changes nothing.
 
 #![no_main]
 
@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(read.is_err() || tally.conversations > 0);
         is_plain &= read.is_ok();
     }
-    // A conversation that is in it twice may be written twice.
+    // A conversation that is in the export twice may be written twice.
     if is_plain {
         let sources = [path];
         let target = folder.path().join("chats.db");

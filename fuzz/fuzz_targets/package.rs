@@ -1,6 +1,6 @@
-//! Exports of several files: zips as they come, and zips and folders of any names and contents.
+//! Exports of several files: any bytes as a zip, and zips and folders with any names and contents.
 //!
-//! Input: a byte that says which; then the zip, or names and contents with a NUL after each.
+//! Input: a byte that selects the kind; then the zip, or names and contents with a NUL after each.
 
 #![no_main]
 
@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
         1 => {
             fs::create_dir(&path).expect("a folder");
             for (name, content) in files {
-                // Below the folder, wherever the name would lead.
+                // Below the folder, even if the name leads out of it.
                 let name: Vec<&str> = name
                     .split('/')
                     .filter(|part| !part.is_empty() && !part.starts_with('.'))

@@ -1,6 +1,6 @@
-//! Transcripts of coding agents: read in two goes they tell what one go tells.
+//! Transcripts of coding agents: reading in two goes gives the events of one go.
 //!
-//! Input: two bytes that say where the first go ends, then the transcript.
+//! Input: two bytes with the end of the first go, then the transcript.
 
 #![no_main]
 

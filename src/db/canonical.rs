@@ -1,4 +1,4 @@
-//! The rows of the canonical tables, `conversations` and `messages`: all our writers write them here.
+//! Writes the rows of the canonical tables, `conversations` and `messages`, for all our writers.
 
 use std::borrow::Cow;
 
@@ -41,7 +41,7 @@ pub(super) fn insert_conversation(
     Ok(())
 }
 
-/// Updates a conversation; a value that is `None` leaves the stored one as it is.
+/// Updates a conversation; `None` leaves the stored value.
 pub(super) fn update_conversation(
     connection: &Connection,
     row: &ConversationRow<'_>,
@@ -55,8 +55,7 @@ pub(super) fn update_conversation(
     Ok(())
 }
 
-/// Updates a conversation that goes on, and keeps the time it was begun at; a value that is `None`
-/// leaves the stored one as it is.
+/// Updates a conversation that continues: its start time stays. `None` leaves the stored value.
 pub(super) fn continue_conversation(
     connection: &Connection,
     row: &ConversationRow<'_>,
@@ -87,7 +86,7 @@ pub(super) fn has_conversation(connection: &Connection, id: &str) -> rusqlite::R
 
 /// Adds a message; returns the id of its row.
 ///
-/// If the id is taken, the conversation's id goes before it, and then a number behind it.
+/// If the id is taken, the conversation's id is put before it, and then a number after it.
 pub(super) fn insert_message(
     connection: &Connection,
     row: &MessageRow<'_>,
@@ -117,7 +116,7 @@ pub(super) fn insert_message(
     Ok(id)
 }
 
-/// Updates the message that `row` names by its id; a time that is `None` leaves the stored one.
+/// Updates the message of the row's id; a time of `None` leaves the stored one.
 pub(super) fn update_message(
     connection: &Connection,
     row: &MessageRow<'_>,
@@ -150,7 +149,7 @@ pub(super) fn move_message(
     Ok(())
 }
 
-/// Replaces the content of the message of a role at a position of a conversation, if there is one.
+/// Replaces the content of the message at a position, if the message has this role.
 pub(super) fn replace_content(
     connection: &Connection,
     conversation: &str,
@@ -167,8 +166,7 @@ pub(super) fn replace_content(
     Ok(())
 }
 
-/// Appends text to the message that was added last of those that [`insert_message`] was given with
-/// this id, at most once renamed.
+/// Appends text to the last message that [`insert_message`] added with this id.
 pub(super) fn append_to_message(
     connection: &Connection,
     conversation: &str,

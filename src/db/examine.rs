@@ -1,11 +1,11 @@
-//! What a database holds and whether it is sound, for people who ask.
+//! Counts, time span, damage and samples of a database, for reports.
 
 use rusqlite::OptionalExtension;
 
 use super::{Database, Error, functions};
 use crate::model::Instant;
 
-/// What `PRAGMA quick_check` is asked to tell at most.
+/// The most faults that `PRAGMA quick_check` lists.
 const MOST_FAULTS: u32 = 5;
 
 /// Returns how many conversations and messages a database has.
@@ -34,7 +34,7 @@ pub fn span(database: &Database) -> Result<Option<(Instant, Instant)>, Error> {
     Ok(first.zip(last))
 }
 
-/// Returns the faults that SQLite finds in the file; `full` compares indexes with tables too.
+/// Returns the faults that SQLite finds in the file; `full` also compares indexes with tables.
 pub fn faults(database: &Database, full: bool) -> Result<Vec<String>, Error> {
     let check = if full { "integrity_check" } else { "quick_check" };
     let read = || -> rusqlite::Result<Vec<String>> {
@@ -47,7 +47,7 @@ pub fn faults(database: &Database, full: bool) -> Result<Vec<String>, Error> {
     Ok(faults)
 }
 
-/// Returns the keys of up to `count` messages spread over the whole table.
+/// Returns the keys of up to `count` messages, spread over the whole table.
 pub fn sample_keys(database: &Database, count: usize) -> Result<Vec<i64>, Error> {
     let Some(key) = database.layout().message_key else { return Ok(Vec::new()) };
     let read = || -> rusqlite::Result<Vec<i64>> {
@@ -72,7 +72,7 @@ pub fn sample_keys(database: &Database, count: usize) -> Result<Vec<i64>, Error>
     read().map_err(|error| database.error(error))
 }
 
-/// Returns how many messages name a conversation that is not there; they are in no answer.
+/// Returns how many messages name a missing conversation; no search finds them.
 pub fn strays(database: &Database) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM messages AS m \
                WHERE NOT EXISTS (SELECT 1 FROM conversations AS c WHERE c.id = m.conversation_id)";

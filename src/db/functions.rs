@@ -13,8 +13,8 @@ use crate::{
 
 /// Adds `verbatim_instant(time)` and `verbatim_text(content)` to a connection.
 ///
-/// The first gives a BLOB that orders as instants do, the second the text that JSON parts hold;
-/// both give NULL where there is none.
+/// The first returns a BLOB that sorts as instants do, the second the text of JSON parts. Both
+/// return NULL if there is none.
 pub(super) fn add(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_instant", 1, flags, |context| {
@@ -41,7 +41,7 @@ pub(super) fn instant(time: ValueRef<'_>) -> Option<Instant> {
     }
 }
 
-/// Returns twelve bytes that compare as the instants do.
+/// Returns twelve bytes that sort as instants do.
 pub(super) fn key(instant: Instant) -> [u8; 12] {
     let mut key = [0; 12];
     key[..8].copy_from_slice(&(instant.seconds ^ i64::MIN).to_be_bytes());
@@ -49,7 +49,7 @@ pub(super) fn key(instant: Instant) -> [u8; 12] {
     key
 }
 
-/// Returns the instant that [`key`] made the bytes of.
+/// Returns the instant of a [`key`].
 pub(super) fn from_key(value: ValueRef<'_>) -> Option<Instant> {
     let ValueRef::Blob(bytes) = value else { return None };
     let (seconds, nanos) = bytes.split_at_checked(8)?;

@@ -1,8 +1,8 @@
-//! Reading a database's own bytes without hurting SQLite's locks.
+//! Reads the bytes of a database file without dropping SQLite's locks.
 //!
-//! POSIX drops all of a process's locks on a file when the process closes any descriptor of it, also
-//! one that had nothing to do with the lock. So a database file that we read ourselves is opened
-//! once, shared, and kept open for as long as a connection of ours may hold a lock on it.
+//! When a process closes any descriptor of a file, POSIX drops all locks that the process has on
+//! the file, also those taken through other descriptors. So a database file that we read ourselves
+//! is opened once, shared, and stays open as long as a connection of ours may hold a lock on it.
 
 use std::{
     fs::{self, File, Metadata},
@@ -12,7 +12,7 @@ use std::{
     time::SystemTime,
 };
 
-/// Idle files kept open at most.
+/// How many unused files stay open at most.
 const MOST_IDLE: usize = 64;
 
 static FILES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
@@ -21,15 +21,15 @@ struct Entry {
     path: PathBuf,
     identity: Identity,
     file: Arc<File>,
-    /// Opened in a race for an inode already here; closing them would drop its locks.
+    /// Descriptors of the same file, opened in a race. Closing them would drop the locks.
     spare: Vec<File>,
 }
 
-/// Which file this is, whatever its name.
+/// The identity of a file, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity(u64, u64);
 
-/// What changes when a file is written: enough to see that nobody did.
+/// Identity, size and times of a file: if they are equal, nobody has written to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) identity: Identity,
@@ -39,14 +39,14 @@ pub(crate) struct Stamp {
 }
 
 impl Identity {
-    /// The device's number and the file's on it.
+    /// Returns the number of the device, and of the file on it.
     pub(crate) fn numbers(self) -> [u64; 2] {
         [self.0, self.1]
     }
 }
 
 impl Stamp {
-    /// Returns the stamp that a file's metadata make.
+    /// Returns the stamp of a file's metadata.
     pub(crate) fn of(metadata: &Metadata) -> Stamp {
         Stamp {
             identity: identity(metadata),
@@ -56,13 +56,13 @@ impl Stamp {
         }
     }
 
-    /// When the file or what the system notes about it changed, in seconds and nanoseconds.
+    /// Returns when the file or its metadata changed, in seconds and nanoseconds.
     pub(crate) fn changed(&self) -> (i64, i64) {
         self.changed
     }
 }
 
-/// An open file, shared by all who read it.
+/// An open file that all readers share.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedFile {
     file: Arc<File>,
@@ -70,7 +70,7 @@ pub(crate) struct SharedFile {
 }
 
 /// Returns the file at `path` for reading; the same descriptor for the same file.
-pub(crate) fn lease(path: &Path) -> io::Result<SharedFile> {
+pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let identity = identity(&fs::metadata(path)?);
     if let Some(entry) = files.iter().find(|entry| entry.identity == identity) {
@@ -94,7 +94,7 @@ pub(crate) fn lease(path: &Path) -> io::Result<SharedFile> {
 }
 
 impl SharedFile {
-    /// Which file it is.
+    /// Returns which file it is.
     pub(crate) fn identity(&self) -> Identity {
         self.identity
     }
@@ -113,13 +113,13 @@ impl SharedFile {
         Ok(filled)
     }
 
-    /// Returns the file's stamp as of now.
+    /// Returns the current stamp of the file.
     pub(crate) fn stamp(&self) -> io::Result<Stamp> {
         Ok(Stamp::of(&self.file.metadata()?))
     }
 }
 
-/// Returns the stamp of the file at `path`; `None` where there is none.
+/// Returns the stamp of the file at `path`; `None` if there is no file.
 pub(crate) fn stamp_at(path: &Path) -> io::Result<Option<Stamp>> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(Some(Stamp::of(&metadata))),

@@ -1,10 +1,10 @@
-//! Which of the canonical shapes a database has.
+//! Detects the layout of a canonical database.
 
 use rusqlite::{Connection, types::ValueRef};
 
 use crate::text::content;
 
-/// The tables and columns without which nothing can be searched.
+/// The tables and columns that a search needs.
 const REQUIRED: [(&str, &[&str]); 2] = [
     ("messages", &["id", "conversation_id", "role", "content", "create_time"]),
     ("conversations", &["id", "title"]),
@@ -13,10 +13,10 @@ const REQUIRED: [(&str, &[&str]); 2] = [
 pub(super) const LOOKED_FOR: &str = "messages(id, conversation_id, role, content, create_time) and \
                                      conversations(id, title), as ChatGPT Browser and verbatim import write them";
 
-/// Messages looked at to tell plain text from JSON parts.
+/// How many messages are sampled to tell plain text from JSON parts.
 const SAMPLE: i64 = 500;
 
-/// The shape of one database, as far as databases differ.
+/// The layout of one database, as far as databases differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Whether `messages` has a `position`.
@@ -25,14 +25,14 @@ pub struct Layout {
     pub parts: bool,
     /// The name by which `messages` gives its rowid; `None` for a view or a table without one.
     pub message_key: Option<&'static str>,
-    /// The same of `conversations`.
+    /// The same for `conversations`.
     pub conversation_key: Option<&'static str>,
 }
 
-/// What came of looking at a database: its layout, or the table or column it lacks.
+/// The layout of a database, or the table or column that is missing.
 pub(super) type Detected = Result<Layout, String>;
 
-/// Looks at the tables and at a sample of the contents.
+/// Detects the layout from the tables and a sample of the contents.
 pub(super) fn detect(connection: &Connection) -> rusqlite::Result<Detected> {
     let mut columns = Vec::new();
     for (table, required) in REQUIRED {
@@ -85,7 +85,7 @@ fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<b
         }
         return Ok(parts > 0 && parts * 2 >= texts);
     };
-    // Two questions, because SQLite reads the whole table to answer both in one.
+    // Two subqueries, because SQLite reads the whole table for both in one.
     let ends =
         format!("SELECT (SELECT min({key}) FROM messages), (SELECT max({key}) FROM messages)");
     let (first, last): (Option<i64>, Option<i64>) =

@@ -1,14 +1,14 @@
 //! Canonical SQLite databases: opened for reading, searched by SQLite's own `LIKE`.
 //!
-//! Invariant: what a user gave us is never written to, and no file is ever left beside it.
-//! Invariant: a writer of the database waits for us no longer than one query takes.
+//! Invariant: a user's database is never written to, and no file is left beside it.
+//! Invariant: another writer of the database waits no longer than one of our queries takes.
 
 mod canonical;
 mod examine;
 mod functions;
 pub(crate) mod header;
 mod layout;
-mod making;
+
 mod open;
 mod outline;
 mod row_reader;
@@ -18,6 +18,7 @@ mod search;
 mod spill;
 mod state;
 pub mod tally;
+mod temporary;
 pub mod threads;
 pub mod transcripts;
 mod whole;
@@ -25,10 +26,11 @@ pub mod writer;
 
 use std::{io, path::PathBuf};
 
+pub use crate::model::Origin as StoredOrigin;
 pub use examine::{counts, faults, sample_keys, span, strays};
 pub use layout::Layout;
 pub use open::{Database, open, open_again, read};
-pub use outline::{Outline, StoredOrigin, origins, outline};
+pub use outline::{Outline, origins, outline};
 pub use row_reader::{Conversation, Row, RowReader, Scanned};
 pub use rows::{Heading, conversation};
 pub use search::search;
@@ -43,33 +45,33 @@ pub enum Error {
     /// There is no such file.
     #[error("Database not found: {}", path.display())]
     NotFound {
-        /// The file asked for.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// The file is something else.
+    /// The file is no database.
     #[error("{}: not an SQLite database", path.display())]
     NotADatabase {
-        /// The file asked for.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// It is a database, of something else than conversations.
+    /// The database does not hold conversations.
     #[error("{}: no {missing} (looked for {})", path.display(), layout::LOOKED_FOR)]
     NotCanonical {
-        /// The file asked for.
+        /// The path of the file.
         path: PathBuf,
-        /// The table or column that is not there.
+        /// The missing table or column.
         missing: String,
     },
     /// Another program kept the database locked.
     #[error("{}: locked by another program for {} seconds; try again when it is done", path.display(), open::PATIENCE.as_secs())]
     Busy {
-        /// The file asked for.
+        /// The path of the file.
         path: PathBuf,
     },
     /// Another program changed the database at each attempt.
     #[error("{}: kept changing while it was read; try again when it is quiet", path.display())]
     Unsteady {
-        /// The file asked for.
+        /// The path of the file.
         path: PathBuf,
     },
     /// The [`Stop`](crate::model::Stop) was requested.
@@ -80,18 +82,18 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Hits could not be set aside in a temporary file.
+    /// Hits could not be spilled to a temporary file.
     #[error("cannot keep the hits in a temporary file: {0}")]
-    Spool(#[source] io::Error),
-    /// SQLite refused.
+    Spill(#[source] io::Error),
+    /// SQLite failed.
     #[error("{}: {source}", path.display())]
     Sqlite {
-        /// The file asked for.
+        /// The path of the file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }

@@ -1,9 +1,9 @@
 //! Opening databases so that nothing about them changes.
 //!
 //! SQLite alone would leave files behind: a read-only connection to a database in WAL mode creates
-//! `-wal` and `-shm` where there are none, and cannot roll a crashed writer's journal back. So the
-//! way in depends on what lies beside the database, and where it bypasses SQLite's locks the files
-//! are compared before and after: an answer counts only if nobody wrote meanwhile.
+//! `-wal` and `-shm` if there are none, and it cannot roll back the journal of a crashed writer. So
+//! the kind of access depends on the files beside the database. If it bypasses SQLite's locks, the
+//! files are compared before and after: an answer counts only if nobody wrote meanwhile.
 
 use std::{
     fs::{self, File},
@@ -23,19 +23,19 @@ use super::{
 };
 use crate::{map_faults, model::Stop};
 
-/// How long another program's lock is waited for.
+/// How long to wait for another program's lock.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Attempts at finding the files at rest.
+/// How often reading is tried while another program writes.
 const ATTEMPTS: u32 = 8;
 
-/// The attempt from which on a private copy is read.
+/// The first attempt that reads a private copy.
 const COPY_FROM: u32 = 4;
 
-/// A write this recent could be followed by another that leaves the same time on the file.
+/// Two writes within this time may leave the same time on the file.
 const CLOCK_TICK: Duration = Duration::from_millis(20);
 
-/// Steps of SQLite's machine between two looks at the stop: some 10 to 100 µs.
+/// Steps of SQLite's virtual machine between two checks of the stop: some 10 to 100 µs.
 const STEPS: i32 = 1_000;
 
 /// SQLite's VFS without locks.
@@ -44,43 +44,43 @@ const LOCKLESS: &str = if cfg!(windows) { "win32-none" } else { "unix-none" };
 /// An open database, inside one read transaction from first to last.
 #[derive(Debug)]
 pub struct Database {
-    // Fields drop in order: the connection goes before the files it reads.
+    // Fields are dropped in order: the connection before the files that it reads.
     connection: Connection,
     layout: Layout,
     path: PathBuf,
     files: Files,
-    way: Way,
+    access: Access,
     stop: Stop,
-    /// How many pages of maps had been missing before.
+    /// The count of map faults when it was opened.
     faults: u64,
 }
 
 /// How SQLite reads the files.
 #[derive(Debug)]
-enum Way {
+enum Access {
     /// In rollback mode, under SQLite's locks.
     Locked,
-    /// In WAL mode, through the `-wal` and `-shm` that are there.
+    /// In WAL mode, through the existing `-wal` and `-shm`.
     Wal,
-    /// In WAL mode with nothing in the log: as a file that does not change.
-    Still,
-    /// In WAL mode with a log and no `-shm`: the log is indexed in memory, without locks.
+    /// In WAL mode with an empty log: as a file that does not change.
+    Immutable,
+    /// In WAL mode with a log and no `-shm`: SQLite indexes the log in memory, without locks.
     Log,
     /// A private copy, because SQLite must write to recover.
     Copy { folder: TempDir },
 }
 
-/// A database and what lies beside it.
+/// A database with the files beside it.
 #[derive(Debug)]
 struct Files {
     database: SharedFile,
     real: PathBuf,
-    before: State,
+    before: FileState,
 }
 
-/// What the files were at one moment.
+/// The state of the files at one moment.
 #[derive(Debug, PartialEq, Eq)]
-struct State {
+struct FileState {
     header: [u8; 100],
     database: Stamp,
     wal: Option<Stamp>,
@@ -90,20 +90,19 @@ struct State {
 
 /// Opens the database for reading and begins a read transaction.
 ///
-/// What is read counts only if [`Database::steady`] afterwards; [`read`] sees to that.
+/// The rows that are read count only if [`Database::steady`] afterwards; [`read`] checks this.
 pub fn open(path: &Path, stop: &Stop) -> Result<Database, Error> {
     attempt(path, stop, 0, None)
 }
 
-/// Opens a database as [`open`] does, of a state whose layout is known: it is not looked for again.
+/// Opens a database in a state whose layout is known, so that [`open`] need not detect it again.
 pub fn open_again(path: &Path, layout: &Layout, stop: &Stop) -> Result<Database, Error> {
     attempt(path, stop, 0, Some(layout))
 }
 
 /// Reads from a database, again if another program wrote to it meanwhile.
 ///
-/// `work` sees one state of the database from first to last. It runs once per attempt, so it must
-/// begin anew each time.
+/// `work` sees one state of the database. It runs once per attempt, so it must start over each time.
 pub fn read<T>(
     path: &Path,
     stop: &Stop,
@@ -130,31 +129,31 @@ impl Database {
         &self.layout
     }
 
-    /// Returns the path it was opened by.
+    /// Returns the path that it was opened by.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns whether nobody has changed the database since it was opened.
     ///
-    /// Always so where SQLite's own locks and logs keep readers and writers apart.
+    /// Always true if SQLite's own locks and logs separate readers from writers.
     pub fn steady(&self) -> bool {
         // SQLite maps the index of a log.
         if map_faults::count() != self.faults {
             return false;
         }
-        let now = match self.way {
-            Way::Wal | Way::Copy { .. } => return true,
-            Way::Locked | Way::Still | Way::Log => self.files.now(),
+        let now = match self.access {
+            Access::Wal | Access::Copy { .. } => return true,
+            Access::Locked | Access::Immutable | Access::Log => self.files.now(),
         };
         let before = &self.files.before;
-        now.is_ok_and(|now| match self.way {
-            Way::Locked => (now.header, now.database) == (before.header, before.database),
+        now.is_ok_and(|now| match self.access {
+            Access::Locked => (now.header, now.database) == (before.header, before.database),
             _ => &now == before,
         })
     }
 
-    /// Returns the connection, for the other files of this room.
+    /// Returns the connection, for the other files of this module.
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -173,20 +172,20 @@ fn attempt(
 ) -> Result<Database, Error> {
     let faults = map_faults::count();
     let mut files = Files::find(path)?;
-    let mut way = if number < COPY_FROM { files.way() } else { files.copy(path, stop)? };
-    if matches!(way, Way::Still | Way::Log) {
+    let mut access = if number < COPY_FROM { files.access() } else { files.copy(path, stop)? };
+    if matches!(access, Access::Immutable | Access::Log) {
         files.settle(path)?;
     }
     let (connection, detected) = loop {
-        let error = match begin(path, stop, &mut files, &way, known) {
+        let error = match begin(path, stop, &mut files, &access, known) {
             Ok(begun) => break begun,
             Err(error) => error,
         };
         if !files.in_place() {
             return Err(Error::Unsteady { path: path.to_owned() });
         }
-        way = match (sqlite_code(&error), way) {
-            (Some(ffi::SQLITE_READONLY_ROLLBACK), Way::Locked | Way::Wal) => {
+        access = match (sqlite_code(&error), access) {
+            (Some(ffi::SQLITE_READONLY_ROLLBACK), Access::Locked | Access::Wal) => {
                 files.copy(path, stop)?
             }
             (
@@ -195,20 +194,20 @@ fn attempt(
                     | ffi::SQLITE_READONLY_RECOVERY
                     | ffi::SQLITE_CANTOPEN,
                 ),
-                Way::Wal,
-            ) => Way::Log,
+                Access::Wal,
+            ) => Access::Log,
             _ => return Err(error),
         };
     };
-    // What lies beside a database is found by its name: SQLite may have opened one file and then
-    // the log of another, or ours may be gone.
-    if !matches!(way, Way::Copy { .. }) && !files.in_place() {
+    // SQLite finds the files beside a database by name: it may have opened one file and the log of
+    // another, or our file may be gone.
+    if !matches!(access, Access::Copy { .. }) && !files.in_place() {
         return Err(Error::Unsteady { path: path.to_owned() });
     }
     let layout =
         detected.map_err(|missing| Error::NotCanonical { path: path.to_owned(), missing })?;
     let (path, stop) = (path.to_owned(), stop.clone());
-    Ok(Database { connection, layout, path, files, way, stop, faults })
+    Ok(Database { connection, layout, path, files, access, stop, faults })
 }
 
 /// Opens a connection and begins its transaction.
@@ -216,17 +215,17 @@ fn begin(
     path: &Path,
     stop: &Stop,
     files: &mut Files,
-    way: &Way,
+    access: &Access,
     known: Option<&Layout>,
 ) -> Result<(Connection, layout::Detected), Error> {
     let explained = |error| explain(path, stop, error);
-    let connection = connect(&files.real, stop, way).map_err(explained)?;
-    if matches!(way, Way::Wal) && !matches!(files.way(), Way::Wal) {
+    let connection = connect(&files.real, stop, access).map_err(explained)?;
+    if matches!(access, Access::Wal) && !matches!(files.access(), Access::Wal) {
         return Err(Error::Unsteady { path: path.to_owned() });
     }
     let begun = "BEGIN; SELECT count(*) FROM sqlite_schema";
     connection.execute_batch(begun).map_err(explained)?;
-    if matches!(way, Way::Locked) {
+    if matches!(access, Access::Locked) {
         files.before = files.now().map_err(|source| Error::Io { path: path.to_owned(), source })?;
     }
     let detected = match known {
@@ -236,20 +235,20 @@ fn begin(
     Ok((connection, detected))
 }
 
-fn connect(real: &Path, stop: &Stop, way: &Way) -> rusqlite::Result<Connection> {
-    let mut access = OpenFlags::SQLITE_OPEN_READ_ONLY;
-    let uri = match way {
-        Way::Locked | Way::Wal => uri(real, "mode=ro"),
-        Way::Still => uri(real, "mode=ro&immutable=1"),
-        Way::Log => uri(real, &format!("mode=ro&vfs={LOCKLESS}")),
-        Way::Copy { folder } => {
-            access = OpenFlags::SQLITE_OPEN_READ_WRITE;
+fn connect(real: &Path, stop: &Stop, access: &Access) -> rusqlite::Result<Connection> {
+    let mut mode = OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let uri = match access {
+        Access::Locked | Access::Wal => uri(real, "mode=ro"),
+        Access::Immutable => uri(real, "mode=ro&immutable=1"),
+        Access::Log => uri(real, &format!("mode=ro&vfs={LOCKLESS}")),
+        Access::Copy { folder } => {
+            mode = OpenFlags::SQLITE_OPEN_READ_WRITE;
             uri(&folder.path().join(COPY_NAME), "mode=rw")
         }
     };
-    let flags = access | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = mode | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(uri, flags)?;
-    // Else closing the last connection would move a log into the database and delete it.
+    // Otherwise, closing the last connection would move a log into the database and delete it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -263,12 +262,12 @@ fn connect(real: &Path, stop: &Stop, way: &Way) -> rusqlite::Result<Connection> 
         thread::sleep(Duration::from_millis(if tries < 10 { 2 } else { 15 }));
         since.get_or_insert_with(Instant::now).elapsed() < PATIENCE && !patience.requested()
     }))?;
-    let asked = stop.clone();
-    connection.progress_handler(STEPS, Some(move || asked.requested()))?;
-    // No mmap: a database that another program truncates would end ours with SIGBUS, and a scan
-    // of 532,167 messages takes 0.27 s with and without.
+    let flag = stop.clone();
+    connection.progress_handler(STEPS, Some(move || flag.requested()))?;
+    // No mmap: if another program truncates the database, the map would raise SIGBUS. A scan of
+    // 532,167 messages takes 0.27 s with and without a map.
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA temp_store = MEMORY")?;
-    if matches!(way, Way::Log) {
+    if matches!(access, Access::Log) {
         connection.query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(()))?;
     }
     functions::add(&connection)?;
@@ -286,38 +285,38 @@ impl Files {
         if !fs::metadata(&real).map_err(failed)?.is_file() {
             return Err(not_found());
         }
-        let database = header::lease(&real).map_err(failed)?;
-        let before = State::of(&database, &real).map_err(failed)?;
+        let database = header::shared_file(&real).map_err(failed)?;
+        let before = FileState::of(&database, &real).map_err(failed)?;
         Ok(Files { database, real, before })
     }
 
-    /// Returns how to read the files as they were found.
-    fn way(&self) -> Way {
-        // Asked anew: the last look before SQLite's own should be a short time ago.
+    /// Returns how to access the files as they are now.
+    fn access(&self) -> Access {
+        // Read again, so that little time passes before SQLite itself reads the files.
         let now = self.now();
         let state = now.as_ref().unwrap_or(&self.before);
         if !state.in_wal_mode() {
-            return Way::Locked;
+            return Access::Locked;
         }
         match (&state.wal, state.shm) {
-            (None, _) => Way::Still,
-            (Some(wal), false) if wal.size == 0 => Way::Still,
-            (Some(_), true) => Way::Wal,
-            (Some(_), false) => Way::Log,
+            (None, _) => Access::Immutable,
+            (Some(wal), false) if wal.size == 0 => Access::Immutable,
+            (Some(_), true) => Access::Wal,
+            (Some(_), false) => Access::Log,
         }
     }
 
-    fn now(&self) -> io::Result<State> {
-        State::of(&self.database, &self.real)
+    fn now(&self) -> io::Result<FileState> {
+        FileState::of(&self.database, &self.real)
     }
 
-    /// Returns whether the database that was found still has its name.
+    /// Returns whether the path still names the file that was found.
     fn in_place(&self) -> bool {
         let there = header::stamp_at(&self.real);
         there.is_ok_and(|stamp| stamp.is_some_and(|s| s.identity == self.database.identity()))
     }
 
-    /// Waits until a write that is still to come would leave another time on the file.
+    /// Waits until any later write leaves another time on the file.
     fn settle(&mut self, path: &Path) -> Result<(), Error> {
         let recent = |stamp: &Stamp| {
             stamp.modified.and_then(|time| SystemTime::now().duration_since(time).ok())
@@ -334,7 +333,7 @@ impl Files {
     }
 
     /// Copies the database and its log or journal into a private folder.
-    fn copy(&mut self, path: &Path, stop: &Stop) -> Result<Way, Error> {
+    fn copy(&mut self, path: &Path, stop: &Stop) -> Result<Access, Error> {
         let failed = |source| Error::Io { path: path.to_owned(), source };
         self.before = self.now().map_err(failed)?;
         let folder = tempfile::Builder::new().prefix("verbatim-").tempdir().map_err(failed)?;
@@ -362,15 +361,15 @@ impl Files {
         if self.now().map_err(failed)? != self.before {
             return Err(Error::Unsteady { path: path.to_owned() });
         }
-        Ok(Way::Copy { folder })
+        Ok(Access::Copy { folder })
     }
 }
 
-impl State {
-    fn of(database: &SharedFile, real: &Path) -> io::Result<State> {
+impl FileState {
+    fn of(database: &SharedFile, real: &Path) -> io::Result<FileState> {
         let mut header = [0; 100];
         database.read_at(&mut header, 0)?;
-        Ok(State {
+        Ok(FileState {
             header,
             database: database.stamp()?,
             wal: header::stamp_at(&beside(real, "-wal"))?,
@@ -387,14 +386,14 @@ impl State {
 /// The name of a private copy in its folder.
 const COPY_NAME: &str = "copy.db";
 
-/// Returns the path of the file that SQLite keeps beside a database.
+/// Returns the path of a file that SQLite creates beside a database.
 pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Returns `file:` with the path escaped, so that no byte of it is read as syntax.
+/// Returns a `file:` URI with the path escaped.
 fn uri(path: &Path, parameters: &str) -> String {
     let mut uri = String::from("file://");
     let text = path.as_os_str().as_encoded_bytes();

@@ -1,11 +1,11 @@
-//! Every conversation in one line, for lists of them where no index tells.
+//! Lists of conversations, read from the database itself.
 
 use std::collections::HashMap;
 
 use super::{Database, Error, functions, rows};
-use crate::model::Instant;
+use crate::model::{Instant, Origin};
 
-/// A conversation that has messages.
+/// A conversation that has messages, as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outline {
     /// Its id.
@@ -20,13 +20,13 @@ pub struct Outline {
     pub last: Option<Instant>,
 }
 
-/// Returns every conversation that has messages, latest activity first; only those with a message
-/// of one of these roles, if any are named.
+/// Returns every conversation that has messages, latest activity first. If roles are named, the
+/// conversation must have a message of one of them.
 pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Error> {
-    let marks = vec!["?"; roles.len()].join(", ");
+    let placeholders = vec!["?"; roles.len()].join(", ");
     let having = match roles {
         [] => String::new(),
-        _ => format!("HAVING total(m.role IN ({marks})) > 0"),
+        _ => format!("HAVING total(m.role IN ({placeholders})) > 0"),
     };
     let sql = format!(
         "SELECT CAST(c.id AS TEXT), CAST(c.title AS TEXT), count(*), \
@@ -53,32 +53,28 @@ pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Er
     read().map_err(|error| database.error(error))
 }
 
-/// Where a conversation of a coding agent comes from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoredOrigin {
-    /// Its transcript's file.
-    pub file: Option<String>,
-    /// The project it was held in.
-    pub project: Option<String>,
-    /// The session.
-    pub session: Option<String>,
-}
-
-/// Returns where conversations come from, by id; none where the database does not say.
-pub fn origins(database: &Database) -> Result<HashMap<String, StoredOrigin>, Error> {
-    let read = || -> rusqlite::Result<HashMap<String, StoredOrigin>> {
+/// Returns the origins of the conversations of coding agents, by id; none if the database does not
+/// have any.
+pub fn origins(database: &Database) -> Result<HashMap<String, Origin>, Error> {
+    let read = || -> rusqlite::Result<HashMap<String, Origin>> {
         let connection = database.connection();
-        let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') \
-                   WHERE name IN ('conversation_id', 'file', 'project', 'session')";
+        let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') WHERE name IN \
+                   ('conversation_id', 'file', 'session', 'project', 'folder', 'branch')";
         let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
         let mut origins = HashMap::new();
-        if columns == 4 {
-            let sql = "SELECT conversation_id, file, project, session FROM verbatim_transcripts";
+        if columns == 6 {
+            let sql = "SELECT conversation_id, file, session, project, folder, branch \
+                       FROM verbatim_transcripts";
             let mut statement = connection.prepare(sql)?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
-                let origin =
-                    StoredOrigin { file: row.get(1)?, project: row.get(2)?, session: row.get(3)? };
+                let origin = Origin {
+                    file: row.get(1)?,
+                    session: row.get(2)?,
+                    project: row.get(3)?,
+                    folder: row.get(4)?,
+                    branch: row.get(5)?,
+                };
                 origins.insert(row.get(0)?, origin);
             }
         }

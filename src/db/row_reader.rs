@@ -1,4 +1,4 @@
-//! Reads the messages of a database for an index: one by one by their keys, or all as they lie.
+//! Reads the messages of a database for an index: one by one by key, or all in the order of keys.
 
 use std::{borrow::Cow, ops::ControlFlow};
 
@@ -10,65 +10,65 @@ use crate::{
     text::content,
 };
 
-/// A conversation as it stands in the database.
+/// A row of `conversations`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
     /// The row's key.
     pub key: i64,
-    /// Its id, as text.
+    /// The id, as text.
     pub id: String,
-    /// Its title as SQLite's LIKE reads it; `None` for NULL.
+    /// The title as SQLite's LIKE reads it; `None` for NULL.
     pub title: Option<Vec<u8>>,
-    /// Whether the id is stored as a text.
+    /// Whether the id is stored as text.
     pub is_plain: bool,
 }
 
-/// A message as it stands in the database; empty strings for NULL.
+/// A row of `messages`; empty strings for NULL.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
     /// The row's key.
     pub key: i64,
-    /// Its id, as text.
+    /// The id, as text.
     pub id: &'a str,
-    /// Its role, as text.
+    /// The role, as text.
     pub role: &'a str,
-    /// The instant that its time denotes.
+    /// The instant that the time denotes.
     pub time: Option<Instant>,
-    /// Its position, where that is an integer.
+    /// The position, if it is an integer.
     pub position: Option<i64>,
-    /// Whether the position is an integer or NULL, which sort as `position` does.
+    /// Whether the position is an integer or NULL, so that `position` sorts as the column does.
     pub is_plain: bool,
     /// The content as SQLite's LIKE reads it; `None` for NULL.
     pub stored: Option<&'a [u8]>,
-    /// The text that JSON parts hold, where the database is of those and this is one.
+    /// The text of JSON parts, if the database stores those and this content is one.
     pub decoded: Option<&'a str>,
 }
 
-/// A message as [`RowReader::scan`] comes upon it.
+/// A row of `messages`, as [`RowReader::scan`] reads it.
 #[derive(Clone, Debug)]
 pub struct Scanned<'a> {
     /// The row's key.
     pub key: i64,
-    /// Its id, as text.
+    /// The id, as text.
     pub id: Cow<'a, str>,
-    /// Its role, as text.
+    /// The role, as text.
     pub role: Cow<'a, str>,
-    /// The instant that its time denotes.
+    /// The instant that the time denotes.
     pub time: Option<Instant>,
-    /// Its position, where that is an integer.
+    /// The position, if it is an integer.
     pub position: Option<i64>,
     /// The content as SQLite's LIKE reads it; `None` for NULL.
     pub stored: Option<&'a [u8]>,
-    /// Its conversation's id, where that is a text.
+    /// The id of the conversation, if it is stored as text.
     pub conversation_id: Option<&'a [u8]>,
-    /// Whether the position is an integer or NULL, and the conversation's id a text or NULL.
+    /// Whether the position is an integer or NULL, and the conversation's id is text or NULL.
     pub is_plain: bool,
 }
 
-/// Keys in one question.
+/// Keys in one query.
 const KEYS_AT_ONCE: usize = 500;
 
-/// All messages of one state of a database.
+/// Reads all messages of one state of a database.
 #[derive(Debug)]
 pub struct RowReader<'d> {
     database: &'d Database,
@@ -80,11 +80,11 @@ pub struct RowReader<'d> {
 }
 
 impl<'d> RowReader<'d> {
-    /// Returns a feed; `None` for a database whose rows have no key to fetch them by.
+    /// Returns a row reader; `None` if the rows of the database have no keys.
     pub fn of(database: &'d Database) -> Result<Option<RowReader<'d>>, Error> {
         let layout = database.layout();
         let Some(keys) = layout.message_key.zip(layout.conversation_key) else { return Ok(None) };
-        // Sorting what is larger than the cache takes temporary files, not memory.
+        // A sort that is larger than the cache uses temporary files, not memory.
         let settings = "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536";
         let connection = database.connection();
         connection.execute_batch(settings).map_err(|error| database.error(error))?;
@@ -129,7 +129,7 @@ impl<'d> RowReader<'d> {
         read().map_err(|error| self.database.error(error))
     }
 
-    /// Returns whether SQLite sees to it that an id names one conversation, byte for byte.
+    /// Returns whether a constraint ensures that ids are unique, byte for byte.
     pub fn has_unique_ids(&self) -> Result<bool, Error> {
         let sql = "SELECT count(*) > 0 FROM pragma_index_list('conversations') AS list \
                    WHERE list.\"unique\" AND list.origin IN ('pk', 'u') AND NOT list.partial \
@@ -139,8 +139,8 @@ impl<'d> RowReader<'d> {
         connection.query_row(sql, [], |row| row.get(0)).map_err(|error| self.database.error(error))
     }
 
-    /// Returns which conversation each of the messages belongs to, by keys; a message without a
-    /// conversation is left out.
+    /// Returns the keys of the messages with the keys of their conversations; messages without a
+    /// conversation are left out.
     pub fn conversations_of(&self, messages: &[i64]) -> Result<Vec<[i64; 2]>, Error> {
         let (message, conversation) = self.keys;
         let read = || -> rusqlite::Result<Vec<[i64; 2]>> {
@@ -164,8 +164,8 @@ impl<'d> RowReader<'d> {
         read().map_err(|error| self.database.error(error))
     }
 
-    /// Calls `each` with every message whose key is above `after`, by key, until it breaks off;
-    /// returns whether it came to the end.
+    /// Calls `each` with every message whose key is above `after`, in the order of keys, until it
+    /// breaks; returns whether it reached the end.
     pub fn scan(
         &self,
         after: Option<i64>,
@@ -173,7 +173,7 @@ impl<'d> RowReader<'d> {
     ) -> Result<bool, Error> {
         let key = self.keys.0;
         let position = if self.database.layout().position { "position" } else { "NULL" };
-        // Each page is read once: what SQLite keeps of them should stay in the processor's cache.
+        // Each page is read once, so SQLite's page cache should fit into the processor's cache.
         let connection = self.database.connection();
         let small = connection.execute_batch("PRAGMA cache_size = -512");
         small.map_err(|error| self.database.error(error))?;
@@ -216,7 +216,7 @@ impl<'d> RowReader<'d> {
         read().map_err(|error| self.database.error(error))
     }
 
-    /// Calls `with` with the message of a key.
+    /// Calls `with` with the message of a key, if there is one.
     pub fn message<T>(
         &mut self,
         key: i64,
@@ -263,7 +263,7 @@ fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {
     }
 }
 
-/// Returns a position that is an integer, and whether it sorts as that does.
+/// Returns the position if it is an integer, and whether it is an integer or NULL.
 fn position(value: ValueRef<'_>) -> (Option<i64>, bool) {
     match value {
         ValueRef::Integer(position) => (Some(position), true),

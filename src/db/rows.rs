@@ -1,4 +1,4 @@
-//! Rows of a canonical database as they are shown, and one conversation's in reading order.
+//! Reads hits from rows, and all messages of one conversation.
 
 use rusqlite::{Row, types::ValueRef};
 
@@ -13,7 +13,7 @@ use crate::{
 pub struct Heading {
     /// `conversations.id`.
     pub id: String,
-    /// `conversations.title`; empty where it is NULL.
+    /// `conversations.title`; empty for NULL.
     pub title: String,
 }
 
@@ -41,14 +41,14 @@ pub fn conversation(database: &Database, id: &str, raw: bool) -> Result<Vec<Hit<
 /// Returns the select list that [`hit`] reads.
 pub(super) fn columns(layout: &Layout) -> String {
     let position = if layout.position { "m.position" } else { "NULL" };
-    // CAST, because SQLite's LIKE sees numbers and BLOBs as this text too.
+    // CAST, because SQLite's LIKE also reads numbers and BLOBs as this text.
     format!(
         "CAST(m.id AS TEXT), CAST(m.conversation_id AS TEXT), CAST(c.title AS TEXT), \
          CAST(m.role AS TEXT), m.create_time, CAST(m.content AS TEXT), {position}"
     )
 }
 
-/// Reads a row of [`columns`]; `parts` says that content is to be decoded.
+/// Reads a row of [`columns`]; `parts` says whether to decode JSON parts.
 pub(super) fn hit(row: &Row<'_>, parts: bool) -> rusqlite::Result<Hit<'static>> {
     let stored = text(row, 5)?;
     let decoded = if parts { content::decode_parts(&stored) } else { None };
@@ -70,7 +70,7 @@ fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Instant>> {
     Ok(functions::instant(row.get_ref(column)?))
 }
 
-/// Returns a column's text; empty for NULL, U+FFFD for what is not UTF-8.
+/// Returns the text of a column: empty for NULL, with U+FFFD for invalid UTF-8.
 pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     Ok(match row.get_ref(column)? {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {

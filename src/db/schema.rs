@@ -1,4 +1,4 @@
-//! The tables of a canonical database, and our own beside them.
+//! The canonical tables, and our own tables beside them.
 
 use std::cmp::Ordering;
 
@@ -6,12 +6,12 @@ use rusqlite::{Connection, params};
 
 use crate::model::Origin;
 
-/// The version of our own tables, kept in `verbatim_meta`.
+/// The version of our own tables, stored in `verbatim_meta`.
 ///
 /// 2: `verbatim_transcripts`.
 pub(super) const VERSION: i64 = 2;
 
-/// ChatGPT Browser's canonical tables: what every reader of such a database knows.
+/// The canonical tables, as ChatGPT Browser defines them.
 const CANONICAL: &str = "
 CREATE TABLE conversations (
     id TEXT PRIMARY KEY,
@@ -34,8 +34,8 @@ CREATE TABLE messages (
 const BY_CONVERSATION: &str =
     "CREATE INDEX idx_messages_conversation_id ON messages(conversation_id);";
 
-/// What the canonical tables have no place for. A conversation or message that has nothing of
-/// the kind has no row here: so it is with those that another program wrote.
+/// Data that the canonical tables have no columns for. A conversation or message without such data
+/// has no row here, for example if another program wrote it.
 const OURS: &str = "
 CREATE TABLE verbatim_meta (
     name TEXT PRIMARY KEY,
@@ -74,7 +74,7 @@ CREATE TABLE verbatim_imports (
 );
 ";
 
-/// Where the conversations of coding agents come from: since version 2.
+/// The origins of coding agents' conversations, since version 2.
 const TRANSCRIPTS: &str = "
 CREATE TABLE verbatim_transcripts (
     conversation_id TEXT PRIMARY KEY REFERENCES conversations(id) ON DELETE CASCADE,
@@ -86,18 +86,18 @@ CREATE TABLE verbatim_transcripts (
 ) WITHOUT ROWID;
 ";
 
-/// What of the schema a database has.
+/// The tables that a database has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// No table at all.
+pub(super) enum SchemaState {
+    /// No tables.
     Empty,
     /// The canonical tables, written by another program.
     Canonical,
-    /// Ours too, of this version.
+    /// The canonical tables and ours, of this version.
     Ours,
-    /// Ours too, of an earlier version.
+    /// The canonical tables and ours, of an earlier version.
     Earlier,
-    /// Ours, of a later version.
+    /// The canonical tables and ours, of a later version.
     Later(i64),
 }
 
@@ -110,12 +110,12 @@ const COLUMNS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Looks at what a database has; the error says what it lacks to be a canonical one.
-pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<Found, String>> {
+/// Detects which tables a database has; the error says what is missing in a canonical database.
+pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<SchemaState, String>> {
     let tables: i64 =
         connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if tables == 0 {
-        return Ok(Ok(Found::Empty));
+        return Ok(Ok(SchemaState::Empty));
     }
     for (table, required) in COLUMNS {
         let mut statement = connection.prepare(
@@ -143,7 +143,7 @@ pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<Found, St
         |row| row.get(0),
     )?;
     if ours == 0 {
-        return Ok(Ok(Found::Canonical));
+        return Ok(Ok(SchemaState::Canonical));
     }
     let version: i64 = connection.query_one(
         "SELECT coalesce(max(value), 0) FROM verbatim_meta WHERE name = 'schema'",
@@ -151,15 +151,15 @@ pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<Found, St
         |row| row.get(0),
     )?;
     Ok(Ok(match version.cmp(&VERSION) {
-        Ordering::Greater => Found::Later(version),
-        Ordering::Equal => Found::Ours,
-        Ordering::Less => Found::Earlier,
+        Ordering::Greater => SchemaState::Later(version),
+        Ordering::Equal => SchemaState::Ours,
+        Ordering::Less => SchemaState::Earlier,
     }))
 }
 
-/// Creates the tables that are missing. To be called inside a transaction.
-pub(super) fn create(connection: &Connection, found: Found) -> rusqlite::Result<()> {
-    if found == Found::Empty {
+/// Creates the missing tables, inside the transaction of the caller.
+pub(super) fn create(connection: &Connection, found: SchemaState) -> rusqlite::Result<()> {
+    if found == SchemaState::Empty {
         connection.execute_batch(CANONICAL)?;
     }
     let indexed: i64 = connection.query_one(
@@ -171,10 +171,10 @@ pub(super) fn create(connection: &Connection, found: Found) -> rusqlite::Result<
     if indexed == 0 {
         connection.execute_batch(BY_CONVERSATION)?;
     }
-    if matches!(found, Found::Empty | Found::Canonical) {
+    if matches!(found, SchemaState::Empty | SchemaState::Canonical) {
         connection.execute_batch(OURS)?;
     }
-    if found != Found::Ours {
+    if found != SchemaState::Ours {
         connection.execute_batch(TRANSCRIPTS)?;
         connection.execute(
             "INSERT INTO verbatim_meta (name, value) VALUES ('schema', ?1)
@@ -185,7 +185,7 @@ pub(super) fn create(connection: &Connection, found: Found) -> rusqlite::Result<
     Ok(())
 }
 
-/// Notes where a conversation comes from.
+/// Stores where a conversation comes from.
 pub(super) fn set_origin(
     connection: &Connection,
     conversation: &str,
@@ -199,7 +199,7 @@ pub(super) fn set_origin(
         )?
         .execute(params![
             conversation,
-            origin.file,
+            origin.file.as_deref().unwrap_or_default(),
             origin.session,
             origin.project,
             origin.folder,

@@ -1,4 +1,4 @@
-//! The exact search as SQLite itself runs it: the oracle of every faster way.
+//! The exact search by SQLite's own `LIKE`: the oracle for every faster search.
 
 use rusqlite::{Connection, ToSql, params_from_iter, types::Value};
 
@@ -7,10 +7,9 @@ use crate::model::Request;
 
 /// Returns the messages that match, newest first.
 ///
-/// Among messages of one instant the higher `position` comes first, then the higher rowid.
-/// `request.text` is the needle of `LIKE '%text%'` as it stands; see [`crate::engine`] for trimming
-/// and limits. All hits are read before this returns, so that however slowly they are used, no
-/// writer waits for it.
+/// If times are equal, the higher `position` comes first, then the higher rowid. `request.text` is
+/// the text of `LIKE '%text%'`, unchanged; see [`crate::engine`] for trimming and limits. All hits
+/// are read before this returns, so no writer waits while they are used.
 pub fn search(database: &Database, request: &Request) -> Result<Hits, Error> {
     let failed = |error| database.error(error);
     let connection = database.connection();
@@ -82,7 +81,7 @@ fn statement(
         values.push(Box::new(value));
         format!("?{}", values.len())
     };
-    // Cheap tests first: SQLite takes them as they come.
+    // Cheap conditions come first: SQLite evaluates them in this order.
     let mut filters = vec!["c.id = m.conversation_id".to_owned()];
     if !request.roles.is_empty() {
         let roles: Vec<String> =
@@ -112,7 +111,7 @@ fn statement(
         None => (rows::columns(layout), "m.id DESC".to_owned()),
     };
     let position = if layout.position { "m.position DESC, " } else { "" };
-    // Always a LIMIT: without one SQLite sorts in a single step that cannot be stopped.
+    // Always with a LIMIT: otherwise SQLite sorts in a single step that cannot be stopped.
     let limit = request.limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1);
     let limit = bind(Value::Integer(limit));
     let sql = format!(

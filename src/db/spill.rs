@@ -1,4 +1,4 @@
-//! Hits read from a database and not yet handed on.
+//! The hits of a search, complete before the first is handed over.
 
 use std::{
     fs::File,
@@ -9,22 +9,22 @@ use std::{
 use super::Error;
 use crate::model::{Hit, Instant};
 
-/// Bytes of hits kept in memory; what goes beyond waits in a temporary file.
+/// Bytes of hits held in memory; further hits are spilled to a temporary file.
 const IN_MEMORY: usize = 32 << 20;
 
-/// Hits in order, complete: nothing of the database is held any more.
+/// All hits of a search in order. They hold no lock on the database.
 #[derive(Debug, Default)]
 pub struct Hits {
     first: Vec<Hit<'static>>,
     bytes: usize,
-    rest: Option<BufWriter<File>>,
+    spill: Option<BufWriter<File>>,
     spilled: usize,
 }
 
 impl Hits {
     /// Adds the next hit.
     pub(super) fn push(&mut self, hit: Hit<'static>) -> Result<(), Error> {
-        self.push_within(hit, IN_MEMORY).map_err(Error::Spool)
+        self.push_within(hit, IN_MEMORY).map_err(Error::Spill)
     }
 
     fn push_within(&mut self, hit: Hit<'static>, limit: usize) -> io::Result<()> {
@@ -33,12 +33,12 @@ impl Hits {
             self.first.push(hit);
             return Ok(());
         }
-        let rest = match &mut self.rest {
-            Some(rest) => rest,
+        let spill = match &mut self.spill {
+            Some(spill) => spill,
             none => none.insert(BufWriter::new(tempfile::tempfile()?)),
         };
         self.spilled += 1;
-        write(rest, &hit)
+        write(spill, &hit)
     }
 
     /// Returns how many there are.
@@ -51,22 +51,19 @@ impl Hits {
         self.len() == 0
     }
 
-    /// Hands the hits to `sink` in order until it breaks off.
-    pub fn hand_over(
-        self,
-        sink: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
+    /// Hands the hits to `sink` in order, until it breaks.
+    pub fn hand_over(self, sink: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>) -> Result<(), Error> {
         for hit in self.first {
             if sink(hit).is_break() {
                 return Ok(());
             }
         }
-        let Some(rest) = self.rest else { return Ok(()) };
-        let mut rest = rest.into_inner().map_err(|error| Error::Spool(error.into_error()))?;
-        rest.rewind().map_err(Error::Spool)?;
-        let mut rest = BufReader::new(rest);
+        let Some(spill) = self.spill else { return Ok(()) };
+        let mut spill = spill.into_inner().map_err(|error| Error::Spill(error.into_error()))?;
+        spill.rewind().map_err(Error::Spill)?;
+        let mut spill = BufReader::new(spill);
         for _ in 0..self.spilled {
-            if sink(read(&mut rest).map_err(Error::Spool)?).is_break() {
+            if sink(read(&mut spill).map_err(Error::Spill)?).is_break() {
                 break;
             }
         }
@@ -120,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_spills_comes_back_in_order() {
+    fn spilled_hits_come_back_in_order() {
         let hits: Vec<Hit<'static>> = (0..20)
             .map(|n| Hit {
                 message_id: format!("m{n}").into(),
@@ -132,18 +129,17 @@ mod tests {
                 position: (n % 2 > 0).then_some(-1),
             })
             .collect();
-        let mut spool = Hits::default();
+        let mut all = Hits::default();
         for hit in &hits {
-            spool.push_within(hit.clone(), 1_000).expect("temporary files can be written");
+            all.push_within(hit.clone(), 1_000).expect("temporary files can be written");
         }
-        assert!(spool.spilled > 5 && spool.first.len() > 2);
+        assert!(all.spilled > 5 && all.first.len() > 2);
         let mut back = Vec::new();
-        spool
-            .hand_over(&mut |hit| {
-                back.push(hit);
-                if back.len() == 19 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            })
-            .expect("temporary files can be read");
+        all.hand_over(&mut |hit| {
+            back.push(hit);
+            if back.len() == 19 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .expect("temporary files can be read");
         assert_eq!(back, hits[..19]);
     }
 }

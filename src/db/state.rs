@@ -1,21 +1,21 @@
-//! Which state of a database its files hold, told without asking SQLite.
+//! The state of a database, read from its files without SQLite.
 //!
-//! An index mirrors one state. Whether the database is still in it must cost microseconds, and must
-//! never be answered "yes" after a change. So the state is named by all that a change cannot leave
-//! as it was:
+//! An index is built from one state. Checking whether the database is still in this state must take
+//! microseconds, and must never say "yes" after a change. So the state consists of everything that
+//! a change must alter:
 //!
-//! - the file: device, inode, length, times, and in SQLite's header the change counter, which every
-//!   transaction in rollback mode counts up (<https://www.sqlite.org/fileformat.html>);
-//! - in WAL mode the log's file in the same way, its header with the salts, and, where processes
-//!   have the database open, the head of the `-shm`, which every commit rewrites
+//! - of the file: device, inode, length, times, and the change counter in SQLite's header, which
+//!   every transaction in rollback mode increments (<https://www.sqlite.org/fileformat.html>);
+//! - in WAL mode, the same of the log, its header with the salts, and, if processes have the
+//!   database open, the head of the `-shm`, which every commit rewrites
 //!   (<https://www.sqlite.org/walformat.html>);
 //! - a rollback journal that is in use.
 //!
-//! Times alone would not do: two writes within a tick of the clock leave the same one. That tick
-//! is waited for before an index notes the state that it is of ([`settled`]).
+//! Times alone are not enough: two writes within one tick of the clock leave the same time. So
+//! before an index stores its state, it waits for one tick ([`settled`]).
 //!
-//! Invariant: equal states hold equal rows; the reverse need not be so (a checkpoint changes the
-//! state and no row).
+//! Invariant: equal states have equal rows. The reverse is not always true: a checkpoint changes
+//! the state and no row.
 
 use std::{
     fmt, fs,
@@ -36,17 +36,17 @@ use super::{
 /// Writes closer together than this may leave the same time on a file.
 const CLOCK_TICK: Duration = Duration::from_millis(20);
 
-/// The same on file systems that keep whole seconds, FAT even every second one.
+/// The same for file systems that store whole seconds; FAT stores only every second one.
 const COARSE_TICK: Duration = Duration::from_secs(2);
 
 /// The first bytes of a rollback journal that is in use.
 const JOURNAL_MAGIC: [u8; 8] = [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7];
 
-/// The name of a state: equal names, equal rows.
+/// A state of a database: equal states have equal rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State(Vec<u8>);
 
-/// A database whose state is asked for again and again, at some five system calls each.
+/// Reads the state of one database again and again, with some five system calls each time.
 #[derive(Debug)]
 pub struct Probe {
     path: PathBuf,
@@ -58,13 +58,13 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Finds the database and what may lie beside it.
+    /// Opens the database file and notes the paths of the files beside it.
     pub fn of(path: &Path) -> Result<Probe, Error> {
         let find = || {
             let real = fs::canonicalize(path)?;
             Ok(Probe {
                 path: path.to_owned(),
-                file: header::lease(&real)?,
+                file: header::shared_file(&real)?,
                 wal: beside(&real, "-wal"),
                 shm: beside(&real, "-shm"),
                 journal: beside(&real, "-journal"),
@@ -74,18 +74,18 @@ impl Probe {
         find().map_err(|source| explain(path, source))
     }
 
-    /// The path it was made with.
+    /// Returns the path that it was created with.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The database's own path, without symbolic links.
+    /// Returns the path of the database without symbolic links.
     pub fn real(&self) -> &Path {
         &self.real
     }
 
-    /// Returns the state that the database is in now; `None` if another file has taken its place,
-    /// which needs another probe.
+    /// Returns the current state of the database. `None` if another file has taken its place; that
+    /// file needs another probe.
     pub fn state(&self) -> Result<Option<State>, Error> {
         let read = || {
             let stamp = Stamp::of(&fs::metadata(&self.path)?);
@@ -97,7 +97,7 @@ impl Probe {
         read().map_err(|source| explain(&self.path, source))
     }
 
-    /// Returns the state's name, and when the files were last written to.
+    /// Returns the state, and when the files were last written to.
     fn name(&self, stamp: &Stamp) -> io::Result<(State, Option<SystemTime>)> {
         let mut head = [0; 100];
         self.file.read_at(&mut head, 0)?;
@@ -114,11 +114,12 @@ impl Probe {
             let mut head = [0; 32];
             read_start(&self.wal, &mut head)?;
             state.add(b"wal");
-            // Without when its notes changed: SQLite, run by root, sets the owner at each opening.
+            // Without the time of the last change of metadata: if root runs SQLite, each opening
+            // sets the owner.
             state.add_stamp(&stamp);
             state.add(&head);
-            // SQLite locks bytes of the -shm: it is read through a descriptor that stays open.
-            match header::lease(&self.shm) {
+            // SQLite locks bytes of the -shm, so it is read through a descriptor that stays open.
+            match header::shared_file(&self.shm) {
                 Ok(shared) => {
                     let mut copies = [0; 96];
                     shared.read_at(&mut copies, 0)?;
@@ -142,9 +143,9 @@ impl Probe {
     }
 }
 
-/// Returns the state that a database is in now.
+/// Returns the current state of a database.
 pub fn state(path: &Path) -> Result<State, Error> {
-    // Another file may take its place between the probe and the question.
+    // Another file may take its place between the two calls.
     loop {
         if let Some(state) = Probe::of(path)?.state()? {
             return Ok(state);
@@ -152,7 +153,7 @@ pub fn state(path: &Path) -> Result<State, Error> {
     }
 }
 
-/// Returns the state once every file is old enough that any later write shows in its times.
+/// Waits until any later write shows in the times of the files; returns the state.
 pub(crate) fn settled(path: &Path) -> Result<State, Error> {
     let probe = Probe::of(path)?;
     let named = probe.file.stamp().and_then(|stamp| probe.name(&stamp));
@@ -162,7 +163,7 @@ pub(crate) fn settled(path: &Path) -> Result<State, Error> {
             .duration_since(SystemTime::UNIX_EPOCH)
             .is_ok_and(|since| since.subsec_nanos() == 0);
         let tick = if is_coarse { COARSE_TICK } else { CLOCK_TICK };
-        // A time in the future, after a clock was set back, is as good as an old one.
+        // A time in the future, after a clock was set back, counts as an old one.
         if let Ok(age) = SystemTime::now().duration_since(newest)
             && age < tick
         {
@@ -211,7 +212,7 @@ fn explain(path: &Path, source: io::Error) -> Error {
     }
 }
 
-/// Reads the first bytes of a file that SQLite does not lock; fewer where it is shorter or gone.
+/// Reads the first bytes of a file that SQLite does not lock; fewer if the file is shorter or gone.
 fn read_start(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
     let mut file = match File::open(path) {
         Ok(file) => file,

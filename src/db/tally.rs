@@ -1,4 +1,4 @@
-//! Numbers of messages by what they have in common, counted in one go.
+//! Reads roles, times and models of all messages, to count them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::{Database, Error, functions, rows};
 use crate::model::Instant;
 
-/// Hands the role and the time of every message that is in a conversation to `take`.
+/// Calls `take` with the role and the time of every message that has a conversation.
 pub fn messages(
     database: &Database,
     take: &mut dyn FnMut(&str, Option<Instant>),
@@ -25,7 +25,7 @@ pub fn messages(
     read().map_err(|error| database.error(error))
 }
 
-/// Returns how many messages each model wrote; empty where the database does not say who did.
+/// Returns how many messages each model wrote; empty if the database does not name models.
 pub fn models(database: &Database) -> Result<BTreeMap<String, u64>, Error> {
     let connection = database.connection();
     let read = || -> rusqlite::Result<BTreeMap<String, u64>> {

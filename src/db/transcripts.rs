@@ -14,13 +14,13 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
 use super::{
     canonical::{self, ConversationRow, MessageRow},
-    making::Making,
     open::beside,
-    schema::{self, Found},
+    schema::{self, SchemaState},
+    temporary::TemporaryDatabase,
 };
 use crate::model::{Instant, Message, Origin};
 
-/// The version of the tables and of what they hold; a store of another version is rebuilt.
+/// The version of the tables and of the texts in them. A store of another version is rebuilt.
 ///
 /// 2: `verbatim_fingerprints` and `verbatim_sequences`.
 const VERSION: i64 = 2;
@@ -67,29 +67,29 @@ CREATE INDEX verbatim_repeats_by_repeated ON verbatim_repeats(repeated);
 /// What can go wrong with the transcript store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The database or its folder cannot be made or read.
-    #[error("{}: cannot write the mirror of the transcripts: {source}; name another folder with --index", path.display())]
+    /// The database or its folder cannot be created or read.
+    #[error("{}: cannot write the transcript store: {source}; name another folder with --index", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// SQLite could not do what it was told.
-    #[error("{}: cannot write the mirror of the transcripts: {source}{}", path.display(), hint(source))]
+    /// SQLite failed.
+    #[error("{}: cannot write the transcript store: {source}{}", path.display(), hint(source))]
     Sqlite {
         /// The database.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }
 
-/// Returns what would help against an error of SQLite.
+/// Returns a hint for an error of SQLite.
 fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
-            "; the disk may be full: what is mirrored already stays, the rest follows"
+            "; the disk may be full: stored transcripts stay, the others follow"
         }
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             "; its folder must be writable, or name another with --index"
@@ -144,32 +144,32 @@ pub struct ConversationData<'a> {
 }
 
 impl TranscriptStore {
-    /// Opens the database at `path`; one that is not there, is damaged or of another version is
-    /// made anew.
+    /// Opens the store at `path`. If it is missing, damaged or of another version, a new one is
+    /// created.
     pub fn open(path: &Path) -> Result<TranscriptStore, Error> {
         match TranscriptStore::connect(path) {
-            Ok(Some(mirror)) => return Ok(mirror),
+            Ok(Some(store)) => return Ok(store),
             Ok(None) => {}
             Err(error) if error.is_damage() => {}
             Err(error) => return Err(error),
         }
         TranscriptStore::remove(path)?;
         TranscriptStore::make(path)?;
-        let made = TranscriptStore::connect(path)?;
-        Ok(made.expect("a database that was made a moment ago is of this version"))
+        let store = TranscriptStore::connect(path)?;
+        Ok(store.expect("a store that was created a moment ago is of this version"))
     }
 
-    /// Makes an empty database, and only then gives it its name: nobody sees one without tables.
+    /// Creates an empty store. It gets its name last, so that nobody sees a store without tables.
     fn make(path: &Path) -> Result<(), Error> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let failed = |source| Error::Io { path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(failed)?;
-        let file = Making::begin(folder).map_err(failed)?;
+        let file = TemporaryDatabase::begin(folder).map_err(failed)?;
         let make = || -> rusqlite::Result<()> {
             let connection = Connection::open(file.path())?;
             connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
             connection.execute_batch("BEGIN")?;
-            schema::create(&connection, Found::Empty)?;
+            schema::create(&connection, SchemaState::Empty)?;
             connection.execute_batch(FILES)?;
             connection.execute_batch(&format!("PRAGMA user_version = {VERSION}; COMMIT"))?;
             connection.close().map_err(|(_, error)| error)
@@ -178,7 +178,7 @@ impl TranscriptStore {
         file.replace(path).map_err(|error| failed(error.error))
     }
 
-    /// Removes a database, with what lies beside it.
+    /// Removes a store with the files beside it.
     pub fn remove(path: &Path) -> Result<(), Error> {
         for path in
             [path.to_owned(), beside(path, "-wal"), beside(path, "-shm"), beside(path, "-journal")]
@@ -193,7 +193,7 @@ impl TranscriptStore {
         Ok(())
     }
 
-    /// Connects to a database of this version; `None` where there is none.
+    /// Connects to a store of this version; `None` if there is none.
     fn connect(path: &Path) -> Result<Option<TranscriptStore>, Error> {
         if !path.is_file() {
             return Ok(None);
@@ -207,7 +207,8 @@ impl TranscriptStore {
             if version != VERSION {
                 return Ok(None);
             }
-            // A reader goes on reading while it is written. Where it cannot be had, we do without.
+            // In WAL mode readers continue while we write. If the mode is not available, we do
+            // without.
             let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
             connection.execute_batch(&format!(
                 "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE_KIB}; \
@@ -236,12 +237,12 @@ impl TranscriptStore {
         Ok(())
     }
 
-    /// Returns the files by path; of their readers, only whether there is one.
+    /// Returns the numbers, stamps and sizes of the files, by path.
     pub fn files(&self) -> Result<HashMap<String, TranscriptFile>, Error> {
         self.done((|| {
-            let mut statement = self.connection.prepare(
-                "SELECT id, path, stamp, taken, reader <> '' FROM verbatim_files ORDER BY id",
-            )?;
+            let mut statement = self
+                .connection
+                .prepare("SELECT id, path, stamp, taken FROM verbatim_files ORDER BY id")?;
             let files = statement.query_map([], |row| {
                 let path: String = row.get(1)?;
                 let file = TranscriptFile {
@@ -356,7 +357,7 @@ impl TranscriptStore {
         self.done(canonical::has_conversation(&self.connection, id))
     }
 
-    /// Adds a conversation without messages, or sets what is known of one.
+    /// Adds a conversation without messages, or updates its data.
     pub fn conversation(&self, id: &str, data: ConversationData<'_>) -> Result<(), Error> {
         let (title, time, origin) = (data.title, data.time, data.origin);
         let row = ConversationRow { id, title, create_time: time, update_time: time };
@@ -377,7 +378,7 @@ impl TranscriptStore {
         })())
     }
 
-    /// Adds a message to a conversation, at the place of its line.
+    /// Adds a message to a conversation; its line is the position.
     pub fn message(&self, conversation: &str, message: &Message) -> Result<(), Error> {
         let row = MessageRow {
             id: &whole_id(conversation, &message.id),
@@ -426,7 +427,7 @@ impl TranscriptStore {
         })())
     }
 
-    /// Returns the first other file of a transcript's id.
+    /// Returns the first other file with the same id of the transcript.
     pub fn file_of(&self, transcript: &str, file: i64) -> Result<Option<i64>, Error> {
         self.done((|| {
             self.connection
@@ -474,7 +475,7 @@ impl TranscriptStore {
         Ok(())
     }
 
-    /// Closes the database, and leaves one file unless somebody reads it.
+    /// Closes the store, and leaves one file unless somebody reads it.
     pub fn close(self) -> Result<(), Error> {
         self.commit()?;
         let TranscriptStore { path, connection } = self;
@@ -487,7 +488,7 @@ impl TranscriptStore {
 }
 
 impl Error {
-    /// Returns whether the file is damaged, and not the moment.
+    /// Returns whether the file is damaged; other errors may pass.
     pub fn is_damage(&self) -> bool {
         let Error::Sqlite { source, .. } = self else { return false };
         matches!(
@@ -500,7 +501,7 @@ impl Error {
     }
 }
 
-/// Returns the id of a message's row; one that begins with `/` goes behind the conversation's.
+/// Returns the id of a message's row. An id that begins with `/` goes behind the conversation's.
 fn whole_id(conversation: &str, id: &str) -> String {
     if id.starts_with('/') { format!("{conversation}{id}") } else { id.to_owned() }
 }

@@ -1,21 +1,22 @@
-//! Whether a database's file is there to its end.
+//! Checks whether a database file is complete.
 
 use std::{fs, path::Path};
 
 use super::{
-    header::{lease, stamp_at},
+    header::{shared_file, stamp_at},
     open::beside,
 };
 
-/// The first bytes of every database that holds something.
+/// The first bytes of every database that is not empty.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// Returns whether a file is a database as long as its own header says: not a copy at work, nor
-/// something else of that name. Where a log lies beside it, the header may be ahead of the file.
+/// Returns whether a file is a database of the length that its header says, and not a copy in
+/// progress or another kind of file. If there is a log beside it, the header may be ahead of the
+/// file.
 ///
-/// Takes a few system calls and reads 100 bytes.
+/// This takes a few system calls and reads 100 bytes.
 pub fn is_whole(path: &Path) -> bool {
-    let Ok(file) = lease(path) else { return false };
+    let Ok(file) = shared_file(path) else { return false };
     let mut head = [0; 100];
     let (Ok(100), Ok(stamp)) = (file.read_at(&mut head, 0), file.stamp()) else { return false };
     if !head.starts_with(MAGIC) {
@@ -26,7 +27,7 @@ pub fn is_whole(path: &Path) -> bool {
         1 => 65_536,
         size => u64::from(size),
     };
-    // SQLite before 3.7 left the number of pages as it was; then the change counter tells.
+    // SQLite before 3.7 does not update the number of pages; then the two counters differ.
     let is_counted = number(24) == number(92);
     if !is_counted || stamp.size >= page * u64::from(number(28)) {
         return true;

@@ -1,9 +1,10 @@
 //! Merges conversations into a canonical database.
 //!
 //! Invariant: nothing is ever deleted, and no message moves to another conversation.
-//! Invariant: what a reader sees, and what a crash leaves, is whole conversations.
-//! Invariant: where nothing is new, not a byte is written.
+//! Invariant: a reader sees whole conversations, and so does a reader after a crash.
+//! Invariant: if nothing is new, not a byte is written.
 
+mod changes;
 mod merge;
 
 use std::{
@@ -17,39 +18,40 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
-use self::merge::{Merge, Mode};
+pub use self::changes::Changes;
+use self::merge::{Merge, MergeMode};
 use crate::{
     db::{
-        making::Making,
-        schema::{self, Found},
+        schema::{self, SchemaState},
+        temporary::TemporaryDatabase,
     },
     failpoint,
     model::{Conversation, Instant},
 };
 
-/// Text written before a commit: large enough that commits cost little, small enough that a
-/// reader or a second import never waits long.
+/// Bytes of text in one transaction: large enough that commits cost little, small enough that
+/// readers and other imports never wait long.
 const BATCH: usize = 16 << 20;
 
-/// Memory for pages of the database. Ids come in no order, so their index is all over it.
+/// Memory for pages of the database. Ids come in no order, so every page of their index is used.
 const CACHE_KIB: i64 = 48 << 10;
 
 /// Pages in the write-ahead log before they are copied to the database: 64 MB.
 const CHECKPOINT_PAGES: i64 = 16 << 10;
 
-/// How long another writer is waited for, looking again every millisecond: an import leaves the
-/// lock for a moment only, between two batches.
+/// How long to wait for another writer. The lock is tried every millisecond, because an import
+/// releases it only for a moment between two batches.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What can go wrong with writing a database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The target exists and is something else.
+    /// The target exists and is no canonical database.
     #[error("{}: not written to: {reason}; name another file with --out", path.display())]
     Foreign {
         /// The target.
         path: PathBuf,
-        /// What it lacks.
+        /// What is missing.
         reason: String,
     },
     /// A later version of this program made it.
@@ -65,20 +67,20 @@ pub enum Error {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// SQLite could not do what it was told.
+    /// SQLite failed.
     #[error("{}: cannot write the database: {source}{}", path.display(), hint(source))]
     Sqlite {
         /// The target.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }
 
-/// Returns what would help against an error of SQLite.
+/// Returns a hint for an error of SQLite.
 fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => {
@@ -95,63 +97,19 @@ fn hint(error: &rusqlite::Error) -> &'static str {
     }
 }
 
-/// What has been written, and what was there already.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
-    /// Conversations that were not there.
-    pub new_conversations: u64,
-    /// Conversations that were there, and of which something is new.
-    pub updated_conversations: u64,
-    /// Conversations as they were.
-    pub unchanged_conversations: u64,
-    /// Messages that were not there.
-    pub new_messages: u64,
-    /// Messages whose text or data changed.
-    pub updated_messages: u64,
-    /// Messages as they were.
-    pub unchanged_messages: u64,
-}
-
-impl Changes {
-    /// Returns whether anything was written.
-    pub fn any(&self) -> bool {
-        self.new_conversations + self.updated_conversations > 0
-    }
-
-    fn add(&mut self, other: Changes) {
-        self.new_conversations += other.new_conversations;
-        self.updated_conversations += other.updated_conversations;
-        self.unchanged_conversations += other.unchanged_conversations;
-        self.new_messages += other.new_messages;
-        self.updated_messages += other.updated_messages;
-        self.unchanged_messages += other.unchanged_messages;
-    }
-
-    fn since(&self, earlier: Changes) -> Changes {
-        Changes {
-            new_conversations: self.new_conversations - earlier.new_conversations,
-            updated_conversations: self.updated_conversations - earlier.updated_conversations,
-            unchanged_conversations: self.unchanged_conversations - earlier.unchanged_conversations,
-            new_messages: self.new_messages - earlier.new_messages,
-            updated_messages: self.updated_messages - earlier.updated_messages,
-            unchanged_messages: self.unchanged_messages - earlier.unchanged_messages,
-        }
-    }
-}
-
 /// A canonical database that conversations are merged into.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
-    /// None until the first conversation comes, where the database is yet to be made.
+    /// `None` until the first conversation comes, if there is no database yet.
     connection: Option<Connection>,
-    found: Found,
-    /// Whether `content` is the JSON of ChatGPT's `parts` here, and must stay so.
+    found: SchemaState,
+    /// Whether `content` holds the JSON of ChatGPT's `parts` in this database.
     parts: bool,
-    state: State,
-    /// Text written since the last commit.
+    state: WriterState,
+    /// Bytes of text written since the last commit.
     pending: usize,
-    /// Conversations met in this run.
+    /// The ids of the conversations merged in this run.
     met: HashSet<String>,
     changes: Changes,
     /// The changes up to the last [`Writer::note`].
@@ -159,23 +117,23 @@ pub struct Writer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Nothing differed so far.
+enum WriterState {
+    /// Nothing has differed so far.
     Comparing,
-    /// Something was written; each batch is one transaction.
+    /// Something has been written; each batch is one transaction.
     Writing,
 }
 
 impl Writer {
-    /// Opens the database at `path` to merge into; one that is not there is made when the first
-    /// conversation comes.
+    /// Opens the database at `path` to merge into. If there is none, it is created with the first
+    /// conversation.
     pub fn open(path: &Path) -> Result<Writer, Error> {
         let mut writer = Writer {
             path: path.to_owned(),
             connection: None,
-            found: Found::Empty,
+            found: SchemaState::Empty,
             parts: false,
-            state: State::Comparing,
+            state: WriterState::Comparing,
             pending: 0,
             met: HashSet::new(),
             changes: Changes::default(),
@@ -194,7 +152,7 @@ impl Writer {
         self.changes
     }
 
-    /// Adds what is new of a conversation and updates what changed.
+    /// Merges a conversation: adds new messages and updates changed ones.
     pub fn put(&mut self, source: &str, conversation: &Conversation) -> Result<(), Error> {
         if self.connection.is_none() {
             self.create(source, conversation)?;
@@ -204,7 +162,7 @@ impl Writer {
             .map_err(|source| Error::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Adds a line to the history of imports, where something changed since the last.
+    /// Adds a row to the history of imports, if something changed since the last one.
     pub fn note(
         &mut self,
         path: &str,
@@ -240,16 +198,16 @@ impl Writer {
         Ok(())
     }
 
-    /// Commits what is open and leaves one file, unless another program holds the database.
+    /// Commits the open transaction and leaves one file, unless another program uses the database.
     pub fn finish(mut self) -> Result<Changes, Error> {
         let failed = |source| Error::Sqlite { path: self.path.clone(), source };
         let Some(connection) = self.connection.take() else { return Ok(self.changes) };
-        if self.state == State::Writing {
+        if self.state == WriterState::Writing {
             if !connection.is_autocommit() {
                 failpoint::pass("import to be committed");
                 connection.execute_batch("COMMIT").map_err(failed)?;
             }
-            // A reader that is in the way keeps the log for itself, and the next import tidies up.
+            // If a reader still uses the log, the log stays, and the next import removes it.
             let _ = connection.busy_timeout(Duration::from_millis(50));
             failpoint::pass("import committed");
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -260,7 +218,7 @@ impl Writer {
         Ok(self.changes)
     }
 
-    /// Opens the file that is there.
+    /// Opens the existing file.
     fn connect(&mut self) -> Result<(), Error> {
         let path = &self.path;
         let foreign =
@@ -280,17 +238,18 @@ impl Writer {
             .and_then(|()| schema::find(&connection))
             .map_err(failed)?
             .map_err(|reason| foreign(&format!("{reason}, as canonical databases have")))?;
-        if let Found::Later(version) = self.found {
+        if let SchemaState::Later(version) = self.found {
             return Err(Error::Later { path: path.clone(), version });
         }
-        self.parts = self.found != Found::Empty && holds_parts(&connection).map_err(failed)?;
+        self.parts =
+            self.found != SchemaState::Empty && holds_parts(&connection).map_err(failed)?;
         self.connection = Some(connection);
         Ok(())
     }
 
-    /// Makes the database with its first conversation in it, and only then gives it its name.
+    /// Creates the database with its first conversation in it, and only then gives it its name.
     ///
-    /// Like any temporary file it can be read by its owner alone, as befits chats.
+    /// Only its owner can read it, as with any temporary file: chats are private.
     fn create(&mut self, source: &str, conversation: &Conversation) -> Result<(), Error> {
         let folder = match self.path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -298,14 +257,14 @@ impl Writer {
         };
         let failed = |source| Error::Io { path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(failed)?;
-        let file = Making::begin(folder).map_err(failed)?;
+        let file = TemporaryDatabase::begin(folder).map_err(failed)?;
         let made = (|| {
             let mut connection = Connection::open(file.path())?;
             configure(&mut connection)?;
             connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
             connection.execute_batch("BEGIN")?;
-            schema::create(&connection, Found::Empty)?;
-            let merge = Merge { connection: &connection, parts: false, mode: Mode::Write };
+            schema::create(&connection, SchemaState::Empty)?;
+            let merge = Merge { connection: &connection, parts: false, mode: MergeMode::Write };
             let (changes, id) = merge.conversation(source, conversation, &self.met)?;
             connection.execute_batch("COMMIT")?;
             connection.close().map_err(|(_, error)| error)?;
@@ -320,10 +279,10 @@ impl Writer {
                 self.changes.add(changes);
                 self.met.insert(id);
                 self.connect()?;
-                self.state = State::Writing;
+                self.state = WriterState::Writing;
                 Ok(())
             }
-            // Another import was quicker: merge into its database.
+            // Another import was faster: merge into its database.
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
                 self.connect()?;
                 self.put(source, conversation)
@@ -332,13 +291,13 @@ impl Writer {
         }
     }
 
-    /// Merges a conversation, beginning to write only where it differs.
+    /// Merges a conversation; starts to write only if it differs.
     fn merge(&mut self, source: &str, conversation: &Conversation) -> rusqlite::Result<()> {
-        if self.state == State::Comparing
-            && self.found == Found::Ours
+        if self.state == WriterState::Comparing
+            && self.found == SchemaState::Ours
             && let Some(connection) = &self.connection
         {
-            let merge = Merge { connection, parts: self.parts, mode: Mode::Compare };
+            let merge = Merge { connection, parts: self.parts, mode: MergeMode::Compare };
             let (changes, id) = merge.conversation(source, conversation, &self.met)?;
             if !changes.any() {
                 self.changes.add(changes);
@@ -349,7 +308,7 @@ impl Writer {
         let parts = self.parts;
         let met = std::mem::take(&mut self.met);
         let connection = self.begin()?;
-        let merge = Merge { connection, parts, mode: Mode::Write };
+        let merge = Merge { connection, parts, mode: MergeMode::Write };
         let (changes, id) = merge.conversation(source, conversation, &met)?;
         self.met = met;
         self.met.insert(id);
@@ -359,19 +318,20 @@ impl Writer {
             self.pending = 0;
             self.begin()?.execute_batch("COMMIT")?;
             failpoint::pass("batch committed");
-            // The moment in which a second import may take its turn.
+            // Another import can take the lock now.
             thread::sleep(Duration::from_millis(2));
         }
         Ok(())
     }
 
-    /// Returns the connection with a transaction open that may write.
+    /// Returns the connection, with a transaction open for writing.
     fn begin(&mut self) -> rusqlite::Result<&Connection> {
         let connection =
             self.connection.as_ref().expect("there is a database once a conversation came");
         if connection.is_autocommit() {
             if journal_mode(connection)? != "wal" {
-                // Readers go on reading meanwhile. Where it cannot be had, we do without.
+                // In WAL mode readers continue while we write. If the mode is not available, we do
+                // without.
                 let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
                 if journal_mode(connection)? == "wal" {
                     connection.execute_batch("PRAGMA synchronous = NORMAL")?;
@@ -380,15 +340,15 @@ impl Writer {
             failpoint::pass("transaction to begin");
             connection.execute_batch("BEGIN IMMEDIATE")?;
         }
-        self.state = State::Writing;
-        if self.found != Found::Ours {
-            // Another program may have made the tables since we looked.
+        self.state = WriterState::Writing;
+        if self.found != SchemaState::Ours {
+            // Another program may have created the tables meanwhile.
             if let Ok(found) = schema::find(connection)?
-                && found != Found::Ours
+                && found != SchemaState::Ours
             {
                 schema::create(connection, found)?;
             }
-            self.found = Found::Ours;
+            self.found = SchemaState::Ours;
         }
         Ok(connection)
     }

@@ -1,4 +1,4 @@
-//! Brings exports into a canonical database.
+//! Imports exports into a canonical database.
 
 use std::{
     cell::Cell,
@@ -22,12 +22,12 @@ pub enum Error {
     Database(#[from] writer::Error),
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What the exports held.
+    /// What was read from the exports.
     pub tally: Tally,
-    /// What became of it in the database.
+    /// What changed in the database.
     pub changes: Changes,
     /// The exports that could not be read.
     pub failures: Vec<import::Error>,
@@ -35,7 +35,7 @@ pub struct Report {
     pub took: Duration,
 }
 
-/// How far an import is.
+/// The progress of an import.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Bytes read.
@@ -44,10 +44,10 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// Merges the exports at `sources` into the database at `target`, in the order they are named.
+/// Merges the exports at `sources` into the database at `target`, in this order.
 ///
-/// An export that cannot be read is kept in the report while the others go in; only where none
-/// can be read is that an error. A database that does not exist is made with the first conversation.
+/// An export that cannot be read is reported, and the others are imported. It is an error only if
+/// no export can be read. If there is no database, it is created with the first conversation.
 pub fn import(
     sources: &[PathBuf],
     target: &Path,

@@ -29,7 +29,7 @@ impl<'a> ConversationBuilder<'a> {
         ConversationBuilder { history, file, id, messages, by_id, sequence }
     }
 
-    /// Adds what a line says; returns whether it was taken.
+    /// Adds an event; returns whether it was taken.
     pub(super) fn add(&mut self, reader: &Reader, event: Event) -> bool {
         match event {
             Event::Message(mut message) => {
@@ -56,7 +56,7 @@ impl<'a> ConversationBuilder<'a> {
         true
     }
 
-    /// Returns the conversation; `None` if the transcript told nothing new.
+    /// Returns the conversation; `None` if all messages are repeats.
     pub(super) fn build(self, reader: &Reader) -> Option<Conversation> {
         let ConversationBuilder { history, file, id, messages, sequence, .. } = self;
         if !sequence.is_empty() {

@@ -1,4 +1,4 @@
-//! Conversations as ChatGPT exports them: a tree of messages in `mapping`.
+//! ChatGPT's exports: a tree of messages in `mapping`.
 
 mod content;
 
@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     import::{
-        citations::{self, Writer},
+        citations::{self, Author},
         fields::{derived_id, names, only_files, time},
         format::{Format, Layout, ObjectFormat},
         json::{Damage, Fields, Raw},
@@ -72,7 +72,7 @@ fn conversation(
     })
 }
 
-/// Reads one message; `None` where it shows nothing at all.
+/// Reads one message; `None` if it has neither text nor files.
 fn message(raw: Raw<'_>, node: &str, tally: &mut Tally) -> Result<Option<Message>, Damage> {
     let fields = raw.fields()?;
     let role = match fields.get("author") {
@@ -91,12 +91,12 @@ fn message(raw: Raw<'_>, node: &str, tally: &mut Tally) -> Result<Option<Message
         Some(content) => content::text(&content.value()?, &recipient, tally),
         None => String::new(),
     };
-    let writer = match role.as_str() {
-        "user" => Writer::Person,
-        "tool" => Writer::Tool,
-        _ => Writer::Model,
+    let author = match role.as_str() {
+        "user" => Author::Person,
+        "tool" => Author::Tool,
+        _ => Author::Model,
     };
-    let mut content = match citations::strip(&content, writer) {
+    let mut content = match citations::strip(&content, author) {
         Cow::Borrowed(_) => content,
         Cow::Owned(stripped) => stripped,
     };
@@ -119,7 +119,7 @@ fn message(raw: Raw<'_>, node: &str, tally: &mut Tally) -> Result<Option<Message
     }))
 }
 
-/// The nodes of a conversation, whatever order they are written in.
+/// The nodes of a conversation, in any order.
 struct Tree<'a> {
     nodes: Vec<Node<'a>>,
     by_id: HashMap<Cow<'a, str>, usize>,
@@ -165,14 +165,14 @@ impl<'a> Tree<'a> {
             let Some(list) = fields.get("children") else { continue };
             for child in list.items()?.into_iter().filter_map(Raw::string) {
                 let Some(&child) = tree.by_id.get(&child) else { continue };
-                // Where a node does not say whose child it is, its parent does.
+                // If a node does not name its parent, the parent's list decides.
                 let parent = *tree.nodes[child].parent.get_or_insert(at);
                 if parent == at && listed.insert(child) {
                     tree.nodes[at].children.push(child);
                 }
             }
         }
-        // Children that no list names come after those that one does, in the order of their ids.
+        // Children that are in no list come last, in the order of their ids.
         let mut unlisted: Vec<usize> = (0..tree.nodes.len()).collect();
         unlisted.sort_by(|a, b| tree.nodes[*a].id.cmp(&tree.nodes[*b].id));
         for at in unlisted.into_iter().filter(|at| !listed.contains(at)) {
@@ -183,7 +183,7 @@ impl<'a> Tree<'a> {
         Ok(tree)
     }
 
-    /// Returns the nodes that the page shows, first to last.
+    /// Returns the nodes that the service shows, first to last.
     fn shown(&self, current: Option<&str>) -> Result<Vec<usize>, Damage> {
         if let Some(&at) = current.and_then(|id| self.by_id.get(id)) {
             let path = self.path_to(at);
@@ -194,7 +194,7 @@ impl<'a> Tree<'a> {
         Ok(self.newest()?.map(|at| self.path_to(at)).unwrap_or_default())
     }
 
-    /// Returns the way from the root to a node.
+    /// Returns the path from the root to a node.
     fn path_to(&self, node: usize) -> Vec<usize> {
         let mut seen = HashSet::new();
         let up = std::iter::successors(Some(node), |at| self.nodes[*at].parent);
@@ -203,14 +203,15 @@ impl<'a> Tree<'a> {
         path
     }
 
-    /// Returns the leaf that was written last; where parents go round in a circle, the newest node.
+    /// Returns the newest leaf. If there is none, because the parents form a circle, returns the
+    /// newest node.
     fn newest(&self) -> Result<Option<usize>, Damage> {
         let mut times = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let fields = node.message.map(Raw::fields).transpose()?;
             times.push(fields.and_then(|fields| fields.get("create_time").and_then(time)));
         }
-        // A leaf without a time is as old as what it answers.
+        // A leaf without a time gets the time of its parent.
         let mut ages: Vec<(Option<Instant>, usize)> = times.into_iter().map(|t| (t, 0)).collect();
         for at in self.all() {
             if let Some(parent) = self.nodes[at].parent {
@@ -224,16 +225,16 @@ impl<'a> Tree<'a> {
         Ok(candidates.into_iter().max_by_key(|at| (ages[*at], &self.nodes[*at].id)))
     }
 
-    /// Returns the nodes that are not on the path, each branch in one piece.
+    /// Returns the nodes that are not on the path, branch by branch.
     fn others(&self, path: &[usize]) -> Vec<usize> {
         let shown: HashSet<usize> = path.iter().copied().collect();
         self.all().into_iter().filter(|at| !shown.contains(at)).collect()
     }
 
-    /// Returns every node, parents before children and each branch in one piece.
+    /// Returns every node, branch by branch, parents before children.
     fn all(&self) -> Vec<usize> {
         let mut starts: Vec<usize> = (0..self.nodes.len()).collect();
-        // Roots before the nodes that only a circle leads to.
+        // Roots come before the nodes that are only in a circle.
         starts.sort_by_key(|at| (self.nodes[*at].parent.is_some(), &self.nodes[*at].id));
         let mut all = Vec::with_capacity(self.nodes.len());
         let mut seen = HashSet::new();

@@ -1,32 +1,32 @@
-//! Takes out of a text the marks that stand for citations where it is shown.
+//! Removes citation markers from a text.
 
 use std::borrow::Cow;
 
 use crate::import::json::{Raw, Value};
 
-/// Opens a marked span: a kind, then arguments behind [`SEPARATOR`]s, then [`CLOSE`].
+/// Opens a marker: a kind, then arguments behind [`SEPARATOR`]s, then [`CLOSE`].
 const OPEN: char = '\u{e200}';
 const CLOSE: char = '\u{e201}';
 const SEPARATOR: char = '\u{e202}';
 
-/// Spans are short; where no end is near, the opening mark stands alone.
-const LONGEST_SPAN: usize = 16 << 10;
+/// Markers are short. If no end is near, the opening character stands alone.
+const LONGEST_MARKER: usize = 16 << 10;
 const LONGEST_BRACKET: usize = 300;
 
-/// Who wrote a text, as far as its marks go.
+/// The author of a text, which decides what its markers mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Writer {
-    /// A person, whose own private-use characters stay.
+pub(super) enum Author {
+    /// A person: private-use characters stay.
     Person,
-    /// The model: a mark in brackets is a citation.
+    /// The model: a marker in brackets is a citation.
     Model,
-    /// A tool that shows a page: a mark in brackets is a link and has a text.
+    /// A tool that shows a page: a marker in brackets is a link with a text.
     Tool,
 }
 
-/// Returns the text without its citation marks; what a mark shows to the reader stays.
-pub(super) fn strip(text: &str, writer: Writer) -> Cow<'_, str> {
-    // U+E200 to U+E2FF begin with these two bytes; `【` and `†` are in every bracket mark.
+/// Returns the text without its citation markers. If a marker shows a text, this text stays.
+pub(super) fn strip(text: &str, author: Author) -> Cow<'_, str> {
+    // U+E200 to U+E2FF begin with one of these pairs of bytes. Every marker in brackets has `【` and `†`.
     let private = memchr::memmem::find(text.as_bytes(), b"\xEE\x88").is_some()
         || memchr::memmem::find(text.as_bytes(), b"\xEE\x89").is_some()
         || memchr::memmem::find(text.as_bytes(), b"\xEE\x8A").is_some()
@@ -35,39 +35,39 @@ pub(super) fn strip(text: &str, writer: Writer) -> Cow<'_, str> {
     if !private && !brackets {
         return Cow::Borrowed(text);
     }
-    let mut kept = String::with_capacity(text.len());
+    let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c == '【' || ('\u{e200}'..='\u{e2ff}').contains(&c)) {
-        let (before, marked) = rest.split_at(at);
-        kept.push_str(before);
-        let first = marked.chars().next().unwrap_or_default();
-        let after = &marked[first.len_utf8()..];
+        let (before, marker) = rest.split_at(at);
+        plain.push_str(before);
+        let first = marker.chars().next().unwrap_or_default();
+        let after = &marker[first.len_utf8()..];
         rest = after;
         if first == '【' {
-            match bracket(after, writer) {
+            match bracket(after, author) {
                 Some((shown, length)) => {
-                    kept.push_str(shown);
+                    plain.push_str(shown);
                     rest = &after[length..];
                 }
-                None => kept.push(first),
+                None => plain.push(first),
             }
         } else if first == OPEN
-            && let Some(end) = head(after, LONGEST_SPAN).find([CLOSE, OPEN])
+            && let Some(end) = head(after, LONGEST_MARKER).find([CLOSE, OPEN])
             && after[end..].starts_with(CLOSE)
         {
-            kept.push_str(&shown(&after[..end]));
+            plain.push_str(&shown(&after[..end]));
             rest = &after[end + CLOSE.len_utf8()..];
-        } else if writer == Writer::Person {
-            kept.push(first);
+        } else if author == Author::Person {
+            plain.push(first);
         }
     }
-    kept.push_str(rest);
-    Cow::Owned(kept)
+    plain.push_str(rest);
+    Cow::Owned(plain)
 }
 
-/// Returns what the reader sees of a marked span: the name of a thing or the text of a link.
-fn shown(span: &str) -> String {
-    let mut parts = span.split(SEPARATOR);
+/// Returns the text that a marker shows: the name of a thing or the text of a link.
+fn shown(marker: &str) -> String {
+    let mut parts = marker.split(SEPARATOR);
     let kind = parts.next().unwrap_or_default();
     let Some(first) = parts.next() else { return String::new() };
     match kind {
@@ -83,16 +83,16 @@ fn shown(span: &str) -> String {
     }
 }
 
-/// Returns whether this names something elsewhere and is not meant to be read.
+/// Returns whether this is a reference and not a text to read.
 fn is_reference(text: &str) -> bool {
     text.starts_with("http")
         || text.starts_with("turn") && text.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Reads a mark after its opening bracket: `12†source】`, `12:3†file.pdf】`, `12†the link's text】`.
+/// Reads a marker after its opening bracket: `12†source】`, `12:3†file.pdf】`, `12†the link's text】`.
 ///
-/// Returns what is shown in its place and the mark's length.
-fn bracket(text: &str, writer: Writer) -> Option<(&str, usize)> {
+/// Returns the text that is shown instead, and the length of the marker.
+fn bracket(text: &str, author: Author) -> Option<(&str, usize)> {
     let end = head(text, LONGEST_BRACKET).find(['】', '\n'])?;
     if !text[end..].starts_with('】') {
         return None;
@@ -102,12 +102,12 @@ fn bracket(text: &str, writer: Writer) -> Option<(&str, usize)> {
     let number = parts.next()?;
     let label = parts.next()?;
     let numeric = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
-    if !numeric || number.is_empty() && writer != Writer::Tool {
+    if !numeric || number.is_empty() && author != Author::Tool {
         return None;
     }
     let lines =
         label.strip_prefix('L').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let cited = writer != Writer::Tool || label == "source" || lines;
+    let cited = author != Author::Tool || label == "source" || lines;
     Some((if cited { "" } else { label }, length))
 }
 
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_go_and_words_stay() {
+    fn markers_go_and_words_stay() {
         for (text, expected) in [
             ("no marks", "no marks"),
             ("Rain.\u{e200}cite\u{e202}turn0search0\u{e201} Sun.", "Rain. Sun."),
@@ -144,11 +144,11 @@ mod tests {
             ("【message_idx†source】", "【message_idx†source】"),
             ("【3†no end", "【3†no end"),
         ] {
-            assert_eq!(strip(text, Writer::Model), expected, "{text:?}");
+            assert_eq!(strip(text, Author::Model), expected, "{text:?}");
         }
-        assert_eq!(strip("【12†May】【†Home†example.org】【3†source】", Writer::Tool), "MayHome");
+        assert_eq!(strip("【12†May】【†Home†example.org】【3†source】", Author::Tool), "MayHome");
         assert_eq!(
-            strip("icon \u{e21f} \u{e200}cite\u{e202}x\u{e201}", Writer::Person),
+            strip("icon \u{e21f} \u{e200}cite\u{e202}x\u{e201}", Author::Person),
             "icon \u{e21f} "
         );
     }

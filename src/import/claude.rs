@@ -1,4 +1,4 @@
-//! Conversations as Claude.ai exports them: a list of messages in `chat_messages`.
+//! Claude.ai's exports: a list of messages in `chat_messages`.
 
 use std::{
     borrow::Cow,
@@ -69,7 +69,8 @@ fn conversation(
     })
 }
 
-/// Returns the messages to keep: as listed, or the way to the current one where parents tell it.
+/// Returns the messages to read: the path to the current message, or the whole list if the messages
+/// do not name their parents.
 fn order(turns: &[Fields<'_>], current: Option<&str>, branches: Branches) -> Vec<usize> {
     let by_id: HashMap<Cow<'_, str>, usize> =
         turns.iter().enumerate().filter_map(|(at, turn)| Some((turn.text("uuid")?, at))).collect();
@@ -82,7 +83,7 @@ fn order(turns: &[Fields<'_>], current: Option<&str>, branches: Branches) -> Vec
         None => Vec::new(),
     };
     path.reverse();
-    // One message is a path only where its siblings say whose children they are.
+    // A path of one message counts only if other messages name their parents.
     let linked = turns.iter().enumerate().any(|(at, _)| parent(&at).is_some());
     if path.is_empty() || !linked {
         return (0..turns.len()).collect();
@@ -93,7 +94,7 @@ fn order(turns: &[Fields<'_>], current: Option<&str>, branches: Branches) -> Vec
     path
 }
 
-/// Reads one message, the `at`th of its list; `None` where it shows nothing at all.
+/// Reads the message at a place of the list; `None` if it has neither text nor files.
 fn message(fields: &Fields<'_>, at: usize, tally: &mut Tally) -> Result<Option<Message>, Damage> {
     let mut texts = Vec::new();
     if let Some(content) = fields.get("content") {
@@ -173,13 +174,13 @@ fn text_of(block: &Value, tally: &mut Tally) -> String {
             let texts: Vec<String> = content.iter().map(|item| text_of(item, tally)).collect();
             joined("\n", &texts)
         }
-        "image" => mark("image", block),
-        "document" | "file" | "local_resource" => mark("file", block),
+        "image" => placeholder("image", block),
+        "document" | "file" | "local_resource" => placeholder("file", block),
         "voice_note" => joined("\n", &[block.str("title"), block.str("text")]),
         "knowledge" | "web_search_result" | "search_result" => {
             joined("\n", &[block.str("title"), block.str("url"), block.str("text")])
         }
-        // They say how the answer came about, and nothing to the reader.
+        // They describe how the answer was made and have no text for the reader.
         "token_budget" | "flag" | "redacted_thinking" => String::new(),
         kind => {
             tally.unknown(if kind.is_empty() { "(no type)" } else { kind });
@@ -188,14 +189,19 @@ fn text_of(block: &Value, tally: &mut Tally) -> String {
     }
 }
 
-/// Returns `[kind: name]`, or `[kind]` where it has no name, above the text it may hold.
-fn mark(kind: &str, block: &Value) -> String {
+/// Returns `[kind: name]`, or `[kind]` if it has no name, and below it the text of the file if
+/// there is any.
+fn placeholder(kind: &str, block: &Value) -> String {
     let name = ["file_name", "title", "name"].map(|name| block.str(name));
     let name = name.into_iter().find(|name| !name.is_empty());
-    let mark = name.map_or(format!("[{kind}]"), |name| format!("[{kind}: {name}]"));
+    let placeholder = name.map_or(format!("[{kind}]"), |name| format!("[{kind}: {name}]"));
     let source = block.get("source").filter(|source| source.str("type") == "text");
     joined(
         "\n",
-        &[mark.as_str(), block.str("extracted_content"), source.map_or("", |it| it.str("data"))],
+        &[
+            placeholder.as_str(),
+            block.str("extracted_content"),
+            source.map_or("", |it| it.str("data")),
+        ],
     )
 }

@@ -1,11 +1,11 @@
 //! Transcripts of Claude Code: `~/.claude/projects/PROJECT/SESSION.jsonl`, and those of the agents
 //! that a session starts, in files of their own.
 //!
-//! What is read: what the user and the model said, the model's thinking behind a mark, calls of
-//! tools in the message that made them, their results as messages of the role `tool`, and the
-//! summaries that a long conversation continues from as messages of the role `system`. Every branch
-//! of an edited conversation is read, in the order of the lines. Left out are the texts that the
-//! program adds for the model (reminders, caveats, the user's open files) and its own notes.
+//! It reads the messages of the user and the model; the model's thinking, below `[thinking]`; calls
+//! of tools, in the message that made them; their results, as messages of the role `tool`; and the
+//! summaries that a long conversation continues from, as messages of the role `system`. It reads
+//! every branch of an edited conversation, in the order of the lines. It leaves out the texts that
+//! the program adds for the model (reminders, caveats, the user's open files) and its own notes.
 
 mod text;
 
@@ -39,10 +39,10 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// Messages that may still go on. The model works on one at a time, its agents on some more.
+/// The most messages that may continue. The model works on one at a time, its agents on some more.
 const OPEN: usize = 32;
 
-/// Prompts that wait for the model, and prompts among which a second record of one is looked for.
+/// The most prompts that wait for the model, and the most that may come again in a second record.
 const PROMPTS: usize = 32;
 
 /// Summaries whose sessions are not known yet.
@@ -54,14 +54,14 @@ struct ClaudeCodeReader {
     open: VecDeque<OpenMessage>,
     /// Prompts that the user gave while the model was working.
     waiting: VecDeque<String>,
-    /// Hashes of prompts that a record of the queue has given already.
+    /// Hashes of prompts that have been read already, and may come again in another record.
     queued: VecDeque<u64>,
     /// Summaries, each with the hash of the id of the record that it ends at.
     summaries: Vec<(u64, String)>,
     has_messages: bool,
 }
 
-/// A message that may go on in further lines.
+/// A message that may continue in later records.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct OpenMessage {
     /// The id that the model gave it.
@@ -134,14 +134,14 @@ impl RecordReader for ClaudeCodeReader {
 }
 
 impl ClaudeCodeReader {
-    /// Returns whether a record of the queue has given this prompt already, and forgets that.
+    /// Returns whether this prompt has been read already, and forgets it.
     fn was_queued(&mut self, text: &str) -> bool {
         let hash = derived_hash(&[text.trim()]);
         let at = self.queued.iter().position(|queued| *queued == hash);
         at.and_then(|at| self.queued.remove(at)).is_some()
     }
 
-    /// Notes that a prompt has been given, which another record may give again.
+    /// Notes a prompt that may come again in another record.
     fn note_queued(&mut self, text: &str) {
         push_within(&mut self.queued, derived_hash(&[text.trim()]), PROMPTS);
     }
@@ -307,7 +307,7 @@ impl Record<'_, '_> {
     fn assistant(&mut self, message: Raw<'_>, content: &Content) -> Result<(), Damage> {
         let message = message.fields()?;
         let model = message.text("model");
-        // What the program says in the model's place, such as an error of the network.
+        // A message of the program in the model's place, such as an error of the network.
         if model.as_deref() == Some("<synthetic>")
             || self.fields.get("isApiErrorMessage").is_some_and(Raw::is_true)
         {

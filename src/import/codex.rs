@@ -1,15 +1,15 @@
 //! Transcripts of Codex: `~/.codex/sessions/YEAR/MONTH/DAY/rollout-TIME-SESSION.jsonl`.
 //!
-//! There are three generations: first a header and bare items; then every record in an envelope with
-//! its kind and time; then the same with more kinds of records. From the second generation on, each
-//! turn is recorded twice: as the item that the model saw and as the event that the user saw. It is
-//! read once, wherever the other record is or if it is missing.
+//! There are three generations: first a header and bare items; then every record in an envelope
+//! with its kind and time; then the same with more kinds of records. From the second generation on,
+//! each turn is recorded twice: as the item that the model saw and as the event that the user saw.
+//! It is read once. One of the two records may be missing, and they may come in any order.
 //!
-//! What is read: what the user and the model said, summaries of reasoning behind a mark before the
-//! answer, calls of tools as messages of the model's, their outputs as messages of the role `tool`,
-//! and the summaries that a long conversation continues from as messages of the role `system`. Left
-//! out are the texts that the program adds for the model (instructions, the environment, the user's
-//! editor) and encrypted reasoning.
+//! It reads the messages of the user and the model; summaries of reasoning, below `[thinking]`
+//! before the answer; calls of tools, as messages of the model; their outputs, as messages of the
+//! role `tool`; and the summaries that a long conversation continues from, as messages of the role
+//! `system`. It leaves out the texts that the program adds for the model (instructions, the
+//! environment, the user's editor) and encrypted reasoning.
 
 mod text;
 
@@ -128,7 +128,7 @@ impl RecordReader for CodexReader {
 impl CodexReader {
     /// Returns whether a message is the second record of one that has been read.
     fn is_second(&mut self, role: &str, text: &str, is_event: bool) -> bool {
-        // The two differ in blanks, and in marks that only one of them has.
+        // The two records differ in blanks, and only one has placeholders of images.
         let words = text.replace("[image]", "");
         let words: String = words.split_whitespace().collect();
         let hash = derived_hash(&[role, &words]);

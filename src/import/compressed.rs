@@ -1,6 +1,6 @@
-//! Transcripts that Codex has compressed when they were old: `rollout-….jsonl.zst`.
+//! Compressed transcripts: Codex compresses old ones to `rollout-….jsonl.zst`.
 //!
-//! There is such a file or the plain one; for a moment, while one becomes the other, both.
+//! Either the compressed or the plain file exists. While a file is being compressed, both do.
 
 use std::{
     ffi::OsStr,
@@ -10,17 +10,17 @@ use std::{
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// What the name of a compressed transcript has behind that of the plain one.
+/// The suffix that compressed files have after the plain file's name.
 const ENDING: &str = ".zst";
 
-/// Returns whether a file is named as a transcript is, compressed or not.
+/// Returns whether a file has the name of a transcript, compressed or not.
 pub fn is_named_as_transcript(file: &Path) -> bool {
     let plain = plain(file);
     let extension = plain.as_deref().unwrap_or(file).extension();
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case("jsonl"))
 }
 
-/// Returns the file that a compressed one is in plain; `None` for one that is not compressed.
+/// Returns the path of the plain file for a compressed one; `None` for any other file.
 pub fn plain(file: &Path) -> Option<PathBuf> {
     let name = file.file_name().and_then(OsStr::to_str)?.strip_suffix(ENDING)?;
     Some(file.with_file_name(name))
@@ -33,12 +33,12 @@ pub fn stem(file: &Path) -> String {
     stem.unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns what a compressed file holds.
+/// Returns a reader of a compressed file's content.
 pub fn unpacked<'r>(packed: impl Read + 'r) -> impl Read + 'r {
     Unpacked { packed: BufReader::new(packed), frame: FrameDecoder::new() }
 }
 
-/// Reads what a compressed file holds, frame after frame.
+/// Reads the content of a compressed file, frame by frame.
 struct Unpacked<R> {
     packed: BufReader<R>,
     frame: FrameDecoder,

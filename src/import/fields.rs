@@ -1,4 +1,4 @@
-//! Small readings that several formats share.
+//! Reads times, file names and ids, for several formats.
 
 use std::borrow::Cow;
 
@@ -24,13 +24,13 @@ pub(super) fn names(list: Raw<'_>, fields: &[&str]) -> Result<Vec<String>, Damag
     Ok(names)
 }
 
-/// Returns the text of a message that holds files and nothing else.
+/// Returns the text of a message that has only files.
 pub(super) fn only_files(names: &[String]) -> String {
-    let marks: Vec<String> = names.iter().map(|name| format!("[file: {name}]")).collect();
-    marks.join("\n")
+    let placeholders: Vec<String> = names.iter().map(|name| format!("[file: {name}]")).collect();
+    placeholders.join("\n")
 }
 
-/// Returns an id for a conversation that has none: the same whenever it is imported again.
+/// Returns an id for a conversation that has none. It is the same at every import.
 pub(super) fn derived_id(
     time: Option<Instant>,
     title: Option<&str>,
@@ -48,7 +48,7 @@ pub(super) fn derived_id(
     format!("conversation-{:016x}", derived_hash(&texts))
 }
 
-/// Returns a number that several texts have in common with hardly any others.
+/// Returns a hash of several texts.
 pub(super) fn derived_hash(texts: &[&str]) -> u64 {
     // FNV-1a: ids must not change with the version of a library.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -56,7 +56,7 @@ pub(super) fn derived_hash(texts: &[&str]) -> u64 {
         for byte in text.as_bytes() {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        // The zero behind each.
+        // A zero byte after each text.
         hash = hash.wrapping_mul(0x0100_0000_01b3);
     }
     hash

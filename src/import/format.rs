@@ -1,4 +1,4 @@
-//! What a format of exports is to the rest of the room. The formats themselves stand in
+//! The description of a format, which the other files of this module use. The formats are listed in
 //! [`super::formats`].
 
 use std::fmt;
@@ -20,7 +20,7 @@ pub struct Format {
     pub(super) layout: Layout,
 }
 
-/// How a conversation is written down.
+/// The layout of a conversation.
 #[derive(Debug)]
 pub(super) enum Layout {
     /// As one object.
@@ -29,7 +29,7 @@ pub(super) enum Layout {
     Transcript(TranscriptFormat),
 }
 
-/// A format that writes a conversation as one object.
+/// A format with one object for each conversation.
 #[derive(Debug)]
 pub(super) struct ObjectFormat {
     /// The name of the field with the messages. The scanner recognises a conversation by this name if
@@ -39,7 +39,7 @@ pub(super) struct ObjectFormat {
     pub(super) read: fn(&Fields<'_>, Branches, &mut Tally) -> Result<Conversation, Reason>,
 }
 
-/// A format that writes a conversation as a list of records.
+/// A format with a list of records for each conversation.
 #[derive(Debug)]
 pub(super) struct TranscriptFormat {
     /// Returns whether a record is of this format; the text is its `type`.
@@ -58,7 +58,7 @@ pub(super) struct TranscriptFormat {
 
 /// Reads the records of one transcript, one after another.
 pub(super) trait RecordReader: fmt::Debug {
-    /// Reads the record at a line, from 1; returns what it says.
+    /// Reads the record at a line, from 1; returns its events.
     fn record(
         &mut self,
         fields: &Fields<'_>,
@@ -66,7 +66,7 @@ pub(super) trait RecordReader: fmt::Debug {
         head: &mut Head,
     ) -> Result<Vec<Event>, Damage>;
 
-    /// Learns that the message of this id repeats an earlier one: what it goes on with is not wanted.
+    /// Marks the message of this id as a repeat, so that later records add nothing to it.
     fn skip(&mut self, _id: &str) {}
 
     /// Returns the state as text.
@@ -79,7 +79,7 @@ impl Format {
         self.name
     }
 
-    /// Returns the format of transcripts that this is, if it is one.
+    /// Returns the description of the transcript, if the format is one of transcripts.
     pub(super) fn transcript(&self) -> Option<&TranscriptFormat> {
         match &self.layout {
             Layout::Transcript(transcript) => Some(transcript),

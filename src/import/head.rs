@@ -7,12 +7,12 @@ use crate::model::{Instant, Message};
 /// The longest title that is made of a prompt, in characters.
 const LONGEST_TITLE: usize = 100;
 
-/// What a record of a transcript says.
+/// An event of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A message begins. If its id begins with `/`, the conversation's id goes before it.
     Message(Message),
-    /// An earlier message goes on.
+    /// An earlier message continues.
     More {
         /// The id of the message.
         id: String,

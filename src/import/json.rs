@@ -1,8 +1,8 @@
-//! A JSON reader that forgives what exports get wrong.
+//! A JSON reader that accepts the mistakes of exports.
 //!
-//! Values are slices of the input, looked into only when somebody asks, so that the heavy
-//! metadata of an export costs one pass and no memory. Text that is not UTF-8, half surrogate
-//! pairs, control characters in strings, `NaN` and trailing commas are read as best they can be.
+//! Values are slices of the input and parsed on demand, so the large metadata of an export costs
+//! one pass and no memory. Invalid UTF-8, half surrogate pairs, control characters in strings,
+//! `NaN` and trailing commas are accepted.
 //!
 //! Invariant: never recurses on input, so no nesting is too deep.
 
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
-/// Where and how an input stops being JSON.
+/// Where and why the input is not JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON: {what} at `{near}`")]
 pub(super) struct Damage {
@@ -18,24 +18,25 @@ pub(super) struct Damage {
     near: String,
 }
 
-/// One JSON value, not looked into yet.
+/// One JSON value that has not been parsed yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raw<'a>(&'a [u8]);
 
 impl<'a> Raw<'a> {
-    /// Takes the one value that `bytes` hold.
+    /// Returns the value that `bytes` hold.
     pub(super) fn new(bytes: &'a [u8]) -> Raw<'a> {
         Raw(bytes.trim_ascii())
     }
 
-    /// Returns the value that `bytes` begin with and what follows it; `None` where it has no end.
+    /// Returns the value that `bytes` begin with, and the bytes after it; `None` if the value has
+    /// no end.
     pub(super) fn split(bytes: &'a [u8]) -> Option<(Raw<'a>, &'a [u8])> {
         let mut cursor = Cursor { bytes, at: 0 };
         let value = cursor.value().ok()?;
         Some((value, &bytes[cursor.at..]))
     }
 
-    /// Returns the bytes that it is written with.
+    /// Returns the bytes of the value.
     pub(super) fn bytes(self) -> &'a [u8] {
         self.0
     }
@@ -50,7 +51,7 @@ impl<'a> Raw<'a> {
         self.0.first() == Some(&b'[')
     }
 
-    /// Returns whether this is `null` or a number that is none.
+    /// Returns whether this is `null` or not a finite number.
     pub(super) fn is_null(self) -> bool {
         matches!(self.0.first(), Some(b'n' | b'N' | b'I') | None) || self.0.starts_with(b"-I")
     }
@@ -122,7 +123,7 @@ impl<'a> Raw<'a> {
         self.0 == b"true"
     }
 
-    /// Reads the value with all that is in it, down to a depth where no export keeps text.
+    /// Parses the value with all nested values, down to [`DEPTH`].
     pub(super) fn value(self) -> Result<Value, Damage> {
         self.value_to(DEPTH)
     }
@@ -149,7 +150,7 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// The depth below which [`Raw::value`] reads nothing: far more than any export nests.
+/// The depth below which [`Raw::value`] reads nothing; no export nests as deep.
 const DEPTH: usize = 48;
 
 /// The fields of one object in the order they are written.
@@ -167,7 +168,7 @@ impl<'a> Fields<'a> {
         self.get(name)?.text()
     }
 
-    /// Returns the fields of the object that is the field of that name; none if it is no object.
+    /// Returns the fields of the object in the field of that name; none for any other value.
     pub(super) fn object(&self, name: &str) -> Result<Fields<'a>, Damage> {
         self.get(name).map_or(Ok(Fields(Vec::new())), Raw::fields)
     }
@@ -182,10 +183,10 @@ impl<'a> IntoIterator for Fields<'a> {
     }
 }
 
-/// A JSON value that has been read.
+/// A parsed JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
-    /// `null`, and what stands for no number.
+    /// `null`, or not a finite number.
     Null,
     /// A number or boolean, as it is written.
     Scalar(String),
@@ -198,13 +199,13 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// Returns the last field of that name, where this is an object that has one.
+    /// Returns the last field of that name, if this is an object.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         let Value::Object(fields) = self else { return None };
         fields.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// Returns the text of the field of that name; empty where there is none.
+    /// Returns the text of the field of that name; empty if there is none.
     pub(super) fn str(&self, name: &str) -> &str {
         self.get(name).and_then(Value::as_str).unwrap_or_default()
     }
@@ -234,7 +235,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Moves to the next byte that is no white space and returns it.
+    /// Moves to the next byte that is not white space, and returns it.
     fn next_token(&mut self) -> Option<u8> {
         while let Some(byte) = self.bytes.get(self.at) {
             if !byte.is_ascii_whitespace() {
@@ -245,7 +246,7 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    /// Passes the name that begins here and its value, and returns both.
+    /// Reads the name that begins here and its value.
     fn field(&mut self) -> Result<(Cow<'a, str>, Raw<'a>), Damage> {
         let name = decode(self.string()?);
         if self.next_token() != Some(b':') {
@@ -255,7 +256,7 @@ impl<'a> Cursor<'a> {
         Ok((name, self.value()?))
     }
 
-    /// Passes the string that begins here and returns what is between its quotes.
+    /// Reads the string that begins here; returns the bytes between its quotes.
     fn string(&mut self) -> Result<&'a [u8], Damage> {
         let start = self.at + 1;
         match string_end(self.bytes, start) {
@@ -267,7 +268,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Passes the value that begins here and returns it.
+    /// Reads the value that begins here.
     fn value(&mut self) -> Result<Raw<'a>, Damage> {
         let first = self.next_token();
         let start = self.at;
@@ -303,7 +304,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Returns whether a bare word stands for a value: JSON's own, and Python's and JavaScript's.
+/// Returns whether a bare word is a value in JSON, Python or JavaScript.
 fn is_scalar(word: &[u8]) -> bool {
     match word {
         b"true" | b"false" | b"null" | b"NaN" | b"nan" | b"Infinity" | b"-Infinity" => true,
@@ -349,7 +350,7 @@ fn nested_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Returns the text that a string's bytes stand for, with U+FFFD for what stands for nothing.
+/// Decodes the bytes of a string, with U+FFFD for invalid ones.
 fn decode(bytes: &[u8]) -> Cow<'_, str> {
     let Some(first) = memchr(b'\\', bytes) else {
         return String::from_utf8_lossy(bytes);
@@ -387,7 +388,7 @@ fn decode(bytes: &[u8]) -> Cow<'_, str> {
                 }
             }
             Some(b'"' | b'\\' | b'/') => text.push(char::from(bytes[at - 1])),
-            // No escape that JSON knows: both characters stand for themselves.
+            // An unknown escape: both characters stay.
             Some(_) => {
                 text.push('\\');
                 at -= 1;

@@ -1,10 +1,10 @@
 //! Exports of chat services and transcripts of coding agents, read into [`crate::model`].
 //!
-//! A zip is read as it is, never unpacked. What a file is shows in its content: its name says
-//! only in which order files are read.
+//! A zip is read without unpacking it. The content of a file decides what it is; the name only
+//! decides in which order it is read.
 //!
 //! Invariant: never holds more of an export than its longest conversation.
-//! Invariant: an export, however broken, makes an error or a line in the [`Tally`], never a panic.
+//! Invariant: a broken export gives an error or a line in the [`Tally`], never a panic.
 
 mod builder;
 mod chatgpt;
@@ -41,31 +41,31 @@ pub enum Error {
     /// The path does not exist or cannot be opened.
     #[error("{path}: cannot read the export: {source}")]
     Open {
-        /// What was opened.
+        /// The path.
         path: PathBuf,
-        /// Why it could not be.
+        /// The system's error.
         source: io::Error,
     },
-    /// A zip that cannot be read as one.
+    /// The zip cannot be read.
     #[error(
         "{path}: cannot read the zip: {reason}; a download that was cut off looks like this, so try it again"
     )]
     Zip {
         /// The zip.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it cannot be read.
         reason: String,
     },
-    /// A zip whose entries unpack to far more than any export does.
+    /// The zip would unpack to far more than any export does.
     #[error(
         "{path}: refused: unpacks to {unpacked} bytes, more than {ratio} times its size, as no export does"
     )]
     Bomb {
         /// The zip.
         path: PathBuf,
-        /// What its entries claim to hold.
+        /// The unpacked size that its entries claim.
         unpacked: u64,
-        /// The most that is taken for honest.
+        /// The highest ratio of sizes that is accepted.
         ratio: u64,
     },
     /// Nothing in it is a conversation.
@@ -73,17 +73,17 @@ pub enum Error {
         "{path}: not an export we know: {found}; looked for conversations with `mapping` (ChatGPT) or `chat_messages` (Claude.ai) in conversations.json or any other .json file, and for transcripts of Claude Code and Codex in .jsonl or .jsonl.zst files"
     )]
     NotAnExport {
-        /// What was looked into.
+        /// The path.
         path: PathBuf,
-        /// What was there instead.
+        /// A description of the path's content.
         found: String,
     },
-    /// It is an export, and not one conversation could be read.
+    /// It is an export, but no conversation could be read.
     #[error("{path}: no conversation could be read: {reason}")]
     NothingReadable {
         /// The export.
         path: PathBuf,
-        /// What is wrong with the first.
+        /// Why a conversation could not be read.
         reason: String,
     },
 }

@@ -1,6 +1,6 @@
-//! The JSON files that an export consists of, in a zip, in a folder, or alone.
+//! The JSON files of an export: in a zip, in a folder, or a single one.
 //!
-//! Invariant: nothing is written, and nothing outside the path that was named is read.
+//! Invariant: nothing is written, and nothing outside the given path is read.
 
 use std::{
     fs::{self, File},
@@ -12,14 +12,13 @@ use zip::ZipArchive;
 
 use crate::import::{Error, compressed, repeats::ReadingOrder};
 
-/// Unpacked size over zip size that no export reaches: text packs 3 to 20 times, nothing but
-/// zeros 1030 times.
+/// The highest ratio of unpacked size to zip size. Text reaches 3 to 20, zeros reach 1030.
 const RATIO: u64 = 400;
 
-/// Below this unpacked size a zip is harmless whatever its ratio.
+/// Below this unpacked size, any ratio is harmless.
 const HARMLESS: u64 = 16 << 20;
 
-/// How deep a folder is looked through.
+/// How many levels of folders are read.
 const DEPTH: usize = 12;
 
 /// The files of one export.
@@ -28,16 +27,16 @@ pub(super) struct Package {
     zip: Option<ZipArchive<File>>,
     files: Vec<PackagedFile>,
     refused: Vec<String>,
-    /// What the export is, for an error that says so.
+    /// A description of the path, for errors.
     kind: &'static str,
 }
 
 /// One JSON file.
 #[derive(Debug)]
 pub(super) struct PackagedFile {
-    /// Its name as it is reported.
+    /// The name, as reports show it.
     pub(super) name: String,
-    /// Its size in bytes, unpacked.
+    /// The size in bytes, unpacked.
     pub(super) size: u64,
     location: Location,
 }
@@ -122,7 +121,7 @@ impl Package {
             let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
             let mut kind = entry.file_type()?;
             if kind.is_symlink() {
-                // Only to a file of the same folder.
+                // Follow a link only to a file in the same folder.
                 match path.canonicalize() {
                     Ok(target) if target.starts_with(root) && target.is_file() => {
                         kind = target.metadata()?.file_type();
@@ -145,8 +144,8 @@ impl Package {
         Ok(())
     }
 
-    /// Puts the files in the order of their names and numbers, and after them the transcripts in the
-    /// order of theirs.
+    /// Sorts the files by their names and the numbers in them. The transcripts come last, in their
+    /// [`ReadingOrder`].
     fn sort(&mut self) {
         let keys: Vec<_> = (0..self.files.len())
             .map(|at| {
@@ -165,17 +164,17 @@ impl Package {
         self.files = keyed.into_iter().map(|(_, file)| file).collect();
     }
 
-    /// Returns the JSON files in the order they are to be read in.
+    /// Returns the JSON files in reading order.
     pub(super) fn files(&self) -> &[PackagedFile] {
         &self.files
     }
 
-    /// Returns what was refused, a sentence each.
+    /// Returns a sentence about each file that was refused.
     pub(super) fn refused(&self) -> &[String] {
         &self.refused
     }
 
-    /// Says what is here, where it is no export.
+    /// Describes the files of a path that is no export.
     pub(super) fn describe(&self) -> String {
         let names: Vec<&str> = self.files.iter().take(5).map(|file| file.name.as_str()).collect();
         let mut found = match (self.kind, names.len()) {
@@ -211,7 +210,7 @@ impl Package {
     }
 }
 
-/// A reader that must not give more than was announced.
+/// A reader that fails if there is more than the zip announces.
 struct BoundedReader<R> {
     inner: R,
     left: u64,
@@ -228,7 +227,7 @@ impl<R: Read> Read for BoundedReader<R> {
     }
 }
 
-/// Returns whether a zip's entry would land outside the folder it is unpacked to.
+/// Returns whether an entry of a zip would be unpacked outside the target folder.
 fn leads_out(name: &str) -> bool {
     let drive = name.as_bytes().get(1) == Some(&b':');
     drive || name.starts_with(['/', '\\']) || name.split(['/', '\\']).any(|part| part == "..")
@@ -238,12 +237,12 @@ fn is_json(name: &str) -> bool {
     let path = Path::new(name);
     let is_one = compressed::is_named_as_transcript(path)
         || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    // What macOS keeps beside a file, under the file's own name.
+    // Metadata that macOS stores beside a file, with the same ending.
     let is_beside = name.split('/').any(|part| part.starts_with("._") || part == "__MACOSX");
     is_one && !is_beside
 }
 
-/// Returns a key under which `part-2` comes before `part-10`.
+/// Returns a sort key that puts `part-2` before `part-10`.
 fn number_aware(name: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();
     let mut rest = name;

@@ -1,17 +1,17 @@
 //! The rule by which repeated messages of transcripts are left out.
 //!
-//! A session that is resumed or forked may write down again all messages that came before. A message
-//! is told once, however many lines, records or files hold it:
+//! The transcript of a resumed or forked session may repeat all earlier messages. A message is read
+//! once, however many lines, records or files hold it:
 //!
 //! - A message with an id of its own repeats another if the id, the role, the time and the text are
-//!   the same. The text is the one that the message begins with: what later lines add to it does
-//!   not count.
-//! - A message without an id repeats another only at the beginning of a transcript, before the
-//!   transcript tells anything new. It must have the role and the text of the message at the same
+//!   the same. Only the text of the record that the message begins with counts, not the text that
+//!   later records add.
+//! - A message without an id can be a repeat only at the beginning of a transcript, before the first
+//!   new message. It must have the role and the text of the message at the same
 //!   place of an earlier transcript: of the same session, or else of the session that the
 //!   transcript names as its parent. Places count the messages without ids, repeated ones too.
 //!
-//! A transcript can repeat only what was read before it. So transcripts are read in their
+//! A transcript can only repeat a transcript that was read before. So transcripts are read in their
 //! [`ReadingOrder`].
 //!
 //! `verbatim import` and the transcript store both apply this rule, to a [`History`] of their own.
@@ -40,7 +40,7 @@ pub trait History {
     /// Records the next message without an id of this transcript; returns its place, from 0.
     fn record_next(&mut self, transcript: &str, fingerprint: u64) -> Result<u64, Self::Error>;
 
-    /// Returns whether this transcript has told anything new yet.
+    /// Returns whether this transcript has had a new message yet.
     fn has_begun(&self) -> bool;
 
     /// Returns whether an earlier transcript has this message without an id at a place. The
@@ -57,7 +57,7 @@ pub trait History {
     fn has_conversation(&self, id: &str) -> Result<bool, Self::Error>;
 }
 
-/// Records a message, and returns whether it repeats one that was told before.
+/// Records a message; returns whether it repeats an earlier one.
 pub fn is_repeat<H: History>(
     history: &mut H,
     reader: &Reader,
@@ -96,8 +96,8 @@ pub fn conversation_id<H: History>(
     Ok(unique)
 }
 
-/// The order in which transcripts are read: by the first time that they name. Of two transcripts that
-/// begin alike the longer one repeats the shorter one, so it comes later.
+/// The order in which transcripts are read: by their first time. If two begin with the same record,
+/// the longer one repeats the shorter one, so it comes later.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadingOrder {
     has_no_time: bool,
@@ -115,7 +115,7 @@ impl ReadingOrder {
     }
 }
 
-/// Returns the first time that a transcript names, as it is written there.
+/// Returns the first time in a transcript, as it is written there.
 fn first_time(content: impl Read) -> Option<String> {
     let mut start = Vec::new();
     content.take(START).read_to_end(&mut start).ok()?;

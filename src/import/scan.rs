@@ -1,7 +1,7 @@
 //! Finds the conversations in a stream of JSON, one after the other.
 //!
-//! Only brackets and strings are looked at, so that a gigabyte on a single line needs the
-//! memory of its longest conversation.
+//! It reads only brackets and strings, so a gigabyte on a single line needs no more memory than its
+//! longest conversation.
 
 use std::{
     io::{self, Read},
@@ -10,40 +10,39 @@ use std::{
 
 use memchr::{memchr2, memmem};
 
-/// How much is read at once; little where values should often lie across two reads.
+/// How much is read at once; little while fuzzing, so that many values lie across two reads.
 const CHUNK: usize = if cfg!(fuzzing) { 1 << 10 } else { 1 << 20 };
 
-/// The longest conversation that is read. Real ones stay below 100 MB, pictures left out.
+/// The longest conversation that is read. Real conversations stay below 100 MB without pictures.
 const LONGEST: usize = 512 << 20;
 
-/// From this length on, and at each doubling, a conversation is searched for others that it has
-/// swallowed for want of a bracket.
+/// At this length and at each doubling, a conversation is searched for others that it contains
+/// because a bracket is missing.
 const SUSPICIOUS: usize = 32 << 20;
 
-/// How often a stream that does not end as it should is searched for conversations that a
-/// missing bracket hides.
+/// How often a damaged stream is searched for conversations that a missing bracket hides.
 const RESCUES: usize = 100;
 
-/// What a stream holds next.
+/// The next value of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ScannedValue<'a> {
     /// One complete value: an element of the outermost array, or the outermost object itself.
     Value(&'a [u8]),
-    /// The beginning of a value whose brackets do not close; what follows it can be read.
+    /// The beginning of a value whose brackets do not close. The values after it can be read.
     Broken(&'a [u8]),
     /// The beginning of a value that the end of the stream cuts off.
     Cut(&'a [u8]),
-    /// A value longer than any conversation; nothing of it is kept.
+    /// A value longer than any conversation; its bytes are dropped.
     TooLong,
-    /// Something after the last value that is no JSON.
+    /// Bytes after the last value that are no JSON.
     Garbage,
 }
 
-/// The values of a stream of JSON.
+/// Splits a stream of JSON into its values.
 pub(super) struct Scanner<R> {
     input: R,
     buffer: Vec<u8>,
-    /// Where the next value is looked for.
+    /// The place where the next value is searched.
     at: usize,
     /// Whether the input has been read to its end.
     ended: bool,
@@ -52,13 +51,13 @@ pub(super) struct Scanner<R> {
     message_fields: Vec<&'static str>,
     level: Level,
     rescues: usize,
-    /// Where the value that was returned last is in the buffer.
+    /// The place of the last returned value in the buffer.
     last: Range<usize>,
     /// Why reading stopped before the end of the stream.
     failure: Option<io::Error>,
 }
 
-/// Where in the outermost structure we are.
+/// The place in the outermost structure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     /// Before, between or after outermost values.
@@ -130,7 +129,7 @@ impl EndSearch {
 }
 
 impl<R: Read> Scanner<R> {
-    /// Begins to read `input`; conversations hold their messages in fields of these names.
+    /// Returns a scanner for `input`. Conversations have their messages in fields of these names.
     pub(super) fn new(input: R, message_fields: Vec<&'static str>) -> Scanner<R> {
         Scanner {
             input,
@@ -156,9 +155,9 @@ impl<R: Read> Scanner<R> {
         self.failure.take()
     }
 
-    /// Returns what comes next; `None` at the end.
+    /// Returns the next value; `None` at the end.
     ///
-    /// A stream that fails counts as ended there: what came whole has been returned.
+    /// If reading fails, the stream ends there; the complete values before have been returned.
     pub(super) fn next(&mut self) -> Option<ScannedValue<'_>> {
         self.last = 0..0;
         if self.at > self.buffer.len() / 2 {
@@ -183,7 +182,7 @@ impl<R: Read> Scanner<R> {
                 }
                 // The bytes of a byte order mark.
                 (Level::Outside, 0xEF | 0xBB | 0xBF) => self.at += 1,
-                // Stray ends are passed over: what follows may be conversations.
+                // Skip stray brackets: conversations may follow.
                 (Level::Outside, b']' | b'}') => self.at += 1,
                 (Level::Outside, _) => {
                     self.at = self.buffer.len();
@@ -196,7 +195,7 @@ impl<R: Read> Scanner<R> {
                 }
                 (Level::Array, b'}' | b':') => self.at += 1,
                 (Level::Array, _) => return Some(self.value(start)),
-                // What else the object holds, if there is one around the array.
+                // The other fields of the object around the array.
                 (Level::Wrapper, b'"') => match self.value_end(start) {
                     ValueEnd::At(end) => self.at = end,
                     _ => return None,
@@ -218,7 +217,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Returns the value that begins at `start`, whole or not, and moves past it.
+    /// Returns the value that begins at `start`, complete or not, and moves past it.
     fn value(&mut self, start: usize) -> ScannedValue<'_> {
         match self.value_end(start) {
             ValueEnd::At(end) => {
@@ -244,16 +243,16 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Looks into the last value, which turned out to be damaged, for another that it has swallowed;
-    /// if there is one, it comes next.
+    /// Searches the last value, which turned out to be damaged, for another conversation inside it.
+    /// If there is one, it is the next value.
     ///
-    /// Brackets that are missing in one place and left over in another balance.
+    /// Brackets that are missing in one place and superfluous in another still balance.
     pub(super) fn reconsider(&mut self) -> bool {
         let last = std::mem::take(&mut self.last);
         !last.is_empty() && self.rescue(last.start, last.end).is_some()
     }
 
-    /// Moves to the conversation that the one at `start` has swallowed before `end`, if any.
+    /// Moves to the conversation inside the one from `start` to `end`, if there is one.
     fn rescue(&mut self, start: usize, end: usize) -> Option<usize> {
         self.rescues = self.rescues.checked_sub(1)?;
         let next = start + similar_start(&self.buffer[start..end])?;
@@ -262,7 +261,7 @@ impl<R: Read> Scanner<R> {
         Some(next)
     }
 
-    /// Moves into the array of `{"conversations": […]}`; stays where it is for any other object.
+    /// Moves into the array of `{"conversations": […]}`; does not move for any other object.
     fn enter_wrapper(&mut self) -> bool {
         let start = self.at;
         self.at += 1;
@@ -286,7 +285,7 @@ impl<R: Read> Scanner<R> {
                 self.at += 1;
                 return true;
             }
-            // An object of this kind may be long: look no further where it is a conversation.
+            // A conversation may be long, so do not search it to its end.
             let named = &self.buffer[name + 1..end - 1];
             if self.message_fields.iter().any(|field| field.as_bytes() == named) {
                 break;
@@ -300,7 +299,7 @@ impl<R: Read> Scanner<R> {
         false
     }
 
-    /// Moves to the next byte that is no white space and returns it.
+    /// Moves to the next byte that is not white space, and returns it.
     fn token(&mut self) -> Option<u8> {
         loop {
             while let Some(byte) = self.buffer.get(self.at) {
@@ -356,7 +355,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Reads on; returns whether anything came.
+    /// Reads more of the input; returns whether there was more.
     fn fill(&mut self) -> bool {
         let filled = self.buffer.len();
         while !self.ended && self.buffer.len() == filled {
@@ -377,9 +376,10 @@ impl<R: Read> Scanner<R> {
     }
 }
 
-/// Returns where, after its own start, an object begins with the same two names as `bytes` do.
+/// Returns where an object inside `bytes` begins with the same two names as `bytes` does.
 ///
-/// A bracket too few makes one conversation swallow all that follow; this is where the next begins.
+/// If a bracket is missing, one conversation contains all later ones. This is where the next one
+/// begins.
 fn similar_start(bytes: &[u8]) -> Option<usize> {
     let (first, second) = first_names(bytes)?;
     memmem::find_iter(&bytes[1..], first).map(|at| at + 1).find_map(|name| {
@@ -416,7 +416,7 @@ fn first_names(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::*;
 
-    /// Hands out one byte at a time, so that every place is once the end of the buffer.
+    /// Gives one byte at a time, so that the buffer once ends at every place.
     struct Drip<'a>(&'a [u8]);
 
     impl Read for Drip<'_> {

@@ -7,7 +7,7 @@ use super::json::Damage;
 /// Which messages of a conversation with several branches are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Branches {
-    /// Those that the service shows.
+    /// The messages that the service shows.
     #[default]
     Shown,
     /// Every branch, the shown one first.
@@ -93,8 +93,8 @@ pub(super) enum Reason {
 pub(super) struct ImportHistory {
     /// Fingerprints of messages with ids.
     pub(super) fingerprints: HashSet<u64>,
-    /// Fingerprints of the messages without ids, by the id of the transcript; of several transcripts
-    /// with one id, those of the first.
+    /// Fingerprints of the messages without ids, by the id of the transcript. If several
+    /// transcripts have the same id, these are the first one's.
     pub(super) sequences: HashMap<String, Vec<u64>>,
     /// The ids of the conversations.
     pub(super) conversations: HashSet<String>,

@@ -1,8 +1,8 @@
-//! How the calls and results of tools read in a message.
+//! The text of calls and results of tools.
 
 use super::json::Value;
 
-/// Returns a call as a mark with the tool's name and a line for each argument.
+/// Returns a call as text: the tool's name in brackets, and a line for each argument.
 pub(super) fn call(name: &str, input: &Value) -> String {
     let name = if name.is_empty() { "unnamed" } else { name };
     let mut lines = vec![format!("[tool: {name}]")];
@@ -10,7 +10,7 @@ pub(super) fn call(name: &str, input: &Value) -> String {
     lines.join("\n")
 }
 
-/// Adds a tool's arguments to `lines`, each with its name.
+/// Adds a tool's arguments to `lines`, with their names.
 ///
 /// The depth of a [`Value`] is bounded, so this may recurse.
 pub(super) fn arguments(input: &Value, name: &str, lines: &mut Vec<String>) {
@@ -35,7 +35,7 @@ pub(super) fn arguments(input: &Value, name: &str, lines: &mut Vec<String>) {
     }
 }
 
-/// Joins what is not empty.
+/// Joins the texts that are not empty.
 pub(super) fn joined(separator: &str, texts: &[impl AsRef<str>]) -> String {
     let texts: Vec<&str> =
         texts.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();

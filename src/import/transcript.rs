@@ -30,7 +30,7 @@ const CHUNK: u64 = 256 << 10;
 /// The longest line that is read. Real lines, with pictures in them, stay below 50 MB.
 const LONGEST: usize = 128 << 20;
 
-/// A file whose first records are not of any format is no transcript after so many.
+/// A file is no transcript if this many records are of no known format.
 const FOREIGN_AFTER: u32 = 50;
 
 /// Reads one transcript, in one go or in several.
@@ -40,14 +40,14 @@ pub struct Reader {
     format: TranscriptKind,
 }
 
-/// How far a transcript has been read, and what its records have said of it as a whole.
+/// How far a transcript has been read, and its head.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Position {
     /// The file's name without its ending.
     stem: String,
     /// Lines so far that are not blank.
     lines: u32,
-    /// Whether the last line may go on: it had no end when it was read.
+    /// Whether the last line may continue: it had no end when it was read.
     in_line: bool,
     malformed: u64,
     head: Head,
@@ -56,7 +56,7 @@ struct Position {
 /// What kind of file is read.
 #[derive(Debug)]
 enum TranscriptKind {
-    /// No record has told yet.
+    /// No record has been recognised yet.
     Unknown,
     /// A transcript of a format.
     Known(&'static Format, Box<dyn RecordReader>),
@@ -115,7 +115,7 @@ impl Reader {
         serde_json::to_string(&saved).expect("it holds nothing but text, numbers and lists")
     }
 
-    /// Returns the format of the transcript, once a record has told.
+    /// Returns the format of the transcript, once a record has been recognised.
     pub fn format(&self) -> Option<&'static Format> {
         match self.format {
             TranscriptKind::Unknown | TranscriptKind::Foreign => None,
@@ -173,7 +173,7 @@ impl Reader {
         let has_project_folders = transcript.is_some_and(|it| it.has_project_folders);
         let project = head.folder.as_deref().and_then(project).map(str::to_owned);
         Origin {
-            file: file.to_string_lossy().into_owned(),
+            file: Some(file.to_string_lossy().into_owned()),
             session: head.session.clone().or_else(|| Some(self.id())),
             project: project.or_else(|| folder_name().filter(|_| has_project_folders)),
             folder: head.folder.clone(),

@@ -1,4 +1,4 @@
-//! Transcripts of coding agents: files in, a mirror of them out, however they grew.
+//! Transcripts of coding agents, and the store that they are synchronised into.
 
 use std::{
     fs::{self, File},
@@ -20,7 +20,7 @@ use verbatim_search::{
 
 use crate::{config, corpus::folder, golden};
 
-/// A home with an archive of its own.
+/// A home with an archive.
 pub(crate) struct Home {
     pub(crate) folder: TempDir,
     pub(crate) engine: Engine,
@@ -52,14 +52,16 @@ impl Home {
     }
 
     #[track_caller]
-    pub(crate) fn mirror(&self) -> ArchiveReport {
-        self.engine.sync_transcripts(&Stop::never(), &|_| {}).expect("transcripts can be mirrored")
+    pub(crate) fn sync(&self) -> ArchiveReport {
+        self.engine
+            .sync_transcripts(&Stop::never(), &|_| {})
+            .expect("transcripts can be synchronised")
     }
 
-    /// Mirrors, and returns what the mirror holds.
+    /// Synchronises the store, and returns its content.
     #[track_caller]
-    fn mirrored(&self) -> String {
-        self.mirror();
+    fn synced(&self) -> String {
+        self.sync();
         self.held()
     }
 
@@ -83,7 +85,7 @@ impl Home {
                 }
                 std::ops::ControlFlow::Continue(())
             })
-            .expect("the mirror can be searched");
+            .expect("the store can be searched");
         found
     }
 }
@@ -96,10 +98,10 @@ fn engine(home: &Path) -> Engine {
     })
 }
 
-/// Everything that a mirror holds, without what differs from place to place.
+/// The content of a store, without the paths of this machine.
 fn dump(database: &Path, home: &Path) -> String {
     let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)
-        .expect("there is a mirror");
+        .expect("there is a store");
     let mut lines = Vec::new();
     for sql in [
         "SELECT c.id, c.title, c.create_time, c.update_time, v.source, v.model, t.file, t.session,
@@ -169,14 +171,14 @@ fn golden_transcripts() {
         let home = Home::new();
         let archive = home.folder.path().join("archive");
         copy(&goldens(kind), &archive);
-        let report = home.mirror();
+        let report = home.sync();
         let told = format!(
             "{} files, {} messages, {} malformed\n",
             report.files, report.messages, report.malformed
         );
         golden(&format!("archives/{kind}.txt"), &(home.held() + &told));
         // Nothing changed: nothing is read.
-        let again = home.mirror();
+        let again = home.sync();
         assert_eq!((again.read, again.bytes, again.messages), (0, 0, 0));
     }
 }
@@ -194,31 +196,31 @@ fn texts(database: &Path) -> Vec<(String, String, String)> {
 /// Imports the archive of a home, and checks that this gives what the transcript store holds; returns
 /// the texts.
 #[track_caller]
-fn imported_as_mirrored(home: &Home) -> Vec<String> {
-    home.mirror();
+fn imported_as_synchronised(home: &Home) -> Vec<String> {
+    home.sync();
     let archive = home.folder.path().join("archive");
     let out = home.folder.path().join("out.db");
     let import =
         || import::import(std::slice::from_ref(&archive), &out, Branches::Shown, &|_| {}).unwrap();
     let report = import();
-    let mirrored = texts(&home.engine.config().archive_database());
-    assert_eq!(texts(&out), mirrored);
-    assert_eq!(report.tally.messages, mirrored.len() as u64);
+    let stored = texts(&home.engine.config().archive_database());
+    assert_eq!(texts(&out), stored);
+    assert_eq!(report.tally.messages, stored.len() as u64);
     // Again: nothing new.
     assert!(!import().changes.any());
-    mirrored.into_iter().map(|(_, _, text)| text).collect()
+    stored.into_iter().map(|(_, _, text)| text).collect()
 }
 
 #[test]
-fn golden_transcripts_imported_as_mirrored() {
+fn golden_transcripts_imported_as_synchronised() {
     for kind in ["claude", "codex"] {
         let home = Home::new();
         copy(&goldens(kind), &home.folder.path().join("archive"));
-        imported_as_mirrored(&home);
+        imported_as_synchronised(&home);
     }
 }
 
-/// A transcript of Codex, whose messages have no ids: a session that may say it was forked.
+/// A transcript of Codex, whose messages have no ids; the session may name a parent.
 fn rollout(session: &str, parent: Option<&str>, texts: &[&str]) -> String {
     let record = |kind: &str, payload: serde_json::Value| {
         let time = format!("2026-05-01T10:00:{:02}Z", session.len());
@@ -242,10 +244,11 @@ fn forks_of_forks_repeat_nothing() {
     home.write("rollout-2.jsonl", rollout("s-2", Some("s"), &["one", "two", "three"]));
     home.write("rollout-3.jsonl", rollout("s-2-3", Some("s-2"), &["one", "two", "three", "four"]));
     home.write("rollout-4.jsonl", rollout("s-2-3-4", Some("s-2-3"), &["one", "two", "other"]));
-    assert_eq!(imported_as_mirrored(&home), ["one", "two", "three", "four", "other"]);
-    // The first goes: the next tells what it told, and the others still leave it out.
+    assert_eq!(imported_as_synchronised(&home), ["one", "two", "three", "four", "other"]);
+    // The first file is removed: the next one has its messages, and the others still leave them
+    // out.
     fs::remove_file(home.path("rollout-1.jsonl")).unwrap();
-    home.mirror();
+    home.sync();
     let mut found = home.found("");
     found.sort();
     assert_eq!(found, ["four", "one", "other", "three", "two"]);
@@ -257,7 +260,7 @@ fn one_session_in_two_files_loses_nothing() {
     home.write("rollout-1.jsonl", rollout("s", None, &["one", "two"]));
     home.write("rollout-2.jsonl", rollout("s", None, &["one", "two", "three"]));
     home.write("rollout-3.jsonl", rollout("s", None, &["something", "else", "altogether"]));
-    let found = imported_as_mirrored(&home);
+    let found = imported_as_synchronised(&home);
     assert_eq!(found, ["one", "two", "three", "something", "else", "altogether"]);
 }
 
@@ -266,15 +269,15 @@ fn an_id_of_several_messages() {
     let home = Home::new();
     let session = |content: String, name: &str| content.replace("\"session\"", name);
     home.write("a.jsonl", line(1, "user", "the same"));
-    // Begins as the first does, and is another message all the same; the third goes on from here.
+    // The same id and the same beginning, but another message. The third file continues from here.
     let longer = line(1, "user", "the same, and more");
     home.write("b.jsonl", session(longer.clone(), "\"session-b\""));
     let resumed = longer + &line(2, "assistant", "an answer");
     home.write("c.jsonl", session(resumed, "\"session-c\""));
-    // And one that is shorter, and later.
+    // And a shorter one, in a longer file.
     let shorter = line(1, "user", "the") + &line(3, "user", &"long ".repeat(200));
     home.write("d.jsonl", session(shorter, "\"session-d\""));
-    let found = imported_as_mirrored(&home);
+    let found = imported_as_synchronised(&home);
     assert_eq!(found[..4], ["the same", "the same, and more", "an answer", "the"]);
 }
 
@@ -285,7 +288,7 @@ fn resumed_under_a_name_that_comes_first() {
     home.write("b.jsonl", &begun);
     let resumed = begun + &line(3, "user", "and on");
     home.write("a.jsonl", resumed.replace("\"session\"", "\"session-a\""));
-    assert_eq!(imported_as_mirrored(&home), ["the beginning", "an answer", "and on"]);
+    assert_eq!(imported_as_synchronised(&home), ["the beginning", "an answer", "and on"]);
 }
 
 #[test]
@@ -295,7 +298,7 @@ fn messages_without_ids_go_on() {
         line(1, "assistant", text).replace("\"uuid\":\"uuid-1\",", "").replace("uuid-1", "")
     };
     home.write("a.jsonl", block("one block") + &block("another"));
-    assert_eq!(imported_as_mirrored(&home), ["one block\n\nanother"]);
+    assert_eq!(imported_as_synchronised(&home), ["one block\n\nanother"]);
 }
 
 /// Every transcript of the golden files, with the name it has in an archive.
@@ -322,7 +325,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
 proptest! {
     #![proptest_config(config(24))]
 
-    /// However a transcript grows, its mirror is what one reading makes of it.
+    /// However a transcript grows, the store holds what one reading gives.
     #[test]
     fn grown_in_any_pieces(sample in 0..6_usize, cuts in prop::collection::vec(0.0..1.0_f64, 1..4), rest in 0..4_u8) {
         let (name, mut content) = samples().swap_remove(sample);
@@ -334,7 +337,7 @@ proptest! {
         }
         let whole = Home::new();
         whole.write(&name, &content);
-        let expected = whole.mirrored();
+        let expected = whole.synced();
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| (cut * content.len() as f64) as usize).collect();
         cuts.sort_unstable();
         let grown = Home::new();
@@ -343,7 +346,7 @@ proptest! {
         for cut in cuts.into_iter().chain([content.len()]) {
             grown.append(&name, &content[at..cut]);
             at = cut;
-            grown.mirror();
+            grown.sync();
         }
         prop_assert_eq!(grown.held(), expected);
     }
@@ -361,7 +364,7 @@ fn what_is_no_transcript_is_left_alone() {
     home.write("empty.jsonl", "");
     home.write("binary.jsonl", [0_u8, 159, 146, 150, 10, 255]);
     home.write("snapshots.jsonl", "{\"type\":\"file-history-snapshot\",\"snapshot\":{}}\n");
-    home.mirror();
+    home.sync();
     assert_eq!(home.found(""), ["Real words"]);
     #[cfg(unix)]
     {
@@ -372,7 +375,7 @@ fn what_is_no_transcript_is_left_alone() {
         std::os::unix::fs::symlink(outside.join("c.jsonl"), home.path("linked.jsonl")).unwrap();
         let fifo = home.path("fifo.jsonl");
         assert!(Command::new("mkfifo").arg(&fifo).status().is_ok_and(|status| status.success()));
-        home.mirror();
+        home.sync();
         assert_eq!(home.found(""), ["Real words"]);
     }
 }
@@ -386,13 +389,13 @@ fn malformed_lines_are_counted() {
     content.push_str(&line(2, "assistant", "after").replace('\n', "\r\n"));
     content.push_str("{\"type\":\"user\",\"uuid\":\"half\",\"message\":{\"role\":\"user\",\"con");
     home.write("a.jsonl", &content);
-    let report = home.mirror();
+    let report = home.sync();
     assert_eq!((report.malformed, report.messages), (4, 2));
     assert_eq!(home.found("after"), ["after"]);
     // Blank lines count for nothing, malformed ones do.
     assert!(home.held().contains("\"session\" 6 \"uuid-2\""), "{}", home.held());
     home.append("a.jsonl", "tent\":\"whole now\"}}\n");
-    let report = home.mirror();
+    let report = home.sync();
     assert_eq!((report.malformed, report.messages), (0, 1));
     assert_eq!(home.found("whole now"), ["whole now"]);
 }
@@ -403,19 +406,19 @@ fn changed_otherwise_than_by_growing() {
     let both = line(1, "user", "first") + &line(2, "assistant", "second");
     home.write("a.jsonl", &both);
     home.write("b.jsonl", line(3, "user", "other").replace("\"session\"", "\"session-b\""));
-    home.mirror();
+    home.sync();
     // Shorter.
     home.write("a.jsonl", line(1, "user", "first"));
-    home.mirror();
+    home.sync();
     assert_eq!(home.found("second"), [""; 0]);
     // Another text of the same length, a moment later.
     std::thread::sleep(Duration::from_millis(30));
     home.write("a.jsonl", line(1, "user", "FIRST"));
-    home.mirror();
+    home.sync();
     assert_eq!(home.found("first"), ["FIRST"]);
     // Longer, with another beginning.
     home.write("a.jsonl", line(1, "user", "Anew") + &line(2, "assistant", "second"));
-    home.mirror();
+    home.sync();
     assert_eq!((home.found("first").len(), home.found("second").len()), (0, 1));
     // Replaced by a file that goes on as it did.
     let replacement = home.path("new.tmp");
@@ -423,16 +426,16 @@ fn changed_otherwise_than_by_growing() {
         line(1, "user", "Anew") + &line(2, "assistant", "second") + &line(4, "user", "third");
     fs::write(&replacement, more).unwrap();
     fs::rename(&replacement, home.path("a.jsonl")).unwrap();
-    let report = home.mirror();
+    let report = home.sync();
     assert_eq!((report.messages, home.found("third").len()), (1, 1));
     // Gone.
     fs::remove_file(home.path("a.jsonl")).unwrap();
-    let report = home.mirror();
+    let report = home.sync();
     assert_eq!((report.removed, report.files), (1, 1));
     assert_eq!(home.found(""), ["other"]);
     // And the whole archive.
     fs::remove_dir_all(home.folder.path().join("archive")).unwrap();
-    assert_eq!(home.mirror().removed, 1);
+    assert_eq!(home.sync().removed, 1);
     assert_eq!(home.found(""), [""; 0]);
 }
 
@@ -441,18 +444,18 @@ fn only_the_files_that_changed() {
     let home = Home::new();
     home.write("p/a.jsonl", line(1, "user", "first"));
     home.write("q/b.jsonl", line(2, "user", "other").replace("\"session\"", "\"session-b\""));
-    home.mirror();
+    home.sync();
     home.append("p/a.jsonl", line(3, "assistant", "second"));
-    let report = home.mirror();
+    let report = home.sync();
     assert_eq!((report.read, report.messages), (1, 1));
     assert_eq!(home.found("second").len(), 1);
     home.append("q/b.jsonl", line(4, "assistant", "third"));
-    let report = home.mirror();
+    let report = home.sync();
     assert_eq!((report.read, report.messages), (1, 1));
     assert_eq!(home.found("third").len(), 1);
-    assert_eq!(home.mirror().removed, 0);
+    assert_eq!(home.sync().removed, 0);
     fs::remove_file(home.path("p/a.jsonl")).unwrap();
-    assert_eq!(home.mirror().removed, 1);
+    assert_eq!(home.sync().removed, 1);
     assert_eq!((home.found("first"), home.found("other").len()), (Vec::new(), 1));
 }
 
@@ -463,21 +466,21 @@ fn repeated_lines_are_told_once() {
     home.write("old.jsonl", &begun);
     let resumed = begun.clone() + &line(3, "user", "and on");
     home.write("new.jsonl", resumed.replace("\"session\"", "\"session-2\""));
-    home.mirror();
+    home.sync();
     // The same lines twice in one file.
     home.append("old.jsonl", &begun);
-    home.mirror();
+    home.sync();
     assert_eq!(home.found("the beginning").len(), 1);
     assert_eq!(home.found("an answer"), ["an answer"]);
     assert_eq!(home.found("and on").len(), 1);
-    // The first one goes: the other one tells it all.
+    // The first file is removed: the other one has all messages.
     fs::remove_file(home.path("old.jsonl")).unwrap();
-    home.mirror();
+    home.sync();
     assert_eq!(home.found("the beginning").len(), 1);
     assert_eq!(home.found("").len(), 3);
-    // The same id for something else is something else.
+    // The same id with another text is another message.
     home.write("other.jsonl", line(1, "user", "unrelated").replace("\"session\"", "\"session-3\""));
-    home.mirror();
+    home.sync();
     assert_eq!(home.found("").len(), 4);
 }
 
@@ -490,7 +493,7 @@ fn prompts_of_agents_are_no_titles() {
         "01234567-89ab-cdef-0123-456789abcdef.jsonl",
         agents + &line(2, "user", "What the user asked"),
     );
-    assert!(home.mirrored().contains("\"What the user asked\" \"17"), "{}", home.held());
+    assert!(home.synced().contains("\"What the user asked\" \"17"), "{}", home.held());
 }
 
 #[test]
@@ -509,7 +512,7 @@ fn a_fork_says_where_its_own_records_begin() {
                 \"payload\":{\"id\":\"child\",\"cwd\":\"/x\",\"subagent_history_start_ordinal\":2}}\n";
     let content = meta.to_owned() + &item(1, "the parent's") + &item(2, "its own");
     home.write("rollout-2026-05-01T10-00-00-child.jsonl", content);
-    home.mirror();
+    home.sync();
     assert_eq!(home.found(""), ["its own"]);
 }
 
@@ -517,7 +520,7 @@ fn a_fork_says_where_its_own_records_begin() {
 fn made_anew_where_it_is_damaged() {
     let home = Home::new();
     home.write("a.jsonl", line(1, "user", "kept"));
-    let expected = home.mirrored();
+    let expected = home.synced();
     let database = home.engine.config().archive_database();
     for damage in [
         &mut |path: &Path| fs::write(path, b"no database at all, whatever its name says").unwrap(),
@@ -535,7 +538,7 @@ fn made_anew_where_it_is_damaged() {
     ] as [&mut dyn FnMut(&Path); 4]
     {
         damage(&database);
-        assert_eq!(home.mirrored(), expected);
+        assert_eq!(home.synced(), expected);
     }
 }
 
@@ -543,14 +546,14 @@ fn made_anew_where_it_is_damaged() {
 fn one_process_at_a_time() {
     let home = Home::new();
     home.write("a.jsonl", line(1, "user", "first"));
-    home.mirror();
+    home.sync();
     let lock = home.engine.config().archive_database().with_extension("lock");
     let held = File::options().write(true).open(lock).unwrap();
     held.lock().unwrap();
     home.append("a.jsonl", line(2, "assistant", "second"));
-    assert!(home.mirror().elsewhere);
+    assert!(home.sync().elsewhere);
     drop(held);
-    assert_eq!(home.mirror().messages, 1);
+    assert_eq!(home.sync().messages, 1);
 }
 
 #[test]
@@ -580,7 +583,7 @@ fn stopped_and_gone_on() {
     let stop = Stop::never();
     stop.request();
     home.engine.sync_transcripts(&stop, &|_| {}).unwrap();
-    home.mirror();
+    home.sync();
     assert_eq!(home.found("words").len(), 4);
 }
 
@@ -594,7 +597,7 @@ fn long_lines_and_files() {
         content.push_str(&line(number, "user", &format!("{number} {}", "y".repeat(1 << 20))));
     }
     home.write("a.jsonl", &content);
-    let report = home.mirror();
+    let report = home.sync();
     assert_eq!((report.messages, report.bytes), (39, content.len() as u64));
     assert_eq!(home.found("39 y").len(), 1);
 }
@@ -661,10 +664,10 @@ fn followed_while_they_grow() {
     assert!(told.iter().any(|news| news.contains("1 of 1 transcripts read, 1 messages added")));
 }
 
-/// Mirrors in a process of its own, for the test that kills it.
+/// Synchronises in a process of its own, for the test that kills it.
 #[test]
-fn mirroring_that_is_killed() {
-    const HOME: &str = "VERBATIM_TEST_MIRROR";
+fn synchronising_that_is_killed() {
+    const HOME: &str = "VERBATIM_TEST_SYNC";
     if let Some(home) = std::env::var_os(HOME) {
         engine(Path::new(&home)).sync_transcripts(&Stop::never(), &|_| {}).unwrap();
         return;
@@ -681,7 +684,7 @@ fn mirroring_that_is_killed() {
     }
     for attempt in 0..6_u64 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["archives::mirroring_that_is_killed", "--exact"])
+            .args(["archives::synchronising_that_is_killed", "--exact"])
             .env(HOME, home.folder.path())
             .stdout(std::process::Stdio::null())
             .spawn()
@@ -690,7 +693,7 @@ fn mirroring_that_is_killed() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let report = home.mirror();
+    let report = home.sync();
     assert_eq!(report.failed, 0);
     assert_eq!(home.found("").len(), 12 * 300);
     let fresh = Home::new();
@@ -698,5 +701,5 @@ fn mirroring_that_is_killed() {
         let name = format!("{file}.jsonl");
         fs::copy(home.path(&name), fresh.path(&name)).unwrap();
     }
-    assert_eq!(home.held(), fresh.mirrored());
+    assert_eq!(home.held(), fresh.synced());
 }

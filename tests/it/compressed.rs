@@ -1,4 +1,4 @@
-//! Transcripts that Codex has compressed: read as the plain ones are, by whichever way they come.
+//! Compressed transcripts of Codex give the same messages as plain ones.
 
 use std::{
     fs,
@@ -50,28 +50,28 @@ fn compress(archive: &Path, alone: bool) {
 }
 
 #[test]
-fn mirrored_as_plain_ones() {
+fn synchronised_as_plain_ones() {
     let home = Home::new();
     let archive = home.folder.path().join("archive");
     copy(&goldens("codex"), &archive);
-    let files = home.mirror().files;
+    let files = home.sync().files;
     let plain = home.held();
-    // Compressed later; the plain one counts while both are there.
+    // Compressed later; the plain file counts while both exist.
     compress(&archive, false);
-    assert_eq!((home.mirror().files, home.held()), (files, plain.clone()));
+    assert_eq!((home.sync().files, home.held()), (files, plain.clone()));
     for file in transcripts(&archive).into_iter().filter(|file| packed(file).is_file()) {
         fs::remove_file(file).unwrap();
     }
-    assert_eq!(home.mirror().files, files);
+    assert_eq!(home.sync().files, files);
     assert_eq!(home.held().replace(".jsonl.zst", ".jsonl"), plain);
-    let again = home.mirror();
+    let again = home.sync();
     assert_eq!((again.read, again.bytes, again.messages), (0, 0, 0), "nothing changed");
-    // Plain again, because its session goes on.
+    // Plain again, because the session continues.
     for file in transcripts(&archive) {
         fs::remove_file(file).unwrap();
     }
     copy(&goldens("codex"), &archive);
-    home.mirror();
+    home.sync();
     assert_eq!(home.held(), plain);
 }
 
@@ -81,7 +81,7 @@ fn read_by_the_tools() {
     let text = line(1, "user", "How do streams end?") + &line(2, "assistant", "With a last frame.");
     let bytes = compress_to_vec(text.as_bytes(), CompressionLevel::Fastest);
     let path = home.write("-home-ann-code/session.jsonl.zst", bytes);
-    home.mirror();
+    home.sync();
     let path = path.canonicalize().unwrap();
     let engine: &Engine = &home.engine;
     let results = found(engine, "search", json!({"query": "last frame", "mode": "text"}));
@@ -104,12 +104,12 @@ fn one_that_is_damaged_is_told() {
     home.write("none.jsonl.zst", "no zstd at all");
     home.write("empty.jsonl.zst", "");
     home.write("other.jsonl", line(1, "user", "all is well").replace("session", "other"));
-    let report = home.mirror();
+    let report = home.sync();
     assert_eq!((report.failed, report.files), (2, 4), "{:?}", report.failures);
     assert!(report.failures.iter().any(|failure| failure.contains("cut.jsonl.zst")));
     assert!(whole > 1000 && report.messages == whole + 1, "{} of {whole} + 1", report.messages);
     assert!(home.held().contains("\"number 0\"") && home.held().contains("\"all is well\""));
-    let again = home.mirror();
+    let again = home.sync();
     assert_eq!((again.read, again.failed), (0, 0), "not before they are others");
 }
 

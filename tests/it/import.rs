@@ -18,7 +18,7 @@ use verbatim_search::{
 };
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-/// Imports into `target` and keeps going where one of the sources fails.
+/// Imports into `target`; continues if one of the sources fails.
 fn import(sources: &[&Path], target: &Path, branches: Branches) -> Result<Report, Error> {
     let sources: Vec<PathBuf> = sources.iter().map(|path| path.to_path_buf()).collect();
     import::import(&sources, target, branches, &|_| {})
@@ -31,7 +31,7 @@ fn import_text(folder: &Path, content: &[u8], branches: Branches) -> Result<Repo
     import(&[&source], &folder.join("out.db"), branches)
 }
 
-/// Reads an export without a database; returns its conversations' ids and what else it held.
+/// Reads an export without a database; returns the ids of its conversations and the tally.
 fn read(content: &[u8]) -> (Vec<String>, Tally) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("export.json");
@@ -175,7 +175,7 @@ fn cut_off_anywhere() {
     }
 }
 
-/// Calls `visit` with copies of a value in which one place holds something else.
+/// Calls `visit` with copies of a value, each with one place replaced.
 fn replace_each(root: &serde_json::Value, visit: &mut dyn FnMut(&serde_json::Value)) {
     fn pointers(value: &serde_json::Value, at: String, all: &mut Vec<String>) {
         match value {
@@ -219,7 +219,7 @@ fn any_type_anywhere() {
             serde_json::from_slice(&fs::read(golden(name)).unwrap()).unwrap();
         let count = root.as_array().unwrap().len();
         for conversation in 0..count {
-            // All in one file: whatever becomes of one, the others go in.
+            // All in one file: if one cannot be read, the others are imported.
             let mut all = vec![json!({"id": "before", "title": "", "mapping": {}})];
             replace_each(&root[conversation], &mut |changed| all.push(changed.clone()));
             all.push(json!({"uuid": "after", "chat_messages": []}));
@@ -311,7 +311,7 @@ fn again_writes_nothing() {
             (fs::read(&database).unwrap(), fs::metadata(&database).unwrap().modified().unwrap());
         assert!(before == after, "the file was written to");
     }
-    // The branches that are there stay when they are not asked for.
+    // Imported branches stay if a later import does not read them.
     assert!(!import(&sources, &database, Branches::Shown).unwrap().changes.any());
     let beside: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -332,14 +332,14 @@ fn newer_and_older_exports() {
     );
     let newest = ["1 \"one\"", "2 \"two, edited\"", "3 \"three\""];
     assert_eq!(contents(path), newest);
-    // Older: sets nothing back.
+    // Older: changes nothing.
     assert!(!put(chat("c", 10.0, &["one", "two"])).any());
     assert_eq!(contents(path), newest);
-    // Older, with a message that we have not: it is added behind.
+    // Older, with a message that is new to us: it is added at the end.
     let changes = put(chat("c", 15.0, &["one", "two", "three", "four"]));
     assert_eq!((changes.new_messages, changes.updated_messages), (1, 0));
     assert_eq!(contents(path)[1..], ["2 \"two, edited\"", "3 \"three\"", "4 \"four\""]);
-    // Newer, with less: nothing is deleted.
+    // Newer, with fewer messages: nothing is deleted.
     put(chat("c", 30.0, &["one"]));
     assert_eq!(contents(path).len(), 4);
     let history =
@@ -400,7 +400,7 @@ fn recurring_ids_lose_nothing() {
     );
 }
 
-/// Two versions of one conversation in one export must not take turns at every import.
+/// Two versions of one conversation in one export must not replace each other at every import.
 #[test]
 fn repeated_conversations_settle() {
     let folder = TempDir::new().unwrap();
@@ -440,7 +440,7 @@ fn merges_into_another_programs_database() {
         import_text(folder.path(), chat("c", 20.0, &["one", "two"]).as_bytes(), Branches::Shown)
             .unwrap();
     assert_eq!((report.changes.new_messages, report.changes.unchanged_messages), (1, 1));
-    // Its contents are JSON lists, and stay so.
+    // Its contents are JSON lists, and stay JSON lists.
     assert_eq!(contents(folder.path()), [r#"1 "[\"one\"]""#, r#"2 "[\"two\"]""#, r#"1 "[\"o\"]""#]);
 }
 
@@ -503,7 +503,7 @@ fn no_export_makes_no_database() {
     );
 }
 
-/// One source that cannot be read does not keep the others out.
+/// If one source cannot be read, the others are imported.
 #[test]
 fn one_bad_source_among_good_ones() {
     let folder = TempDir::new().unwrap();
@@ -541,7 +541,7 @@ fn zips() {
     assert!(report.tally.skipped.is_empty() && report.tally.damaged.is_empty());
     let order = rows(&folder.path().join("out.db"), "SELECT id FROM conversations ORDER BY rowid");
     assert_eq!(order, ["\"a\"", "\"b\""]);
-    // Another name, and the other service.
+    // Another name, and another service.
     let claude = fs::read(golden("claude.json")).unwrap();
     let report = put(&zip_of(&[("projects.json", b"[]"), ("my chats.json", &claude)])).unwrap();
     assert_eq!(report.tally.conversations, 3);
@@ -552,7 +552,7 @@ fn zips_that_attack() {
     let folder = TempDir::new().unwrap();
     let put = |zip: &[u8]| import_text(folder.path(), zip, Branches::Shown);
     let chat = chat("a", 1.0, &["in a"]);
-    // A name that leads out is refused, and the rest goes in.
+    // A name that leads out of the zip is refused, and the others are imported.
     for name in ["../conversations.json", "/tmp/conversations.json", "a/../../b.json", "..\\c.json"]
     {
         let error = put(&zip_of(&[(name, chat.as_bytes())])).unwrap_err().to_string();
@@ -566,7 +566,7 @@ fn zips_that_attack() {
     zip.add_symlink("conversations.json", "/etc/passwd", SimpleFileOptions::default()).unwrap();
     let error = put(&zip.finish().unwrap().into_inner()).unwrap_err().to_string();
     assert!(error.contains("symbolic link"), "{error}");
-    // A bomb, and one that lies about its size.
+    // A zip bomb, and one with a wrong size.
     let bomb = zip_of(&[("conversations.json", &vec![b' '; 64 << 20])]);
     let error = put(&bomb).unwrap_err().to_string();
     assert!(error.contains("refused: unpacks to"), "{error}");
@@ -614,7 +614,7 @@ fn folders() {
     assert!(!cfg!(unix) || report.tally.damaged[0].contains("leads out"));
 }
 
-/// Writes an export of many conversations, each with as many messages as its title says.
+/// Writes an export of many conversations. The title of each says how many messages it has.
 fn large(path: &Path, conversations: usize) {
     let mut file = File::create(path).unwrap();
     file.write_all(b"[").unwrap();

@@ -1,4 +1,4 @@
-//! Databases that earlier versions wrote: opened, brought up to this version, and nothing lost.
+//! Databases of earlier versions: they are migrated, and nothing is lost.
 
 use std::{fs, path::Path};
 
@@ -11,7 +11,7 @@ use verbatim_search::{
 
 use crate::{corpus::folder, read::call};
 
-/// The tables of version 1, as it made them: without those of transcripts.
+/// The tables of version 1, which has none of transcripts.
 const TABLES: &str = "
 CREATE TABLE conversations (
     id TEXT PRIMARY KEY, create_time TEXT, update_time TEXT, title TEXT
@@ -63,7 +63,7 @@ fn write(path: &Path, parts: &[&str]) {
     }
 }
 
-/// Returns the version of the tables, and whether those of version 2 are there.
+/// Returns the version of the tables, and whether the tables of version 2 exist.
 fn version(path: &Path) -> (i64, bool) {
     let connection = Connection::open(path).unwrap();
     let sql = "SELECT value FROM verbatim_meta WHERE name = 'schema'";

@@ -1,4 +1,4 @@
-//! Databases in every state a user's may be in: read rightly, and left as they were.
+//! Databases in every state: they are read correctly and not changed.
 
 use std::{
     env,
@@ -49,7 +49,7 @@ fn reads(path: &Path, expected: &[&str]) {
     let after = files(home);
     assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
     for (name, bytes) in &before {
-        // The index of a log is memory shared between readers: they mark in it what they read.
+        // The index of a log is memory that readers share, and they write into it.
         if !name.to_string_lossy().ends_with("-shm") {
             assert!(bytes == &after[name], "{} changed", name.display());
         }
@@ -66,7 +66,7 @@ impl MapOwned for [&str] {
     }
 }
 
-/// Makes a database in WAL mode whose last message is in the log alone.
+/// Creates a database in WAL mode whose last message is only in the log.
 fn logged(path: &Path) -> Connection {
     let connection = database(path, &["red"]);
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").unwrap();
@@ -233,7 +233,7 @@ fn a_lock_is_waited_for_until_called_off() {
     });
 }
 
-/// Not a test: what another process does to a database for the tests below.
+/// Not a test: the other process of the tests below.
 #[test]
 fn in_another_process() {
     let Ok(path) = env::var("VERBATIM_TEST_WRITE_TO") else { return };
@@ -267,7 +267,8 @@ fn one_reader_does_not_drop_the_locks_of_another() {
     assert!(another_process_can_write(&path));
 }
 
-/// Runs a writer and readers side by side; the writer must never wait long, nor readers see half.
+/// Runs a writer beside readers: the writer must never wait long, and readers must never see half a
+/// transaction.
 fn writes_beside_readers(mode: &str, reopen: bool) {
     let home = folder();
     let path = home.path().join("a.db");
@@ -344,7 +345,7 @@ fn replaced_between_questions() {
     assert_eq!(contents(&engine), Ok(vec!["blue".to_owned()]));
 }
 
-/// Reads a database while `meddle` works on it during the first attempt; returns what was read.
+/// Reads a database while `meddle` changes it during the first attempt; returns the rows.
 fn reads_while(path: &Path, meddle: impl Fn()) -> Vec<String> {
     let mut attempts = 0;
     let hits = db::read(path, &Stop::never(), |database| {

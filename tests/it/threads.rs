@@ -1,4 +1,4 @@
-//! Threads: the contract's answers word for word, and that they are what was said.
+//! Threads: the exact answers of the contract, and that they hold the recorded turns.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -26,7 +26,7 @@ pub(crate) fn call(engine: &Engine, arguments: &Value) -> Answer {
     call_with(engine, tools::manage_conversation::TOOL, &Options::default(), arguments)
 }
 
-/// Calls an action that is well; returns its data.
+/// Calls an action that succeeds; returns its data.
 #[track_caller]
 pub(crate) fn data(engine: &Engine, arguments: &Value) -> Value {
     let answer = call(engine, arguments);
@@ -37,7 +37,7 @@ pub(crate) fn data(engine: &Engine, arguments: &Value) -> Value {
     whole["data"].take()
 }
 
-/// Calls an action that is refused; returns why.
+/// Calls an action that is refused; returns the reason.
 #[track_caller]
 fn refused(engine: &Engine, arguments: &Value) -> String {
     let answer = call(engine, arguments);
@@ -75,7 +75,7 @@ fn the_state_machine() {
     assert_eq!((&one["thread_id"], &one["message_count"]), (thread, &json!(1)));
     assert_eq!(one["response"], "", "a turn is not its own memory");
     assert_ne!(&one["continuation_id"], first);
-    // Another session picks it up.
+    // Another session continues it.
     let other = self::engine(home.path());
     let two = data(
         &other,
@@ -292,7 +292,7 @@ fn memory_answers_with_its_source() {
     assert!(!response.contains("soup") && !response.contains(&first), "{response}");
     let (response, _) = go_on("How did moving the PostgreSQL database of orders go wrong?");
     assert!(response.contains("The postgres migration failed"), "other words: {response}");
-    // What ranked search reads as operators is nothing but words in a turn.
+    // The operators of ranked search are plain words in a turn.
     let (response, _) = go_on("\"orders table\" of \"lions\", -postgres -migration");
     assert!(response.contains("The postgres migration failed"), "{response}");
     for nothing in
@@ -300,7 +300,7 @@ fn memory_answers_with_its_source() {
     {
         assert_eq!(go_on(nothing).0, "", "nothing bears on it");
     }
-    // What an earlier thread said is memory too.
+    // The turns of earlier threads are memory, too.
     let (response, _) = go_on("postgres migration orders table again");
     assert!(response.contains(&format!("(threads, {first})")), "{response}");
 }
@@ -325,7 +325,7 @@ fn a_call_that_was_ended_records_nothing() {
     );
 }
 
-/// Returns what exact search finds in the threads.
+/// Returns the hits of an exact search in the threads.
 fn exact(engine: &Engine, text: &str) -> Vec<String> {
     let sources = engine.sources();
     let Some(threads) = sources.iter().find(|source| source.kind == SourceKind::Threads) else {
@@ -371,7 +371,7 @@ fn saved_conversations() {
     let id = text(&saved["sessionId"]).to_owned();
     assert_eq!(exact(&engine, "supabase").len(), 2);
     assert_eq!(exact(&engine, "from mysql"), ["Discussed migrating from MySQL."]);
-    // Saved again it is brought up to date, and nothing is there twice.
+    // Saved again, it is updated, and no turn is there twice.
     let again = json!({"summary": "Decided on Supabase.", "sessionKey": "db-migration-2026-01",
         "recentTurns": [turns[1], {"role": "user", "content": "Done."}]});
     let again: Value = serde_json::from_str(&save(&engine, &short, &again).text).unwrap();
@@ -392,7 +392,7 @@ fn saved_conversations() {
             "Done."
         ]
     );
-    // The summary is what it is found by, and what is said of it.
+    // Searches find it by its summary, and lists show the summary.
     let query = json!({"mode": "search", "query": "which one was decided on"});
     let found = call_with(&engine, tools::query_conversations::TOOL, &verbose, &query);
     let found = &found.structured.unwrap()["conversations"][0];
@@ -550,7 +550,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a thread must be: the ids that it gave out, and what was said.
+/// The expected state of a thread: the ids that it gave out, and its turns.
 #[derive(Default)]
 struct Model {
     id: String,
@@ -588,7 +588,7 @@ proptest! {
                         continue;
                     }
                     let next = data(&engine, &go_on);
-                    // A turn of white space alone is none.
+                    // A turn of only white space does not count.
                     if !said.trim().is_empty() {
                         model.said.push(said);
                     }

@@ -1,4 +1,4 @@
-//! Threads that many write: clients of several processes at once, and processes that are killed.
+//! Threads with many writers: clients in several processes at once, and processes that are killed.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use crate::{
     threads::{call, data, engine, text},
 };
 
-/// Makes one turn, again where another client was quicker; returns its number.
+/// Records one turn, and tries again if another client was faster; returns its number.
 fn persist(engine: &Engine, thread: &str, turn: &str) -> u64 {
     loop {
         let resume = data(engine, &json!({"action": "resume", "thread_id": thread}));
@@ -33,10 +33,10 @@ fn persist(engine: &Engine, thread: &str, turn: &str) -> u64 {
     }
 }
 
-/// What a writer that is a process of its own is told by.
+/// The environment variable with the task of a writer process.
 const WRITER: &str = "VERBATIM_TEST_THREADS_HOME";
 
-/// No test of its own: the process that the others start, which writes until it is done or killed.
+/// Not a test: the process that the tests start. It writes until it is done or killed.
 #[test]
 fn writer() {
     let Some(home) = std::env::var_os(WRITER) else { return };
@@ -109,7 +109,7 @@ fn acknowledged(error: impl std::io::Read) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Every acknowledged turn is there once, in the order in which its client made it.
+/// Checks that every acknowledged turn is there once, in the order of its client.
 fn check(home: &Path, acknowledged: &[(String, String)]) {
     let connection = Connection::open(home.join("threads.db")).unwrap();
     let sound: String =
@@ -178,7 +178,7 @@ fn a_killed_writer_loses_no_turn_that_it_acknowledged() {
         let mut child = writer_process(home.path(), &shared, round, 3, "").spawn().unwrap();
         let mut error = BufReader::new(child.stderr.take().unwrap());
         let mut early = String::new();
-        // It is at work once it has acknowledged some turns; then it is killed at any moment.
+        // The process is killed at any moment after it has acknowledged some turns.
         while early.lines().filter(|line| line.starts_with("ACK")).count() < 1 + round * 2 {
             assert!(error.read_line(&mut early).unwrap() > 0, "{early}");
         }
@@ -187,7 +187,7 @@ fn a_killed_writer_loses_no_turn_that_it_acknowledged() {
         child.wait().unwrap();
         all.extend(acknowledged(early.as_bytes()));
         all.extend(acknowledged(error));
-        // Whoever comes next goes on where the other ended.
+        // The next writer continues where the other one ended.
         let turn = format!("after {round} 0 0");
         persist(&engine(home.path()), &shared, &turn);
         all.push((shared.clone(), turn));

@@ -1,15 +1,18 @@
-//! What is asked of threads: their turns, which there are, and how they are used.
+//! Reads threads: their turns, lists of them, and their use.
 
-use super::{COLUMNS, Error, Thread, Threads, thread_of};
+use super::{
+    database::{Error, Threads},
+    record::{COLUMNS, Thread, thread_of},
+};
 use crate::{db::functions, model::Instant};
 
-/// Users that are counted one by one; the busiest.
+/// The most users that are counted one by one.
 const MOST_USERS: i64 = 200;
 
-/// Threads returned at most for a word in their topics.
+/// The most threads returned for a word in their topics.
 const MOST_TITLED: i64 = 200;
 
-/// Topics that are called recent.
+/// How many topics count as recent.
 const RECENT: i64 = 10;
 
 /// One message of a thread.
@@ -17,7 +20,7 @@ const RECENT: i64 = 10;
 pub struct Turn {
     /// `user`, `assistant` or `system`.
     pub role: String,
-    /// Its text.
+    /// The text.
     pub content: String,
     /// When it was recorded.
     pub time: Option<Instant>,
@@ -32,7 +35,7 @@ pub struct Analytics {
     pub messages: u64,
     /// How many threads each user has, the busiest first.
     pub users: Vec<(String, u64)>,
-    /// What the latest were about, the latest first, each once.
+    /// The latest topics, the latest first, each once.
     pub topics: Vec<String>,
 }
 
@@ -69,7 +72,7 @@ impl Threads {
         self.select(&sql, rusqlite::params![user, limit])
     }
 
-    /// Returns the threads that a word may mean: the one with that id, else those whose id begins so.
+    /// Returns the thread with an id, or else those whose ids begin with the word.
     pub fn named(&self, word: &str) -> Result<Vec<Thread>, Error> {
         if let Some(one) = self.thread(word)? {
             return Ok(vec![one]);
@@ -84,7 +87,8 @@ impl Threads {
         Ok(self.select(&sql, [key])?.pop())
     }
 
-    /// Returns the latest threads whose topics have one of some words, in either case of ASCII.
+    /// Returns the latest threads whose topics contain one of the words; the case of ASCII letters
+    /// does not matter.
     pub fn titled(&self, words: &[String]) -> Result<Vec<Thread>, Error> {
         let mut found: Vec<Thread> = Vec::new();
         for word in words {
@@ -104,7 +108,7 @@ impl Threads {
     /// Returns how the threads are used.
     pub fn analytics(&self) -> Result<Analytics, Error> {
         let read = || -> rusqlite::Result<Analytics> {
-            // One transaction, so that the numbers are of one moment.
+            // One transaction, so that all numbers are of the same moment.
             let reading = self.connection.unchecked_transaction()?;
             let count = |sql| reading.query_row(sql, [], |row| row.get::<_, i64>(0));
             let threads = count("SELECT count(*) FROM verbatim_threads")?;

@@ -1,30 +1,33 @@
-//! Conversations that are saved whole, under a key: a summary and their latest turns.
+//! Saves conversations under a key: a summary and the latest turns.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Error, Start, Thread, Threads, add, insert, thread};
+use super::{
+    database::{Error, Threads},
+    record::{Start, Thread, add, insert, thread},
+};
 use crate::{
     db::canonical::{self, ConversationRow},
     model::Instant,
 };
 
-/// Whose a conversation is that was saved and not recorded.
+/// The user of conversations that are saved and not recorded.
 const USER: &str = "default";
 
 /// A conversation to save.
 #[derive(Clone, Copy, Debug)]
 pub struct Save<'a> {
-    /// The key to save it under; one is made of the title where there is none.
+    /// The key to save it under; `None` to make one of the title.
     pub key: Option<&'a str>,
-    /// Its title; the one it has stays where there is none.
+    /// The title; `None` to leave the one it has.
     pub title: Option<&'a str>,
-    /// What it was about: its first message, of the role `system`.
+    /// The summary: its first message, of the role `system`.
     pub summary: &'a str,
-    /// Its latest turns: role and text.
+    /// The latest turns: role and text.
     pub turns: &'a [(String, String)],
 }
 
-/// What came of saving a conversation.
+/// The result of saving a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
     /// The conversation.
@@ -34,9 +37,9 @@ pub struct Saved {
 }
 
 impl Threads {
-    /// Saves a conversation, or brings the one under its key up to date.
+    /// Saves a conversation, or updates the one with its key.
     ///
-    /// Turns that it ends with already are not added again.
+    /// Turns that are already its last ones are not added again.
     pub fn save(&mut self, save: &Save<'_>, now: Instant) -> Result<Saved, Error> {
         let saved = self.write(|connection| {
             let known = match save.key {
@@ -65,7 +68,7 @@ impl Threads {
             for (role, text) in new {
                 add(connection, &id, role, text, now)?;
             }
-            // Whoever else holds the conversation is to see that it went on.
+            // Other holders of a continuation id must notice that the thread has continued.
             let next = "UPDATE verbatim_threads SET next = next + 1 WHERE conversation_id = ?1";
             connection.execute(next, [&id])?;
             Ok(thread(connection, &id)?.map(|thread| Saved { thread, turns: new.len() }))
@@ -102,7 +105,7 @@ fn ends(connection: &Connection, id: &str, most: usize) -> rusqlite::Result<Vec<
     Ok(turns)
 }
 
-/// Returns how many of the first `new` turns are the last of `old`.
+/// Returns how many of the first turns of `new` are the last turns of `old`.
 fn overlap(old: &[(String, String)], new: &[(String, String)]) -> usize {
     (0..=new.len().min(old.len())).rev().find(|n| old.ends_with(&new[..*n])).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Merges one conversation: what is new of it is added, what changed is updated.
+//! Merges one conversation: adds new messages and updates changed ones.
 
 use std::{
     borrow::Cow,
@@ -7,7 +7,7 @@ use std::{
 
 use rusqlite::{Connection, OptionalExtension, Row, params, types::ValueRef};
 
-use super::Changes;
+use super::changes::Changes;
 use crate::{
     db::{
         canonical::{self, ConversationRow, MessageRow},
@@ -17,22 +17,22 @@ use crate::{
     text::date,
 };
 
-/// Whether a merge may write, or only say whether it would.
+/// Whether a merge writes, or only counts what it would change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum MergeMode {
     Compare,
     Write,
 }
 
-/// One merge of one conversation.
+/// Merges conversations into a database.
 pub(super) struct Merge<'a> {
     pub(super) connection: &'a Connection,
-    /// Whether content is kept as the JSON of parts.
+    /// Whether content is stored as the JSON of parts.
     pub(super) parts: bool,
-    pub(super) mode: Mode,
+    pub(super) mode: MergeMode,
 }
 
-/// A conversation as it is stored.
+/// A stored conversation.
 struct StoredConversation {
     create_time: Option<String>,
     update_time: Option<String>,
@@ -45,7 +45,7 @@ struct StoredConversation {
     origin: Option<Origin>,
 }
 
-/// A message as it is stored.
+/// A stored message.
 struct StoredMessage {
     id: String,
     role: Option<String>,
@@ -53,7 +53,7 @@ struct StoredMessage {
     create_time: Option<String>,
     update_time: Option<String>,
     position: Option<i64>,
-    /// What the export calls it: its id, with a number where the conversation repeats it.
+    /// The export's id, with a number if the conversation repeats the id.
     key: String,
     model: Option<String>,
 }
@@ -85,7 +85,7 @@ impl Merge<'_> {
     }
 
     fn stored(&self, id: &str) -> rusqlite::Result<Option<StoredConversation>> {
-        // Our own tables come with the first write.
+        // The caller has made sure that our own tables exist.
         let mut statement = self.prepare(
             "SELECT c.create_time, c.update_time, c.title, v.source, v.model, v.link, v.archived, v.starred,
                  t.file, t.session, t.project, t.folder, t.branch
@@ -106,7 +106,7 @@ impl Merge<'_> {
                     starred: row.get::<_, Option<bool>>(7)?.unwrap_or_default(),
                     origin: match text(row, 8)? {
                         Some(file) => Some(Origin {
-                            file,
+                            file: Some(file),
                             session: text(row, 9)?,
                             project: text(row, 10)?,
                             folder: text(row, 11)?,
@@ -119,14 +119,14 @@ impl Merge<'_> {
             .optional()
     }
 
-    /// Adds a conversation that is not there.
+    /// Adds a new conversation.
     fn insert(&self, source: &str, id: &str, new: &Conversation) -> rusqlite::Result<Changes> {
         let changes = Changes {
             new_conversations: 1,
             new_messages: new.messages.len() as u64,
             ..Changes::default()
         };
-        if self.mode == Mode::Compare {
+        if self.mode == MergeMode::Compare {
             return Ok(changes);
         }
         canonical::insert_conversation(self.connection, &conversation_row(id, new))?;
@@ -185,7 +185,7 @@ impl Merge<'_> {
             let Some(&at) = by_key.get(key.as_str()) else {
                 position += 1;
                 changes.new_messages += 1;
-                if self.mode == Mode::Write {
+                if self.mode == MergeMode::Write {
                     self.insert_message(id, &key, message, position)?;
                 }
                 continue;
@@ -216,7 +216,7 @@ impl Merge<'_> {
         Ok((changes, has_moved))
     }
 
-    /// Updates what is stored of a conversation itself; returns whether anything differed.
+    /// Updates the data of a conversation, without its messages; returns whether anything differed.
     fn update_data(
         &self,
         source: &str,
@@ -233,10 +233,10 @@ impl Merge<'_> {
             || new.origin.is_some() && new.origin != stored.origin
             || new.archived != stored.archived
             || new.starred != stored.starred;
-        if self.mode == Mode::Write && canonical {
+        if self.mode == MergeMode::Write && canonical {
             canonical::update_conversation(self.connection, &conversation_row(id, new))?;
         }
-        if self.mode == Mode::Write && own {
+        if self.mode == MergeMode::Write && own {
             self.own_row(source, id, new)?;
         }
         Ok(canonical || own)
@@ -256,7 +256,7 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// Returns the messages of a conversation in the order they are shown in.
+    /// Returns the messages of a conversation in reading order.
     fn stored_messages(&self, id: &str) -> rusqlite::Result<Vec<StoredMessage>> {
         let mut statement = self.prepare(
             "SELECT m.id, m.role, m.content, m.create_time, m.update_time, m.position, v.export_id, v.model
@@ -292,7 +292,7 @@ impl Merge<'_> {
         Ok(names)
     }
 
-    /// Returns whether a stored message says what the new one does, its place aside.
+    /// Returns whether a stored message equals a new one, apart from the position.
     fn is_same(&self, row: &StoredMessage, new: &Message) -> bool {
         row.role.as_deref().unwrap_or_default() == new.role
             && row.content.as_deref() == Some(self.encoded(&new.content).as_ref())
@@ -301,12 +301,12 @@ impl Merge<'_> {
             && (new.model.is_none() || new.model == row.model)
     }
 
-    /// Puts a message where it belongs; returns whether it was elsewhere.
+    /// Moves a message to a position; returns whether it was at another one.
     fn place(&self, row: &StoredMessage, position: i64) -> rusqlite::Result<bool> {
         if row.position == Some(position) {
             return Ok(false);
         }
-        if self.mode == Mode::Write {
+        if self.mode == MergeMode::Write {
             canonical::move_message(self.connection, &row.id, position)?;
         }
         Ok(true)
@@ -318,7 +318,7 @@ impl Merge<'_> {
         new: &Message,
         position: i64,
     ) -> rusqlite::Result<()> {
-        if self.mode == Mode::Compare {
+        if self.mode == MergeMode::Compare {
             return Ok(());
         }
         canonical::update_message(self.connection, &self.row(&row.id, "", new, position))?;
@@ -340,7 +340,7 @@ impl Merge<'_> {
         self.details(&id, key, new)
     }
 
-    /// Stores what the canonical table has no place for.
+    /// Stores the data that the canonical table has no column for.
     fn details(&self, id: &str, key: &str, new: &Message) -> rusqlite::Result<()> {
         if id != key || new.model.is_some() {
             self.prepare(
@@ -391,8 +391,7 @@ impl Merge<'_> {
     }
 }
 
-/// Pairs each message with what it is known by within its conversation: its id, and from the
-/// second of the same id on a number.
+/// Pairs each message with its key in the conversation: its id, and a number if the id is repeated.
 fn keyed(messages: &[Message]) -> Vec<(String, &Message)> {
     let mut used = HashSet::with_capacity(messages.len());
     let mut keyed = Vec::with_capacity(messages.len());
@@ -417,12 +416,12 @@ fn conversation_row<'r>(id: &'r str, new: &'r Conversation) -> ConversationRow<'
     }
 }
 
-/// Returns whether a new time says something else than the stored one.
+/// Returns whether there is a new time that differs from the stored one.
 fn differs(new: Option<Instant>, stored: &Option<String>) -> bool {
     new.is_some() && new != stored.as_deref().and_then(date::from_stored)
 }
 
-/// Returns a column as text, whatever type another program stored it as.
+/// Returns a column as text, whatever its type.
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => None,

@@ -1,11 +1,11 @@
-//! The text of a ChatGPT message, as a person reads it.
+//! The text of a ChatGPT message, as the service shows it.
 
 use crate::import::{
     json::{Raw, Value},
     tally::Tally,
 };
 
-/// Content types that hold nothing but the fields that [`plain`] reads.
+/// Known content types that [`plain`] can read.
 const PLAIN: [&str; 10] = [
     "execution_output",
     "reasoning_recap",
@@ -19,7 +19,7 @@ const PLAIN: [&str; 10] = [
     "system_message",
 ];
 
-/// Returns the text of a message's `content`; `recipient` is the tool it was addressed to.
+/// Returns the text of a message's `content`; `recipient` is the tool that the message calls.
 pub(super) fn text(content: &Value, recipient: &str, tally: &mut Tally) -> String {
     let kind = match content {
         Value::Object(_) => content.str("content_type"),
@@ -41,10 +41,10 @@ pub(super) fn text(content: &Value, recipient: &str, tally: &mut Tally) -> Strin
         }
         "tether_browsing_display" => {
             let assets = content.get("assets").map(Value::items).unwrap_or_default();
-            let marks =
+            let placeholders =
                 assets.iter().map(|asset| part(asset).unwrap_or_else(|| "[file]".to_owned()));
-            let told = [content.str("result"), content.str("summary")].map(str::to_owned);
-            lines(told.into_iter().chain(marks))
+            let texts = [content.str("result"), content.str("summary")].map(str::to_owned);
+            lines(texts.into_iter().chain(placeholders))
         }
         "system_error" => {
             let (name, text) = (content.str("name"), content.str("text"));
@@ -67,7 +67,7 @@ pub(super) fn text(content: &Value, recipient: &str, tally: &mut Tally) -> Strin
     }
 }
 
-/// Returns the text of `parts`, or of `text` where there are none.
+/// Returns the text of `parts`, or of `text` if there are none.
 fn parts_or_text(content: &Value) -> String {
     match content.get("parts") {
         Some(list) if *list != Value::Null => parts(list),
@@ -75,13 +75,14 @@ fn parts_or_text(content: &Value) -> String {
     }
 }
 
-/// Joins the parts of a message, as its page does.
+/// Joins the parts of a message, as the service shows them.
 fn parts(list: &Value) -> String {
     let parts: Vec<String> = list.items().iter().filter_map(part).collect();
     parts.join("\n")
 }
 
-/// Returns the text of one part, or a mark for what is no text; `None` where it shows nothing.
+/// Returns the text of one part, or a placeholder for an image, sound or file; `None` if there is
+/// nothing.
 fn part(part: &Value) -> Option<String> {
     match part {
         Value::String(text) | Value::Scalar(text) => return Some(text.clone()),
@@ -90,8 +91,8 @@ fn part(part: &Value) -> Option<String> {
         Value::Object(_) => {}
     }
     let kind = part.str("content_type");
-    let mark = if kind.contains("video") {
-        // A call shares one pointer for sound and picture; the picture may be missing.
+    let placeholder = if kind.contains("video") {
+        // A call has one content type for sound and video; the video may be missing.
         let sound_only =
             kind.starts_with("real_time") && !is_some(part, "video_container_asset_pointer");
         if sound_only { "[audio]" } else { "[video]" }
@@ -104,14 +105,14 @@ fn part(part: &Value) -> Option<String> {
     } else {
         return Some(plain(part)).filter(|text| !text.is_empty());
     };
-    Some(mark.to_owned())
+    Some(placeholder.to_owned())
 }
 
 fn is_some(part: &Value, name: &str) -> bool {
     part.get(name).is_some_and(|value| *value != Value::Null)
 }
 
-/// Returns one step of reasoning: its summary, and what it says.
+/// Returns one step of reasoning: its summary and its text.
 fn thought(thought: &Value) -> String {
     if let Some(text) = thought.as_str() {
         return text.to_owned();
@@ -124,7 +125,7 @@ fn thought(thought: &Value) -> String {
     lines([thought.str("summary").to_owned(), content])
 }
 
-/// Returns the document, the replacements or the comments that a call to the canvas holds.
+/// Returns the document, the replacements or the comments of a call to the canvas.
 fn canvas(call: &str) -> Option<String> {
     let raw = Raw::new(call.as_bytes());
     let call = raw.is_object().then(|| raw.value().ok()).flatten()?;
@@ -138,7 +139,7 @@ fn canvas(call: &str) -> Option<String> {
     Some(lines(found)).filter(|text| !text.is_empty())
 }
 
-/// Fields that hold text for the reader, in whatever kind of content.
+/// Fields that hold text for the reader, in all content types.
 const TEXT_FIELDS: [&str; 22] = [
     "name",
     "title",
@@ -164,7 +165,7 @@ const TEXT_FIELDS: [&str; 22] = [
     "screenshot",
 ];
 
-/// Returns the text that any kind of content holds: the fields known to, and all running text.
+/// Returns the text of any content type: the known text fields, and all strings with white space.
 fn plain(content: &Value) -> String {
     let Value::Object(fields) = content else { return part(content).unwrap_or_default() };
     let known = fields.iter().map(|(name, value)| {
@@ -184,7 +185,7 @@ fn plain(content: &Value) -> String {
     lines(known)
 }
 
-/// Joins what is not empty, one below the other.
+/// Joins the texts that are not empty, one a line.
 fn lines(texts: impl IntoIterator<Item = String>) -> String {
     let mut joined = String::new();
     for text in texts {

@@ -5,7 +5,7 @@ use super::super::{
     tool::{self, joined},
 };
 
-/// Returns the text of a block of the model's.
+/// Returns the text of a block that the model wrote.
 pub(super) fn assistant_block(block: &Value) -> String {
     match block.str("type") {
         "thinking" => match block.str("thinking").trim() {
@@ -20,7 +20,7 @@ pub(super) fn assistant_block(block: &Value) -> String {
     }
 }
 
-/// Returns the text of a block as it is shown, with a mark for what is no text.
+/// Returns the text of a block, with a placeholder for an image or a file.
 pub(super) fn shown(block: &Value) -> String {
     if let Some(text) = block.as_str() {
         return text.to_owned();
@@ -30,9 +30,9 @@ pub(super) fn shown(block: &Value) -> String {
         "document" | "file" => {
             let name = ["title", "file_name", "name"].map(|name| block.str(name));
             let name = name.into_iter().find(|name| !name.is_empty());
-            let mark = name.map_or("[file]".to_owned(), |name| format!("[file: {name}]"));
+            let placeholder = name.map_or("[file]".to_owned(), |name| format!("[file: {name}]"));
             let source = block.get("source").filter(|source| source.str("type") == "text");
-            joined("\n", &[mark.as_str(), source.map_or("", |source| source.str("data"))])
+            joined("\n", &[placeholder.as_str(), source.map_or("", |source| source.str("data"))])
         }
         "tool_reference" => block.str("tool_name").to_owned(),
         "search_result" | "web_search_result" => {
@@ -48,14 +48,14 @@ pub(super) fn result(block: &Value) -> String {
     let content = block.get("content").map(Value::items).unwrap_or_default();
     let texts: Vec<String> = content.iter().map(shown).collect();
     let text = joined("\n", &texts);
-    let mut kept = text.trim_end();
-    while let Some(before) = kept.strip_suffix("</system-reminder>")
+    let mut plain = text.trim_end();
+    while let Some(before) = plain.strip_suffix("</system-reminder>")
         && let Some(start) = before.rfind("<system-reminder>")
-        && !kept[..start].trim().is_empty()
+        && !plain[..start].trim().is_empty()
     {
-        kept = kept[..start].trim_end();
+        plain = plain[..start].trim_end();
     }
-    if kept.len() == text.trim_end().len() { text } else { kept.to_owned() }
+    if plain.len() == text.trim_end().len() { text } else { plain.to_owned() }
 }
 
 /// Returns the role and the text of what the user typed; the output of a command is a tool's.
@@ -85,7 +85,7 @@ pub(super) fn typed(text: &str) -> (&'static str, String) {
         return ("user", String::new());
     }
     let mut text = text;
-    let mut kept = String::new();
+    let mut plain = String::new();
     // Cut out what the program put beside the user's words.
     while let Some((from, to)) = INJECTED
         .iter()
@@ -96,14 +96,14 @@ pub(super) fn typed(text: &str) -> (&'static str, String) {
         })
         .min()
     {
-        kept.push_str(text[..from].trim_end_matches('\n'));
+        plain.push_str(text[..from].trim_end_matches('\n'));
         text = &text[to..];
     }
-    if kept.is_empty() {
+    if plain.is_empty() {
         return ("user", text.trim_start_matches('\n').to_owned());
     }
-    kept.push_str(text);
-    ("user", kept.trim().to_owned())
+    plain.push_str(text);
+    ("user", plain.trim().to_owned())
 }
 
 /// Elements that the program puts beside the user's words.
@@ -125,7 +125,7 @@ pub(super) fn is_injected(text: &str) -> bool {
         || text.starts_with("<task-notification>")
 }
 
-/// Returns what is between the tags of an element.
+/// Returns the text between the tags of an element.
 fn inner<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let end = rest.find(&format!("</{name}>"))?;

@@ -6,7 +6,7 @@ use super::super::{
     tool::{self, joined},
 };
 
-/// Returns the text of one block, or a mark for what is no text.
+/// Returns the text of one block, or a placeholder for an image, sound or file.
 pub(super) fn shown(block: &Value) -> String {
     if let Some(text) = block.as_str() {
         return text.to_owned();
@@ -24,7 +24,7 @@ pub(super) fn shown(block: &Value) -> String {
 /// Returns what the user typed in one block.
 pub(super) fn typed(block: &Value) -> String {
     let text = shown(block);
-    // The tags around a picture.
+    // The tags around an image.
     let tag = text.trim();
     if tag == "</image>"
         || tag == "<image>"

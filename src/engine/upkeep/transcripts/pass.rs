@@ -281,8 +281,8 @@ fn order(found: &TranscriptPath) -> ReadingOrder {
     ReadingOrder::of(&found.path, found.size, content)
 }
 
-/// Returns whether text was appended to a file and nothing else changed. A file that changed and is
-/// no longer than before was written anew; so was a compressed file.
+/// Returns whether text was appended to a file and nothing else changed. A changed file that is not
+/// longer than before was rewritten; so was a compressed file.
 fn has_only_grown(input: &mut File, file: &TranscriptFile, found: &TranscriptPath) -> bool {
     compressed::plain(&found.path).is_none()
         && found.size > file.taken

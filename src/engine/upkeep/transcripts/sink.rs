@@ -28,7 +28,7 @@ impl<'a> StoreSink<'a> {
         StoreSink { store, file, messages: 0, last: None }
     }
 
-    /// Adds what a line says; returns whether it was taken.
+    /// Adds an event; returns whether it was taken.
     pub(super) fn add(&mut self, reader: &Reader, event: Event) -> Result<bool, SyncError> {
         match event {
             Event::Message(message) => {

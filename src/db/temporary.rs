@@ -1,4 +1,4 @@
-//! A database while it is made, beside the place that it is to take.
+//! The temporary file of a database while it is being created.
 
 use std::{
     fs::{self, File},
@@ -13,18 +13,18 @@ use super::header::Stamp;
 const PREFIX: &str = ".verbatim-";
 const SUFFIX: &str = ".tmp";
 
-/// A file that is no database to anyone yet; removed when dropped.
+/// A database under a temporary name; removed when dropped.
 ///
-/// Who makes it holds a lock on it, so that the next sees whether its maker was killed.
+/// Its creator holds a lock on it, so that others can see whether the creator was killed.
 #[derive(Debug)]
-pub(super) struct Making {
+pub(super) struct TemporaryDatabase {
     path: TempPath,
     _lock: File,
 }
 
-impl Making {
-    /// Makes an empty file in a folder, and removes those whose makers are gone.
-    pub(super) fn begin(folder: &Path) -> io::Result<Making> {
+impl TemporaryDatabase {
+    /// Creates an empty file in a folder, and removes those whose creators are gone.
+    pub(super) fn begin(folder: &Path) -> io::Result<TemporaryDatabase> {
         clean(folder);
         let mut named = tempfile::Builder::new();
         named.prefix(PREFIX).suffix(SUFFIX);
@@ -34,31 +34,31 @@ impl Making {
                 file.lock()?;
             }
             let ours = Stamp::of(&file.metadata()?).identity;
-            // Until it was locked, another could take it for left behind.
+            // Before it was locked, another process could remove it as abandoned.
             if fs::metadata(&path).is_ok_and(|there| Stamp::of(&there).identity == ours) {
-                return Ok(Making { path, _lock: file });
+                return Ok(TemporaryDatabase { path, _lock: file });
             }
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives the file its name, unless there is one of that name.
+    /// Gives the file its name, unless the name is taken.
     pub(super) fn take_place(self, path: &Path) -> Result<(), PathPersistError> {
         self.path.persist_noclobber(path)
     }
 
-    /// Gives the file its name, whether or not there is one of that name.
+    /// Gives the file its name, and replaces a file of that name.
     pub(super) fn replace(self, path: &Path) -> Result<(), PathPersistError> {
         self.path.persist(path)
     }
 }
 
 fn clean(folder: &Path) {
-    // Elsewhere than on Unix an open file cannot be removed, and a locked one not be read.
+    // On other systems than Unix, an open file cannot be removed and a locked file cannot be read.
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
@@ -85,8 +85,8 @@ mod tests {
         for path in [&left, &other] {
             fs::write(path, "something").expect("a file");
         }
-        let first = Making::begin(folder.path()).expect("a file");
-        let second = Making::begin(folder.path()).expect("a file");
+        let first = TemporaryDatabase::begin(folder.path()).expect("a file");
+        let second = TemporaryDatabase::begin(folder.path()).expect("a file");
         assert!(first.path().exists() && second.path().exists() && other.exists());
         assert!(!left.exists());
         let place = folder.path().join("place");

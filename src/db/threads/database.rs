@@ -1,9 +1,9 @@
-//! The file itself: made whole or not at all, private to its owner, brought up to this version.
+//! The file of the database: complete or absent, private to its owner, migrated to this version.
 
 use std::{
     fs::{self, File},
     io,
-    path::Path,
+    path::{Path, PathBuf},
     thread,
     time::Duration,
 };
@@ -12,17 +12,16 @@ use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig,
 };
 
-use super::{Error, Threads};
 use crate::db::{
-    header,
+    header::{self, Identity, SharedFile},
     open::beside,
-    schema::{self, Found},
+    schema::{self, SchemaState},
 };
 
-/// The version of the tables below, kept in `verbatim_meta`.
-pub(super) const VERSION: i64 = 1;
+/// The version of the tables below, stored in `verbatim_meta`.
+const VERSION: i64 = 1;
 
-/// What leads from each version to the next.
+/// The migrations, from each version to the next.
 const STEPS: [&str; VERSION as usize] = ["
     CREATE TABLE verbatim_threads (
         conversation_id TEXT PRIMARY KEY REFERENCES conversations(id),
@@ -33,11 +32,82 @@ const STEPS: [&str; VERSION as usize] = ["
     ) WITHOUT ROWID;
     CREATE INDEX verbatim_threads_by_user ON verbatim_threads (user_id);"];
 
-/// How long another writer is waited for: some thousand of them, each at work for a millisecond.
+/// What can go wrong with threads.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such thread.
+    #[error("Thread {id} not found")]
+    NoThread {
+        /// The id.
+        id: String,
+    },
+    /// No thread has given out this id.
+    #[error("continuation_id {id:?} not found; start a thread, or resume one with its thread_id")]
+    NoContinuation {
+        /// The id.
+        id: String,
+    },
+    /// The thread has continued since it gave out this id.
+    #[error(
+        "continuation_id {id} is out of date: the thread has gone on since; read its latest turns \
+         with history and resume thread {thread} to continue from there"
+    )]
+    OutOfDate {
+        /// The id.
+        id: String,
+        /// The id of its thread.
+        thread: String,
+    },
+    /// The file is no database of threads.
+    #[error("{}: not a database of threads: {reason}; move it away to begin a new one", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
+    /// A later version of this program made it.
+    #[error("{}: written by a later version of verbatim (threads {version}, this one knows {}); update verbatim", path.display(), VERSION)]
+    Later {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: i64,
+    },
+    /// The file or its folder cannot be created.
+    #[error("{}: cannot record threads: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// SQLite failed.
+    #[error("{}: cannot read or record threads: {source}{}", path.display(), hint(source))]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's error.
+        source: rusqlite::Error,
+    },
+}
+
+/// The database, open for reading and writing.
+#[derive(Debug)]
+pub struct Threads {
+    // Fields are dropped in order: the connection before the files that it locks.
+    pub(super) connection: Connection,
+    path: PathBuf,
+    identity: Identity,
+    _files: [Option<SharedFile>; 2],
+}
+
+/// How long to wait for other writers. A writer works for a millisecond, and there may be
+/// thousands.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Threads {
-    /// Opens the database; `None` where there is none.
+    /// Opens the database; `None` if there is none.
     pub fn open(path: &Path) -> Result<Option<Threads>, Error> {
         let failed = |source| Error::Io { path: path.to_owned(), source };
         let Some(stamp) = header::stamp_at(path).map_err(failed)? else { return Ok(None) };
@@ -45,18 +115,19 @@ impl Threads {
         let opened = Connection::open_with_flags(path, flags)
             .and_then(|mut connection| configure(&mut connection).map(|()| connection));
         let connection = opened.map_err(|source| explain(path, source))?;
-        // Whoever reads these files uses the same descriptors: closing another would drop our locks.
+        // All readers of these files share descriptors, because closing another one would drop our
+        // locks.
         let shared = beside(path, "-shm");
-        let leases = [header::lease(path), header::lease(&shared)].map(Result::ok);
+        let files = [header::shared_file(path), header::shared_file(&shared)].map(Result::ok);
         let (path, identity) = (path.to_owned(), stamp.identity);
-        let mut threads = Threads { connection, path, identity, _leases: leases };
+        let mut threads = Threads { connection, path, identity, _files: files };
         threads.migrate()?;
         Ok(Some(threads))
     }
 
-    /// Opens the database, and makes it where there is none.
+    /// Opens the database, and creates it if there is none.
     pub fn open_or_make(path: &Path) -> Result<Threads, Error> {
-        // Another process may make it first, or take it away again.
+        // Another process may create it first, or remove it again.
         for _ in 0..10 {
             if let Some(threads) = Threads::open(path)? {
                 return Ok(threads);
@@ -67,17 +138,38 @@ impl Threads {
         Err(Error::Io { path: path.to_owned(), source })
     }
 
-    /// Returns whether the file is still the one under its name.
+    /// Returns whether the path still names this file.
     pub fn is_there(&self) -> bool {
         header::stamp_at(&self.path)
             .is_ok_and(|stamp| stamp.is_some_and(|stamp| stamp.identity == self.identity))
     }
 
-    /// Brings the tables up to this version.
+    /// Runs `work` in a write transaction, and makes its changes durable.
+    pub(super) fn write<T>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let path = &self.path;
+        let run = |connection: &mut Connection| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let done = work(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        };
+        run(&mut self.connection).map_err(|source| Error::Sqlite { path: path.clone(), source })
+    }
+
+    /// Returns an error of SQLite's as ours.
+    pub(super) fn error(&self, source: rusqlite::Error) -> Error {
+        Error::Sqlite { path: self.path.clone(), source }
+    }
+
+    /// Migrates the tables to this version.
     fn migrate(&mut self) -> Result<(), Error> {
         let path = self.path.clone();
         let failed = |source| explain(&path, source);
-        let is_ours = schema::find(&self.connection).map_err(failed)? == Ok(Found::Ours);
+        let is_ours = schema::find(&self.connection).map_err(failed)? == Ok(SchemaState::Ours);
         if is_ours && version(&self.connection).map_err(failed)? == Some(VERSION) {
             return Ok(());
         }
@@ -87,7 +179,7 @@ impl Threads {
             .map_err(failed)?;
         let foreign = |reason| Error::Foreign { path: path.clone(), reason };
         let found = schema::find(&transaction).map_err(failed)?.map_err(foreign)?;
-        if let Found::Later(version) = found {
+        if let SchemaState::Later(version) = found {
             return Err(Error::Later { path, version });
         }
         let run = || {
@@ -112,7 +204,7 @@ impl Threads {
     }
 }
 
-/// Returns the version of our tables; `None` where there are none.
+/// Returns the version of our tables; `None` if there are none.
 fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
     let there = "SELECT 1 FROM sqlite_schema WHERE name = 'verbatim_meta'";
     if connection.query_row(there, [], |_| Ok(())).optional()?.is_none() {
@@ -122,9 +214,10 @@ fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
     connection.query_row(sql, [], |row| row.get(0)).optional()
 }
 
-/// Makes the database under another name and then gives it its own, unless another was quicker.
+/// Creates the database under a temporary name and then renames it, unless another process was
+/// faster.
 ///
-/// Like any temporary file it can be read by its owner alone, as befits chats.
+/// Only its owner can read it, as with any temporary file: chats are private.
 fn make(path: &Path) -> Result<(), Error> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -142,7 +235,7 @@ fn make(path: &Path) -> Result<(), Error> {
     let made = || {
         connection.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = EXTRA")?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
-        schema::create(&connection, Found::Empty)?;
+        schema::create(&connection, SchemaState::Empty)?;
         connection.execute_batch("COMMIT")?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
     };
@@ -150,7 +243,7 @@ fn make(path: &Path) -> Result<(), Error> {
     connection.close().map_err(|(_, source)| explain(path, source))?;
     match file.persist_noclobber(path) {
         Ok(()) => {
-            // A folder that cannot be synchronised, as on Windows, keeps its own promises.
+            // Some systems, such as Windows, cannot synchronise a folder and need not.
             drop(File::open(folder).and_then(|folder| folder.sync_all()));
             Ok(())
         }
@@ -166,7 +259,7 @@ fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
         if tries == 0 {
             waited = 0;
         }
-        // Not all in step, so that nobody is last each time.
+        // Pauses of different lengths, so that no writer is always the last.
         let pause = 1 + u64::from(std::process::id().wrapping_add(tries.unsigned_abs()) % 5);
         waited += u128::from(pause);
         thread::sleep(Duration::from_millis(pause));
@@ -175,8 +268,8 @@ fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    // Every commit is synchronised: a turn that was answered survives a power cut. What is deleted
-    // is overwritten.
+    // Every commit is synchronised, so a confirmed turn survives a power cut. Deleted text is
+    // overwritten.
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")?;
     connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))
 }
@@ -189,8 +282,8 @@ fn explain(path: &Path, source: rusqlite::Error) -> Error {
     Error::Sqlite { path, source }
 }
 
-/// Returns what would help against an error of SQLite.
-pub(super) fn hint(error: &rusqlite::Error) -> &'static str {
+/// Returns a hint for an error of SQLite.
+fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "; free some space and try again: what was recorded stays",
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {

@@ -1,0 +1,211 @@
+//! Records threads: starts them, adds their turns, deletes them.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::database::{Error, Threads};
+use crate::{
+    db::{
+        canonical::{self, ConversationRow, MessageRow},
+        functions,
+    },
+    model::Instant,
+};
+
+/// Separates the thread's id from the number of the next turn, in a continuation id.
+const NEXT: &str = "_turn";
+
+/// A thread in its current state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// `conversations.id`.
+    pub id: String,
+    /// The continuation id.
+    pub continuation: String,
+    /// The topic, which is the title of the conversation.
+    pub topic: String,
+    /// The user it belongs to.
+    pub user: String,
+    /// The platform it takes place on.
+    pub platform: Option<String>,
+    /// The key it was saved under.
+    pub key: Option<String>,
+    /// When it was started.
+    pub begun: Option<Instant>,
+    /// When its last message was recorded.
+    pub last: Option<Instant>,
+    /// How many messages it has.
+    pub messages: u64,
+}
+
+/// The data of a new thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// The topic.
+    pub topic: &'a str,
+    /// The user it belongs to.
+    pub user: &'a str,
+    /// The platform it takes place on.
+    pub platform: Option<&'a str>,
+}
+
+/// The columns that [`thread`] reads.
+pub(super) const COLUMNS: &str = "
+    c.id, c.title, t.user_id, t.platform, t.session_key, c.create_time, t.next,
+    (SELECT create_time FROM messages WHERE conversation_id = c.id ORDER BY position DESC LIMIT 1),
+    (SELECT count(*) FROM messages WHERE conversation_id = c.id)
+    FROM conversations AS c JOIN verbatim_threads AS t ON t.conversation_id = c.id";
+
+impl Threads {
+    /// Starts a thread.
+    pub fn start(&mut self, start: &Start<'_>, now: Instant) -> Result<Thread, Error> {
+        self.write(|connection| {
+            let id = insert(connection, start, None, now)?;
+            thread(connection, &id)
+        })?
+        .ok_or_else(|| Error::NoThread { id: String::new() })
+    }
+
+    /// Returns a thread.
+    pub fn thread(&self, id: &str) -> Result<Option<Thread>, Error> {
+        thread(&self.connection, id).map_err(|error| self.error(error))
+    }
+
+    /// Returns the thread that a continuation id continues.
+    pub fn continued(&self, continuation: &str) -> Result<Thread, Error> {
+        let found = continued(&self.connection, continuation);
+        found.map_err(|error| self.error(error))?
+    }
+
+    /// Records a turn of the thread that a continuation id continues, with its message if it has
+    /// one.
+    pub fn turn(
+        &mut self,
+        continuation: &str,
+        message: Option<(&str, &str)>,
+        now: Instant,
+    ) -> Result<Thread, Error> {
+        self.write(|connection| {
+            let known = match continued(connection, continuation)? {
+                Ok(known) => known,
+                Err(refused) => return Ok(Err(refused)),
+            };
+            if let Some((role, text)) = message {
+                add(connection, &known.id, role, text, now)?;
+            }
+            let next = "UPDATE verbatim_threads SET next = next + 1 WHERE conversation_id = ?1";
+            connection.prepare_cached(next)?.execute([&known.id])?;
+            let now = thread(connection, &known.id)?;
+            Ok(now.ok_or(Error::NoThread { id: known.id }))
+        })?
+    }
+
+    /// Removes a thread and all its messages; returns whether there was one.
+    pub fn delete(&mut self, id: &str) -> Result<bool, Error> {
+        let deleted = self.write(|connection| {
+            connection.execute("DELETE FROM verbatim_threads WHERE conversation_id = ?1", [id])?;
+            canonical::delete_conversation(connection, id)
+        })?;
+        // The text must go from the log as well. If a reader uses the log, this happens later.
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        Ok(deleted)
+    }
+}
+
+/// Adds a conversation with a new id; returns it.
+pub(super) fn insert(
+    connection: &Connection,
+    start: &Start<'_>,
+    key: Option<&str>,
+    now: Instant,
+) -> rusqlite::Result<String> {
+    let id: String =
+        connection.query_row("SELECT lower(hex(randomblob(16)))", [], |row| row.get(0))?;
+    let id = uuid(&id);
+    let (create_time, update_time) = (Some(now), Some(now));
+    let row = ConversationRow { id: &id, title: Some(start.topic), create_time, update_time };
+    canonical::insert_conversation(connection, &row)?;
+    connection
+        .prepare_cached(
+            "INSERT INTO verbatim_threads (conversation_id, user_id, platform, session_key, next)
+             VALUES (?1, ?2, ?3, ?4, 0)",
+        )?
+        .execute(params![id, start.user, start.platform, key])?;
+    Ok(id)
+}
+
+/// Adds a message at the end of a conversation.
+pub(super) fn add(
+    connection: &Connection,
+    id: &str,
+    role: &str,
+    text: &str,
+    now: Instant,
+) -> rusqlite::Result<()> {
+    let last = "SELECT coalesce(max(position), 0) FROM messages WHERE conversation_id = ?1";
+    let last: i64 = connection.prepare_cached(last)?.query_row([id], |row| row.get(0))?;
+    let position = last + 1;
+    let row = MessageRow {
+        id: &format!("{id}:{position}"),
+        conversation: id,
+        role: Some(role),
+        content: text.into(),
+        create_time: Some(now),
+        update_time: None,
+        position,
+    };
+    canonical::insert_message(connection, &row)?;
+    let update_time = Some(now);
+    let row = ConversationRow { id, update_time, ..ConversationRow::default() };
+    canonical::update_conversation(connection, &row)
+}
+
+pub(super) fn thread(connection: &Connection, id: &str) -> rusqlite::Result<Option<Thread>> {
+    let sql = format!("SELECT {COLUMNS} WHERE c.id = ?1");
+    connection.prepare_cached(&sql)?.query_row([id], thread_of).optional()
+}
+
+/// Reads a row of [`COLUMNS`].
+pub(super) fn thread_of(row: &Row<'_>) -> rusqlite::Result<Thread> {
+    let id: String = row.get(0)?;
+    let next: i64 = row.get(6)?;
+    Ok(Thread {
+        continuation: format!("{id}{NEXT}{next}"),
+        id,
+        topic: row.get::<_, Option<String>>(1)?.unwrap_or_default(),
+        user: row.get(2)?,
+        platform: row.get(3)?,
+        key: row.get(4)?,
+        begun: functions::instant(row.get_ref(5)?),
+        last: functions::instant(row.get_ref(7)?),
+        messages: row.get::<_, i64>(8)?.unsigned_abs(),
+    })
+}
+
+/// Returns the thread that a continuation id continues, or the reason why there is none.
+fn continued(
+    connection: &Connection,
+    continuation: &str,
+) -> rusqlite::Result<Result<Thread, Error>> {
+    let unknown = || Error::NoContinuation { id: continuation.to_owned() };
+    let parsed = continuation.rsplit_once(NEXT).and_then(|(id, next)| {
+        let number = next.parse::<i64>().ok().filter(|number| number.to_string() == next)?;
+        Some((id, number))
+    });
+    let Some((id, number)) = parsed else { return Ok(Err(unknown())) };
+    let Some(known) = thread(connection, id)? else { return Ok(Err(unknown())) };
+    if known.continuation == continuation {
+        return Ok(Ok(known));
+    }
+    let next = known.continuation.rsplit_once(NEXT).and_then(|(_, next)| next.parse().ok());
+    Ok(Err(if (0..next.unwrap_or(0)).contains(&number) {
+        Error::OutOfDate { id: continuation.to_owned(), thread: known.id }
+    } else {
+        unknown()
+    }))
+}
+
+/// Returns 32 random digits as a UUID of version 4.
+fn uuid(digits: &str) -> String {
+    let part = |range| digits.get::<std::ops::Range<usize>>(range).unwrap_or_default();
+    format!("{}-{}-4{}-a{}-{}", part(0..8), part(8..12), part(13..16), part(17..20), part(20..32))
+}

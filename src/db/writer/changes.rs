@@ -1,0 +1,47 @@
+//! Counts of what a merge changes.
+
+/// How many conversations and messages were written, and how many existed already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// New conversations.
+    pub new_conversations: u64,
+    /// Stored conversations that changed.
+    pub updated_conversations: u64,
+    /// Stored conversations that did not change.
+    pub unchanged_conversations: u64,
+    /// New messages.
+    pub new_messages: u64,
+    /// Stored messages whose text or data changed.
+    pub updated_messages: u64,
+    /// Stored messages that did not change.
+    pub unchanged_messages: u64,
+}
+
+impl Changes {
+    /// Returns whether anything was written.
+    pub fn any(&self) -> bool {
+        self.new_conversations + self.updated_conversations > 0
+    }
+
+    /// Adds up changes.
+    pub(super) fn add(&mut self, other: Changes) {
+        self.new_conversations += other.new_conversations;
+        self.updated_conversations += other.updated_conversations;
+        self.unchanged_conversations += other.unchanged_conversations;
+        self.new_messages += other.new_messages;
+        self.updated_messages += other.updated_messages;
+        self.unchanged_messages += other.unchanged_messages;
+    }
+
+    /// Returns the changes after earlier ones.
+    pub(super) fn since(&self, earlier: Changes) -> Changes {
+        Changes {
+            new_conversations: self.new_conversations - earlier.new_conversations,
+            updated_conversations: self.updated_conversations - earlier.updated_conversations,
+            unchanged_conversations: self.unchanged_conversations - earlier.unchanged_conversations,
+            new_messages: self.new_messages - earlier.new_messages,
+            updated_messages: self.updated_messages - earlier.updated_messages,
+            unchanged_messages: self.unchanged_messages - earlier.unchanged_messages,
+        }
+    }
+}
