@@ -7,8 +7,9 @@
 use libfuzzer_sys::fuzz_target;
 use rusqlite::{Connection, params};
 use verbatim_search::text::{
-    grams::{CommonGrams, Tokenizer, gaps, query_grams},
+    grams::{CommonGrams, GramTokenizer, query_grams, wildcard_gaps},
     like::{LikePattern, is_regular},
+    pattern::Pattern,
 };
 
 thread_local! {
@@ -45,11 +46,11 @@ fuzz_target!(|data: &[u8]| {
     let sample = if few { Vec::new() } else { sample.to_vec() };
     let common = CommonGrams::of_sample(sample.into_iter());
     let mut held = Vec::new();
-    Tokenizer::default().cut(text, &common, |gram| held.push(gram));
-    for gram in query_grams(pattern, &common) {
+    GramTokenizer::default().cut(text, &common, |gram| held.push(gram));
+    for gram in query_grams(&Pattern::parse(pattern), &common) {
         assert!(held.contains(&gram), "{gram} of {pattern:?} in {text:?}");
     }
-    for gap in gaps(pattern) {
+    for gap in wildcard_gaps(&Pattern::parse(pattern)) {
         let mut fillings = text.chars().map(|c| c.to_ascii_lowercase());
         let fits = |c| gap.filled(c, &common).iter().all(|gram| held.contains(gram));
         assert!(fillings.any(fits), "{gap:?} in {text:?}");

@@ -15,12 +15,14 @@ mod directory;
 mod documents;
 mod invert;
 mod lists;
+mod plan;
 mod postings;
 mod search;
 mod segment;
 mod snapshot;
 mod store;
 mod terms;
+mod trace;
 mod varint;
 mod vectors;
 mod wildcards;
@@ -32,10 +34,10 @@ pub use build::{Build, BuildPlan, Size};
 pub use directory::{CommitId, CommitStamp, IndexDir, Writing};
 pub use documents::SegmentRef;
 pub use invert::Resources;
-pub use search::{GramUse, Trace};
 pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{Conversation, Document};
 pub use terms::{DocSet, Norms, TermIndex, WeightedTerm, best, build_terms, frequencies, holding};
+pub use trace::{GramUse, Trace};
 pub use vectors::{ScoredDoc, VectorBuilder, VectorOptions, VectorTable, Vectors};
 
 /// An error of an index. It never keeps a database from being searched.

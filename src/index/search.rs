@@ -1,4 +1,4 @@
-//! Exact search in a snapshot: its parts' matches, merged in result order.
+//! Exact search in a snapshot: the matches of its segments, merged in result order.
 
 use std::{
     cmp::Ordering,
@@ -6,43 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    Error, Snapshot,
-    cursor::{Cursor, Query},
-};
+use super::{Error, Snapshot, cursor::Cursor, plan::Query, trace::Trace};
 use crate::model::{Hit, Request, Stop};
-
-/// A gram that a search looked up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GramUse {
-    /// The gram, ASCII letters in lower case.
-    pub gram: String,
-    /// Whether it was looked up in the titles rather than the texts.
-    pub in_titles: bool,
-    /// The number of messages that hold it.
-    pub messages: u32,
-}
-
-/// What a search did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trace {
-    /// The grams whose lists were used.
-    pub grams: Vec<GramUse>,
-    /// How many `_` the candidates were narrowed by.
-    pub gaps: u64,
-    /// Messages that the lists proposed, within the dates and roles asked for.
-    pub candidates: u64,
-    /// Messages that matched.
-    pub verified: u64,
-    /// Bytes of text read to verify.
-    pub bytes_read: u64,
-    /// Time to find the posting lists.
-    pub lookup: Duration,
-    /// Time to intersect them and to verify.
-    pub search: Duration,
-    /// Time to make rows and to hand them over.
-    pub rows: Duration,
-}
 
 impl Snapshot {
     /// Gives the messages that match a request to `sink`, in result order.
@@ -58,34 +23,33 @@ impl Snapshot {
         else {
             return Ok(trace);
         };
-        let query = Query::new(request, &self.common);
-        let mut needed = query.needed();
+        let (query, mut grams) = Query::new(request, &self.common);
         let mut cursors: Vec<Cursor<'_>> = Vec::with_capacity(self.members.len());
-        for member in &self.members {
-            cursors.extend(Cursor::open(member, &query, &mut needed, &mut trace)?);
+        for segment in &self.members {
+            cursors.extend(Cursor::open(segment, &query, &mut grams, &mut trace)?);
         }
         trace.lookup = begun.elapsed();
 
         let mut rows_time = Duration::ZERO;
         let mut stopped = false;
-        let mut ask = || {
+        let mut is_stopped = || {
             stopped = stopped || stop.requested();
             stopped
         };
-        // The next message of each part: the first among them is the next of all.
+        // The next match of each segment; the first of these is the next match of all.
         let mut heads: Vec<Option<u32>> = Vec::with_capacity(cursors.len());
         for cursor in &mut cursors {
-            heads.push(cursor.next(&mut ask, &mut trace)?);
+            heads.push(cursor.next(&mut is_stopped, &mut trace)?);
         }
         while let Some((place, doc)) = first(&cursors, &heads) {
             let matched = Instant::now();
-            let flow = sink(cursors[place].member.part.rows.hit(doc, request.raw_content));
+            let flow = sink(cursors[place].segment.part.rows.hit(doc, request.raw_content));
             rows_time += matched.elapsed();
             limit -= 1;
             if flow.is_break() || limit == 0 {
                 break;
             }
-            heads[place] = cursors[place].next(&mut ask, &mut trace)?;
+            heads[place] = cursors[place].next(&mut is_stopped, &mut trace)?;
         }
         if stopped {
             return Err(Error::Stopped);
@@ -96,9 +60,9 @@ impl Snapshot {
     }
 }
 
-/// Returns which part has the first of the next messages, and that message.
+/// Returns the place of the segment whose next match comes first, and that match.
 fn first(cursors: &[Cursor<'_>], heads: &[Option<u32>]) -> Option<(usize, u32)> {
-    let rows = |place: usize| &cursors[place].member.part.rows;
+    let rows = |place: usize| &cursors[place].segment.part.rows;
     let mut first: Option<(usize, u32)> = None;
     for (place, doc) in heads.iter().enumerate() {
         let Some(doc) = *doc else { continue };

@@ -476,10 +476,10 @@ impl Rows {
         low
     }
 
-    /// Returns for each role, by its number, whether its name is among these; for no names, all are.
+    /// Returns for each role, by its number, whether its name is among these.
     pub(super) fn wanted_roles(&self, names: &[String]) -> Vec<bool> {
         let roles = self.layout.roles.iter();
-        roles.map(|role| names.is_empty() || names.contains(role)).collect()
+        roles.map(|role| names.contains(role)).collect()
     }
 
     /// Returns the number of a message's role.

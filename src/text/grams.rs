@@ -21,6 +21,8 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
+use super::pattern::Pattern;
+
 /// The longest gram, in characters.
 pub const LONGEST: usize = 8;
 
@@ -300,15 +302,15 @@ fn cut_wide(characters: &[char], common: &CommonGrams, ascii: usize, emit: &mut 
     }
 }
 
-/// Returns the grams that every text matching the pattern holds, the longest indexed at each
-/// position of each run between wildcards, sorted, each once.
+/// Returns the grams that every text matching the pattern holds: the longest indexed gram at each
+/// position of each run, sorted, each once.
 ///
 /// Empty where nothing in the pattern is indexed: then any text may match.
-pub fn query_grams(pattern: &str, common: &CommonGrams) -> Vec<Gram> {
+pub fn query_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
     let mut grams = Vec::new();
-    for run in pattern.split(['%', '_']) {
-        let run: Vec<char> = run.chars().map(|c| c.to_ascii_lowercase()).collect();
-        if (1..3).contains(&run.len()) {
+    for run in pattern.runs() {
+        let run = folded(run);
+        if run.len() < 3 {
             let gram = Gram::pack(&run);
             if !common.contains(gram) {
                 grams.push(gram);
@@ -325,9 +327,9 @@ pub fn query_grams(pattern: &str, common: &CommonGrams) -> Vec<Gram> {
 
 /// A single `_` of a pattern with the characters beside it, ASCII letters folded.
 ///
-/// Whatever character stands for it makes a run with them, and of such runs every gram is known
-/// but for that character: there are so few that occur that the messages holding one of them can
-/// be told from the posting lists.
+/// A character that fills the gap makes a run with its neighbours, and every gram of that run is
+/// known. Few characters occur there in any text, so the posting lists tell which documents hold
+/// one of these runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WildcardGap {
     left: Vec<char>,
@@ -335,22 +337,18 @@ pub struct WildcardGap {
 }
 
 /// Returns the gaps of a pattern that have characters on both sides.
-pub fn gaps(pattern: &str) -> Vec<WildcardGap> {
-    let mut gaps = Vec::new();
-    for part in pattern.split('%') {
-        let runs: Vec<Vec<char>> = part
-            .split('_')
-            .map(|run| run.chars().map(|c| c.to_ascii_lowercase()).collect())
-            .collect();
-        for pair in runs.windows(2) {
-            if !pair[0].is_empty() && !pair[1].is_empty() {
-                let left = pair[0][pair[0].len().saturating_sub(2)..].to_vec();
-                let right = pair[1][..pair[1].len().min(LONGEST)].to_vec();
-                gaps.push(WildcardGap { left, right });
-            }
-        }
-    }
-    gaps
+pub fn wildcard_gaps(pattern: &Pattern<'_>) -> Vec<WildcardGap> {
+    let gaps = pattern.gaps().map(|(left, right)| {
+        let (mut left, mut right) = (folded(left), folded(right));
+        left.drain(..left.len().saturating_sub(2));
+        right.truncate(LONGEST);
+        WildcardGap { left, right }
+    });
+    gaps.collect()
+}
+
+fn folded(run: &str) -> Vec<char> {
+    run.chars().map(|c| c.to_ascii_lowercase()).collect()
 }
 
 impl WildcardGap {
@@ -463,10 +461,11 @@ mod tests {
         let mut expected: Vec<Gram> = expected.iter().map(|text| gram(text)).collect();
         expected.sort_unstable();
         assert_eq!(cut("The x", &set), expected);
-        assert_eq!(query_grams("THE X", &set), [gram("e x"), gram("he x"), gram("the x")]);
-        assert_eq!(query_grams("the", &set), [gram("the")]);
-        assert_eq!(query_grams("t%h", &set), []);
-        assert_eq!(query_grams("th_x", &set), [gram("x")]);
+        let query = |text| query_grams(&Pattern::parse(text), &set);
+        assert_eq!(query("THE X"), [gram("e x"), gram("he x"), gram("the x")]);
+        assert_eq!(query("the"), [gram("the")]);
+        assert_eq!(query("t%h"), []);
+        assert_eq!(query("th_x"), [gram("x")]);
     }
 
     #[test]

@@ -12,45 +12,52 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2, memmem};
 
-/// A text sought anywhere in another, as `LIKE '%' || text || '%'` seeks it.
+use super::pattern::Pattern;
+
+/// A matcher for `LIKE '%' || text || '%'`: finds the text anywhere in another one.
 #[derive(Debug)]
 pub struct LikePattern {
-    /// The parts between `%`, none of them empty; each covers a fixed number of characters, so
-    /// taking the leftmost match of each in turn finds a match whenever there is one.
+    /// The pattern's segments between `%`. Each covers a fixed number of characters, so taking the
+    /// leftmost match of each in turn finds a match whenever there is one.
     segments: Vec<Segment>,
     /// The pattern's characters for texts that are not [`is_regular`].
     characters: Vec<u32>,
     case_sensitive: bool,
 }
 
-/// A part of a pattern between two `%`: characters and `_`.
+/// A stretch of a pattern between two `%`: characters and `_`.
 #[derive(Debug)]
 struct Segment {
-    before: Vec<Slot>,
+    before: Vec<Atom>,
     /// The run that should be rarest; `None` where the segment is only `_`.
     anchor: Option<Literal>,
-    after: Vec<Slot>,
+    after: Vec<Atom>,
 }
 
-/// A piece of a segment around its anchor.
+/// An element of a segment beside its anchor.
 #[derive(Debug)]
-enum Slot {
+enum Atom {
     /// `_`: any one character.
     Any,
-    /// These bytes, folded unless the pattern is case-sensitive.
+    /// These bytes, in lower case unless the pattern is case-sensitive.
     Bytes(Vec<u8>),
 }
 
 impl LikePattern {
     /// Parses the text of a query; `%` and `_` in it are wildcards.
     pub fn parse(text: &str, case_sensitive: bool) -> LikePattern {
-        let segments = text
-            .split('%')
-            .filter(|part| !part.is_empty())
-            .map(|part| Segment::parse(part, case_sensitive))
-            .collect();
-        let characters = text.chars().map(|c| fold_character(c as u32, case_sensitive)).collect();
-        LikePattern { segments, characters, case_sensitive }
+        LikePattern::new(&Pattern::parse(text), case_sensitive)
+    }
+
+    /// Prepares a parsed pattern for matching.
+    pub fn new(pattern: &Pattern<'_>, case_sensitive: bool) -> LikePattern {
+        let segments = pattern.segments.iter();
+        let characters = pattern.text.chars();
+        LikePattern {
+            segments: segments.map(|segment| Segment::new(&segment.runs, case_sensitive)).collect(),
+            characters: characters.map(|c| fold_character(c as u32, case_sensitive)).collect(),
+            case_sensitive,
+        }
     }
 
     /// Returns whether the pattern matches every text, as an empty one and `%` do.
@@ -122,30 +129,24 @@ impl LikePattern {
 }
 
 impl Segment {
-    fn parse(part: &str, case_sensitive: bool) -> Segment {
-        let rarity =
-            |run: &&str| run.bytes().map(|byte| 255 - u32::from(frequency(byte))).sum::<u32>();
-        let anchor = part.split('_').max_by_key(rarity).unwrap_or_default();
-        let at = anchor.as_ptr() as usize - part.as_ptr() as usize;
-        let slots = |text: &str| {
-            let mut slots = Vec::new();
-            for (index, run) in text.split('_').enumerate() {
-                if index > 0 {
-                    slots.push(Slot::Any);
-                }
-                if !run.is_empty() {
-                    slots.push(Slot::Bytes(fold(run, case_sensitive)));
-                }
-            }
-            slots
-        };
-        if anchor.is_empty() {
-            return Segment { before: Vec::new(), anchor: None, after: slots(part) };
-        }
+    fn new(runs: &[&str], case_sensitive: bool) -> Segment {
+        let rarity = |run: &str| run.bytes().map(|byte| 255 - u32::from(frequency(byte))).sum();
+        let place = (0..runs.len())
+            .filter(|place| !runs[*place].is_empty())
+            .max_by_key(|place| -> u32 { rarity(runs[*place]) })
+            .unwrap_or_default();
+        let anchor = runs[place];
+        let bytes = |run: &&str| (!run.is_empty()).then(|| Atom::Bytes(fold(run, case_sensitive)));
         Segment {
-            before: slots(&part[..at]),
-            anchor: Some(Literal::new(anchor, case_sensitive)),
-            after: slots(&part[at + anchor.len()..]),
+            before: runs[..place]
+                .iter()
+                .flat_map(|run| bytes(run).into_iter().chain([Atom::Any]))
+                .collect(),
+            anchor: (!anchor.is_empty()).then(|| Literal::new(anchor, case_sensitive)),
+            after: runs[place + 1..]
+                .iter()
+                .flat_map(|run| [Atom::Any].into_iter().chain(bytes(run)))
+                .collect(),
         }
     }
 
@@ -167,12 +168,12 @@ impl Segment {
     }
 }
 
-/// Matches slots from `at` on; returns where they end.
-fn forward(text: &[u8], mut at: usize, slots: &[Slot], case_sensitive: bool) -> Option<usize> {
-    for slot in slots {
-        match slot {
-            Slot::Any => at += character_len(*text.get(at)?),
-            Slot::Bytes(bytes) => {
+/// Matches atoms from `at` on; returns where they end.
+fn forward(text: &[u8], mut at: usize, atoms: &[Atom], case_sensitive: bool) -> Option<usize> {
+    for atom in atoms {
+        match atom {
+            Atom::Any => at += character_len(*text.get(at)?),
+            Atom::Bytes(bytes) => {
                 let end = at + bytes.len();
                 if !equal(text.get(at..end)?, bytes, case_sensitive) {
                     return None;
@@ -184,17 +185,17 @@ fn forward(text: &[u8], mut at: usize, slots: &[Slot], case_sensitive: bool) -> 
     Some(at)
 }
 
-/// Matches slots backwards so that they end at `at`; returns where they start, `floor` or later.
+/// Matches atoms backwards so that they end at `at`; returns where they start, `floor` or later.
 fn backward(
     text: &[u8],
     floor: usize,
     mut at: usize,
-    slots: &[Slot],
+    atoms: &[Atom],
     case_sensitive: bool,
 ) -> Option<usize> {
-    for slot in slots.iter().rev() {
-        match slot {
-            Slot::Any => {
+    for atom in atoms.iter().rev() {
+        match atom {
+            Atom::Any => {
                 if at == floor {
                     return None;
                 }
@@ -203,7 +204,7 @@ fn backward(
                     at -= 1;
                 }
             }
-            Slot::Bytes(bytes) => {
+            Atom::Bytes(bytes) => {
                 let start = at.checked_sub(bytes.len()).filter(|start| *start >= floor)?;
                 if !equal(&text[start..at], bytes, case_sensitive) {
                     return None;

@@ -1,6 +1,6 @@
 //! A question as a person types it: words, `"what must be there"` and `-what must not`.
 
-use super::words::{is_stop, is_unspaced};
+use super::normal::{is_stop_word, is_unspaced, normal};
 
 /// A question as a person types it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Query {
         if !query.phrases.is_empty() {
             query.is_all_quoted = !outside.contains(char::is_alphanumeric);
             let words = outside.split(|c: char| !c.is_alphanumeric() && c != '\'');
-            let count = words.filter(|word| is_stop(word)).count();
+            let count = words.filter(|word| is_stop_word(&normal(word))).count();
             query.is_sentence = count > 1 || outside.trim_end().ends_with(['?', '？']);
         }
         query

@@ -10,12 +10,24 @@ use std::collections::{HashMap, HashSet};
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The fewest characters that sentences should have together, and the most they may.
-const LENGTH: (usize, usize) = (160, 300);
+/// The shortest summary, in characters, if the conversation has that much to say.
+const MIN_CHARACTERS: usize = 160;
 
-/// Characters that a short sentence is brought to by the next of its paragraph, and the most that
-/// they may have together.
-const PASSAGE: (usize, usize) = (80, 149);
+/// The longest summary, in characters.
+const MAX_CHARACTERS: usize = 300;
+
+/// When short sentences of a paragraph are joined into a passage.
+#[derive(Clone, Copy)]
+struct Joining {
+    /// A sentence shorter than this is joined with the next one, in characters.
+    below: usize,
+    /// The longest passage that joining makes, in characters.
+    up_to: usize,
+}
+
+const PASSAGES: Joining = Joining { below: 80, up_to: 149 };
+
+const SINGLE_SENTENCES: Joining = Joining { below: 0, up_to: 0 };
 
 /// The most characters of a title.
 const TITLE: usize = 70;
@@ -23,9 +35,11 @@ const TITLE: usize = 70;
 /// Messages that are read, those that open the conversation.
 pub const TURNS: usize = 24;
 
-/// Bytes of each that are read at most, and sentences that compete: later ones hardly ever win, and
-/// each costs as much as the first.
-const READ: (usize, usize) = (2_000, 64);
+/// Bytes that are read of each message.
+const BYTES_READ: usize = 2_000;
+
+/// Sentences that compete. Later ones hardly ever win, and each costs as much as the first.
+const MAX_SENTENCES: usize = 64;
 
 /// What the user says counts more than what is said to the user.
 const USER: f32 = 1.25;
@@ -56,7 +70,7 @@ struct Sentence {
 /// Returns some sentences of a conversation, 160 to 300 characters where it has them; empty where there is
 /// nothing but code, data and greetings.
 pub fn summary(turns: &[Turn<'_>]) -> String {
-    let sentences = weighed(sentences(turns, PASSAGE));
+    let sentences = weighed(sentences(turns, PASSAGES));
     let words = sentences.iter().flat_map(|sentence| &sentence.words);
     let count = words.clone().map(|(word, _)| word + 1).max().unwrap_or_default();
     let mut centroid = vec![0.0_f32; count];
@@ -82,15 +96,15 @@ pub fn summary(turns: &[Turn<'_>]) -> String {
     let characters = |at: usize| sentences[at].text.chars().count();
     let mut chosen = vec![first];
     let mut length = characters(first);
-    while length < LENGTH.0 {
+    while length < MIN_CHARACTERS {
         let next = best(&|at| {
             let together = length + 1 + characters(at);
-            if chosen.contains(&at) || together > LENGTH.1 {
+            if chosen.contains(&at) || together > MAX_CHARACTERS {
                 return None;
             }
             let like = |other: &usize| cosine(&sentences[*other].words, &sentences[at].words);
             let repeated = chosen.iter().map(like).fold(0.0, f32::max);
-            let enough = if together >= LENGTH.0 { 0.1 } else { 0.0 };
+            let enough = if together >= MIN_CHARACTERS { 0.1 } else { 0.0 };
             // The same again says nothing.
             (repeated < 0.9).then(|| scores[at] - REPETITION * repeated + enough)
         });
@@ -109,7 +123,7 @@ pub fn summary(turns: &[Turn<'_>]) -> String {
 /// Returns a title for a conversation that has none: the beginning of the first sentence of the
 /// user, or else of anyone, that says something.
 pub fn title(turns: &[Turn<'_>]) -> String {
-    let sentences = sentences(turns, (0, 0));
+    let sentences = sentences(turns, SINGLE_SENTENCES);
     let first = sentences.iter().find(|(_, by_user)| *by_user).or(sentences.first());
     let text = first.map_or("", |(text, _)| text.as_str());
     cut(text, TITLE).trim_end_matches(['.', '。', ' ', ':', '：']).to_owned()
@@ -129,11 +143,11 @@ fn cut(text: &str, most: usize) -> String {
 
 /// Returns the sentences that compete, and whether the user wrote them; short ones with the next of
 /// their paragraph.
-fn sentences(turns: &[Turn<'_>], passage: (usize, usize)) -> Vec<(String, bool)> {
+fn sentences(turns: &[Turn<'_>], joining: Joining) -> Vec<(String, bool)> {
     let mut all: Vec<(String, bool)> = Vec::new();
     let mut known: HashSet<String> = HashSet::new();
     for turn in turns.iter().take(TURNS) {
-        let end = (0..=READ.0.min(turn.text.len())).rev();
+        let end = (0..=BYTES_READ.min(turn.text.len())).rev();
         let end = end.into_iter().find(|at| turn.text.is_char_boundary(*at)).unwrap_or(0);
         for block in prose(&turn.text[..end]) {
             let mut is_open = false;
@@ -143,16 +157,16 @@ fn sentences(turns: &[Turn<'_>], passage: (usize, usize)) -> Vec<(String, bool)>
                     is_open = false;
                     continue;
                 };
-                let text = cut(&text, LENGTH.1);
+                let text = cut(&text, MAX_CHARACTERS);
                 let length = text.chars().count();
                 let last = all.last_mut().filter(|_| is_open).filter(|(last, _)| {
                     let before = last.chars().count();
-                    before < passage.0 && before + 1 + length <= passage.1
+                    before < joining.below && before + 1 + length <= joining.up_to
                 });
                 is_open = true;
                 if let Some((last, _)) = last {
                     add(last, &text);
-                } else if all.len() == READ.1 {
+                } else if all.len() == MAX_SENTENCES {
                     return all;
                 } else {
                     all.push((text, turn.by_user));
@@ -538,7 +552,7 @@ mod tests {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let turns = turns(&texts);
             let one = summary(&turns);
-            prop_assert!(one.chars().count() <= LENGTH.1, "{}", one);
+            prop_assert!(one.chars().count() <= MAX_CHARACTERS, "{}", one);
             prop_assert!(title(&turns).chars().count() <= TITLE);
             prop_assert!(!one.contains(|c: char| c.is_control()));
             prop_assert_eq!(one, summary(&turns));

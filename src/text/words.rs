@@ -6,31 +6,19 @@
 //! Korean's particles, Thai and its neighbours) are cut into pairs of characters, and single
 //! characters beside them, so that one alone is found too.
 
-use std::{borrow::Cow, collections::HashSet, ops::RangeInclusive, sync::LazyLock};
+use std::ops::RangeInclusive;
 
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::query::Phrase;
+pub use super::normal::is_unspaced;
+use super::{
+    normal::{is_stop_word, normal},
+    query::Phrase,
+};
 
 /// The longest word that is a term, in bytes; longer ones are data, which exact search finds.
 const MOST_BYTES: usize = 128;
-
-/// English words that say little by themselves, apostrophes left out.
-const STOP_WORDS: &str = "a about above after again against ain all am an and any are aren arent as \
-    at be because been before being below between both but by can cannot cant could couldn couldnt d \
-    did didn didnt do does doesn doesnt doing don done dont down during each few for from further get \
-    got had hadn hadnt has hasn hasnt have haven havent having he hed hell her here hers herself hes \
-    him himself his how hows i id if ill im in into is isn isnt it its itself ive just let lets ll m \
-    ma me might more most must my myself no nor not now o of off on once only or other ought our ours \
-    ourselves out over own re s same shall shan shant she shes should shouldn shouldnt so some such t \
-    than that thats the their theirs them themselves then there theres these they theyd theyll theyre \
-    theyve this those through to too u under until up upon us ve very was wasn wasnt we wed well were \
-    weren werent weve what whats when whens where wheres which while who whom whos whose why whys will \
-    with won wont would wouldn wouldnt y you youd youll your youre yours yourself yourselves youve";
-
-static STOPS: LazyLock<HashSet<&str>> =
-    LazyLock::new(|| STOP_WORDS.split_ascii_whitespace().collect());
 
 /// A stretch of text that terms are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,15 +120,6 @@ fn other_words<'t>(chunk: &'t str, each: &mut impl FnMut(Token<'t>)) {
     flush(start, chunk.len(), is_run);
 }
 
-/// Whether a character is of a script that puts no spaces between words, or joins particles to them.
-pub fn is_unspaced(character: char) -> bool {
-    matches!(u32::from(character),
-        0x0E01..=0x0EFF | 0x1000..=0x109F | 0x1100..=0x11FF | 0x1780..=0x17FF | 0x2E80..=0x2FDF
-        | 0x3005..=0x3007 | 0x3041..=0x3096 | 0x309D..=0x309F | 0x30A1..=0x30FA | 0x30FC..=0x30FF
-        | 0x3105..=0x318F | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xA960..=0xA97F
-        | 0xAC00..=0xD7FF | 0xF900..=0xFAFF | 0xFF66..=0xFF9F | 0x20000..=0x3FFFF)
-}
-
 impl Tokenizer {
     /// Calls `each` with the terms of a word: the whole first, then its parts if it has several.
     ///
@@ -165,7 +144,7 @@ impl Tokenizer {
 
     /// Calls `each` with the stem of a word in lower case, unless it says nothing.
     fn term(&self, word: &str, each: &mut dyn FnMut(&str)) {
-        let Some(first) = word.chars().next().filter(|_| !STOPS.contains(word)) else { return };
+        let Some(first) = word.chars().next().filter(|_| !is_stop_word(word)) else { return };
         let script = STEMMED.iter().position(|(letters, _)| letters.contains(&first));
         match script.filter(|script| word.chars().all(|c| STEMMED[*script].0.contains(&c))) {
             Some(script) if word.len() > 2 => {
@@ -262,35 +241,6 @@ pub fn grams(run: &str, each: &mut impl FnMut(&str)) -> u32 {
     pairs.max(1)
 }
 
-/// Returns a word in lower case, full-width letters as ASCII, without its `'s` and apostrophes.
-fn normal(word: &str) -> Cow<'_, str> {
-    let is_normal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    if word.bytes().all(is_normal) {
-        return Cow::Borrowed(word);
-    }
-    let mut normal = String::with_capacity(word.len());
-    for character in word.chars() {
-        match character {
-            '\u{2019}' => normal.push('\''),
-            // Written without its dots as often as with them.
-            'ё' | 'Ё' => normal.push('е'),
-            '\u{FF01}'..='\u{FF5E}' => {
-                let ascii = u32::from(character) - 0xFF01 + 0x21;
-                normal.extend(char::from_u32(ascii).map(|c| c.to_ascii_lowercase()));
-            }
-            _ if character.is_ascii() => normal.push(character.to_ascii_lowercase()),
-            _ => normal.extend(character.to_lowercase()),
-        }
-    }
-    if normal.contains('\'') {
-        if normal.ends_with("'s") {
-            normal.truncate(normal.len() - 2);
-        }
-        normal.retain(|c| c != '\'');
-    }
-    Cow::Owned(normal)
-}
-
 /// Returns the parts of a name: between dots and underscores, and where its case says so.
 fn parts(name: &str) -> Vec<&str> {
     let mut parts = Vec::new();
@@ -312,11 +262,6 @@ fn parts(name: &str) -> Vec<&str> {
         parts.push(&part[start..]);
     }
     parts
-}
-
-/// Whether a word says little by itself.
-pub(super) fn is_stop(word: &str) -> bool {
-    STOPS.contains(&*normal(word))
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use proptest::{
 };
 use rusqlite::{Connection, params};
 use verbatim_search::text::{
-    grams::{CommonGrams, GramTokenizer, gaps, query_grams},
+    grams::{CommonGrams, GramTokenizer, query_grams, wildcard_gaps},
     like::{LikePattern, is_regular},
+    pattern::Pattern,
 };
 
 /// Pieces that texts and patterns of the tests are made of: several scripts, and whatever LIKE,
@@ -204,10 +205,10 @@ proptest! {
         for common in [CommonGrams::of_sample(sample), CommonGrams::from_packed(&[])] {
             let mut held = Vec::new();
             GramTokenizer::default().cut(&text, &common, |gram| held.push(gram));
-            for gram in query_grams(&pattern, &common) {
+            for gram in query_grams(&Pattern::parse(&pattern), &common) {
                 prop_assert!(held.contains(&gram), "{} of {:?} in {:?}", gram, pattern, text);
             }
-            for gap in gaps(&pattern) {
+            for gap in wildcard_gaps(&Pattern::parse(&pattern)) {
                 let can_be = |character| {
                     gap.filled(character, &common).iter().all(|gram| held.contains(gram))
                 };

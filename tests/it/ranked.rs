@@ -265,6 +265,19 @@ fn slips_of_the_keyboard_are_mended() {
         let mended = ranking("chekcer for cofnig");
         assert!(found(&mended.items)[..2].contains(&"rust/1"), "{mended:#?}");
         assert_eq!(mended.notes, ["nothing has “chekcer”: ranked by “checker” in its place"]);
+        // A letter is missing, one too many, wrong, or swapped with the next one: the first letter too.
+        for wrong in
+            ["borow", "borrrow", "borraw", "brorow", "orrow", "aborrow", "vorrow", "obrrow"]
+        {
+            let mended = ranking(&format!("{wrong} from ML"));
+            first(&mended.items, "rust/2");
+            let said = format!("nothing has “{wrong}”: ranked by “borrow” in its place");
+            assert_eq!(mended.notes, [said]);
+        }
+        // A word with two slips is left alone.
+        for wrong in ["boraw", "obrrwo"] {
+            assert_eq!(ranking(&format!("{wrong} borrow")).notes, [""; 0], "{wrong}");
+        }
         // One message has “config”: that may be a slip itself.
         assert_eq!(ranking("checkers borrow cofnig").notes, [""; 0]);
     }

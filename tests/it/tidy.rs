@@ -1,11 +1,14 @@
-//! The rooms keep to themselves, and the documents say what the program does.
+//! The source keeps its order, and the documents say what the program does.
 
-use std::{fs, path::Path};
+mod code;
 
+use std::collections::BTreeSet;
+
+use code::{SourceFile, Tree, functions};
 use verbatim_search::{cli, tools};
 
-/// The rooms from top to bottom; a room uses those on lower lines only.
-const LINES: &[&[&str]] = &[
+/// The rooms of `src/` from top to bottom. A room uses only rooms on lower lines.
+const ROOMS: &[&[&str]] = &[
     &["cli"],
     &["mcp", "watch"],
     &["tools"],
@@ -16,111 +19,245 @@ const LINES: &[&[&str]] = &[
     &["failpoint", "map_faults"],
 ];
 
-/// Crates that one room alone may name.
+/// The rooms of `src/engine/` from top to bottom. A room uses only rooms on lower lines.
+const ENGINE_ROOMS: &[&[&str]] = &[
+    &["mod"],
+    &["import", "workspace"],
+    &["report"],
+    &["memory"],
+    &["rank"],
+    &["upkeep"],
+    &["source"],
+    &["config"],
+    &["error"],
+];
+
+/// Crates that only one room may name.
 const OWNERS: &[(&str, &str)] = &[("rusqlite", "db"), ("rmcp", "mcp"), ("tantivy", "index")];
 
-fn line_of(room: &str) -> usize {
-    LINES
-        .iter()
-        .position(|line| line.contains(&room))
-        .unwrap_or_else(|| panic!("src/{room} is no room that tests/it/tidy.rs knows"))
+/// The longest file and function, in lines, and the most parameters of a function.
+const MAX_FILE_LINES: usize = 1200;
+const MAX_FUNCTION_LINES: usize = 100;
+const MAX_PARAMETERS: usize = 6;
+
+// What breaks the rules today. A test fails when an entry is no longer needed, so that these lists
+// only become shorter.
+
+/// Files that use each other in a circle.
+const KNOWN_CIRCLES: &[&str] = &[
+    "cli/archives.rs cli/clients.rs cli/demo.rs cli/doctor.rs cli/eval/corpus.rs \
+     cli/eval.rs cli/explain.rs cli/list.rs cli/mod.rs cli/ranked.rs cli/reindex.rs \
+     cli/search.rs cli/serve.rs cli/show.rs cli/stats.rs cli/status.rs cli/threads.rs \
+     cli/watch.rs cli/workspace.rs",
+    "db/mod.rs db/open.rs",
+    "db/threads/file.rs db/threads/mod.rs",
+    "db/writer/merge.rs db/writer.rs",
+    "embed/build.rs embed/cache.rs embed/cells.rs embed/file.rs embed/mod.rs \
+     embed/provider.rs embed/remote.rs embed/vectors.rs",
+    "engine/config.rs engine/mod.rs engine/rank/mod.rs engine/rank/prepare.rs \
+     engine/source/catalogue.rs engine/source/current.rs engine/source/mod.rs \
+     engine/source/request.rs engine/source/summaries/file.rs \
+     engine/source/summaries/mod.rs engine/upkeep/diff.rs engine/upkeep/refresh.rs \
+     engine/upkeep/transcripts/mod.rs engine/upkeep/transcripts/pass.rs \
+     engine/upkeep/transcripts/sink.rs engine/upkeep/transcripts/walk.rs",
+    "engine/rank/concept.rs engine/rank/score.rs",
+    "engine/report/doctor.rs engine/report/sample.rs",
+    "import/chatgpt/content.rs import/chatgpt.rs import/claude.rs import/claude_code.rs \
+     import/codex/text.rs import/codex.rs import/mod.rs import/package.rs import/part.rs \
+     import/repeats.rs import/transcript/head.rs import/transcript.rs",
+    "index/activity.rs index/directory.rs index/snapshot.rs",
+    "mcp/logging.rs mcp/mod.rs",
+    "tools/conversation_search.rs tools/delete_conversation.rs tools/manage_conversation.rs \
+     tools/mod.rs tools/query_conversations.rs tools/read.rs \
+     tools/save_conversation_context.rs tools/search.rs tools/search_workspace.rs",
+];
+
+/// Rooms of the engine that use a higher one.
+const KNOWN_ENGINE_ARROWS: &[&str] = &[
+    "config -> mod",
+    "config -> source",
+    "memory -> mod",
+    "rank -> mod",
+    "report -> mod",
+    "source -> mod",
+    "source -> rank",
+    "source -> upkeep",
+    "upkeep -> mod",
+    "upkeep -> rank",
+    "workspace -> mod",
+];
+
+/// Functions that are too long.
+const KNOWN_LONG_FUNCTIONS: &[&str] = &[
+    "engine/upkeep/transcripts/pass.rs read",
+    "tools/query_conversations.rs get",
+    "tools/query_conversations.rs search",
+];
+
+/// Functions with too many parameters.
+const KNOWN_WIDE_FUNCTIONS: &[&str] = &[
+    "embed/cells.rs nearest",
+    "engine/rank/concept.rs ask",
+    "engine/rank/score.rs weigh",
+    "engine/rank/score.rs scored",
+    "engine/upkeep/transcripts/pass.rs read",
+    "index/postings.rs write",
+    "index/terms/build.rs invert",
+    "index/terms/score.rs best",
+];
+
+/// Constants that are tuples, whose parts have no names.
+const KNOWN_TUPLES: &[&str] = &[
+    "embed/remote.rs BATCH",
+    "embed/remote.rs TRIES",
+    "engine/memory/recall.rs BEARS",
+    "engine/rank/concept.rs KNOWN",
+    "engine/rank/score.rs DEPTH",
+    "engine/rank/score.rs LENGTHS",
+    "engine/rank/score.rs RECENT",
+    "engine/rank/score.rs VECTORS",
+    "engine/source/exact.rs HELD",
+    "engine/upkeep/follow.rs REST",
+    "engine/upkeep/maintainer.rs BACKOFF",
+    "engine/upkeep/maintainer.rs REST",
+    "engine/upkeep/refresh.rs SAMPLE",
+    "tools/query_conversations.rs LIMIT",
+    "tools/query_conversations.rs MATCHED",
+    "tools/query_conversations.rs TURN",
+    "tools/query_conversations.rs TURNS",
+    "tools/query_conversations.rs TURNS_OF_MATCH",
+    "tools/search.rs SHOWN",
+];
+
+/// Compares what breaks a rule with what is known to break it.
+#[track_caller]
+fn assert_only_known(rule: &str, found: impl IntoIterator<Item = String>, known: &[&str]) {
+    let found: BTreeSet<String> = found.into_iter().collect();
+    let known: BTreeSet<String> = known.iter().map(|known| (*known).to_owned()).collect();
+    let new: Vec<_> = found.difference(&known).collect();
+    assert!(new.is_empty(), "{rule}: {new:#?}");
+    let gone: Vec<_> = known.difference(&found).collect();
+    assert!(gone.is_empty(), "no longer there, take it off the list of known ones: {gone:#?}");
 }
 
-/// Calls `look` with every source file of a room and its text.
-fn sources(look: &mut dyn FnMut(&str, &Path, &str)) {
-    fn walk(folder: &Path, look: &mut dyn FnMut(&Path)) {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(&path, look);
-            } else {
-                look(&path);
-            }
-        }
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    walk(&root, &mut |path| {
-        let inner = path.strip_prefix(&root).unwrap();
-        let room = inner.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs");
-        if !["main", "lib"].contains(&room) {
-            look(room, path, &fs::read_to_string(path).unwrap());
-        }
-    });
+/// Returns the room of a file of `src/`.
+fn room(file: &SourceFile) -> &str {
+    file.path.split('/').next().unwrap_or_default().trim_end_matches(".rs")
 }
 
-/// Returns the rooms that `use crate::` and `crate::` paths of a text name.
-fn used(text: &str) -> Vec<String> {
-    let code: String = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .collect::<Vec<_>>()
-        .join("\n");
-    let mut rooms = Vec::new();
-    for (at, _) in code.match_indices("crate::") {
-        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
-            continue;
-        }
-        let rest = &code[at + "crate::".len()..];
-        let Some(list) = rest.strip_prefix('{') else {
-            rooms.push(word(rest));
-            continue;
-        };
-        // The names at the first level of braces.
-        let (mut depth, mut start) = (0, true);
-        for (at, character) in list.char_indices() {
-            match character {
-                '{' => depth += 1,
-                '}' if depth == 0 => break,
-                '}' => depth -= 1,
-                ',' if depth == 0 => start = true,
-                c if start && c.is_alphabetic() => {
-                    rooms.push(word(&list[at..]));
-                    start = false;
-                }
-                _ => {}
-            }
-        }
-    }
-    rooms
+/// Returns the room of a file of `src/engine/`.
+fn engine_room(file: &SourceFile) -> Option<&str> {
+    let inner = file.path.strip_prefix("engine/")?;
+    inner.split('/').next().map(|name| name.trim_end_matches(".rs"))
 }
 
-fn word(text: &str) -> String {
-    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+fn line_of(room: &str, rooms: &[&[&str]]) -> usize {
+    let line = rooms.iter().position(|line| line.contains(&room));
+    line.unwrap_or_else(|| panic!("{room} is a room that tests/it/tidy.rs does not know"))
 }
 
 #[test]
 fn rooms_use_lower_rooms_only() {
-    sources(&mut |room, path, text| {
-        for other in used(text) {
-            assert!(
-                other == room || line_of(room) < line_of(&other),
-                "{}: {room} may not use {other}",
-                path.display()
-            );
+    let tree = Tree::read();
+    for (file, used) in tree.files.iter().zip(tree.uses()) {
+        let from = room(file);
+        let used = used.iter().map(|other| room(&tree.files[*other])).chain(file.named_rooms());
+        for to in used.filter(|to| from != "lib" && from != *to) {
+            let is_order = line_of(from, ROOMS) < line_of(to, ROOMS);
+            assert!(is_order, "{} may not use {to}", file.path);
         }
-    });
-    assert_eq!(
-        used("use crate::{db::{self, x}, model::Hit};\nlet a = crate::text::b;"),
-        ["db", "model", "text"]
-    );
+    }
+}
+
+#[test]
+fn rooms_of_the_engine_use_lower_rooms_only() {
+    let tree = Tree::read();
+    let mut arrows = Vec::new();
+    for (file, used) in tree.files.iter().zip(tree.uses()) {
+        let Some(from) = engine_room(file) else { continue };
+        for to in used.into_iter().filter_map(|other| engine_room(&tree.files[other])) {
+            if from != to && line_of(from, ENGINE_ROOMS) >= line_of(to, ENGINE_ROOMS) {
+                arrows.push(format!("{from} -> {to}"));
+            }
+        }
+    }
+    assert_only_known("rooms that use a higher room", arrows, KNOWN_ENGINE_ARROWS);
+}
+
+#[test]
+fn files_use_each_other_in_no_circle() {
+    let tree = Tree::read();
+    let circles = tree.circles().into_iter().map(|circle| circle.join(" "));
+    assert_only_known("files that use each other", circles, KNOWN_CIRCLES);
 }
 
 #[test]
 fn crates_have_one_room() {
-    sources(&mut |room, path, text| {
+    for file in Tree::read().files {
         for (name, owner) in OWNERS {
-            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-            let named = code.clone().any(|line| line.contains(&format!("{name}::")));
-            assert!(room == *owner || !named, "{}: only {owner} says {name}", path.display());
+            let is_named = file.code.contains(&format!("{name}::"));
+            assert!(room(&file) == *owner || !is_named, "{}: only {owner} says {name}", file.path);
         }
-    });
+    }
 }
 
 #[test]
-fn no_file_grows_without_end() {
-    sources(&mut |_, path, text| {
-        assert!(text.lines().count() < 1200, "{}: time to split", path.display());
-    });
+fn files_and_functions_stay_short() {
+    let (mut long, mut wide) = (Vec::new(), Vec::new());
+    for file in Tree::read().files {
+        assert!(file.code.lines().count() < MAX_FILE_LINES, "{}: time to split", file.path);
+        for function in functions(&file.code) {
+            let name = format!("{} {}", file.path, function.name);
+            if function.lines > MAX_FUNCTION_LINES {
+                long.push(name.clone());
+            }
+            if function.parameters > MAX_PARAMETERS {
+                wide.push(name);
+            }
+        }
+    }
+    assert_only_known("functions that are too long", long, KNOWN_LONG_FUNCTIONS);
+    assert_only_known("functions with too many parameters", wide, KNOWN_WIDE_FUNCTIONS);
+}
+
+#[test]
+fn constants_are_no_tuples() {
+    let mut tuples = Vec::new();
+    for file in Tree::read().files {
+        let tokens = code::tokens(&file.code);
+        let constants =
+            tokens.windows(4).filter(|four| four[0] == "const" && four[2..] == [":", "("]);
+        tuples.extend(constants.map(|four| format!("{} {}", file.path, four[1])));
+    }
+    assert_only_known("constants that are tuples", tuples, KNOWN_TUPLES);
+}
+
+/// Returns the manifest of the package.
+fn manifest() -> toml::Table {
+    include_str!("../../Cargo.toml").parse().expect("the manifest is TOML")
+}
+
+#[test]
+fn dependencies_are_used() {
+    let manifest = manifest();
+    let tree = Tree::read();
+    let main = code::code(include_str!("../../src/main.rs"));
+    let unix = &manifest["target"]["cfg(unix)"]["dependencies"];
+    for dependencies in [&manifest["dependencies"], unix] {
+        for name in dependencies.as_table().expect("a table of dependencies").keys() {
+            let path = format!("{}::", name.replace('-', "_"));
+            let codes = tree.files.iter().map(|file| &*file.code).chain([&*main]);
+            let is_used = codes.into_iter().any(|code| code.contains(&path));
+            assert!(is_used, "{name} is a dependency that src/ does not use");
+        }
+    }
+}
+
+#[test]
+fn the_readme_names_the_oldest_rust() {
+    let version = manifest()["package"]["rust-version"].as_str().expect("a version").to_owned();
+    let readme = include_str!("../../README.md");
+    assert!(readme.contains(&format!("Rust {version}")), "the README does not name Rust {version}");
 }
 
 /// Returns the names in a table of the README whose rows begin with a word in back ticks.

@@ -10,7 +10,6 @@ use crate::{
     model::Stop,
     text::{
         query::Query,
-        slip,
         words::{Tokenizer, is_character, is_unspaced},
     },
 };
@@ -204,7 +203,7 @@ fn mend(
     let parts = searchers.iter().flat_map(|searcher| &searcher.parts);
     let words: Vec<&TermIndex> = parts.filter_map(|part| part.words.as_deref()).collect();
     for term in terms.iter_mut() {
-        let is_word = term.len() >= slip::LEAST && term.bytes().all(|b| b.is_ascii_lowercase());
+        let is_word = term.bytes().all(|b| b.is_ascii_lowercase());
         let mut is_there = !is_word;
         for words in &words {
             is_there = is_there || words.frequency(term)? > 0;
@@ -220,7 +219,11 @@ fn mend(
         }
         // What stands in one message may be a slip itself.
         let meant = similar.into_iter().filter(|(_, frequency)| *frequency > 1);
-        if let Some((meant, _)) = meant.max_by_key(|(_, frequency)| *frequency) {
+        // Few slips are in the first letter.
+        let rank = |(other, frequency): &(String, u32)| {
+            (other.chars().next() == term.chars().next(), *frequency)
+        };
+        if let Some((meant, _)) = meant.max_by_key(rank) {
             notes.push(format!("nothing has “{term}”: ranked by “{meant}” in its place"));
             *term = meant;
         }

@@ -19,8 +19,9 @@ use std::{path::Path, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use tantivy::{
-    InvertedIndexReader,
+    InvertedIndexReader, Term,
     postings::BlockSegmentPostings,
+    query::FuzzyTermQuery,
     schema::{Field, IndexRecordOption, Schema},
 };
 
@@ -29,7 +30,6 @@ use super::{
     artifact::{FileRecord, Mapped, OpenFile, damaged, manifest_checksum, read_manifest},
     lists::{self, ListMaps},
 };
-use crate::text::slip::is_slip;
 
 pub use build::build_terms;
 pub use score::{DocSet, Norms, WeightedTerm, best, frequencies, holding};
@@ -40,6 +40,9 @@ const FORMAT: u32 = 3;
 const FOLDER: &str = "words";
 const TERMS: &str = "terms";
 const LENGTHS: &str = "lengths";
+
+/// The fewest letters of a term that is taken for a slip: short words resemble too many others.
+const SHORTEST_SLIP: usize = 4;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct TermManifest {
@@ -111,14 +114,19 @@ impl TermIndex {
         Ok(self.list.terms().get(term.as_bytes())?.map_or(0, |info| info.doc_freq))
     }
 
-    /// Calls `each` with the terms that a term can be a slip of, and how many messages have them.
+    /// Calls `each` with the terms that differ from a term by one slip of the keyboard, and how many
+    /// messages have them. A slip is a letter too many, too few or wrong, or two letters swapped.
     pub fn slips(&self, term: &str, each: &mut dyn FnMut(&str, u32)) -> Result<(), Error> {
-        let Some(first) = term.as_bytes().first() else { return Ok(()) };
-        let from_here = self.list.terms().range().ge([*first]).lt([first + 1]);
-        let mut terms = from_here.into_stream()?;
+        if term.len() < SHORTEST_SLIP {
+            return Ok(());
+        }
+        let query = FuzzyTermQuery::new(Term::from_field_text(field(), term), 1, true);
+        let automaton = query.automaton().expect("a term of text and a distance of one are valid");
+        let mut terms = self.list.terms().search(automaton).into_stream()?;
         while let Some((other, info)) = terms.next() {
-            if is_slip(term.as_bytes(), other)
-                && let Ok(other) = std::str::from_utf8(other)
+            if let Ok(other) = std::str::from_utf8(other)
+                && other.is_ascii()
+                && other != term
             {
                 each(other, info.doc_freq);
             }

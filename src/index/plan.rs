@@ -1,0 +1,285 @@
+//! The plan of an exact search: which documents of a segment are candidates.
+
+use std::iter::Peekable;
+
+use tantivy::postings::TermInfo;
+
+use super::{
+    Error,
+    postings::{Conjunction, DocBits, END, List},
+    snapshot::SegmentReader,
+    store::Rows,
+    trace::{GramUse, Trace},
+};
+use crate::{
+    model::Request,
+    text::{
+        grams::{CommonGrams, Gram, WildcardGap, query_grams, wildcard_gaps},
+        like::LikePattern,
+        pattern::Pattern,
+    },
+};
+
+/// The most lists that are intersected. Each further list costs more than the candidates it saves.
+const MAX_LISTS: usize = 10;
+
+/// The most lists in a segment after the first. Later segments are small, so the grams that are
+/// rarest in the first one suffice.
+const MAX_LATER_LISTS: usize = 4;
+
+/// The list length in a later segment below which verifying every message is cheaper than another
+/// lookup.
+const SHORT_LIST: u32 = 16;
+
+/// A request, parsed once for all segments.
+pub(super) struct Query<'a> {
+    pub(super) request: &'a Request,
+    /// `None` without a text filter: then everything matches.
+    pub(super) matcher: Option<LikePattern>,
+    pub(super) gaps: Vec<WildcardGap>,
+    pub(super) common: &'a CommonGrams,
+}
+
+/// The grams to look up in the next segment.
+///
+/// Every segment after the first, which is the largest, looks up only the grams that are rarest in
+/// the first one. A gram that is absent from a segment moves to the front, because it is likely to
+/// be absent from the next one too.
+pub(super) struct QueryGrams {
+    in_text: Vec<Gram>,
+    in_title: Vec<Gram>,
+}
+
+impl<'a> Query<'a> {
+    /// Parses the text of a request.
+    pub(super) fn new(request: &'a Request, common: &'a CommonGrams) -> (Query<'a>, QueryGrams) {
+        let pattern = Pattern::parse(&request.text);
+        let has_text = !request.text.is_empty();
+        let matcher = has_text.then(|| LikePattern::new(&pattern, request.case_sensitive));
+        let grams = query_grams(&pattern, common);
+        let gaps = wildcard_gaps(&pattern);
+        let query = Query { request, matcher, gaps, common };
+        (query, QueryGrams { in_title: grams.clone(), in_text: grams })
+    }
+}
+
+/// A document that may match.
+pub(super) struct Candidate {
+    pub(super) doc: u32,
+    /// Whether its text may match.
+    pub(super) by_text: bool,
+    /// Whether the title of its conversation may match.
+    pub(super) by_title: bool,
+}
+
+/// The candidates of a search in one segment, in result order.
+pub(super) struct Plan<'a> {
+    rows: &'a Rows,
+    deleted: Option<&'a DocBits>,
+    roles: Roles,
+    in_text: Lists,
+    in_title: Lists,
+    /// Whether any text may match. Then the titles propose no more candidates.
+    any_text: bool,
+    /// Messages that no gram tells anything about.
+    irregular: Peekable<Box<dyn Iterator<Item = u32> + 'a>>,
+    next: u32,
+    end: u32,
+    turns: u32,
+}
+
+impl<'a> Plan<'a> {
+    /// Finds the posting lists in a segment; `None` if nothing can match there.
+    pub(super) fn new(
+        segment: &'a SegmentReader,
+        query: &Query<'_>,
+        grams: &mut QueryGrams,
+        trace: &mut Trace,
+    ) -> Result<Option<Plan<'a>>, Error> {
+        let request = query.request;
+        let (rows, postings) = (&segment.part.rows, &segment.part.postings);
+        let role_list = match &request.roles[..] {
+            [role] => match postings.find(List::Role, role.as_bytes())? {
+                Some(info) => Some((info, List::Role)),
+                None => return Ok(None),
+            },
+            _ => None,
+        };
+        let of_text = rarest_lists(segment, List::Text, &mut grams.in_text, trace)?;
+        let any_text = of_text.as_ref().is_some_and(Vec::is_empty);
+        let of_title = match any_text {
+            true => None,
+            false => rarest_lists(segment, List::Title, &mut grams.in_title, trace)?,
+        };
+        let interval = rows.interval(request.since, request.until);
+        let irregular: Box<dyn Iterator<Item = u32>> = Box::new(rows.irregular(interval.start));
+        Ok(Some(Plan {
+            rows,
+            deleted: segment.dead.as_ref(),
+            roles: Roles::new(rows, &request.roles),
+            in_text: Lists::open(segment, of_text, role_list.as_ref())?,
+            in_title: Lists::open(segment, of_title, role_list.as_ref())?,
+            any_text,
+            irregular: irregular.peekable(),
+            next: interval.start,
+            end: interval.end,
+            turns: 0,
+        }))
+    }
+
+    /// Returns the next candidate; `None` after the last, or once `stop` returns true.
+    #[inline]
+    pub(super) fn next(&mut self, stop: &mut impl FnMut() -> bool) -> Option<Candidate> {
+        loop {
+            let (rows, deleted, roles) = (self.rows, self.deleted, &self.roles);
+            let accepts = |doc| {
+                roles.accept(rows, doc) && deleted.is_none_or(|deleted| !deleted.contains(doc))
+            };
+            let (next, end) = (self.next, self.end);
+            let text_doc = self.in_text.seek(next, end, accepts, stop);
+            let title_doc = self.in_title.seek(next, end, accepts, stop);
+            let irregular_doc = self.irregular.peek().copied().unwrap_or(END);
+            let doc = text_doc.min(title_doc).min(irregular_doc);
+            if doc >= end {
+                self.next = end;
+                return None;
+            }
+            if irregular_doc == doc {
+                self.irregular.next();
+            }
+            self.next = doc + 1;
+            self.turns = self.turns.wrapping_add(1);
+            if self.turns.is_multiple_of(64) && stop() {
+                return None;
+            }
+            // Only the lists have applied the filters; irregular messages have not passed them yet.
+            if accepts(doc) {
+                let by_title = self.any_text || title_doc == doc;
+                return Some(Candidate { doc, by_text: text_doc == doc, by_title });
+            }
+        }
+    }
+
+    /// Drops the candidates whose texts are outside of a set.
+    pub(super) fn narrow(&mut self, documents: DocBits) {
+        if let Some(lists) = &mut self.in_text.lists {
+            lists.narrow(documents);
+        }
+    }
+
+    /// Proposes messages by their titles where until now every message was a candidate.
+    pub(super) fn narrow_titles(&mut self, titled: impl FnOnce() -> DocBits) {
+        if self.any_text {
+            let mut lists = Conjunction::new(Vec::new());
+            lists.narrow(titled());
+            self.in_title = Lists { lists: Some(lists), doc: None };
+        }
+    }
+}
+
+/// The roles of a request.
+struct Roles {
+    /// Whether the request names no roles and accepts all.
+    all: bool,
+    /// Whether each role is accepted, by its number in the segment.
+    accepted: Vec<bool>,
+}
+
+impl Roles {
+    fn new(rows: &Rows, roles: &[String]) -> Roles {
+        Roles { all: roles.is_empty(), accepted: rows.wanted_roles(roles) }
+    }
+
+    #[inline]
+    fn accept(&self, rows: &Rows, doc: u32) -> bool {
+        self.all || self.accepted[rows.role(doc)]
+    }
+}
+
+/// An intersection of posting lists and its next document.
+struct Lists {
+    /// `None` if nothing can match.
+    lists: Option<Conjunction>,
+    /// `None` before the first seek.
+    doc: Option<u32>,
+}
+
+impl Lists {
+    /// Opens lists, and the role's list where that is the shortest: the roles of all messages are
+    /// known, so a longer list of a role saves nothing.
+    fn open(
+        segment: &SegmentReader,
+        lists: Option<Vec<(TermInfo, List)>>,
+        role: Option<&(TermInfo, List)>,
+    ) -> Result<Lists, Error> {
+        let Some(mut lists) = lists else { return Ok(Lists { lists: None, doc: None }) };
+        if let Some(role) = role
+            && lists.first().is_none_or(|(rarest, _)| role.0.doc_freq < rarest.doc_freq)
+        {
+            lists.insert(0, role.clone());
+        }
+        let open = lists.iter().map(|(info, list)| segment.part.postings.read(*list, info));
+        let lists = Conjunction::new(open.collect::<Result<_, _>>()?);
+        Ok(Lists { lists: Some(lists), doc: None })
+    }
+
+    /// Returns the first document at or after `target` and before `end`; [`END`] for none.
+    #[inline]
+    fn seek(
+        &mut self,
+        target: u32,
+        end: u32,
+        accepts: impl Fn(u32) -> bool,
+        stop: &mut impl FnMut() -> bool,
+    ) -> u32 {
+        match self.doc {
+            Some(doc) if doc >= target => doc,
+            _ => {
+                let lists = self.lists.as_mut();
+                let doc = lists.map_or(END, |lists| lists.seek(target, end, accepts, stop));
+                self.doc = Some(doc);
+                doc
+            }
+        }
+    }
+}
+
+/// Returns the lists of the rarest grams, the shortest first; none of them if any message may match,
+/// and `None` if a gram is absent, so that nothing can match.
+fn rarest_lists(
+    segment: &SegmentReader,
+    list: List,
+    grams: &mut Vec<Gram>,
+    trace: &mut Trace,
+) -> Result<Option<Vec<(TermInfo, List)>>, Error> {
+    let is_first = segment.first == 0;
+    // The first segment is by far the largest, so its numbers stand for all.
+    let mut record = |gram: Gram, messages| {
+        if is_first {
+            let in_titles = list == List::Title;
+            trace.grams.push(GramUse { gram: gram.to_string(), in_titles, messages });
+        }
+    };
+    let mut present: Vec<(TermInfo, Gram)> = Vec::with_capacity(grams.len());
+    let lookups = if is_first { usize::MAX } else { MAX_LATER_LISTS };
+    for (place, gram) in grams.iter().enumerate().take(lookups) {
+        let Some(info) = segment.part.postings.find(list, gram.term(&mut [0; 8]))? else {
+            record(*gram, 0);
+            grams.swap(0, place);
+            return Ok(None);
+        };
+        let is_enough = !is_first && info.doc_freq <= SHORT_LIST;
+        present.push((info, *gram));
+        if is_enough {
+            break;
+        }
+    }
+    present.sort_unstable_by_key(|(info, _)| info.doc_freq);
+    if is_first {
+        grams.clear();
+        grams.extend(present.iter().take(MAX_LATER_LISTS).map(|(_, gram)| *gram));
+    }
+    present.truncate(MAX_LISTS);
+    present.iter().for_each(|(info, gram)| record(*gram, info.doc_freq));
+    Ok(Some(present.into_iter().map(|(info, _)| (info, list)).collect()))
+}

@@ -1,0 +1,35 @@
+//! What an exact search did, for `verbatim search --explain`.
+
+use std::time::Duration;
+
+/// A gram that a search looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GramUse {
+    /// The gram, ASCII letters in lower case.
+    pub gram: String,
+    /// Whether it was looked up in the titles rather than the texts.
+    pub in_titles: bool,
+    /// The number of messages that hold it.
+    pub messages: u32,
+}
+
+/// What a search did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// The grams whose lists were used.
+    pub grams: Vec<GramUse>,
+    /// How many `_` were expanded to narrow the candidates.
+    pub gaps: u64,
+    /// Messages that the lists proposed, within the dates and roles of the request.
+    pub candidates: u64,
+    /// Messages that matched.
+    pub verified: u64,
+    /// Bytes of text read to verify.
+    pub bytes_read: u64,
+    /// Time to find the posting lists.
+    pub lookup: Duration,
+    /// Time to intersect them and to verify.
+    pub search: Duration,
+    /// Time to make rows and to hand them over.
+    pub rows: Duration,
+}

@@ -1,0 +1,75 @@
+//! A LIKE pattern, parsed once for the matcher, the gram query and wildcard expansion.
+
+/// The text of a query, split at its wildcards: `%` stands for any characters, `_` for exactly one.
+#[derive(Clone, Debug)]
+pub struct Pattern<'t> {
+    /// The whole text.
+    pub text: &'t str,
+    /// The stretches between `%`, none of them empty.
+    pub segments: Vec<Segment<'t>>,
+}
+
+/// A stretch of a pattern between two `%`.
+#[derive(Clone, Debug)]
+pub struct Segment<'t> {
+    /// The characters between the `_`. A run is empty where a `_` begins or ends the segment or
+    /// follows another `_`.
+    pub runs: Vec<&'t str>,
+}
+
+impl Pattern<'_> {
+    /// Parses the text of a query.
+    pub fn parse(text: &str) -> Pattern<'_> {
+        let segments = text
+            .split('%')
+            .filter(|segment| !segment.is_empty())
+            .map(|segment| Segment { runs: segment.split('_').collect() })
+            .collect();
+        Pattern { text, segments }
+    }
+
+    /// Returns the runs that are not empty.
+    pub fn runs(&self) -> impl Iterator<Item = &str> {
+        self.segments
+            .iter()
+            .flat_map(|segment| &segment.runs)
+            .copied()
+            .filter(|run| !run.is_empty())
+    }
+
+    /// Returns the gaps: the runs on both sides of each single `_` that stands between two runs.
+    pub fn gaps(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.segments
+            .iter()
+            .flat_map(|segment| segment.runs.windows(2))
+            .map(|pair| (pair[0], pair[1]))
+            .filter(|(left, right)| !left.is_empty() && !right.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_split() {
+        for (text, segments, runs, gaps) in [
+            ("", vec![], vec![], vec![]),
+            ("%_%", vec![vec!["", ""]], vec![], vec![]),
+            ("ab", vec![vec!["ab"]], vec!["ab"], vec![]),
+            (
+                "a_b%%c__d_",
+                vec![vec!["a", "b"], vec!["c", "", "d", ""]],
+                vec!["a", "b", "c", "d"],
+                vec![("a", "b")],
+            ),
+            ("a_b_c", vec![vec!["a", "b", "c"]], vec!["a", "b", "c"], vec![("a", "b"), ("b", "c")]),
+        ] {
+            let pattern = Pattern::parse(text);
+            let found: Vec<_> = pattern.segments.iter().map(|segment| &*segment.runs).collect();
+            assert_eq!(found, segments, "{text}");
+            assert_eq!(pattern.runs().collect::<Vec<_>>(), runs, "{text}");
+            assert_eq!(pattern.gaps().collect::<Vec<_>>(), gaps, "{text}");
+        }
+    }
+}

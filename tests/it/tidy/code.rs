@@ -1,0 +1,473 @@
+//! The source files as a graph: which file uses which, and the functions in them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+/// A path in a module, as its segments.
+type Names = Vec<String>;
+
+/// A file of `src/`.
+pub(super) struct SourceFile {
+    /// Its path below `src/`, with slashes.
+    pub(super) path: String,
+    /// Its text without comments, without the contents of strings, and without its tests. The lines
+    /// keep their numbers.
+    pub(super) code: String,
+    module: Names,
+    paths: Vec<UsedPath>,
+}
+
+impl SourceFile {
+    /// Returns the rooms that its paths begin with, wherever the items behind them are defined.
+    pub(super) fn named_rooms(&self) -> impl Iterator<Item = &str> {
+        let paths =
+            self.paths.iter().filter(|used| used.path.first().is_some_and(|name| name == "crate"));
+        paths.filter_map(|used| used.path.get(1).map(String::as_str))
+    }
+}
+
+/// A path in the code of a file.
+struct UsedPath {
+    /// The module that the path stands in: that of the file, or an inline one.
+    module: Names,
+    path: Names,
+    /// The name that a `use` gives it; `None` for paths elsewhere.
+    name: Option<String>,
+    is_public: bool,
+}
+
+/// The files of `src/` but `main.rs`, which is another crate.
+pub(super) struct Tree {
+    pub(super) files: Vec<SourceFile>,
+    modules: BTreeMap<Names, usize>,
+}
+
+impl Tree {
+    pub(super) fn read() -> Tree {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut paths = Vec::new();
+        walk(&root, &mut |path| paths.push(path.to_owned()));
+        paths.sort();
+        let files = paths.iter().map(|path| {
+            let inner = path.strip_prefix(&root).expect("below src");
+            let inner = inner.to_str().expect("a name in UTF-8").replace('\\', "/");
+            (inner, fs::read_to_string(path).expect("a text"))
+        });
+        Tree::new(files.filter(|(path, _)| path != "main.rs"))
+    }
+
+    pub(super) fn new(files: impl Iterator<Item = (String, String)>) -> Tree {
+        let files: Vec<SourceFile> = files
+            .map(|(path, text)| {
+                let code = code(&text);
+                let module = module_of(&path);
+                SourceFile { paths: used_paths(&code, &module), path, code, module }
+            })
+            .collect();
+        let modules = files.iter().enumerate().map(|(at, file)| (file.module.clone(), at));
+        Tree { modules: modules.collect(), files }
+    }
+
+    /// Returns for each file the files that it uses. A module that re-exports its children does not
+    /// use them by that.
+    pub(super) fn uses(&self) -> Vec<BTreeSet<usize>> {
+        let uses = self.files.iter().enumerate().map(|(at, file)| {
+            let mut used = BTreeSet::new();
+            for path in &file.paths {
+                let Some(target) = self.resolve(&path.module, &path.path, 0) else { continue };
+                let is_below = self.files[target].module.starts_with(&file.module);
+                if target != at && !(path.is_public && is_below) {
+                    used.insert(target);
+                }
+            }
+            used
+        });
+        uses.collect()
+    }
+
+    /// Returns the file that defines what a path names; `None` for other crates.
+    fn resolve(&self, module: &[String], path: &[String], depth: usize) -> Option<usize> {
+        let (first, rest) = path.split_first()?;
+        let (mut at, rest) = match &**first {
+            "crate" => (Names::new(), rest),
+            "self" => (module.to_vec(), rest),
+            "super" => (module[..module.len().checked_sub(1)?].to_vec(), rest),
+            name if self.modules.contains_key(&child(module, name)) => (module.to_vec(), path),
+            _ => return None,
+        };
+        for name in rest {
+            if name == "super" {
+                at.pop();
+                continue;
+            }
+            let inner = child(&at, name);
+            if self.modules.contains_key(&inner) {
+                at = inner;
+                continue;
+            }
+            // An item of the module, or one that the module brings in from elsewhere.
+            let brought = self.modules.get(&at).and_then(|file| {
+                let paths = &self.files[*file].paths;
+                paths.iter().find(|path| path.module == at && path.name.as_ref() == Some(name))
+            });
+            if let Some(brought) = brought.filter(|_| depth < 8)
+                && let Some(file) = self.resolve(&at, &brought.path, depth + 1)
+            {
+                return Some(file);
+            }
+            break;
+        }
+        (0..=at.len()).rev().find_map(|length| self.modules.get(&at[..length]).copied())
+    }
+
+    /// Returns the groups of files that use each other, in a circle of any length.
+    pub(super) fn circles(&self) -> Vec<Vec<&str>> {
+        let uses = self.uses();
+        let reachable: Vec<BTreeSet<usize>> = (0..uses.len())
+            .map(|start| {
+                let mut reached = BTreeSet::new();
+                let mut open = vec![start];
+                while let Some(at) = open.pop() {
+                    open.extend(uses[at].iter().filter(|next| reached.insert(**next)));
+                }
+                reached
+            })
+            .collect();
+        let mut circles = BTreeSet::new();
+        for (at, reached) in reachable.iter().enumerate() {
+            let circle: Vec<&str> = reached
+                .iter()
+                .filter(|other| **other == at || reachable[**other].contains(&at))
+                .map(|other| &*self.files[*other].path)
+                .collect();
+            if circle.len() > 1 {
+                circles.insert(circle);
+            }
+        }
+        circles.into_iter().collect()
+    }
+}
+
+/// Calls `look` with every file in a folder.
+pub(super) fn walk(folder: &Path, look: &mut dyn FnMut(&Path)) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            walk(&path, look);
+        } else {
+            look(&path);
+        }
+    }
+}
+
+fn child(module: &[String], name: &str) -> Names {
+    let mut child = module.to_vec();
+    child.push(name.to_owned());
+    child
+}
+
+fn module_of(path: &str) -> Names {
+    let mut names: Names = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+    if names.last().is_some_and(|name| name == "mod" || name == "lib") {
+        names.pop();
+    }
+    names
+}
+
+/// Returns a text without comments, contents of strings and tests; line breaks stay.
+pub(super) fn code(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let skipped = if rest.starts_with("#[cfg(test)]\nmod ") {
+            rest.len()
+        } else if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if let Some(raw) = raw_string(rest).filter(|_| !ends_in_word(&code)) {
+            raw
+        } else if character == '"' {
+            quoted(rest, '"')
+        } else if character == '\'' && is_character(rest) {
+            quoted(rest, '\'')
+        } else {
+            0
+        };
+        if skipped == 0 {
+            code.push(character);
+            rest = &rest[character.len_utf8()..];
+        } else {
+            code.extend(rest[..skipped].chars().filter(|c| *c == '\n'));
+            rest = &rest[skipped..];
+        }
+    }
+    code
+}
+
+fn ends_in_word(code: &str) -> bool {
+    code.ends_with(|c: char| c.is_alphanumeric() || c == '_')
+}
+
+/// Returns the length of a raw string that a text begins with.
+fn raw_string(text: &str) -> Option<usize> {
+    let inner = text.strip_prefix("br").or_else(|| text.strip_prefix('r'))?;
+    let hashes = inner.len() - inner.trim_start_matches('#').len();
+    let body = inner[hashes..].strip_prefix('"')?;
+    let end = body.find(&format!("\"{}", "#".repeat(hashes)))?;
+    Some(text.len() - body.len() + end + 1 + hashes)
+}
+
+/// Returns the length of a literal between quotation marks.
+fn quoted(text: &str, mark: char) -> usize {
+    let mut escaped = false;
+    for (at, character) in text.char_indices().skip(1) {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if character == mark => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Whether a text that begins with an apostrophe begins with a character rather than a lifetime.
+fn is_character(text: &str) -> bool {
+    let mut characters = text.chars().skip(1);
+    characters.next() == Some('\\') || characters.next() == Some('\'')
+}
+
+/// Returns the words, `::` and other characters of a code, without white space.
+pub(super) fn tokens(code: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let mut rest = code.trim_start();
+    while let Some(character) = rest.chars().next() {
+        let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let length = match word {
+            0 if rest.starts_with("::") => 2,
+            0 => character.len_utf8(),
+            _ => word,
+        };
+        tokens.push(&rest[..length]);
+        rest = rest[length..].trim_start();
+    }
+    tokens
+}
+
+fn is_name(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+fn used_paths(code: &str, module: &[String]) -> Vec<UsedPath> {
+    let tokens = tokens(code);
+    let before = |at: usize, back: usize| at.checked_sub(back).map_or("", |place| tokens[place]);
+    let mut paths = Vec::new();
+    // The module that the code is in, and the depths of braces at which inline modules begin.
+    let mut module = module.to_vec();
+    let mut inline = Vec::new();
+    let mut depth = 0;
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let next = tokens.get(at + 1).copied().unwrap_or_default();
+        match *token {
+            "{" => depth += 1,
+            "}" => {
+                depth -= 1;
+                if inline.last() == Some(&depth) {
+                    inline.pop();
+                    module.pop();
+                }
+            }
+            "mod" if tokens.get(at + 2) == Some(&"{") => {
+                inline.push(depth);
+                module.push(next.to_owned());
+            }
+            "use" if next != "<" => {
+                let is_public = before(at, 1) == "pub"
+                    || before(at, 1) == ")" && before(at, 3) == "(" && before(at, 4) == "pub";
+                let mut leaves = Vec::new();
+                at = use_tree(&tokens, at + 1, &[], &mut leaves);
+                paths.extend(leaves.into_iter().map(|(path, name)| UsedPath {
+                    module: module.clone(),
+                    path,
+                    name: Some(name),
+                    is_public,
+                }));
+                continue;
+            }
+            name if is_name(name) && next == "::" && before(at, 1) != "::" => {
+                let mut path = vec![name.to_owned()];
+                while tokens.get(at + 1) == Some(&"::")
+                    && tokens.get(at + 2).is_some_and(|token| is_name(token))
+                {
+                    path.push(tokens[at + 2].to_owned());
+                    at += 2;
+                }
+                paths.push(UsedPath { module: module.clone(), path, name: None, is_public: false });
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    paths
+}
+
+/// Collects the paths of a `use` from a place on, each with the name it gets; returns where it ends.
+fn use_tree(
+    tokens: &[&str],
+    mut at: usize,
+    prefix: &[String],
+    leaves: &mut Vec<(Names, String)>,
+) -> usize {
+    let mut path = prefix.to_vec();
+    loop {
+        match tokens[at] {
+            "::" => at += 1,
+            "{" => {
+                at += 1;
+                while tokens[at] != "}" {
+                    at = use_tree(tokens, at, &path, leaves);
+                    at += usize::from(tokens[at] == ",");
+                }
+                return at + 1;
+            }
+            "as" => {
+                leaves.push((path, tokens[at + 1].to_owned()));
+                return at + 2;
+            }
+            "," | "}" | ";" => {
+                if path.len() > 1 && path.last().is_some_and(|name| name == "self") {
+                    path.pop();
+                }
+                let name = path.last().cloned().unwrap_or_default();
+                leaves.push((path, name));
+                return at;
+            }
+            name => {
+                path.push(name.to_owned());
+                at += 1;
+            }
+        }
+    }
+}
+
+/// A function of some code.
+pub(super) struct Function<'c> {
+    pub(super) name: &'c str,
+    pub(super) lines: usize,
+    pub(super) parameters: usize,
+}
+
+/// Returns the functions of a code that have a body.
+pub(super) fn functions(code: &str) -> Vec<Function<'_>> {
+    let mut functions = Vec::new();
+    for (at, _) in code.match_indices("fn ") {
+        let name = &code[at + 3..];
+        let name = &name[..name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(0)];
+        if name.is_empty() || ends_in_word(&code[..at]) {
+            continue;
+        }
+        let Some((parameters, signature)) = parameters(&code[at + 3 + name.len()..]) else {
+            continue;
+        };
+        let Some(open) =
+            signature.find(['{', ';']).filter(|open| signature[*open..].starts_with('{'))
+        else {
+            continue;
+        };
+        let start = code.len() - signature.len() + open;
+        let end = start + closing(&code[start..]);
+        let lines = code[at..end].matches('\n').count() + 1;
+        functions.push(Function { name, lines, parameters });
+    }
+    functions
+}
+
+/// Counts the parameters, `self` included, from after a function's name on; returns what follows.
+fn parameters(code: &str) -> Option<(usize, &str)> {
+    let (mut angles, mut open) = (0, None);
+    for (at, character) in code.char_indices() {
+        match character {
+            '<' => angles += 1,
+            '>' if !code[..at].ends_with(['-', '=']) => angles -= 1,
+            '(' if angles == 0 => {
+                open = Some(at);
+                break;
+            }
+            '{' | ';' => break,
+            _ => {}
+        }
+    }
+    let list = &code[open?..];
+    let end = closing(list);
+    let (mut depth, mut count, mut is_empty) = (0, 0, true);
+    for (at, character) in list[1..end - 1].char_indices() {
+        match character {
+            '(' | '[' | '<' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            '>' if !list[1..=at].ends_with(['-', '=']) => depth -= 1,
+            ',' if depth == 0 => {
+                is_empty = true;
+                continue;
+            }
+            _ => {}
+        }
+        if is_empty && !character.is_whitespace() {
+            count += 1;
+            is_empty = false;
+        }
+    }
+    Some((count, &list[end..]))
+}
+
+/// Returns the length from a bracket to after the one that closes it.
+fn closing(code: &str) -> usize {
+    let mut depth = 0;
+    for (at, character) in code.char_indices() {
+        match character {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at + 1;
+        }
+    }
+    code.len()
+}
+
+#[test]
+fn code_has_no_comments_strings_and_tests() {
+    let text = "a // b\n\"c \\\" d\" 'e' &'f g '\\'' r#\"h\"#\n/* i\n */ j\n#[cfg(test)]\nmod tests { k }\n";
+    assert_eq!(code(text), "a \n  &'f g  \n\n j\n\n\n");
+}
+
+#[test]
+fn paths_lead_to_the_file_that_defines() {
+    let files = [
+        ("lib.rs", "pub mod a;\npub mod b;"),
+        (
+            "a/mod.rs",
+            "mod inner;\npub use inner::{Item as Renamed};\nuse crate::b::Other;\npub struct Own;",
+        ),
+        ("a/inner.rs", "use super::{Other, Own};"),
+        ("a/user.rs", "use crate::{a::Renamed, b::{self}};\nuse std::fmt;"),
+        ("b.rs", "fn f() { crate::a::Own; }\nmod c { use super::d; }"),
+    ];
+    let tree = Tree::new(files.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())));
+    let uses: Vec<Vec<usize>> =
+        tree.uses().into_iter().map(|used| used.into_iter().collect()).collect();
+    assert_eq!(uses, [vec![], vec![4], vec![1, 4], vec![2, 4], vec![1]]);
+    assert_eq!(tree.circles(), [["a/mod.rs", "b.rs"]]);
+}
+
+#[test]
+fn functions_have_lines_and_parameters() {
+    let code = "pub fn one() {}\nfn two<F: Fn(u8) -> u8>(&self, f: F, (a, b): (u8, Vec<(u8, u8)>),) {\n x\n}\nfn none();";
+    let found: Vec<_> = functions(code).iter().map(|f| (f.name, f.lines, f.parameters)).collect();
+    assert_eq!(found, [("one", 1, 0), ("two", 3, 3)]);
+}
