@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt, ops::Range, path::Path, thread};
 
 use super::{
-    Error, Model,
+    Error, Model, Texts,
     cache::{self, Cache},
 };
 use crate::{int8::quantise, model::Stop};
@@ -13,20 +13,6 @@ const SLICE: u32 = 2048;
 
 /// Texts that a provider is sent before their vectors are made durable.
 const BATCH: usize = 64;
-
-/// Numbered texts.
-pub struct Texts<'t> {
-    /// The number of texts.
-    pub count: u32,
-    /// Returns the text with a number; empty if it gets no vector.
-    pub text: &'t (dyn Fn(u32) -> Cow<'t, str> + Sync),
-}
-
-impl fmt::Debug for Texts<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Texts").field("count", &self.count).finish_non_exhaustive()
-    }
-}
 
 /// The number of texts that have a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::{
     Error,
     postings::{Conjunction, DocBits, END, List},
     snapshot::SegmentReader,
-    store::Rows,
+    store::DocStore,
     trace::{GramUse, Trace},
 };
 use crate::{
@@ -74,7 +74,7 @@ pub(super) struct Candidate {
 
 /// The candidates of a search in one segment, in result order.
 pub(super) struct Plan<'a> {
-    rows: &'a Rows,
+    store: &'a DocStore,
     deleted: Option<&'a DocBits>,
     roles: Roles,
     in_text: Lists,
@@ -97,7 +97,7 @@ impl<'a> Plan<'a> {
         trace: &mut Trace,
     ) -> Result<Option<Plan<'a>>, Error> {
         let request = query.request;
-        let (rows, postings) = (&segment.part.rows, &segment.part.postings);
+        let (store, postings) = (&segment.data.store, &segment.data.postings);
         let role_list = match &request.roles[..] {
             [role] => match postings.find(List::Role, role.as_bytes())? {
                 Some(info) => Some((info, List::Role)),
@@ -111,12 +111,12 @@ impl<'a> Plan<'a> {
             true => None,
             false => rarest_lists(segment, List::Title, &mut grams.in_title, trace)?,
         };
-        let interval = rows.interval(request.since, request.until);
-        let irregular: Box<dyn Iterator<Item = u32>> = Box::new(rows.irregular(interval.start));
+        let interval = store.interval(request.since, request.until);
+        let irregular: Box<dyn Iterator<Item = u32>> = Box::new(store.irregular(interval.start));
         Ok(Some(Plan {
-            rows,
-            deleted: segment.dead.as_ref(),
-            roles: Roles::new(rows, &request.roles),
+            store,
+            deleted: segment.deleted.as_ref(),
+            roles: Roles::new(store, &request.roles),
             in_text: Lists::open(segment, of_text, role_list.as_ref())?,
             in_title: Lists::open(segment, of_title, role_list.as_ref())?,
             any_text,
@@ -131,9 +131,9 @@ impl<'a> Plan<'a> {
     #[inline]
     pub(super) fn next(&mut self, stop: &mut impl FnMut() -> bool) -> Option<Candidate> {
         loop {
-            let (rows, deleted, roles) = (self.rows, self.deleted, &self.roles);
+            let (store, deleted, roles) = (self.store, self.deleted, &self.roles);
             let accepts = |doc| {
-                roles.accept(rows, doc) && deleted.is_none_or(|deleted| !deleted.contains(doc))
+                roles.accept(store, doc) && deleted.is_none_or(|deleted| !deleted.contains(doc))
             };
             let (next, end) = (self.next, self.end);
             let text_doc = self.in_text.seek(next, end, accepts, stop);
@@ -186,13 +186,13 @@ struct Roles {
 }
 
 impl Roles {
-    fn new(rows: &Rows, roles: &[String]) -> Roles {
-        Roles { all: roles.is_empty(), accepted: rows.wanted_roles(roles) }
+    fn new(store: &DocStore, roles: &[String]) -> Roles {
+        Roles { all: roles.is_empty(), accepted: store.wanted_roles(roles) }
     }
 
     #[inline]
-    fn accept(&self, rows: &Rows, doc: u32) -> bool {
-        self.all || self.accepted[rows.role(doc)]
+    fn accept(&self, store: &DocStore, doc: u32) -> bool {
+        self.all || self.accepted[store.role(doc)]
     }
 }
 
@@ -218,7 +218,7 @@ impl Lists {
         {
             lists.insert(0, role.clone());
         }
-        let open = lists.iter().map(|(info, list)| segment.part.postings.read(*list, info));
+        let open = lists.iter().map(|(info, list)| segment.data.postings.read(*list, info));
         let lists = Conjunction::new(open.collect::<Result<_, _>>()?);
         Ok(Lists { lists: Some(lists), doc: None })
     }
@@ -263,7 +263,7 @@ fn rarest_lists(
     let mut present: Vec<(TermInfo, Gram)> = Vec::with_capacity(grams.len());
     let lookups = if is_first { usize::MAX } else { MAX_LATER_LISTS };
     for (place, gram) in grams.iter().enumerate().take(lookups) {
-        let Some(info) = segment.part.postings.find(list, gram.term(&mut [0; 8]))? else {
+        let Some(info) = segment.data.postings.find(list, gram.term(&mut [0; 8]))? else {
             record(*gram, 0);
             grams.swap(0, place);
             return Ok(None);

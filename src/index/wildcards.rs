@@ -28,7 +28,7 @@ impl Segment {
     ) -> Result<Option<DocBits>, Error> {
         let mut lists: Vec<TermInfo> = Vec::new();
         let mut postings = 0u64;
-        let most = u64::from(self.rows.messages()) / 4;
+        let most = u64::from(self.store.messages()) / 4;
         let mut try_character = |character: char| -> Result<(), Error> {
             let mut rarest: Option<TermInfo> = None;
             for gram in gap.filled(character, common) {
@@ -67,7 +67,7 @@ impl Segment {
         if postings > most {
             return Ok(None);
         }
-        let mut documents = DocBits::new(self.rows.messages());
+        let mut documents = DocBits::new(self.store.messages());
         for info in &lists {
             documents.add(self.postings.read(List::Text, info)?);
         }

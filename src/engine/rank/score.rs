@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     engine::{Error, Mode, Scope},
-    index::{DocSet, Norms, TermIndex, best, holding},
+    index::{Bm25, DocSet, Norms, TermIndex, holding},
     model::Stop,
     text::{query::Query, words::Tokenizer},
 };
@@ -248,7 +248,7 @@ impl<'a> Filtered<'a> {
 
     fn among(&self) -> DocSet<'_> {
         match &self.doc_ids {
-            Some(doc_ids) => DocSet::Slots(doc_ids),
+            Some(doc_ids) => DocSet::DocIds(doc_ids),
             None => DocSet::Intervals(&self.selection.intervals),
         }
     }
@@ -373,8 +373,8 @@ fn scored(
     let mut by_vector: Vec<(usize, u32, f32)> = Vec::new();
     for (place, field) in fields.iter().enumerate() {
         let accepts = |doc_id: u32| field.accepts(doc_id);
-        let found =
-            best(&field.words, &concept.terms, norms, field.among(), &accepts, depth, stop)?;
+        let bm25 = Bm25 { segments: &field.words, terms: &concept.terms, norms };
+        let found = bm25.best(field.among(), &accepts, depth, stop)?;
         by_words.extend(found.into_iter().map(|(doc_id, score)| (place, doc_id, score)));
         if let Some(vector) = &concept.vector {
             match field.like(vector, depth) {
@@ -418,9 +418,9 @@ fn scored(
         let mut own: HashMap<u32, f32> = HashMap::with_capacity(doc_ids.len());
         if share > 0.0 {
             let any = |_| true;
-            let among = DocSet::Slots(&doc_ids);
-            let found =
-                best(&field.words, &concept.terms, norms, among, &any, doc_ids.len(), stop)?;
+            let among = DocSet::DocIds(&doc_ids);
+            let bm25 = Bm25 { segments: &field.words, terms: &concept.terms, norms };
+            let found = bm25.best(among, &any, doc_ids.len(), stop)?;
             let shares =
                 found.into_iter().map(|(doc_id, score)| (doc_id, share * score / best_words));
             own.extend(shares);

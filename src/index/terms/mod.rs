@@ -32,7 +32,7 @@ use super::{
 };
 
 pub use build::build_terms;
-pub use score::{DocSet, Norms, WeightedTerm, best, frequencies, holding};
+pub use score::{Bm25, DocSet, Norms, WeightedTerm, frequencies, holding};
 
 /// The version of the folder and of the tokenizer. Other versions are built again.
 const FORMAT: u32 = 3;
