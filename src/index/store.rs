@@ -192,8 +192,8 @@ impl DocStoreWriter {
         let mut length = Vec::with_capacity(5);
         push_varint(&mut length, self.head.len() as u64);
         let stored = document.stored.unwrap_or_default();
-        for part in [&length[..], &self.head, shown, stored] {
-            self.rows.write_all(part)?;
+        for bytes in [&length[..], &self.head, shown, stored] {
+            self.rows.write_all(bytes)?;
         }
         let size = length.len() + self.head.len() + shown.len() + stored.len();
         self.offsets.push(self.offsets[doc as usize] + size as u64);
@@ -568,12 +568,12 @@ impl DocStore {
 
     /// Returns the id of a conversation.
     pub(super) fn conversation_id(&self, conversation: u32) -> &[u8] {
-        self.title_part(2 * conversation)
+        self.id_or_title(2 * conversation)
     }
 
     /// Returns the title of a conversation; empty for NULL.
     pub(super) fn title(&self, conversation: u32) -> &[u8] {
-        self.title_part(2 * conversation + 1)
+        self.id_or_title(2 * conversation + 1)
     }
 
     /// Returns the title of a conversation; `None` for NULL.
@@ -582,10 +582,11 @@ impl DocStore {
         (end & NO_TITLE == 0).then(|| self.title(conversation))
     }
 
-    fn title_part(&self, part: u32) -> &[u8] {
+    /// Returns an id (even numbers) or a title (odd numbers) of a conversation.
+    fn id_or_title(&self, number: u32) -> &[u8] {
         let base = self.layout.title_bytes_at;
-        let start = base + (self.number(self.layout.titles_at, part) & !NO_TITLE);
-        let end = base + (self.number(self.layout.titles_at, part + 1) & !NO_TITLE);
+        let start = base + (self.number(self.layout.titles_at, number) & !NO_TITLE);
+        let end = base + (self.number(self.layout.titles_at, number + 1) & !NO_TITLE);
         &self.columns[start as usize..end as usize]
     }
 

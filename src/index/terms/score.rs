@@ -182,17 +182,17 @@ impl Bm25<'_> {
 
 /// Returns the doc ids of the messages that have all of these terms, ascending.
 pub fn holding(
-    parts: &[(Range<u32>, &TermIndex)],
+    segments: &[(Range<u32>, &TermIndex)],
     terms: &[String],
     stop: &Stop,
 ) -> Result<Vec<u32>, Error> {
     let mut found = Vec::new();
-    'parts: for (doc_ids, words) in parts {
+    'segments: for (doc_ids, words) in segments {
         let mut lists = Vec::new();
         for term in terms {
             match words.postings(term)? {
                 Some(list) => lists.push(list),
-                None => continue 'parts,
+                None => continue 'segments,
             }
         }
         lists.sort_by_key(BlockSegmentPostings::doc_freq);
@@ -218,12 +218,12 @@ pub fn holding(
 
 /// Returns for each term how many of some messages have it; `doc_ids` ascend.
 pub fn frequencies(
-    parts: &[(Range<u32>, &TermIndex)],
+    segments: &[(Range<u32>, &TermIndex)],
     terms: &[String],
     doc_ids: &[u32],
 ) -> Result<Vec<u32>, Error> {
     let mut counts = vec![0; terms.len()];
-    for (range, words) in parts {
+    for (range, words) in segments {
         let from = doc_ids.partition_point(|doc_id| *doc_id < range.start);
         let to = doc_ids.partition_point(|doc_id| *doc_id < range.end);
         for (count, term) in counts.iter_mut().zip(terms) {
