@@ -1,6 +1,6 @@
-//! Tools called with any arguments: an answer, or an error that says something.
+//! Calls tools with any arguments: each returns an answer, or an error with a message.
 //!
-//! Input: a byte that names the tool, one of options, the arguments as JSON.
+//! Input: a byte that selects the tool, a byte of options, the arguments as JSON.
 
 #![no_main]
 
@@ -17,8 +17,8 @@ use verbatim_search::{
     tools::{self, Options},
 };
 
-/// Calls after which what the tools have stored is thrown away.
-const CALLS: u32 = 2_000;
+/// Calls after which the home folder is replaced by a new one.
+const CALLS_PER_HOME: u32 = 2_000;
 
 const EXPORT: &str = include_str!("../../tests/golden/import/claude.json");
 
@@ -56,7 +56,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(!answer.text.is_empty(), "{}: {answer:?}", tool.name);
         assert_eq!(answer.log, None, "{}: {answer:?}", tool.name);
         *calls += 1;
-        if *calls == CALLS {
+        if *calls == CALLS_PER_HOME {
             *held = None;
         }
     });

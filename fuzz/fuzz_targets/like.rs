@@ -1,4 +1,4 @@
-//! Our `LIKE` is SQLite's, and a text that matches holds the grams of the pattern.
+//! Our `LIKE` answers as SQLite's does, and a matching text holds the grams of its pattern.
 //!
 //! Input: a byte of settings, the pattern up to a NUL, the text.
 
@@ -23,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
     let sensitive = settings & 1 == 1;
     let expected = SQLITE.with(|sqlite| {
         sqlite.pragma_update(None, "case_sensitive_like", sensitive).expect("a known pragma");
-        // CAST keeps the bytes as they are: this is how a TEXT column holds what is no UTF-8.
+        // CAST keeps the bytes unchanged. A TEXT column holds invalid UTF-8 in the same way.
         let values = params![text, format!("%{pattern}%")];
         let like = "SELECT CAST(?1 AS TEXT) LIKE ?2";
         sqlite.query_row(like, values, |row| row.get::<_, bool>(0)).expect("LIKE answers")

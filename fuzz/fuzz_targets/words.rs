@@ -1,4 +1,4 @@
-//! Words to rank by, questions as people type them, and summaries: of any text.
+//! Terms, questions and summaries of any text.
 //!
 //! Input: a question up to a NUL, then texts with a NUL after each.
 
@@ -14,17 +14,17 @@ use verbatim_search::text::{
 fuzz_target!(|data: &[u8]| {
     let data = String::from_utf8_lossy(data);
     let (question, texts) = data.split_once('\0').unwrap_or((&data, ""));
-    let cutter = Tokenizer::default();
+    let tokenizer = Tokenizer::default();
     let query = Query::parse(question);
-    let terms = cutter.question(&query.text);
+    let terms = tokenizer.question(&query.text);
     assert!(terms.iter().all(|term| !term.is_empty()));
     for phrase in &query.phrases {
-        cutter.required(phrase);
+        tokenizer.required(phrase);
     }
     let mut turns = Vec::new();
     for (number, text) in texts.split('\0').enumerate() {
         let mut terms = Vec::new();
-        cutter.cut(text, |term| terms.push(term.to_owned()));
+        tokenizer.cut(text, |term| terms.push(term.to_owned()));
         assert!(terms.iter().all(|term| !term.is_empty()));
         query.allows(text);
         turns.push(Turn { by_user: number % 2 == 0, text });

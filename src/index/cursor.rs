@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
         self.can_expand = false;
         let mut is_narrowed = false;
         for gap in &self.query.gaps {
-            if let Some(documents) = self.segment.data.fill(gap, self.query.common)? {
+            if let Some(documents) = self.segment.data.expand(gap, self.query.common)? {
                 self.plan.narrow(documents);
                 trace.gaps += 1;
                 is_narrowed = true;

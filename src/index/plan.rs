@@ -81,7 +81,8 @@ pub(super) struct Plan<'a> {
     in_title: Lists,
     /// Whether any text may match. Then the titles propose no more candidates.
     any_text: bool,
-    /// Messages that no gram tells anything about.
+    /// Messages that are not valid UTF-8 or contain a NUL. They have no reliable grams, so each is a
+    /// candidate.
     irregular: Peekable<Box<dyn Iterator<Item = u32> + 'a>>,
     next: u32,
     end: u32,

@@ -1,9 +1,9 @@
-//! Narrows the candidates of a pattern with `_` where its runs alone propose too many.
+//! Expands the `_` of a pattern, to narrow the candidates if its runs alone propose too many.
 //!
-//! Around a `_` stand characters that are known, and of the characters that may fill it only those
-//! count that occur there in some text. So the documents that can match are in the union, over
-//! those, of the rarest list of the run thus filled. Worth its half millisecond only once a search
-//! has read much and found little.
+//! A character that fills the `_` makes a run with its known neighbours. Only characters count whose
+//! runs occur in some text. For each of these characters, the posting list of the run's rarest gram
+//! covers all matches; the union of these lists covers the matches of the pattern. An expansion takes
+//! half a millisecond, so a search does it only after it has read much and found little.
 
 use tantivy::postings::TermInfo;
 
@@ -14,21 +14,24 @@ use super::{
 };
 use crate::text::grams::{CommonGrams, WildcardGap};
 
-/// The most terms looked at for characters beyond ASCII: more than a script has, and some 2 ms.
-const MOST_TERMS: u32 = 40_000;
+/// The most terms that are read to find characters beyond ASCII: more than a script has, read in some
+/// 2 ms.
+const MAX_TERMS: u32 = 40_000;
+
+/// The most postings of an expansion, as a divisor of the number of messages. More would hardly narrow
+/// the candidates.
+const MAX_SHARE: u64 = 4;
 
 impl Segment {
-    /// Returns the documents whose texts may hold the gap's characters with any one between.
-    ///
-    /// `None` where they are too many to be of use.
-    pub(super) fn fill(
+    /// Returns the documents whose texts may match a gap; `None` if they are too many to be of use.
+    pub(super) fn expand(
         &self,
         gap: &WildcardGap,
         common: &CommonGrams,
     ) -> Result<Option<DocBits>, Error> {
         let mut lists: Vec<TermInfo> = Vec::new();
         let mut postings = 0u64;
-        let most = u64::from(self.store.messages()) / 4;
+        let max_postings = u64::from(self.store.messages()) / MAX_SHARE;
         let mut try_character = |character: char| -> Result<(), Error> {
             let mut rarest: Option<TermInfo> = None;
             for gram in gap.filled(character, common) {
@@ -56,15 +59,15 @@ impl Segment {
             {
                 wide.push(character);
             }
-            terms < MOST_TERMS
+            terms < MAX_TERMS
         })?;
-        if terms == MOST_TERMS {
+        if terms == MAX_TERMS {
             return Ok(None);
         }
         for character in wide {
             try_character(character)?;
         }
-        if postings > most {
+        if postings > max_postings {
             return Ok(None);
         }
         let mut documents = DocBits::new(self.store.messages());

@@ -7,10 +7,10 @@ use serde::{
     de::{IgnoredAny, MapAccess, Visitor},
 };
 
-/// Returns the text that the JSON of ChatGPT's `parts` holds; `None` where `stored` is no such JSON.
+/// Returns the text in the JSON of ChatGPT's `parts`; `None` if `stored` is not such JSON.
 ///
-/// Strings and the `text` of objects, one part per line; objects without text give nothing. A lone
-/// surrogate, which JSON can write and no text can hold, becomes U+FFFD.
+/// The text is that of the strings and of the objects' `text`, one part per line. Objects without
+/// text add nothing. A lone surrogate, which JSON can write but no text can hold, becomes U+FFFD.
 pub fn decode_parts(stored: &str) -> Option<String> {
     if !stored.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('[') {
         return None;
@@ -21,11 +21,11 @@ pub fn decode_parts(stored: &str) -> Option<String> {
     Some(texts.fold(first, |text, part| text + "\n" + &part))
 }
 
-/// Returns JSON in which every lone surrogate escape (`\ud83d` without its half) is `\ufffd`.
+/// Replaces every lone surrogate escape in JSON (`\ud83d` without its other half) by `\ufffd`.
 pub fn mend_surrogates(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
     let mut mended = String::new();
-    let mut kept = 0;
+    let mut copied = 0;
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
         at += found;
@@ -34,20 +34,20 @@ pub fn mend_surrogates(json: &str) -> Cow<'_, str> {
                 at += 12;
             }
             Some(0xD800..=0xDFFF) => {
-                mended.push_str(&json[kept..at]);
+                mended.push_str(&json[copied..at]);
                 mended.push_str("\\ufffd");
                 at += 6;
-                kept = at;
+                copied = at;
             }
-            // A backslash and the character it escapes, which may be another backslash.
+            // Skip a backslash and the character it escapes, which may be another backslash.
             _ => at += 2,
         }
         at = at.min(bytes.len());
     }
-    if kept == 0 {
+    if copied == 0 {
         return Cow::Borrowed(json);
     }
-    mended.push_str(&json[kept..]);
+    mended.push_str(&json[copied..]);
     Cow::Owned(mended)
 }
 

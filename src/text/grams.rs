@@ -1,16 +1,16 @@
-//! Which n-grams of a text are indexed, and which of them a query asks for.
+//! The n-grams of a text that are indexed, and the n-grams that a query looks up.
 //!
-//! Grams are runs of 1 to 8 characters with ASCII letters folded. Of a text are indexed, once each:
+//! Grams are runs of 1 to 8 characters with ASCII letters folded. The index holds, once for each text:
 //!
 //! 1. every trigram;
-//! 2. its 1- and 2-grams that are not common;
-//! 3. where a trigram is common and ASCII, its extension by the following ASCII characters up to
-//!    the first gram that is not common, eight characters at most.
+//! 2. every 1-gram and 2-gram that is not common;
+//! 3. for each common ASCII trigram, its extension by the ASCII characters that follow, up to the
+//!    first gram that is not common, or to eight characters.
 //!
-//! What is common is counted in a sample and frozen with an index: any set serves, as long as the
-//! texts and the queries are cut with the same one. The longest indexed gram at a position of a
-//! query is then seldom common, however common its trigrams are. Indexing the shortest gram that is
-//! rare enough is the idea of Cho and Rajagopalan, "A fast regular expression indexing engine"
+//! The set of common grams is counted in a sample and stored with the index. Any set is correct, as
+//! long as texts and queries use the same one. Thanks to the extensions, the longest indexed gram at
+//! a position of a query is seldom common, even where its trigram is. Cho and Rajagopalan had the
+//! idea to index the shortest gram that is rare enough: "A fast regular expression indexing engine"
 //! (ICDE 2002).
 //!
 //! Invariant: a text that a pattern matches holds every gram of [`query_grams`] of that pattern.
@@ -28,18 +28,18 @@ pub const LONGEST: usize = 8;
 
 /// A gram, packed so that numeric order is the order of its term's bytes.
 ///
-/// ASCII: one byte a character from the top, zeros after. Others: the top bit, then 21 bits for
-/// each of at most three characters.
+/// An ASCII gram has one byte for each character, from the top, then zeros. Any other gram has the
+/// top bit set, then 21 bits for each of at most three characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gram(pub u64);
 
 const WIDE: u64 = 1 << 63;
 
-/// Slots of the first count of sampled grams: 4 MiB, some of which stay in the cache.
+/// Counters in the first count of sampled grams: 4 MiB, which partly stay in the cache.
 const SIEVE: usize = 1 << 20;
 
 impl Gram {
-    /// Packs one to three characters, or up to eight if all are ASCII; none may be NUL.
+    /// Packs one to three characters, or up to eight ASCII characters; none may be NUL.
     fn pack(characters: &[char]) -> Gram {
         if characters.iter().all(char::is_ascii) {
             let packed = characters.iter().fold(0, |sum, c| sum << 8 | u64::from(*c as u8));
@@ -55,7 +55,7 @@ impl Gram {
         }
     }
 
-    /// Returns the gram's bytes as a term: ASCII as it is, others as the packed number.
+    /// Returns the gram's bytes as a term: ASCII unchanged, other grams as the packed number.
     pub fn term(self, buffer: &mut [u8; 8]) -> &[u8] {
         *buffer = self.0.to_be_bytes();
         if self.0 & WIDE != 0 {
@@ -79,39 +79,39 @@ impl fmt::Display for Gram {
     }
 }
 
-/// The grams that are common in an index: a prefix of each longer one is in the set too.
+/// The grams that are common in an index. Every prefix of a gram in the set is in the set too.
 #[derive(Clone, Debug, Default)]
 pub struct CommonGrams {
     all: HashSet<u64, BuildHasherDefault<Mix>>,
-    /// The ASCII grams of one to three characters again, a bit each, for the inner loop.
+    /// A bitmap of the ASCII grams of one to three characters, for the inner loop.
     short: Vec<u64>,
-    /// A bit for each slot that a longer gram falls into: nearly all that are not in the set are
-    /// told by it alone.
+    /// A bitmap of the hashes of all other grams. It alone rejects nearly every gram that is not in
+    /// the set.
     long: Vec<u64>,
 }
 
 impl CommonGrams {
-    /// The share of sampled texts in which a gram is common. At 2 % the index of a million
-    /// messages is smallest among the settings whose medians stay below 100 µs.
+    /// A gram is common if at least this share of the sampled texts holds it. Among the settings
+    /// whose median search takes less than 100 µs, 2 % makes the smallest index of a million messages.
     pub const SHARE: f64 = 0.02;
 
-    /// Counts the grams of sampled texts; those in [`CommonGrams::SHARE`] of them or more are common.
+    /// Counts the grams of sampled texts and collects the common ones.
     ///
-    /// Level by level as in Agrawal and Srikant's Apriori: a gram can only be common if its
-    /// beginning and its end, shorter by a character, both are. So the set is closed under taking
-    /// either, which [`GramTokenizer`] relies on.
+    /// It goes level by level, as Agrawal and Srikant's Apriori does: a gram can be common only if
+    /// the gram without its last character and the gram without its first one both are.
+    /// [`GramTokenizer`] relies on this property of the set.
     pub fn of_sample<'a>(texts: impl Iterator<Item = &'a str>) -> CommonGrams {
         let mut characters: Vec<char> = Vec::new();
         let mut ends = Vec::new();
         for text in texts {
             characters.extend(text.chars().map(|c| c.to_ascii_lowercase()));
-            // No gram goes beyond a NUL, so it parts the texts as well.
+            // No gram contains a NUL, so a NUL also separates the texts.
             characters.push('\0');
             ends.push(characters.len());
         }
         let least = ((ends.len() as f64 * CommonGrams::SHARE).ceil() as u32).max(2);
         let mut common = CommonGrams::from_packed(&[]);
-        // How many characters from each place on make a gram that is common, as far as is known.
+        // The length of the longest gram that begins at each place and is known to be common.
         let mut level: Vec<u8> = characters.iter().map(|_| 0).collect();
         for length in 1..LONGEST {
             let shorter = (length - 1) as u8;
@@ -123,14 +123,14 @@ impl CommonGrams {
                     && (length <= 3 || gram.iter().all(char::is_ascii));
                 may_be.then(|| Gram::pack(gram))
             };
-            // Most grams are rare, and their table would be large: a first count, of whatever falls
-            // together in a slot, passes over nearly all of them.
+            // Most grams are rare, and a table of them would be large. A first count by hash slot
+            // rejects nearly all of them.
             let mut sieve = vec![0u32; SIEVE];
             let slot = |gram: Gram| mix(gram.0) as usize % SIEVE;
             for gram in (0..characters.len()).filter_map(|at| candidate(&level, at)) {
                 sieve[slot(gram)] += 1;
             }
-            // Each gram with the number of texts that hold it, and the last of them.
+            // For each gram, the number of texts that hold it, and the last such text.
             let mut counts: HashMap<u64, (u32, u32), BuildHasherDefault<Mix>> = HashMap::default();
             let mut start = 0;
             for (text, end) in (1..).zip(&ends) {
@@ -151,7 +151,7 @@ impl CommonGrams {
             }
             for at in (0..characters.len()).rev() {
                 if candidate(&level, at).is_some_and(|gram| common.contains(gram)) {
-                    // The next place has its new level already, which is no less than it was.
+                    // The next place has its new level already, and levels never fall.
                     level[at] = length as u8;
                 }
             }
@@ -159,7 +159,7 @@ impl CommonGrams {
         common
     }
 
-    /// Builds the set from [`CommonGrams::packed`].
+    /// Builds the set from the numbers that [`CommonGrams::packed`] returns.
     pub fn from_packed(packed: &[u64]) -> CommonGrams {
         let mut common = CommonGrams {
             all: HashSet::default(),
@@ -201,23 +201,23 @@ impl CommonGrams {
     }
 }
 
-/// Slots for longer grams: 32 KiB of bits, beside some twenty thousand grams of a large corpus.
+/// Bits of the bitmap for longer grams: 32 KiB. A large corpus has some twenty thousand such grams.
 const SLOTS: usize = 1 << 18;
 
-/// The slot of a longer gram: the upper bits of its hash, of which the set uses the lower ones.
+/// Returns the slot of a longer gram: upper bits of its hash, because the set uses the lower bits.
 #[inline]
 fn long_slot(gram: Gram) -> usize {
     (gram.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 46) as usize
 }
 
-/// The bit of an ASCII gram of one to three characters: seven bits of each.
+/// Returns the bit of an ASCII gram of one to three characters: seven bits of each character.
 #[inline]
 fn short_place(gram: Gram) -> usize {
     let [a, b, c, ..] = gram.0.to_be_bytes().map(usize::from);
     a << 14 | b << 7 | c
 }
 
-/// Cuts texts into the grams that are indexed.
+/// Splits texts into the grams that are indexed.
 #[derive(Debug, Default)]
 pub struct GramTokenizer {
     folded: Vec<u8>,
@@ -225,8 +225,8 @@ pub struct GramTokenizer {
 }
 
 impl GramTokenizer {
-    /// Calls `emit` with every gram of the text that is indexed, in no particular order, and with
-    /// some of them more than once.
+    /// Calls `emit` with every indexed gram of the text, in no particular order, some of them several
+    /// times.
     pub fn cut(&mut self, text: &str, common: &CommonGrams, mut emit: impl FnMut(Gram)) {
         if text.is_ascii() {
             self.folded.clear();
@@ -247,7 +247,7 @@ impl GramTokenizer {
             self.folded.clear();
             self.folded.extend(rest[..length].iter().map(|c| *c as u8));
             cut_ascii(&self.folded, common, &mut emit);
-            // The last two begin grams that go on beyond the run.
+            // The last two characters begin grams that extend beyond the run.
             for ahead in 1..=length.min(2) {
                 cut_wide(&rest[length - ahead..], common, ahead, &mut emit);
             }
@@ -256,11 +256,11 @@ impl GramTokenizer {
     }
 }
 
-/// Gives the grams of folded ASCII.
+/// Calls `emit` with the grams of folded ASCII.
 #[inline]
 fn cut_ascii(folded: &[u8], common: &CommonGrams, emit: &mut impl FnMut(Gram)) {
-    // How many characters from the last place on were common. One place on it is no less but for
-    // the character left behind, because the end of a common gram is common.
+    // The length of the longest common gram at the last place. At the next place the longest one is
+    // at most one character shorter, because every suffix of a common gram is common.
     let mut known = 0usize;
     for at in 0..folded.len() {
         let (eight, length) = match folded.get(at..at + 8) {
@@ -292,7 +292,7 @@ fn cut_ascii(folded: &[u8], common: &CommonGrams, emit: &mut impl FnMut(Gram)) {
     }
 }
 
-/// Gives the grams of up to three characters that begin here and go beyond the first `ascii` ones.
+/// Calls `emit` with the grams of up to three characters that begin here and are longer than `ascii`.
 fn cut_wide(characters: &[char], common: &CommonGrams, ascii: usize, emit: &mut impl FnMut(Gram)) {
     for length in ascii + 1..=characters.len().min(3) {
         let gram = Gram::pack(&characters[..length]);
@@ -305,7 +305,7 @@ fn cut_wide(characters: &[char], common: &CommonGrams, ascii: usize, emit: &mut 
 /// Returns the grams that every text matching the pattern holds: the longest indexed gram at each
 /// position of each run, sorted, each once.
 ///
-/// Empty where nothing in the pattern is indexed: then any text may match.
+/// The list is empty if no gram of the pattern is indexed. Then any text may match.
 pub fn query_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
     let mut grams = Vec::new();
     for run in pattern.runs() {
@@ -352,7 +352,7 @@ fn folded(run: &str) -> Vec<char> {
 }
 
 impl WildcardGap {
-    /// Returns the indexed grams that a text holds if this character fills the gap.
+    /// Returns the indexed grams that a text must hold if this character fills the gap.
     pub fn filled(&self, character: char, common: &CommonGrams) -> Vec<Gram> {
         let run: Vec<char> = self
             .left
@@ -365,8 +365,8 @@ impl WildcardGap {
         (0..=last).map(|at| longest_at(&run[at..], common)).collect()
     }
 
-    /// Returns the packed trigrams between which all lie that the last characters before the gap
-    /// and one that is not ASCII begin; the second is beyond the last.
+    /// Returns the range of packed trigrams that begin with the last characters before the gap and
+    /// then a character beyond ASCII. The end is exclusive.
     pub fn wide_range(&self) -> (Gram, Gram) {
         let mut start = self.left.clone();
         start.push('\u{80}');
@@ -377,7 +377,7 @@ impl WildcardGap {
         (start, Gram(end.0 | if self.left.len() == 1 { 0x1F_FFFF } else { 0 }))
     }
 
-    /// Returns the character at the gap of a packed trigram in [`WildcardGap::wide_range`].
+    /// Returns the character that a packed trigram in [`WildcardGap::wide_range`] has at the gap.
     pub fn filling(&self, gram: Gram) -> Option<char> {
         let shift = 42 - 21 * self.left.len();
         char::from_u32((gram.0 >> shift & 0x1F_FFFF) as u32)
@@ -403,7 +403,7 @@ fn mix(key: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// Hashes packed grams, which are already well-spread integers but for their low zeros.
+/// Hashes packed grams. They are well-spread integers except for zeros in their low bits.
 #[derive(Clone, Default)]
 struct Mix(u64);
 

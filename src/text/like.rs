@@ -5,8 +5,8 @@
 //! any characters, `_` for exactly one, ASCII letters match in either case, every other character
 //! only itself, and a text ends at its first NUL.
 //!
-//! Invariant: for every text, [`LikePattern::matches`] is what SQLite's `LIKE` says; the tests hold
-//! the two against each other.
+//! Invariant: for every text, [`LikePattern::matches`] answers as SQLite's `LIKE` does. Property tests
+//! compare them.
 
 use std::ops::Range;
 
@@ -60,7 +60,7 @@ impl LikePattern {
         }
     }
 
-    /// Returns whether the pattern matches every text, as an empty one and `%` do.
+    /// Returns whether the pattern matches every text, as an empty pattern and `%` do.
     pub fn matches_all(&self) -> bool {
         self.segments.is_empty()
     }
@@ -77,11 +77,11 @@ impl LikePattern {
         true
     }
 
-    /// Returns whether the pattern matches somewhere in any bytes at all, read as SQLite reads them.
+    /// Returns whether the pattern matches somewhere in any bytes, decoded as SQLite decodes them.
     pub fn matches_irregular(&self, text: &[u8]) -> bool {
         let text: Vec<u32> =
             Characters(text).map(|c| fold_character(c, self.case_sensitive)).collect();
-        // The pattern stands between two `%`: match greedily, go back to the last `%` on failure.
+        // The pattern stands between two `%`: match greedily, and on failure go back to the last `%`.
         let (mut at, mut next) = (0, 0);
         let (mut retry_at, mut retry_next) = (0, 0);
         while next < self.characters.len() {
@@ -102,10 +102,10 @@ impl LikePattern {
         true
     }
 
-    /// Returns the byte spans of the pattern's successive matches in a text, none overlapping.
+    /// Returns the byte spans of the pattern's successive matches in a text. They do not overlap.
     ///
-    /// A match of a pattern with `%` in it gives one span for each part between the `%`. A pattern
-    /// of nothing but wildcards stands nowhere in particular.
+    /// Each match gives one span for each segment between the `%`. A pattern of wildcards alone has
+    /// no spans.
     pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
         let text = match memchr(0, text.as_bytes()) {
             Some(nul) => &text.as_bytes()[..nul],
@@ -168,7 +168,7 @@ impl Segment {
     }
 }
 
-/// Matches atoms from `at` on; returns where they end.
+/// Matches atoms forwards from `at`; returns where they end.
 fn forward(text: &[u8], mut at: usize, atoms: &[Atom], case_sensitive: bool) -> Option<usize> {
     for atom in atoms {
         match atom {
@@ -185,7 +185,7 @@ fn forward(text: &[u8], mut at: usize, atoms: &[Atom], case_sensitive: bool) -> 
     Some(at)
 }
 
-/// Matches atoms backwards so that they end at `at`; returns where they start, `floor` or later.
+/// Matches atoms backwards, so that they end at `at`; returns where they start, at `floor` or later.
 fn backward(
     text: &[u8],
     floor: usize,
@@ -216,7 +216,7 @@ fn backward(
     Some(at)
 }
 
-/// Returns how many bytes the character takes that this byte begins.
+/// Returns the length in bytes of the character that begins with this byte.
 fn character_len(lead: u8) -> usize {
     match lead {
         0..0xC0 => 1,
@@ -230,18 +230,18 @@ fn equal(text: &[u8], folded: &[u8], case_sensitive: bool) -> bool {
     if case_sensitive { text == folded } else { text.eq_ignore_ascii_case(folded) }
 }
 
-/// A run of characters without wildcards, and how to find it quickly.
+/// A run of characters without wildcards, prepared for fast search.
 #[derive(Debug)]
 enum Literal {
-    /// Bytes that have no second case, or whose case counts.
+    /// Bytes without ASCII letters, or of a case-sensitive pattern.
     Exact(Box<memmem::Finder<'static>>),
     /// A single letter in both cases.
     Letter(u8),
-    /// Bytes to compare without ASCII case, found by the two that should be rarest.
+    /// Bytes to compare in either ASCII case; the search looks for the two that should be rarest.
     Folded { bytes: Vec<u8>, first: Probe, second: Probe },
 }
 
-/// A byte at a place of a literal; `bit` is what tells its two cases apart, if it is a letter.
+/// A byte of a literal; `bit` is the bit that distinguishes the two cases of a letter, else 0.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     place: usize,
@@ -260,7 +260,7 @@ impl Probe {
     }
 }
 
-/// Bytes compared at once in [`Literal::find`]: as many as a word has bits.
+/// Bytes that [`Literal::find`] compares at once: one for each bit of a word.
 const STRIDE: usize = 64;
 
 impl Literal {
@@ -298,7 +298,8 @@ impl Literal {
             }
             Literal::Folded { bytes, first, second } => (bytes, *first, *second),
         };
-        // A match may begin at any of these places; beside each lie the two bytes looked at.
+        // A match may begin at any of `starts` places. The slices hold, for each of them, the two
+        // bytes that are compared.
         let starts = (text.len() + 1).checked_sub(bytes.len())?;
         let firsts = &text[first.place..first.place + starts];
         let seconds = &text[second.place..second.place + starts];
@@ -330,9 +331,9 @@ impl Literal {
     }
 }
 
-/// Returns the places, a bit each, where both bytes are.
+/// Returns a bit for each place: whether both bytes are there.
 ///
-/// Written without branches so that the compiler makes vectors of it, on any machine.
+/// It has no branches, so that the compiler vectorises it on any machine.
 fn agreeing(a: &[u8; STRIDE], first: Probe, b: &[u8; STRIDE], second: Probe) -> u64 {
     let mut both = [0u8; STRIDE];
     for ((both, a), b) in both.iter_mut().zip(a).zip(b) {
@@ -348,14 +349,14 @@ fn agreeing(a: &[u8; STRIDE], first: Probe, b: &[u8; STRIDE], second: Probe) -> 
     places
 }
 
-/// Ranks bytes by how often they occur in prose, code and ids: the higher, the more often.
+/// Returns how often a byte occurs in prose, code and ids, as a rank: higher is more frequent.
 ///
 /// Only the speed of [`Literal::find`] depends on it.
 fn frequency(byte: u8) -> u8 {
     const BY_FREQUENCY: &[u8] = b" etaoinsrlhdcumpfgybw.v,k\n0-1/_2:\"3x=4()5'86970j;qz*`{}<>";
     match BY_FREQUENCY.iter().position(|known| *known == byte) {
         Some(place) => 250 - 2 * place as u8,
-        // In scripts of three-byte characters the first byte tells nearly nothing.
+        // Most characters of a script share their first byte.
         None if byte >= 0xC0 => 240,
         None if byte >= 0x80 => 120,
         None => 40,
@@ -373,7 +374,7 @@ fn fold_character(character: u32, case_sensitive: bool) -> u32 {
     }
 }
 
-/// Returns whether SQLite reads the text as it stands: it is UTF-8 and has no NUL.
+/// Returns whether SQLite reads the text unchanged: it is UTF-8 and has no NUL.
 pub fn is_regular(text: &[u8]) -> bool {
     memchr(0, text).is_none() && std::str::from_utf8(text).is_ok()
 }

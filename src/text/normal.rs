@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet, sync::LazyLock};
 
-/// Returns a word in lower case, full-width letters as ASCII, without its `'s` and apostrophes.
+/// Returns a word in lower case, with full-width letters as ASCII and without `'s` and apostrophes.
 pub(super) fn normal(word: &str) -> Cow<'_, str> {
     let is_normal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     if word.bytes().all(is_normal) {
@@ -12,7 +12,7 @@ pub(super) fn normal(word: &str) -> Cow<'_, str> {
     for character in word.chars() {
         match character {
             '\u{2019}' => normal.push('\''),
-            // Written without its dots as often as with them.
+            // Writers omit the dots as often as not.
             'ё' | 'Ё' => normal.push('е'),
             '\u{FF01}'..='\u{FF5E}' => {
                 let ascii = u32::from(character) - 0xFF01 + 0x21;
@@ -31,12 +31,12 @@ pub(super) fn normal(word: &str) -> Cow<'_, str> {
     Cow::Owned(normal)
 }
 
-/// Returns whether a word in its normal form says little by itself.
+/// Returns whether a word in its normal form is a stop word.
 pub(super) fn is_stop_word(word: &str) -> bool {
     STOPS.contains(word)
 }
 
-/// English words that say little by themselves, apostrophes left out.
+/// English words that carry little meaning by themselves, without their apostrophes.
 const STOP_WORDS: &str = "a about above after again against ain all am an and any are aren arent as \
     at be because been before being below between both but by can cannot cant could couldn couldnt d \
     did didn didnt do does doesn doesnt doing don done dont down during each few for from further get \
@@ -52,7 +52,8 @@ const STOP_WORDS: &str = "a about above after again against ain all am an and an
 static STOPS: LazyLock<HashSet<&str>> =
     LazyLock::new(|| STOP_WORDS.split_ascii_whitespace().collect());
 
-/// Whether a character is of a script that puts no spaces between words, or joins particles to them.
+/// Returns whether a character belongs to a script that puts no spaces between words, or that
+/// attaches particles to words.
 pub fn is_unspaced(character: char) -> bool {
     matches!(u32::from(character),
         0x0E01..=0x0EFF | 0x1000..=0x109F | 0x1100..=0x11FF | 0x1780..=0x17FF | 0x2E80..=0x2FDF

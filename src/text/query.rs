@@ -1,28 +1,29 @@
-//! A question as a person types it: words, `"what must be there"` and `-what must not`.
+//! Parses a question as a person types it: words, `"required phrases"` and `-excluded words`.
 
 use super::normal::{is_stop_word, is_unspaced, normal};
 
 /// A question as a person types it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// What is asked, without what is excluded; quotation marks left out.
+    /// The question without quotation marks and without the excluded words.
     pub text: String,
-    /// What must be there as it stands.
+    /// Phrases that a text must contain.
     pub phrases: Vec<Phrase>,
-    /// What must not be there.
+    /// Phrases that a text must not contain.
     pub excluded: Vec<Phrase>,
-    /// Whether nothing but what must be there is asked.
+    /// Whether the question consists of phrases alone.
     pub is_all_quoted: bool,
-    /// Whether a sentence stands around what is quoted: then that is part of what is said, and to be
-    /// found first rather than alone.
+    /// Whether the phrases stand in a sentence. Then texts with the phrases come first, but other
+    /// texts are found too.
     pub is_sentence: bool,
 }
 
 impl Query {
-    /// Reads a question: `"quoted"` text must be there, a `-word` of three letters or more or
-    /// `-"quoted"` must not.
+    /// Parses a question: `"quoted"` text is required; `-"quoted"` text and a `-word` of three
+    /// letters or more are excluded.
     ///
-    /// Nothing is an error: what is neither is words. Where all is excluded, nothing is.
+    /// Nothing is an error: everything else is words. If the whole question would be excluded, all
+    /// of it is words.
     pub fn parse(text: &str) -> Query {
         let mut query = Query::default();
         let mut rest = text;
@@ -31,16 +32,12 @@ impl Query {
         while let Some(character) = rest.chars().next() {
             let after = &rest[character.len_utf8()..];
             let minus = at_start && character == '-';
-            let quoted = if minus { after } else { rest };
             let is_quote = |c: char| matches!(c, '"' | '\u{201C}' | '\u{201D}');
-            let opens = (at_start || minus) && quoted.starts_with(is_quote);
-            let inner = opens.then(|| {
-                let inner = &quoted[quoted.chars().next().map_or(0, char::len_utf8)..];
-                inner.find(is_quote).map(|end| inner.split_at(end))
-            });
-            if let Some((inner, closing)) = inner.flatten() {
+            let opening = if minus { after } else { rest };
+            let quotation = opening.strip_prefix(is_quote).filter(|_| at_start);
+            if let Some((inner, after)) = quotation.and_then(|text| text.split_once(is_quote)) {
                 let phrase = Phrase::new(inner);
-                rest = &closing[closing.chars().next().map_or(0, char::len_utf8)..];
+                rest = after;
                 if !phrase.is_empty() {
                     if minus {
                         query.excluded.push(phrase);
@@ -56,7 +53,7 @@ impl Query {
             if minus && after.starts_with(char::is_alphabetic) {
                 let end = after.find(char::is_whitespace).unwrap_or(after.len());
                 let word = after[..end].trim_end_matches(|c: char| c.is_ascii_punctuation());
-                // `-x` and `-rf` are rather options of a command that is asked about.
+                // `-x` and `-rf` are more likely options of a command.
                 if word.len() > 2 {
                     query.excluded.push(Phrase::new(word));
                     rest = &after[end..];
@@ -81,36 +78,37 @@ impl Query {
         query
     }
 
-    /// Whether a text has every phrase and nothing that is excluded.
+    /// Returns whether a text contains every required phrase and no excluded one.
     pub fn allows(&self, text: &str) -> bool {
         if self.phrases.is_empty() && self.excluded.is_empty() {
             return true;
         }
-        let text = even(text);
+        let text = normal_spaces(text);
         self.phrases.iter().all(|phrase| phrase.is_in(&text))
             && !self.excluded.iter().any(|phrase| phrase.is_in(&text))
     }
 }
 
-/// Words that stand together: in any case, with any white space between them.
+/// Consecutive words, in any case and with any white space between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Phrase(String);
 
 impl Phrase {
     fn new(text: &str) -> Phrase {
-        Phrase(even(text).trim().to_owned())
+        Phrase(normal_spaces(text).trim().to_owned())
     }
 
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The phrase in lower case.
+    /// Returns the phrase in lower case.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// Whether it stands in a text that is [`even`], not as a part of longer words.
+    /// Returns whether it stands in a text with [`normal_spaces`], beginning and ending at the ends of
+    /// words.
     fn is_in(&self, text: &str) -> bool {
         let joins = |a: Option<char>, b: Option<char>| {
             let letter =
@@ -126,22 +124,22 @@ impl Phrase {
     }
 }
 
-/// Returns a text in lower case, with one space for any white space.
-fn even(text: &str) -> String {
-    let mut even = String::with_capacity(text.len());
+/// Returns a text in lower case, with one space for each stretch of white space.
+fn normal_spaces(text: &str) -> String {
+    let mut normal = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
             _ if character.is_whitespace() => {
-                if !even.ends_with(' ') {
-                    even.push(' ');
+                if !normal.ends_with(' ') {
+                    normal.push(' ');
                 }
             }
-            '\u{2019}' => even.push('\''),
-            _ if character.is_ascii() => even.push(character.to_ascii_lowercase()),
-            _ => even.extend(character.to_lowercase()),
+            '\u{2019}' => normal.push('\''),
+            _ if character.is_ascii() => normal.push(character.to_ascii_lowercase()),
+            _ => normal.extend(character.to_lowercase()),
         }
     }
-    even
+    normal
 }
 
 #[cfg(test)]

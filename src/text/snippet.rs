@@ -1,16 +1,17 @@
-//! Cutting text down to what is shown.
+//! Cuts text to the length that is shown.
 
 /// Returns the text without white space at its ends, as Python's `str.strip` sees it.
 pub fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
-/// Returns whether Python calls the character white space: Unicode's, and four separators of ASCII's.
+/// Returns whether Python calls the character white space: Unicode's white space and four ASCII
+/// separators.
 fn is_space(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{1c}'..='\u{1f}')
 }
 
-/// Returns the first `count` characters; `None` where there are no more than that.
+/// Returns the first `count` characters; `None` if the text is not longer than that.
 pub fn cut(text: &str, count: usize) -> Option<&str> {
     let (end, _) = text.char_indices().nth(count)?;
     Some(&text[..end])

@@ -1,12 +1,15 @@
-//! What a conversation is about, in its own words: one or two of its sentences, more where they are
-//! short, and a title.
+//! Summarises a conversation in its own words: one or two of its sentences, or more short ones, and a
+//! title.
 //!
-//! Sentences compete by how near they are to what all of them share (the centroid of their words,
-//! rare ones weighing more), further ones by how little they repeat those before (maximal marginal
-//! relevance, Carbonell and Goldstein 1998). No language is favoured: sentences end where Unicode
-//! says, and a word of Chinese or Japanese is two characters next to each other.
+//! The first sentence is the one nearest to the centroid of all sentences, with rare words weighing
+//! more. Each further sentence also loses by repeating the chosen ones (maximal marginal relevance,
+//! Carbonell and Goldstein 1998). No language is favoured: Unicode says where sentences end, and two
+//! neighbouring characters make a word of Chinese or Japanese.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::LazyLock,
+};
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -25,14 +28,16 @@ struct Joining {
     up_to: usize,
 }
 
+/// Joining for a summary.
 const PASSAGES: Joining = Joining { below: 80, up_to: 149 };
 
+/// No joining, for a title.
 const SINGLE_SENTENCES: Joining = Joining { below: 0, up_to: 0 };
 
 /// The most characters of a title.
-const TITLE: usize = 70;
+const MAX_TITLE: usize = 70;
 
-/// Messages that are read, those that open the conversation.
+/// Messages that are read, from the start of the conversation.
 pub const TURNS: usize = 24;
 
 /// Bytes that are read of each message.
@@ -41,36 +46,45 @@ const BYTES_READ: usize = 2_000;
 /// Sentences that compete. Later ones hardly ever win, and each costs as much as the first.
 const MAX_SENTENCES: usize = 64;
 
-/// What the user says counts more than what is said to the user.
-const USER: f32 = 1.25;
+/// The factor for sentences of the user.
+const USER_FACTOR: f32 = 1.25;
 
-/// How much less each later sentence counts: conversations say early what they are about.
-const LATER: f32 = 0.985;
+/// The factor for each sentence further on: conversations say early what they are about.
+const LATER_FACTOR: f32 = 0.985;
 
-/// What a further sentence loses by repeating one before.
-const REPETITION: f32 = 0.6;
+/// The penalty for repeating a chosen sentence, times their cosine.
+const REPETITION_PENALTY: f32 = 0.6;
+
+/// The words of greetings, thanks and agreement.
+const GREETING_WORDS: &str = "hi hello hey there dear thanks thank you so much very sure \
+    certainly absolutely of course great good question morning evening afternoon day ok okay yes no welcome \
+    youre please sorry got it perfect awesome nice cool hallo danke bonjour merci hola \
+    gracias 你好 您好 谢谢";
+
+static GREETINGS: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| GREETING_WORDS.split_ascii_whitespace().collect());
 
 /// A message, in reading order.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
     /// Whether the user wrote it.
     pub by_user: bool,
-    /// What it says.
+    /// Its text.
     pub text: &'a str,
 }
 
-/// A sentence that may stand for its conversation.
+/// A sentence that may become part of the summary.
 struct Sentence {
     text: String,
-    /// Numbers of its words, ascending, and what each weighs.
+    /// Numbers of its words, ascending, with the weight of each.
     words: Vec<(usize, f32)>,
     by_user: bool,
 }
 
-/// Returns some sentences of a conversation, 160 to 300 characters where it has them; empty where there is
-/// nothing but code, data and greetings.
+/// Returns some sentences of a conversation, 160 to 300 characters if it has that many. The summary
+/// of code, data and greetings alone is empty.
 pub fn summary(turns: &[Turn<'_>]) -> String {
-    let sentences = weighed(sentences(turns, PASSAGES));
+    let sentences = weighted(sentences(turns, PASSAGES));
     let words = sentences.iter().flat_map(|sentence| &sentence.words);
     let count = words.clone().map(|(word, _)| word + 1).max().unwrap_or_default();
     let mut centroid = vec![0.0_f32; count];
@@ -80,13 +94,13 @@ pub fn summary(turns: &[Turn<'_>]) -> String {
     let length = centroid.iter().map(|weight| weight * weight).sum::<f32>().sqrt();
     let score = |(at, sentence): (usize, &Sentence)| {
         let near: f32 = sentence.words.iter().map(|(word, weight)| weight * centroid[*word]).sum();
-        let by = if sentence.by_user { USER } else { 1.0 };
-        near / length.max(f32::MIN_POSITIVE) * by * LATER.powi(at as i32)
+        let by = if sentence.by_user { USER_FACTOR } else { 1.0 };
+        near / length.max(f32::MIN_POSITIVE) * by * LATER_FACTOR.powi(at as i32)
     };
     let scores: Vec<f32> = sentences.iter().enumerate().map(score).collect();
     let best = |score: &dyn Fn(usize) -> Option<f32>| {
         let scored = (0..sentences.len()).filter_map(|at| Some((at, score(at)?)));
-        // Of equally good ones the first.
+        // The first of equally good sentences wins.
         scored.fold(None, |best: Option<(usize, f32)>, (at, score)| match best {
             Some((_, most)) if most >= score => best,
             _ => Some((at, score)),
@@ -105,8 +119,8 @@ pub fn summary(turns: &[Turn<'_>]) -> String {
             let like = |other: &usize| cosine(&sentences[*other].words, &sentences[at].words);
             let repeated = chosen.iter().map(like).fold(0.0, f32::max);
             let enough = if together >= MIN_CHARACTERS { 0.1 } else { 0.0 };
-            // The same again says nothing.
-            (repeated < 0.9).then(|| scores[at] - REPETITION * repeated + enough)
+            // A near copy adds nothing.
+            (repeated < 0.9).then(|| scores[at] - REPETITION_PENALTY * repeated + enough)
         });
         let Some((next, _)) = next else { break };
         length += 1 + characters(next);
@@ -120,16 +134,16 @@ pub fn summary(turns: &[Turn<'_>]) -> String {
     summary
 }
 
-/// Returns a title for a conversation that has none: the beginning of the first sentence of the
-/// user, or else of anyone, that says something.
+/// Returns a title for a conversation that has none: the beginning of the user's first meaningful
+/// sentence, or else of anyone's.
 pub fn title(turns: &[Turn<'_>]) -> String {
     let sentences = sentences(turns, SINGLE_SENTENCES);
     let first = sentences.iter().find(|(_, by_user)| *by_user).or(sentences.first());
     let text = first.map_or("", |(text, _)| text.as_str());
-    cut(text, TITLE).trim_end_matches(['.', '。', ' ', ':', '：']).to_owned()
+    cut(text, MAX_TITLE).trim_end_matches(['.', '。', ' ', ':', '：']).to_owned()
 }
 
-/// Returns a text's first characters up to the end of a word, with an ellipsis where it goes on.
+/// Cuts a long text at the end of a word and adds an ellipsis.
 fn cut(text: &str, most: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(most) else { return text.to_owned() };
     let (last, _) = text.char_indices().nth(most - 1).unwrap_or((end, ' '));
@@ -141,8 +155,8 @@ fn cut(text: &str, most: usize) -> String {
     format!("{}…", head.trim_end_matches([' ', ',', ';', '，', '、']))
 }
 
-/// Returns the sentences that compete, and whether the user wrote them; short ones with the next of
-/// their paragraph.
+/// Returns the sentences that compete, and whether the user wrote each. Short sentences of a
+/// paragraph are joined.
 fn sentences(turns: &[Turn<'_>], joining: Joining) -> Vec<(String, bool)> {
     let mut all: Vec<(String, bool)> = Vec::new();
     let mut known: HashSet<String> = HashSet::new();
@@ -152,7 +166,7 @@ fn sentences(turns: &[Turn<'_>], joining: Joining) -> Vec<(String, bool)> {
         for block in prose(&turn.text[..end]) {
             let mut is_open = false;
             for sentence in block.unicode_sentences() {
-                let text = tidy(sentence).filter(|text| says_something(text, &words(text)));
+                let text = plain(sentence).filter(|text| says_something(text, &words(text)));
                 let Some(text) = text.filter(|text| known.insert(text.clone())) else {
                     is_open = false;
                     continue;
@@ -177,7 +191,7 @@ fn sentences(turns: &[Turn<'_>], joining: Joining) -> Vec<(String, bool)> {
     all
 }
 
-/// Adds a sentence to others, after a space where their script has one.
+/// Appends a sentence, after a space if the script puts one there.
 fn add(text: &mut String, sentence: &str) {
     if !text.is_empty() && !text.ends_with(['。', '！', '？']) {
         text.push(' ');
@@ -185,20 +199,20 @@ fn add(text: &mut String, sentence: &str) {
     text.push_str(sentence);
 }
 
-/// Returns the paragraphs of a text without what is no prose: code, quotations of it, tables, data.
+/// Returns the paragraphs of prose in a text, without code, tables and data.
 fn prose(text: &str) -> Vec<String> {
     let mut blocks = vec![String::new()];
     let mut fence: Option<&str> = None;
     for line in text.lines() {
         let trimmed = line.trim();
-        let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
-        match (fence, mark) {
-            (None, Some(mark)) => fence = Some(mark),
-            (Some(open), Some(mark)) if open == mark => fence = None,
+        let marker = ["```", "~~~"].into_iter().find(|marker| trimmed.starts_with(marker));
+        match (fence, marker) {
+            (None, Some(marker)) => fence = Some(marker),
+            (Some(open), Some(marker)) if open == marker => fence = None,
             _ => {}
         }
         let is_listed = starts_list(trimmed);
-        if fence.is_some() || mark.is_some() || trimmed.is_empty() || !is_prose(line, trimmed) {
+        if fence.is_some() || marker.is_some() || trimmed.is_empty() || !is_prose(line, trimmed) {
             blocks.push(String::new());
             continue;
         }
@@ -209,7 +223,7 @@ fn prose(text: &str) -> Vec<String> {
         if !block.is_empty() {
             block.push(' ');
         }
-        block.push_str(without_mark(trimmed));
+        block.push_str(without_bullet(trimmed));
         if is_listed || trimmed.starts_with('#') {
             blocks.push(String::new());
         }
@@ -218,7 +232,7 @@ fn prose(text: &str) -> Vec<String> {
     blocks
 }
 
-/// Whether a line may be one of prose.
+/// Returns whether a line may be prose.
 fn is_prose(line: &str, trimmed: &str) -> bool {
     const CODE: [&str; 24] = [
         "at ",
@@ -246,29 +260,29 @@ fn is_prose(line: &str, trimmed: &str) -> bool {
         "|",
         "<",
     ];
-    let has_code_mark = CODE.iter().any(|mark| trimmed.starts_with(mark));
+    let begins_like_code = CODE.iter().any(|start| trimmed.starts_with(start));
     let ends_like_code = trimmed.ends_with(['{', '}', ';', '\\', '[', '|', '>']);
     let is_indented = line.starts_with("    ") || line.starts_with('\t');
-    // A sentence may begin with "from" or "let", and end with a bracket; code does more than one.
+    // A sentence may begin with "from" or "let" or end with a bracket, but it has few symbols.
     let is_wordy = trimmed.ends_with(['.', '!', '?', '。', '！', '？']) && symbols(trimmed) < 0.04;
-    let is_code = has_code_mark || ends_like_code || (is_indented && symbols(trimmed) > 0.03);
+    let is_code = begins_like_code || ends_like_code || (is_indented && symbols(trimmed) > 0.03);
     let is_log = trimmed.starts_with(|c: char| c.is_ascii_digit() || c == '[')
         && ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"].iter().any(|level| trimmed.contains(level));
     (!is_code || is_wordy) && !is_log && symbols(trimmed) < 0.1
 }
 
-/// The share of a text's characters that prose seldom has.
+/// Returns the share of a text's characters that prose seldom has.
 fn symbols(text: &str) -> f32 {
     let odd = text.chars().filter(|c| "{}[]()<>=;|\\/_$#@&^~`+*%\"".contains(*c)).count();
     odd as f32 / text.chars().count().max(1) as f32
 }
 
 fn starts_list(line: &str) -> bool {
-    without_mark(line).len() < line.len()
+    without_bullet(line).len() < line.len()
 }
 
-/// Returns a line without the mark of a list or a heading.
-fn without_mark(line: &str) -> &str {
+/// Returns a line without the bullet or number of a list item, or the `#` of a heading.
+fn without_bullet(line: &str) -> &str {
     let bare = line.trim_start_matches(['#', '-', '*', '•', '+', '>']);
     if bare.len() < line.len() && bare.starts_with(char::is_whitespace) {
         return bare.trim_start();
@@ -281,12 +295,12 @@ fn without_mark(line: &str) -> &str {
     }
 }
 
-/// Returns a sentence in one line, without the marks of emphasis and what greets before it; `None`
-/// for nothing.
-fn tidy(sentence: &str) -> Option<String> {
-    let plain: String = sentence.replace("**", "").replace('`', "");
-    let plain = plain.split(|c: char| c.is_whitespace() || c.is_control());
-    let words: Vec<&str> = plain.filter(|word| !word.is_empty()).collect();
+/// Returns a sentence on one line, without Markdown's emphasis and a leading greeting; `None` if
+/// nothing is left.
+fn plain(sentence: &str) -> Option<String> {
+    let text: String = sentence.replace("**", "").replace('`', "");
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let text = words.join(" ");
     let text = match text.split_once([',', '!', '，', '！']) {
         Some((head, rest)) if is_greeting(head) && !rest.trim().is_empty() => rest.trim(),
@@ -295,64 +309,18 @@ fn tidy(sentence: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Whether a text greets, thanks or agrees and does nothing else.
+/// Returns whether a text only greets, thanks or agrees.
 fn is_greeting(text: &str) -> bool {
-    const WORDS: [&str; 46] = [
-        "hi",
-        "hello",
-        "hey",
-        "there",
-        "dear",
-        "thanks",
-        "thank",
-        "you",
-        "so",
-        "much",
-        "very",
-        "sure",
-        "certainly",
-        "absolutely",
-        "of",
-        "course",
-        "great",
-        "good",
-        "question",
-        "morning",
-        "evening",
-        "afternoon",
-        "day",
-        "ok",
-        "okay",
-        "yes",
-        "no",
-        "welcome",
-        "youre",
-        "please",
-        "sorry",
-        "got",
-        "it",
-        "perfect",
-        "awesome",
-        "nice",
-        "cool",
-        "hallo",
-        "danke",
-        "bonjour",
-        "merci",
-        "hola",
-        "gracias",
-        "你好",
-        "您好",
-        "谢谢",
-    ];
     let bare = |word: &str| {
         let letters = word.chars().filter(|c| c.is_alphanumeric());
         letters.flat_map(char::to_lowercase).collect::<String>()
     };
-    text.split_whitespace().map(bare).all(|word| word.is_empty() || WORDS.contains(&word.as_str()))
+    text.split_whitespace()
+        .map(bare)
+        .all(|word| word.is_empty() || GREETINGS.contains(word.as_str()))
 }
 
-/// Whether a sentence is worth showing: long enough, mostly letters, and no mere courtesy.
+/// Returns whether a sentence is worth showing: long enough, mostly letters, and more than courtesy.
 fn says_something(text: &str, words: &[String]) -> bool {
     const COURTESIES: [&str; 14] = [
         "let me know",
@@ -374,7 +342,7 @@ fn says_something(text: &str, words: &[String]) -> bool {
     let letters = text.chars().filter(|c| c.is_alphabetic() || c.is_whitespace()).count();
     let is_cjk = text.chars().filter(|c| is_cjk(*c)).count() * 2 > characters;
     let is_long = if is_cjk { characters >= 8 } else { characters >= 20 && words.len() >= 4 };
-    // A word this long is no word: base64, a path, an address.
+    // Longer words are base64, paths or addresses.
     let is_wordy = is_cjk || text.split(' ').all(|word| word.chars().count() <= 40);
     let lower = text.to_lowercase();
     let is_courtesy = characters < 120 && COURTESIES.iter().any(|phrase| lower.contains(phrase));
@@ -391,7 +359,8 @@ fn is_cjk(c: char) -> bool {
         | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// Returns the words of a sentence, each once: in lower case, Chinese and Japanese by two characters.
+/// Returns the words of a sentence in lower case, each once. Chinese and Japanese give pairs of
+/// characters.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut before: Option<char> = None;
@@ -413,10 +382,11 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Gives each word of the sentences the weight of how few have it, and each sentence the length one.
-fn weighed(sentences: Vec<(String, bool)>) -> Vec<Sentence> {
+/// Weights each word by its rarity among the sentences (IDF), and normalises each sentence to unit
+/// length.
+fn weighted(sentences: Vec<(String, bool)>) -> Vec<Sentence> {
     let mut numbers: HashMap<String, usize> = HashMap::new();
-    // By number: in how many sentences a word is, and what it counts as such.
+    // For each word's number, the number of sentences with the word, and the factor for its length.
     let mut known: Vec<(f32, f32)> = Vec::new();
     let mut number = |word: String| {
         let counts = if word.chars().count() < 3 { 0.5 } else { 1.0 };
@@ -427,16 +397,15 @@ fn weighed(sentences: Vec<(String, bool)>) -> Vec<Sentence> {
         known[number].0 += 1.0;
         (number, 0.0)
     };
-    let mut weighed: Vec<Sentence> = Vec::with_capacity(sentences.len());
+    let mut weighted: Vec<Sentence> = Vec::with_capacity(sentences.len());
     for (text, by_user) in sentences {
         let mut words: Vec<(usize, f32)> = words(&text).into_iter().map(&mut number).collect();
         words.sort_unstable_by_key(|(number, _)| *number);
-        weighed.push(Sentence { text, words, by_user });
+        weighted.push(Sentence { text, words, by_user });
     }
-    let count = weighed.len() as f32;
-    for sentence in &mut weighed {
+    let count = weighted.len() as f32;
+    for sentence in &mut weighted {
         for (number, weight) in &mut sentence.words {
-            // A word of one sentence alone tells nothing of the others; one of all of them, little.
             let (having, counts) = known[*number];
             *weight = (1.0 + count / having).ln() * counts;
         }
@@ -444,7 +413,7 @@ fn weighed(sentences: Vec<(String, bool)>) -> Vec<Sentence> {
         let length = length.sqrt().max(f32::MIN_POSITIVE);
         sentence.words.iter_mut().for_each(|(_, weight)| *weight /= length);
     }
-    weighed
+    weighted
 }
 
 fn cosine(a: &[(usize, f32)], b: &[(usize, f32)]) -> f32 {
@@ -553,7 +522,7 @@ mod tests {
             let turns = turns(&texts);
             let one = summary(&turns);
             prop_assert!(one.chars().count() <= MAX_CHARACTERS, "{}", one);
-            prop_assert!(title(&turns).chars().count() <= TITLE);
+            prop_assert!(title(&turns).chars().count() <= MAX_TITLE);
             prop_assert!(!one.contains(|c: char| c.is_control()));
             prop_assert_eq!(one, summary(&turns));
         }

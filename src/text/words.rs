@@ -1,10 +1,10 @@
-//! Cutting text into the terms that ranking goes by.
+//! Splits text into the terms of ranked search.
 //!
-//! Words are those of Unicode's segmentation (UAX 29). An English, Russian, Arabic or Greek word is
-//! known by its stem, as its script says; English words that say nothing are left out; a name in code (`snake_case`, `camelCase`, `dotted.name`)
-//! is a term whole and by its parts. Scripts that put no spaces between words (Chinese, Japanese,
-//! Korean's particles, Thai and its neighbours) are cut into pairs of characters, and single
-//! characters beside them, so that one alone is found too.
+//! Words are those of Unicode's segmentation (UAX 29). The script of a word selects the stemmer:
+//! English, Russian, Arabic or Greek. English stop words are left out. A name in code (`snake_case`,
+//! `camelCase`, `dotted.name`) gives a term for the whole name and one for each part. Scripts without
+//! spaces between words (Chinese, Japanese, Korean, Thai and its neighbours) give a term for each pair
+//! of characters, and one for each single character, so that a single character is found too.
 
 use std::ops::RangeInclusive;
 
@@ -17,22 +17,22 @@ use super::{
     query::Phrase,
 };
 
-/// The longest word that is a term, in bytes; longer ones are data, which exact search finds.
-const MOST_BYTES: usize = 128;
+/// The longest word that becomes a term, in bytes. Longer ones are data, which exact search finds.
+const MAX_WORD_BYTES: usize = 128;
 
-/// A stretch of text that terms are made of.
+/// A stretch of text that gives terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'t> {
-    /// A word, as it is written.
+    /// A word as written.
     Word(&'t str),
     /// Characters of a script without spaces.
     Run(&'t str),
 }
 
-/// Scripts whose words are known by their stems, and by whose rules: letters in lower case, of the
-/// language that most is written in by far.
+/// The lower-case letters of each script that is stemmed, and its stemmer. The stemmer is that of the
+/// language that is by far the most frequent in the script.
 ///
-/// On XQuAD (240 paragraphs, 1,000 questions) stems bring MRR@10 from .853 to .941 in Russian, and
+/// On XQuAD (240 paragraphs, 1,000 questions) stemming raises MRR@10 from .853 to .941 in Russian, and
 /// over sentences from .636 to .718 in Arabic.
 const STEMMED: [(RangeInclusive<char>, Algorithm); 4] = [
     ('a'..='z', Algorithm::English),
@@ -41,7 +41,7 @@ const STEMMED: [(RangeInclusive<char>, Algorithm); 4] = [
     ('\u{390}'..='\u{3CE}', Algorithm::Greek),
 ];
 
-/// Cuts texts into pieces, and pieces into terms.
+/// Splits texts into tokens, and tokens into terms.
 pub struct Tokenizer {
     stemmers: [Stemmer; STEMMED.len()],
 }
@@ -58,9 +58,9 @@ impl std::fmt::Debug for Tokenizer {
     }
 }
 
-/// Calls `each` with the pieces of a text in order.
-pub fn pieces<'t>(text: &'t str, mut each: impl FnMut(Token<'t>)) {
-    // A word never spans white space, so each chunk between is cut by itself: most are ASCII.
+/// Calls `each` with the tokens of a text in order.
+pub fn tokens<'t>(text: &'t str, mut each: impl FnMut(Token<'t>)) {
+    // A word never spans white space, so each chunk can be split by itself. Most chunks are ASCII.
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -83,8 +83,8 @@ pub fn pieces<'t>(text: &'t str, mut each: impl FnMut(Token<'t>)) {
     }
 }
 
-/// Finds the words of ASCII text without white space: letters, digits and `_`, joined by a `.` or
-/// an apostrophe between them.
+/// Calls `each` with the words of ASCII text without white space: letters, digits and `_`, joined
+/// by a `.` or an apostrophe between them.
 fn ascii_words<'t>(chunk: &'t str, each: &mut impl FnMut(Token<'t>)) {
     let bytes = chunk.as_bytes();
     let is_word =
@@ -121,11 +121,11 @@ fn other_words<'t>(chunk: &'t str, each: &mut impl FnMut(Token<'t>)) {
 }
 
 impl Tokenizer {
-    /// Calls `each` with the terms of a word: the whole first, then its parts if it has several.
+    /// Calls `each` with the terms of a word: the whole word first, then its parts if it has several.
     ///
-    /// None for a word that says nothing.
+    /// A stop word has no terms.
     pub fn word(&self, word: &str, each: &mut dyn FnMut(&str)) {
-        if word.len() > MOST_BYTES {
+        if word.len() > MAX_WORD_BYTES {
             return;
         }
         let name = word.trim_matches(['_', '.', '\'']);
@@ -134,7 +134,7 @@ impl Tokenizer {
         let parts = parts(name);
         if parts.len() > 1 {
             for part in parts {
-                // A single letter of many is no name.
+                // A part of one letter is too frequent to be of use.
                 if part.len() > 1 || part.as_bytes()[0].is_ascii_digit() {
                     self.term(&normal(part), each);
                 }
@@ -142,24 +142,25 @@ impl Tokenizer {
         }
     }
 
-    /// Calls `each` with the stem of a word in lower case, unless it says nothing.
+    /// Calls `each` with the stem of a word in its normal form, unless it is a stop word.
     fn term(&self, word: &str, each: &mut dyn FnMut(&str)) {
         let Some(first) = word.chars().next().filter(|_| !is_stop_word(word)) else { return };
         let script = STEMMED.iter().position(|(letters, _)| letters.contains(&first));
         match script.filter(|script| word.chars().all(|c| STEMMED[*script].0.contains(&c))) {
             Some(script) if word.len() > 2 => {
                 let stem = self.stemmers[script].stem(word);
-                // Some short Greek words are nothing but an ending.
+                // The stemmer takes some short Greek words for an ending and leaves nothing.
                 each(if stem.is_empty() { word } else { &stem });
             }
             _ => each(word),
         }
     }
 
-    /// Calls `each` with every term of a text; returns how many words and pairs it has that count.
+    /// Calls `each` with every term of a text; returns the text's length, in words that are not stop
+    /// words and in pairs of characters.
     pub fn cut(&self, text: &str, mut each: impl FnMut(&str)) -> u32 {
         let mut length = 0;
-        pieces(text, |piece| match piece {
+        tokens(text, |token| match token {
             Token::Word(word) => {
                 let mut counts = 0;
                 self.word(word, &mut |term| {
@@ -173,14 +174,15 @@ impl Tokenizer {
         length
     }
 
-    /// Returns terms that every text has in which a phrase stands, even as a part of a name.
+    /// Returns terms that every text with the phrase has, even where the phrase is part of a name.
     pub fn required(&self, phrase: &Phrase) -> Vec<String> {
         let mut required = Vec::new();
-        pieces(phrase.text(), |piece| match piece {
+        tokens(phrase.text(), |token| match token {
             Token::Word(word) => {
                 let from = required.len();
                 self.word(word, &mut |term| required.push(term.to_owned()));
-                // A name may go on in the text: then it is another one, of these parts and others.
+                // In the text the name may continue. Then the whole is another term, and only the
+                // parts are the same.
                 if required.len() > from + 1 {
                     required.remove(from);
                 }
@@ -204,11 +206,12 @@ impl Tokenizer {
         terms
     }
 
-    /// Returns the names of several parts in a text, each as the term of the whole and those of its parts.
+    /// Returns the names in a text that have several parts, each as the term of the whole name and
+    /// the terms of its parts.
     pub fn names(&self, text: &str) -> Vec<Vec<String>> {
         let mut names = Vec::new();
-        pieces(text, |piece| {
-            let Token::Word(word) = piece else { return };
+        tokens(text, |token| {
+            let Token::Word(word) = token else { return };
             let mut terms = Vec::new();
             self.word(word, &mut |term| terms.push(term.to_owned()));
             if terms.len() > 1 {
@@ -219,13 +222,14 @@ impl Tokenizer {
     }
 }
 
-/// Whether a term is a single character of a script without spaces.
+/// Returns whether a term is a single character of a script without spaces.
 pub fn is_character(term: &str) -> bool {
     let mut characters = term.chars();
     characters.next().is_some_and(is_unspaced) && characters.next().is_none()
 }
 
-/// Calls `each` with the characters of a run and its pairs; returns how many pairs it has.
+/// Calls `each` with the characters of a run and its pairs of characters; returns the number of pairs,
+/// at least one.
 pub fn grams(run: &str, each: &mut impl FnMut(&str)) -> u32 {
     let mut before: Option<usize> = None;
     let mut pairs = 0;
@@ -241,7 +245,7 @@ pub fn grams(run: &str, each: &mut impl FnMut(&str)) -> u32 {
     pairs.max(1)
 }
 
-/// Returns the parts of a name: between dots and underscores, and where its case says so.
+/// Returns the parts of a name, split at dots, at underscores and where the case changes.
 fn parts(name: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     for part in name.split(['_', '.']).filter(|part| !part.is_empty()) {
@@ -306,8 +310,8 @@ mod tests {
 
     #[test]
     fn any_letters_have_a_stem() {
-        // Every letter after every other, and long words of them.
-        let cutter = Tokenizer::default();
+        // Random words of up to twelve letters.
+        let tokenizer = Tokenizer::default();
         for (letters, _) in STEMMED {
             let letters: Vec<char> = letters.collect();
             let mut state = 1u32;
@@ -317,7 +321,7 @@ mod tests {
                     state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                     word.push(letters[(state >> 8) as usize % letters.len()]);
                 }
-                cutter.word(&word, &mut |term| assert!(!term.is_empty(), "{word}"));
+                tokenizer.word(&word, &mut |term| assert!(!term.is_empty(), "{word}"));
             }
         }
     }

@@ -1,10 +1,10 @@
-//! The best lines so far: no more are kept than are asked for.
+//! Collects the best lines of a search, up to its limit.
 
 use std::collections::BTreeMap;
 
 use super::{Line, layout::Rank};
 
-/// The first `limit` lines of those that were added, in order of rank.
+/// The first `limit` lines by rank among all lines that were added.
 #[derive(Debug)]
 pub(super) struct Best {
     limit: usize,
@@ -22,12 +22,12 @@ impl Best {
         !self.is_full() || self.files.last_key_value().is_some_and(|(worst, _)| rank < worst)
     }
 
-    /// Returns whether there are as many lines as were asked for.
+    /// Returns whether there are `limit` lines.
     pub(super) fn is_full(&self) -> bool {
         self.lines >= self.limit
     }
 
-    /// Adds the lines of a file, and lets go of those that are too many now.
+    /// Adds the lines of a file, and drops the worst files that are no longer needed.
     pub(super) fn add(&mut self, rank: Rank, lines: Vec<Line>) {
         self.lines += lines.len();
         self.files.insert(rank, lines);
@@ -38,7 +38,7 @@ impl Best {
         }
     }
 
-    /// Returns the lines in order.
+    /// Returns the lines in order of rank.
     pub(super) fn into_lines(self) -> Vec<Line> {
         self.files.into_values().flatten().take(self.limit).collect()
     }

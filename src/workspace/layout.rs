@@ -1,4 +1,4 @@
-//! Where in a workspace a conversation is, told from its path.
+//! The layout of a workspace: finds the date and the conversation in a path.
 
 use std::{
     cmp::Reverse,
@@ -9,7 +9,7 @@ use std::{
 use super::{Error, Folder};
 use crate::text::date::{self, Edge};
 
-/// The folder whose conversations name their type themselves: `001-brainstorm-feature`.
+/// The folder whose conversations have their type in their names: `001-brainstorm-feature`.
 const UNTYPED: &str = "conversations";
 
 /// A month or a day.
@@ -23,7 +23,7 @@ pub(super) struct Place<'a> {
     pub(super) conversation: &'a str,
 }
 
-/// How files are ordered: the newest conversation first, then by path.
+/// The order of files: the newest conversation first, then by path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     date: Reverse<String>,
@@ -31,18 +31,18 @@ pub(super) struct Rank {
     pub(super) path: PathBuf,
 }
 
-/// What a folder may lead to.
+/// What a folder may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leads<'a> {
-    /// To dates.
-    On,
-    /// To the conversations of a date.
-    To(&'a str),
-    /// To nothing that is searched.
-    Nowhere,
+pub(super) enum Contents<'a> {
+    /// Folders of dates, at any depth.
+    Dates,
+    /// The conversations of a date.
+    Conversations(&'a str),
+    /// Nothing that is searched.
+    Nothing,
 }
 
-/// Tells places in one folder, for one type.
+/// Recognises the paths of one folder that belong to one type, or to any type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout<'a> {
     folder: &'a Folder,
@@ -61,15 +61,16 @@ impl Dates {
         }
     }
 
-    /// Returns whether it holds what is kept under a date: a month its own folder and its days'.
-    pub(super) fn hold(&self, date: &str) -> bool {
+    /// Returns whether a date belongs to it: a month contains itself and its days.
+    pub(super) fn contain(&self, date: &str) -> bool {
         date == self.0 || self.0.len() == "YYYY-MM".len() && date.starts_with(&self.0)
     }
 }
 
 impl Rank {
     pub(super) fn of(place: Place<'_>, path: &Path) -> Rank {
-        // A month alone comes after its days, as a text that begins another does.
+        // A month sorts after its days, because a prefix sorts before the longer text and the order
+        // is reversed.
         Rank {
             date: Reverse(place.date.to_owned()),
             number: Reverse(number(place.conversation)),
@@ -83,7 +84,7 @@ impl<'a> Layout<'a> {
         Layout { folder, kind }
     }
 
-    /// Returns where a file's conversation is; `None` for a file of none.
+    /// Returns the conversation of a file; `None` for a file outside of any.
     pub(super) fn place<'p>(&self, path: &'p Path) -> Option<Place<'p>> {
         let in_layout = |root: &Path| {
             let mut names = path.strip_prefix(root).ok()?.components().map(name);
@@ -95,31 +96,33 @@ impl<'a> Layout<'a> {
         in_layout(&self.folder.path).or_else(|| in_layout(&self.folder.workspace))
     }
 
-    /// Returns where a folder leads.
-    pub(super) fn leads<'p>(&self, path: &'p Path) -> Leads<'p> {
+    /// Returns what a folder may contain.
+    pub(super) fn contents<'p>(&self, path: &'p Path) -> Contents<'p> {
         let in_layout = |root: &Path| {
-            let Ok(inner) = path.strip_prefix(root) else { return Leads::Nowhere };
+            let Ok(inner) = path.strip_prefix(root) else { return Contents::Nothing };
             let mut names = inner.components().map(name);
-            let Some(kind) = names.next() else { return Leads::On };
+            let Some(kind) = names.next() else { return Contents::Dates };
             let kinds = [Some(UNTYPED), self.kind];
             let of_kind = |name: &str| kinds.iter().flatten().any(|k| k.eq_ignore_ascii_case(name));
             if self.kind.is_some() && !kind.is_some_and(of_kind) {
-                return Leads::Nowhere;
+                return Contents::Nothing;
             }
             match names.next() {
-                None => Leads::On,
-                Some(Some(date)) if is_date(date) => Leads::To(date),
-                Some(_) => Leads::Nowhere,
+                None => Contents::Dates,
+                Some(Some(date)) if is_date(date) => Contents::Conversations(date),
+                Some(_) => Contents::Nothing,
             }
         };
         match (in_layout(&self.folder.path), in_layout(&self.folder.workspace)) {
-            (Leads::To(date), _) | (_, Leads::To(date)) => Leads::To(date),
-            (Leads::On, _) | (_, Leads::On) => Leads::On,
-            _ => Leads::Nowhere,
+            (Contents::Conversations(date), _) | (_, Contents::Conversations(date)) => {
+                Contents::Conversations(date)
+            }
+            (Contents::Dates, _) | (_, Contents::Dates) => Contents::Dates,
+            _ => Contents::Nothing,
         }
     }
 
-    /// Returns whether a conversation is of the type asked for.
+    /// Returns whether a conversation is of the type.
     fn is_kind(&self, folder: &str, conversation: &str) -> bool {
         let Some(kind) = self.kind else { return true };
         if folder.eq_ignore_ascii_case(kind) {
@@ -138,8 +141,9 @@ fn name(component: Component<'_>) -> Option<&str> {
     }
 }
 
-/// Returns whether a folder's name is a month or a day; asked of every folder, so without parsing
-/// those that every month has.
+/// Returns whether a folder's name is a month or a day.
+///
+/// It sees every folder, so it does not parse days that every month has.
 fn is_date(name: &str) -> bool {
     let number = |part: Option<&str>| part.and_then(|part| part.parse::<u8>().ok());
     is_shaped(name)
@@ -158,14 +162,14 @@ fn is_shaped(text: &str) -> bool {
     matches!(text.len(), 7 | 10) && text.bytes().enumerate().all(fits)
 }
 
-/// Returns the number that a conversation's folder begins with; the lowest where there is none.
+/// Returns the number at the start of a conversation's folder name; 0 if there is none.
 fn number(conversation: &str) -> u64 {
     let digits = conversation.len() - slug(conversation).len();
     let digits = conversation[..digits].trim_end_matches('-');
     if digits.is_empty() { 0 } else { digits.parse().unwrap_or(u64::MAX) }
 }
 
-/// Returns what follows the number.
+/// Returns the name of a conversation's folder without its number.
 fn slug(conversation: &str) -> &str {
     let rest = conversation.trim_start_matches(|c: char| c.is_ascii_digit());
     if rest.len() == conversation.len() { rest } else { rest.strip_prefix('-').unwrap_or(rest) }
@@ -240,8 +244,10 @@ mod tests {
             assert!(matches!(Dates::parse(text), Err(Error::NoSuchDay(_))), "{text}");
         }
         let month = Dates::parse("2025-11").unwrap();
-        assert!(month.hold("2025-11") && month.hold("2025-11-30") && !month.hold("2025-12"));
+        assert!(
+            month.contain("2025-11") && month.contain("2025-11-30") && !month.contain("2025-12")
+        );
         let day = Dates::parse("2025-11-10").unwrap();
-        assert!(day.hold("2025-11-10") && !day.hold("2025-11"));
+        assert!(day.contain("2025-11-10") && !day.contain("2025-11"));
     }
 }

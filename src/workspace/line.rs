@@ -1,41 +1,42 @@
-//! One line as it is shown.
+//! Cuts a line to the part that is shown.
 
 use crate::text::snippet;
 
-/// Characters shown of a line; of a longer one, what surrounds its first match.
-const SHOWN: usize = 1000;
+/// The most characters that are shown of a line. Of a longer line, the surroundings of its first match
+/// are shown.
+const MAX_SHOWN: usize = 1000;
 
-/// Characters of these that come before the match.
-const BEFORE: usize = 200;
+/// Characters that are shown before the match.
+const SHOWN_BEFORE: usize = 200;
 
-/// The longest encoding of a character.
-const CHARACTER: usize = 4;
+/// The most bytes of a character.
+const MAX_CHARACTER_BYTES: usize = 4;
 
 /// Returns a line without white space at its ends, cut around the match that begins at `at`.
 ///
-/// Reads no more of the line than it shows, because a line may be as long as a file.
+/// It reads only the part that it shows, because a line may be as long as a file.
 pub(super) fn shown(line: &[u8], at: usize) -> String {
-    let start = boundary(line, at.saturating_sub(CHARACTER * SHOWN));
-    let end = boundary(line, line.len().min(at.saturating_add(CHARACTER * SHOWN)));
+    let start = boundary(line, at.saturating_sub(MAX_CHARACTER_BYTES * MAX_SHOWN));
+    let end = boundary(line, line.len().min(at.saturating_add(MAX_CHARACTER_BYTES * MAX_SHOWN)));
     let before = String::from_utf8_lossy(&line[start..at]);
     let after = String::from_utf8_lossy(&line[at..end]);
     let whole = format!("{before}{after}");
     let trimmed = snippet::trim(&whole);
-    if (start, end) == (0, line.len()) && snippet::cut(trimmed, SHOWN).is_none() {
+    if (start, end) == (0, line.len()) && snippet::cut(trimmed, MAX_SHOWN).is_none() {
         return trimmed.to_owned();
     }
-    let back = before.char_indices().rev().nth(BEFORE - 1).map_or(0, |(at, _)| at);
+    let back = before.char_indices().rev().nth(SHOWN_BEFORE - 1).map_or(0, |(at, _)| at);
     let rest = &whole[back..];
-    let text = snippet::cut(rest, SHOWN).unwrap_or(rest);
+    let text = snippet::cut(rest, MAX_SHOWN).unwrap_or(rest);
     let dots = |is_cut| if is_cut { "…" } else { "" };
     let first = dots(start > 0 || !snippet::trim(&whole[..back]).is_empty());
     let last = dots(end < line.len() || !snippet::trim(&rest[text.len()..]).is_empty());
     format!("{first}{}{last}", snippet::trim(text))
 }
 
-/// Returns the next place at which a character may begin.
+/// Returns the next position at which a character may begin.
 fn boundary(line: &[u8], mut at: usize) -> usize {
-    for _ in 0..CHARACTER {
+    for _ in 0..MAX_CHARACTER_BYTES {
         match line.get(at) {
             Some(byte) if byte & 0b1100_0000 == 0b1000_0000 => at += 1,
             _ => break,
@@ -53,7 +54,7 @@ mod tests {
         assert_eq!(shown(b"  a red thing\r\n", 4), "a red thing");
         assert_eq!(shown(b"", 0), "");
         assert_eq!(shown(b"\xff x", 2), "\u{FFFD} x");
-        assert_eq!(shown("é".repeat(SHOWN).as_bytes(), 0), "é".repeat(SHOWN));
+        assert_eq!(shown("é".repeat(MAX_SHOWN).as_bytes(), 0), "é".repeat(MAX_SHOWN));
     }
 
     #[test]
@@ -63,8 +64,8 @@ mod tests {
             let text = shown(line.as_bytes(), filler.len() * 5000);
             let expected = format!(
                 "…{}needle{}…",
-                filler.repeat(BEFORE),
-                filler.repeat(SHOWN - BEFORE - "needle".len())
+                filler.repeat(SHOWN_BEFORE),
+                filler.repeat(MAX_SHOWN - SHOWN_BEFORE - "needle".len())
             );
             assert_eq!(text, expected, "{filler}");
         }

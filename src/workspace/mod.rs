@@ -3,8 +3,8 @@
 //! A workspace holds `TYPE/DATE/CONVERSATION/…`, where `TYPE` may be `conversations` and `DATE` is a
 //! month (`2025-11`) or a day (`2025-11-10`).
 //!
-//! Invariant: what is hidden, ignored, binary, encoded or behind a link is treated as `rg` treats it.
-//! Invariant: nothing outside the folder that is searched is opened.
+//! Invariant: hidden, ignored, binary, encoded and linked files are treated as `rg` treats them.
+//! Invariant: no file outside of the searched folder is opened.
 
 mod best;
 mod layout;
@@ -27,29 +27,29 @@ pub enum Error {
         "no workspace is configured; name its folder with --workspace FOLDER or in VERBATIM_WORKSPACE"
     )]
     NoWorkspace,
-    /// A configured workspace is not there.
+    /// A configured workspace does not exist or cannot be read.
     #[error("workspace {}: {source}", path.display())]
     Unreadable {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A folder was named that is in no configured workspace.
+    /// The named folder is in no configured workspace.
     #[error("{named:?} is no folder inside a configured workspace ({})", listed(workspaces))]
     Outside {
-        /// What was named.
+        /// The name that was given.
         named: String,
-        /// The workspaces.
+        /// The configured workspaces.
         workspaces: Vec<PathBuf>,
     },
-    /// The regular expression is none.
+    /// The regular expression does not parse.
     #[error("not a regular expression as ripgrep reads them: {0}")]
     Pattern(String),
     /// The date is neither a month nor a day.
     #[error("takes YYYY-MM (month) or YYYY-MM-DD (day); got {0:?}")]
     NotADate(String),
-    /// The month or day is in no calendar.
+    /// The month or day does not exist.
     #[error("no calendar has {0:?}; it takes YYYY-MM (month) or YYYY-MM-DD (day)")]
     NoSuchDay(String),
     /// The [`Stop`](crate::model::Stop) was requested.
@@ -57,7 +57,7 @@ pub enum Error {
     Stopped,
 }
 
-/// What to look for in a workspace.
+/// What to search a workspace for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
     /// A regular expression, matched in either case.
@@ -75,37 +75,37 @@ pub struct Question {
 pub struct Line {
     /// The folder of its conversation, such as `001-brainstorm-feature`.
     pub conversation: String,
-    /// The month or day under which the conversation is kept.
+    /// The month or day of the conversation's folder.
     pub date: String,
     /// Its file.
     pub path: PathBuf,
     /// Its number in the file, from 1.
     pub number: u64,
-    /// Its text without white space at the ends; where it is long, what surrounds the first match.
+    /// Its text without white space at the ends; of a long line, the surroundings of the first match.
     pub text: String,
 }
 
-/// The lines that match, newest conversation first, then by path, then by number.
+/// The matching lines: newest conversation first, then by path, then by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The lines.
     pub lines: Vec<Line>,
-    /// What could not be read, as the system says it.
+    /// Files and folders that could not be read, with the system's error.
     pub unread: Vec<String>,
 }
 
-/// A folder to search, inside a configured workspace or one itself.
+/// A folder to search: a configured workspace, or a folder inside one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
-    /// Without links.
+    /// Its path, with links resolved.
     path: PathBuf,
-    /// The configured workspace that it is in, without links.
+    /// The path of its configured workspace, with links resolved.
     workspace: PathBuf,
 }
 
 /// Returns the folders to search: every configured workspace, or the folder `named` inside one.
 ///
-/// A name is a path, absolute or from a workspace; links are followed before it is judged.
+/// A name is a path, absolute or relative to a workspace. Links are resolved before the check.
 pub fn folders(workspaces: &[PathBuf], named: Option<&str>) -> Result<Vec<Folder>, Error> {
     if workspaces.is_empty() {
         return Err(Error::NoWorkspace);

@@ -1,4 +1,4 @@
-//! The search itself: dates from the newest back, as many as it takes.
+//! Searches a workspace: the newest dates first, and older ones until the limit is reached.
 
 use std::{
     collections::BTreeSet,
@@ -20,29 +20,29 @@ use regex_syntax::ParserBuilder;
 use super::{
     Error, Folder, Found, Line, Question,
     best::Best,
-    layout::{Layout, Leads, Rank},
+    layout::{Contents, Layout, Rank},
     line,
 };
 use crate::{model::Stop, text::snippet};
 
-/// Dates searched first; each step takes this many times more than the one before it. Where the
-/// newest dates have enough lines, the others are never read; where nothing matches, two more looks
-/// at the upper folders cost about a hundredth of the search.
+/// Dates in the first step; each further step takes this many times more. If the newest dates have
+/// enough lines, the others are never read. If nothing matches, the two further walks through the
+/// upper folders cost about a hundredth of the search.
 const STEP: usize = 16;
 
-/// How far below the folder that is searched a date is at most.
-const DATE: usize = 2;
+/// The greatest depth of a date below the folder that is searched.
+const DATE_DEPTH: usize = 2;
 
-/// Threads at most, as `rg` has them.
-const MOST_THREADS: usize = 12;
+/// The most threads, the same as in `rg`.
+const MAX_THREADS: usize = 12;
 
-/// Characters at most of what is wrong with an expression.
-const EXPLAINED: usize = 1000;
+/// The most characters of an error in an expression.
+const MAX_EXPLANATION: usize = 1000;
 
-/// Files named at most that could not be read.
-const MOST_UNREAD: usize = 20;
+/// The most files that are reported as unreadable.
+const MAX_UNREAD: usize = 20;
 
-/// Returns the first lines that match.
+/// Returns the first matching lines.
 pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Found, Error> {
     let matcher = matcher(&question.pattern)?;
     let search = Search {
@@ -59,7 +59,7 @@ pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Fo
     if stop.requested() {
         return Err(Error::Stopped);
     }
-    // The texts' own order: a month after its days.
+    // From the newest to the oldest, a month after its days.
     let dates: Vec<String> = dates.into_iter().rev().collect();
     let mut rest = &dates[..];
     let mut step = if question.limit == usize::MAX { rest.len() } else { STEP };
@@ -67,7 +67,7 @@ pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Fo
         let (newest, older) = rest.split_at(step.min(rest.len()));
         let newest: BTreeSet<&str> = newest.iter().map(String::as_str).collect();
         for folder in folders {
-            search.look(folder, &newest);
+            search.search_dates(folder, &newest);
         }
         if stop.requested() {
             return Err(Error::Stopped);
@@ -80,7 +80,7 @@ pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Fo
     Ok(Found { lines, unread })
 }
 
-/// Returns the matcher that `rg -i` makes of a pattern.
+/// Compiles a pattern as `rg -i` does.
 fn matcher(pattern: &str) -> Result<RegexMatcher, Error> {
     RegexMatcherBuilder::new()
         .multi_line(true)
@@ -94,24 +94,25 @@ fn matcher(pattern: &str) -> Result<RegexMatcher, Error> {
         .map_err(|error| Error::Pattern(explained(pattern, &error)))
 }
 
-/// Says where a pattern is wrong.
+/// Returns where a pattern is wrong.
 fn explained(pattern: &str, error: &dyn std::fmt::Display) -> String {
     let own = ParserBuilder::new().utf8(false).build().parse(pattern);
     let text = own.map_or_else(|own| own.to_string(), |_| error.to_string());
-    // A pattern may be as long as a book, and the message repeats it.
-    match snippet::cut(&text, EXPLAINED) {
+    // The message repeats the pattern, which may be very long.
+    match snippet::cut(&text, MAX_EXPLANATION) {
         Some(start) => format!("{start}…"),
         None => text,
     }
 }
 
-/// Returns a walk as `rg` has it.
+/// Returns a walk through a folder as `rg` does it.
 fn walk(folder: &Folder) -> WalkBuilder {
     let mut walk = WalkBuilder::new(&folder.path);
     walk.add_custom_ignore_filename(".rgignore");
     walk
 }
 
+/// The state of a search that its threads share.
 struct Search<'a> {
     question: &'a Question,
     matcher: &'a RegexMatcher,
@@ -129,20 +130,19 @@ impl Search<'_> {
         self.best.lock().unwrap_or_else(PoisonError::into_inner).is_full()
     }
 
-    /// Returns the dates that a folder has.
+    /// Returns the dates in a folder.
     fn dates(&self, folder: &Folder) -> BTreeSet<String> {
         let layout = self.layout(folder);
         let mut dates = BTreeSet::new();
-        // What the walk does not go into is seen here as a folder that leads nowhere.
         let mut open = vec![folder.path.clone()];
         while let Some(path) = open.pop() {
-            match layout.leads(&path) {
-                Leads::Nowhere => {}
-                Leads::To(date) => {
+            match layout.contents(&path) {
+                Contents::Nothing => {}
+                Contents::Conversations(date) => {
                     dates.insert(date.to_owned());
                 }
-                Leads::On if self.stop.requested() => {}
-                Leads::On => match std::fs::read_dir(&path) {
+                Contents::Dates if self.stop.requested() => {}
+                Contents::Dates => match std::fs::read_dir(&path) {
                     Ok(entries) => {
                         let is_folder = |entry: &std::fs::DirEntry| {
                             entry.file_type().is_ok_and(|kind| kind.is_dir())
@@ -155,27 +155,27 @@ impl Search<'_> {
             }
         }
         if let Some(wanted) = &self.question.dates {
-            dates.retain(|date| wanted.hold(date));
+            dates.retain(|date| wanted.contain(date));
         }
         dates
     }
 
     /// Searches the conversations of some dates.
-    fn look(&self, folder: &Folder, dates: &BTreeSet<&str>) {
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    fn search_dates(&self, folder: &Folder, dates: &BTreeSet<&str>) {
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let mut walk = walk(folder);
         walk.threads(threads);
         let (own, kind) = (folder.clone(), self.question.kind.clone());
         let wanted: BTreeSet<String> = dates.iter().map(|date| (*date).to_owned()).collect();
         walk.filter_entry(move |entry| {
-            // What lies deeper is in a date that was let through; files are looked at one by one.
-            if entry.depth() > DATE || !entry.file_type().is_some_and(|kind| kind.is_dir()) {
+            // Deeper folders belong to a date that has passed; files are checked one by one later.
+            if entry.depth() > DATE_DEPTH || !entry.file_type().is_some_and(|kind| kind.is_dir()) {
                 return true;
             }
-            match Layout::new(&own, kind.as_deref()).leads(entry.path()) {
-                Leads::On => true,
-                Leads::To(date) => wanted.contains(date),
-                Leads::Nowhere => false,
+            match Layout::new(&own, kind.as_deref()).contents(entry.path()) {
+                Contents::Dates => true,
+                Contents::Conversations(date) => wanted.contains(date),
+                Contents::Nothing => false,
             }
         });
         walk.build_parallel().run(|| {
@@ -200,7 +200,7 @@ impl Search<'_> {
         });
     }
 
-    /// Searches a file, if it could still add to what was found.
+    /// Searches a file if it could still add a line to the result.
     fn file(&self, layout: &Layout<'_>, path: &Path, searcher: &mut Searcher) {
         let Some(place) = layout.place(path) else { return };
         let rank = Rank::of(place, path);
@@ -208,9 +208,9 @@ impl Search<'_> {
             return;
         }
         let mut lines = Vec::new();
-        let sink = Lines { search: self, found: &mut lines };
+        let sink = LineSink { search: self, found: &mut lines };
         let searched = File::open(path).and_then(|file| {
-            searcher.search_reader(self.matcher, Stoppable { file, stop: self.stop }, sink)
+            searcher.search_reader(self.matcher, StoppableFile { file, stop: self.stop }, sink)
         });
         if let Err(error) = searched
             && !self.stop.requested()
@@ -237,19 +237,19 @@ impl Search<'_> {
 
     fn note(&self, message: String) {
         let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
-        if unread.len() < MOST_UNREAD && !unread.contains(&message) {
+        if unread.len() < MAX_UNREAD && !unread.contains(&message) {
             unread.push(message);
         }
     }
 }
 
-/// Takes the matching lines of one file, as many as were asked for.
-struct Lines<'s, 'a> {
+/// Collects the matching lines of one file, up to the limit.
+struct LineSink<'s, 'a> {
     search: &'s Search<'a>,
     found: &'s mut Vec<(u64, String)>,
 }
 
-impl Sink for Lines<'_, '_> {
+impl Sink for LineSink<'_, '_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, hit: &SinkMatch<'_>) -> Result<bool, io::Error> {
@@ -260,13 +260,13 @@ impl Sink for Lines<'_, '_> {
     }
 }
 
-/// A file whose reading ends when nobody waits for it any more.
-struct Stoppable<'a> {
+/// A file whose reads fail once the search is stopped.
+struct StoppableFile<'a> {
     file: File,
     stop: &'a Stop,
 }
 
-impl Read for Stoppable<'_> {
+impl Read for StoppableFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.stop.requested() {
             return Err(io::Error::other("stopped"));

@@ -1,4 +1,4 @@
-//! Small databases to search, and what they look like from outside.
+//! Small databases for the tests, and the files in their folders.
 
 use std::{
     collections::BTreeMap,
@@ -17,12 +17,12 @@ pub(crate) const SCHEMA: &str = "
         create_time TEXT, update_time TEXT, position INTEGER NOT NULL);
     CREATE INDEX messages_by_conversation ON messages (conversation_id);";
 
-/// A folder that goes away with the test.
+/// Returns a folder that is removed at the end of the test.
 pub(crate) fn folder() -> TempDir {
     tempfile::tempdir().expect("temporary folders can be made")
 }
 
-/// Makes a database of one conversation whose messages are `texts`, one second apart.
+/// Creates a database of one conversation with these messages, one second apart.
 pub(crate) fn database(path: &Path, texts: &[&str]) -> Connection {
     let connection = Connection::open(path).expect("a database can be made");
     connection.execute_batch(SCHEMA).expect("the schema is sound");
@@ -46,12 +46,12 @@ pub(crate) fn add(connection: &Connection, text: &str) {
         .expect("a message");
 }
 
-/// Returns an engine on one database.
+/// Returns an engine for one database.
 pub(crate) fn engine(path: &Path) -> Engine {
     Engine::new(Config { db: Some(path.to_owned()), ..Config::default() })
 }
 
-/// Returns every file of a folder with its bytes.
+/// Returns every file in a folder with its bytes.
 pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let entries = fs::read_dir(folder).expect("the folder is there");
     entries

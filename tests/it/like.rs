@@ -1,4 +1,4 @@
-//! Our `LIKE` against SQLite's, over any bytes.
+//! Compares our `LIKE` with SQLite's, over any bytes.
 
 use proptest::{
     collection::vec,
@@ -12,8 +12,8 @@ use verbatim_search::text::{
     pattern::Pattern,
 };
 
-/// Pieces that texts and patterns of the tests are made of: several scripts, and whatever LIKE,
-/// UTF-8 or case could trip over.
+/// Pieces of the tests' texts and patterns: several scripts, and the hard cases of LIKE, UTF-8 and
+/// letter case.
 pub(crate) const PIECES: &[&str] = &[
     "a",
     "b",
@@ -79,7 +79,7 @@ pub(crate) const PIECES: &[&str] = &[
     "-",
 ];
 
-/// Bytes that are no UTF-8, or that SQLite reads in its own way.
+/// Bytes that are not UTF-8, or that SQLite decodes in its own way.
 const BROKEN: &[&[u8]] = &[
     b"\x00",
     b"\x80",
@@ -110,7 +110,7 @@ pub(crate) fn bytes() -> impl Strategy<Value = Vec<u8>> {
     vec(piece, 0..16).prop_map(|pieces| pieces.concat())
 }
 
-/// A text, and a pattern that is likely to match it: a piece of it with wildcards put in.
+/// Generates a text, and a pattern that is likely to match it: a piece of it with wildcards.
 fn text_and_pattern() -> impl Strategy<Value = (String, String)> {
     (
         text(),
@@ -147,7 +147,7 @@ fn text_and_pattern() -> impl Strategy<Value = (String, String)> {
 
 fn sqlite_like(connection: &Connection, text: &[u8], pattern: &str, case_sensitive: bool) -> bool {
     connection.pragma_update(None, "case_sensitive_like", case_sensitive).expect("a known pragma");
-    // CAST keeps the bytes as they are: this is how a TEXT column holds what is no UTF-8.
+    // CAST keeps the bytes unchanged. A TEXT column holds invalid UTF-8 in the same way.
     connection
         .query_row(
             "SELECT CAST(?1 AS TEXT) LIKE ?2",
@@ -192,8 +192,8 @@ proptest! {
         prop_assert_eq!(LikePattern::parse(&pattern, false).matches_irregular(&text), expected);
     }
 
-    /// What the index may never do is miss: whatever is taken for common, a matching text holds
-    /// the grams of its pattern, and those of each gap with some character in it.
+    /// The index never misses a match: with any set of common grams, a matching text holds the grams
+    /// of its pattern, and the grams of each gap with some character in it.
     #[test]
     fn a_text_holds_the_grams_of_patterns_that_match_it(
         (text, pattern) in text_and_pattern(),

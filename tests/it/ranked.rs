@@ -114,7 +114,7 @@ impl Library {
         Engine::new(Config { db, home: folder.into(), ..Config::default() })
     }
 
-    /// A library about several things, two messages of each.
+    /// A library of conversations about several things.
     fn of_things() -> Library {
         let library = Library::new();
         let add = |id, title, messages| converse(&library.connection, id, title, messages);
@@ -185,11 +185,11 @@ fn words_are_found_by_stem_part_and_script() {
         first(&library.rank(mode, "メートル"), "tokyo/1");
         first(&library.rank(mode, "высота башни"), "tokyo/2");
         first(&library.rank(mode, "о высотах"), "tokyo/2");
-        // Each character stands there, but beside others.
+        // Each character occurs, but beside other ones.
         first(&library.rank(mode, "何京都高"), "tokyo/0");
         assert_eq!(library.rank(mode, "").len(), 0);
     }
-    // Of words of no meaning the text as it stands is looked for.
+    // A question of stop words alone finds the exact text.
     first(&library.rank(Mode::Text, "with"), "rust/0");
     assert!(library.rank(Mode::Text, "zzyzx qqqq").is_empty());
     let matches = library.rank(Mode::Vector, "how far down does a sea animal go");
@@ -278,7 +278,7 @@ fn slips_of_the_keyboard_are_mended() {
         for wrong in ["boraw", "obrrwo"] {
             assert_eq!(ranking(&format!("{wrong} borrow")).notes, [""; 0], "{wrong}");
         }
-        // One message has “config”: that may be a slip itself.
+        // Only one message has “config”, so that word may be a slip itself.
         assert_eq!(ranking("checkers borrow cofnig").notes, [""; 0]);
     }
 }
@@ -374,7 +374,7 @@ fn answers_are_the_same_each_time_and_follow_the_database() {
         ..Question::default()
     };
     assert_eq!(again.rank(&question, &Stop::never()).expect("an answer").items, before);
-    // What was just written is found at once, and what is gone no more.
+    // A new message is found at once, and a deleted one no longer.
     converse(&library.connection, "new", None, &[("user", "quokkas smile", Some(999))]);
     library
         .connection
@@ -405,7 +405,7 @@ fn passages_and_lines_say_where() {
     }
 }
 
-/// Returns every file of the words of every part.
+/// Returns the files of every segment's term index.
 fn files_of_words(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![folder.join("index")];
@@ -431,7 +431,7 @@ fn damaged_words_are_made_anew() {
     assert!(count > 4);
     for number in 0..count {
         for damage in ["cut", "change", "remove"] {
-            // Made anew each time, under other names.
+            // These files get new names each time.
             let mut names = files_of_words(library.folder.path());
             names.sort_by_key(|name| name.extension().map(ToOwned::to_owned));
             let name = &names[number];
@@ -462,7 +462,7 @@ fn damaged_words_are_made_anew() {
     }
 }
 
-/// The figures of `verbatim eval` on a corpus whose answers are plain.
+/// Returns the figures of `verbatim eval` on a corpus with obvious answers.
 #[test]
 fn eval_measures() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! The workspace: the contract's scenarios one by one, and what ripgrep would and would not look at.
+//! The workspace: each scenario of the contract, and which files are searched, as in ripgrep.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use verbatim_search::{
 
 use crate::corpus::folder;
 
-/// Makes files of a workspace.
+/// Writes the files of a workspace.
 fn workspace(files: &[(&str, &str)]) -> TempDir {
     let home = folder();
     for (path, text) in files {
@@ -44,7 +44,7 @@ fn call(engine: &Engine, arguments: Value) -> Answer {
     (tool.run)(engine, &Options::default(), &arguments, &Stop::never())
 }
 
-/// Calls the tool; it must answer well.
+/// Calls the tool and expects an answer without an error.
 #[track_caller]
 fn found(root: &Path, arguments: Value) -> String {
     let answer = call(&engine(&[root]), arguments);
@@ -60,7 +60,7 @@ fn refused(root: &Path, arguments: Value) -> String {
     answer.text
 }
 
-/// Returns the conversations that an answer names, in its order.
+/// Returns the conversations in an answer, in order.
 fn conversations(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("**")?.split("** - ").next()).collect()
 }
@@ -72,7 +72,7 @@ const DAYS: &[(&str, &str)] = &[
     ("conversations/2025-11-11/001-plan-redesign/notes.md", "authentication, again\n"),
 ];
 
-/// Those of the second.
+/// The conversations of the contract's second scenario.
 const FORMATS: &[(&str, &str)] = &[
     ("conversations/2025-11/001-old-conversation/a.md", "the feature\n"),
     ("conversations/2025-11-10/001-new-conversation/a.md", "the feature\n"),
@@ -130,7 +130,7 @@ fn tool_schema_description() {
 #[test]
 fn ripgrep_glob_pattern_for_day_level_filter() {
     let home = workspace(FORMATS);
-    // A folder whose name begins as the day does is not that day.
+    // A folder whose name begins with the day is not that day.
     write(home.path(), "conversations/2025-11-10b/001-x/a.md", b"feature\n");
     write(home.path(), "plan/2025-11-10/003-y/deep/down/a.md", b"feature\n");
     let text = found(home.path(), json!({"query": "feature", "date_range": "2025-11-10"}));
@@ -147,7 +147,7 @@ fn ripgrep_glob_pattern_for_month_level_filter() {
     let home = workspace(&files);
     let text =
         found(home.path(), json!({"query": "feature", "date_range": "2025-11", "limit": 100}));
-    // November has 30 days, and its own folder.
+    // November has 30 days and a folder for the whole month.
     let mut expected: Vec<String> = (1..=30).rev().map(|day| format!("001-day-{day}")).collect();
     expected.push("001-month".to_owned());
     assert_eq!(conversations(&text), expected);
@@ -281,7 +281,7 @@ fn files_that_ripgrep_leaves_out() {
     ]);
     write(home.path(), "plan/2025-11-10/006-f/binary.bin", b"\0\0needle\nneedle\n");
     write(home.path(), "plan/2025-11-10/007-g/late.bin", b"needle\nrest\0of it\nneedle\n");
-    // What comes in the first buffer was found before the file is seen to be binary.
+    // Matches in the first buffer count, because the NUL byte comes after it.
     let late = format!("needle\n{}\0\nneedle\n", "hay hay\n".repeat(50_000));
     write(home.path(), "plan/2025-11-10/007-g/very-late.bin", late.as_bytes());
     write(home.path(), "plan/2025-11-10/008-h/utf16.md", b"\xff\xfen\0e\0e\0d\0l\0e\0\n\0");
@@ -304,7 +304,7 @@ fn files_that_ripgrep_leaves_out() {
         "001-a** - seen.md:1",
     ];
     assert_eq!(all(), expected);
-    // Git's own lists count in a repository only.
+    // `.gitignore` counts only in a repository.
     fs::create_dir(home.path().join(".git")).unwrap();
     let rest: Vec<&str> = expected.into_iter().filter(|line| !line.contains("tmp")).collect();
     assert_eq!(all(), rest);
@@ -332,7 +332,7 @@ fn links_lead_nowhere() {
         let answer = refused(home.path(), json!({"query": "needle", "workspace_path": named}));
         assert!(answer.starts_with("Error: workspace_path: "), "{answer}");
     }
-    // A configured workspace may itself be reached by a link.
+    // The path of a configured workspace may contain a link.
     link(&outside.path().join("."), "elsewhere");
     let text = found(&home.path().join("elsewhere"), json!({"query": "needle"}));
     assert_eq!(conversations(&text), ["001-s"]);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::text::{
     snippet,
-    words::{Token, Tokenizer, grams, pieces},
+    words::{Token, Tokenizer, grams, tokens},
 };
 
 /// Characters of a passage.
@@ -85,7 +85,7 @@ pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
 fn marks(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> Vec<(usize, usize)> {
     let mut marks = Vec::new();
     let place_of = |term: &str| terms.iter().position(|(known, _)| known == term);
-    pieces(text, |piece| match piece {
+    tokens(text, |token| match token {
         Token::Word(word) => {
             let at = word.as_ptr().addr() - text.as_ptr().addr();
             cutter.word(word, &mut |term| marks.extend(place_of(term).map(|place| (at, place))));

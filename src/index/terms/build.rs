@@ -29,7 +29,7 @@ use crate::{
         varint::{push_varint, take_varint},
     },
     model::Stop,
-    text::words::{Token, Tokenizer, grams, pieces},
+    text::words::{Token, Tokenizer, grams, tokens},
 };
 
 /// Memory of a term or a word, approximately, beside its letters and its list.
@@ -140,7 +140,7 @@ impl Inversion<'_> {
             let content = self.snapshot.content(doc_id);
             let mut length = 0;
             for text in [role, &content] {
-                pieces(text, |piece| match piece {
+                tokens(text, |token| match token {
                     Token::Word(word) => {
                         length += u32::from(run.word(word, &tokenizer, &mut seen));
                     }

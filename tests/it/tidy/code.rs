@@ -152,7 +152,7 @@ impl Tree {
 }
 
 /// Calls `look` with every file in a folder.
-pub(super) fn walk(folder: &Path, look: &mut dyn FnMut(&Path)) {
+fn walk(folder: &Path, look: &mut dyn FnMut(&Path)) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
