@@ -1,26 +1,31 @@
-//! Places where a test ends the program, as a crash or a kill would: debug builds only.
+//! Failpoints: places where a test ends the program like a crash. They exist in debug builds only.
 //!
-//! Each change to files that others see passes some of them. They are numbered as they are passed,
-//! so that a test which kills at 1, 2, 3 … until nothing is killed any more has tried every step.
+//! Every change to files that other processes see passes some failpoints. They are numbered in the order
+//! they are passed. A test kills at 1, 2, 3 and so on until the program is no longer killed; then it has
+//! tried every step.
 
 #[cfg(debug_assertions)]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many have been passed, and at which the program ends; 0 for none.
+/// The number of failpoints that were passed.
 #[cfg(debug_assertions)]
-static PASSED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+static PASSED: AtomicU64 = AtomicU64::new(0);
 
-/// Ends the process at the place with this number, counted from 1 in the order they are passed.
+/// The number of the failpoint where the program ends; 0 for none.
+#[cfg(debug_assertions)]
+static ARMED: AtomicU64 = AtomicU64::new(0);
+
+/// Chooses the failpoint where the program ends, counted from 1.
 #[cfg(debug_assertions)]
 pub fn arm(number: u64) {
-    PASSED[1].store(number, Ordering::Relaxed);
+    ARMED.store(number, Ordering::Relaxed);
 }
 
-/// Passes a place, where the process ends if it was told so: at once, nothing is tidied up.
+/// Passes a failpoint. If it is the chosen one, the process ends at once and cleans nothing up.
 #[cfg(debug_assertions)]
 pub(crate) fn pass(place: &str) {
-    let passed = PASSED[0].fetch_add(1, Ordering::Relaxed) + 1;
-    if PASSED[1].load(Ordering::Relaxed) == passed {
+    let passed = PASSED.fetch_add(1, Ordering::Relaxed) + 1;
+    if ARMED.load(Ordering::Relaxed) == passed {
         eprintln!("failpoint {passed}: {place}");
         std::process::abort();
     }

@@ -52,7 +52,10 @@ impl Hits {
     }
 
     /// Hands the hits to `sink` in order, until it breaks.
-    pub fn hand_over(self, sink: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>) -> Result<(), Error> {
+    pub fn hand_over(
+        self,
+        sink: &mut dyn FnMut(Hit<'static>) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
         for hit in self.first {
             if sink(hit).is_break() {
                 return Ok(());

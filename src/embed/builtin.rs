@@ -1,6 +1,6 @@
-//! The built-in model: a table of token vectors, compiled into the program.
+//! The built-in model: a table of token vectors that is compiled into the program.
 //!
-//! What it is and how it was made: `assets/model/README.md`.
+//! `assets/model/README.md` describes it and how it was made.
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -11,48 +11,48 @@ const TOKENIZER: &[u8] = include_bytes!("../../assets/model/tokenizer.json");
 const TABLE: &[u8] = include_bytes!("../../assets/model/model.safetensors");
 const CONFIG: &[u8] = include_bytes!("../../assets/model/config.json");
 
-/// Its identity: the CRC-32 of the tokenizer, the table and the configuration, in that order.
+/// The name of the model, with the CRC-32 of the tokenizer, the table and the configuration in that order.
 pub(super) const NAME: &str = "built-in-256-ede10d80";
 
 pub(super) const DIMENSIONS: usize = 256;
 
-/// Read once, when first asked: some 30 ms that no exact search should pay.
+/// The model, loaded at the first use. That takes about 30 ms, which an exact search does not pay.
 static MODEL: LazyLock<StaticModel> = LazyLock::new(|| {
     StaticModel::from_bytes(TOKENIZER, TABLE, CONFIG, Some(true))
         .expect("the model is compiled in, and a test loads it")
 });
 
-/// Returns the vector of a text, one long; all zeros where the model knows nothing of it.
+/// Returns the unit vector of a text; all zeros if the model knows no part of it.
 ///
-/// Of a long text the first 512 tokens count (some 2,500 letters).
+/// Only the first 512 tokens of a text count (about 2,500 letters).
 pub(super) fn encode(text: &str) -> Vec<f32> {
     MODEL.encode_single(text)
 }
 
-/// Words and parts of words that carry meaning in this model: whole words in ASCII, and parts of
-/// three letters or more.
+/// The tokens that have a meaning in this model: whole words in ASCII, and parts of words with three
+/// letters or more.
 ///
-/// What is spelt out by single letters has a vector too, but one that says nothing.
+/// Words that are spelt out letter by letter have a vector too, but it means nothing.
 static MEANINGFUL: LazyLock<HashSet<String>> = LazyLock::new(|| {
     #[derive(Deserialize)]
     struct WordPiece {
-        model: Pieces,
+        model: Vocabulary,
     }
     #[derive(Deserialize)]
-    struct Pieces {
+    struct Vocabulary {
         vocab: std::collections::HashMap<String, u32>,
     }
     let tokenizer: WordPiece =
         serde_json::from_slice(TOKENIZER).expect("the model is compiled in, and a test loads it");
-    let mut pieces: HashSet<String> = tokenizer.model.vocab.into_keys().collect();
-    pieces.retain(|piece| match piece.strip_prefix("##") {
-        None => piece.is_ascii() || piece.chars().count() > 2,
+    let mut tokens: HashSet<String> = tokenizer.model.vocab.into_keys().collect();
+    tokens.retain(|token| match token.strip_prefix("##") {
+        None => token.is_ascii() || token.chars().count() > 2,
         Some(part) => part.chars().count() > 2,
     });
-    pieces
+    tokens
 });
 
-/// Returns the share of a text's letters and digits that the model knows the meaning of, 0 to 1.
+/// Returns the share of a text's letters and digits in tokens with a meaning, from 0 to 1.
 pub(super) fn known(text: &str) -> f64 {
     let (mut known, mut all) = (0, 0);
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
@@ -63,10 +63,10 @@ pub(super) fn known(text: &str) -> f64 {
     if all == 0 { 0.0 } else { known as f64 / all as f64 }
 }
 
-/// Returns how many letters of a word stand in pieces that mean something, cut as the model cuts:
-/// the longest piece first.
+/// Returns the number of a word's letters in tokens with a meaning. Cuts like the model: the longest
+/// token first.
 fn known_of(word: &str) -> usize {
-    /// No piece is longer.
+    /// The most characters of a token.
     const LONGEST: usize = 18;
     let (mut known, mut start) = (0, 0);
     let mut part = String::new();
@@ -81,7 +81,7 @@ fn known_of(word: &str) -> usize {
             MEANINGFUL.contains(&part)
         });
         match meaningful {
-            // A word of one or two letters means something only where it ends there.
+            // A token of one or two letters counts only at the end of the word.
             Some(last) if last > 1 || ends[last] == rest.len() => {
                 known += last + 1;
                 start += ends[last];
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn it_knows_what_it_knows() {
+    fn known_shares_follow_the_language() {
         let table = [
             ("When did Caroline go to the LGBTQ support group?", 0.85, 1.0),
             ("I am on it, ok?", 0.99, 1.0),
@@ -157,8 +157,8 @@ mod tests {
     }
 
     #[test]
-    fn no_piece_is_longer_than_looked_for() {
-        let longest = MEANINGFUL.iter().map(|piece| piece.trim_start_matches('#').chars().count());
+    fn no_token_is_longer_than_the_limit() {
+        let longest = MEANINGFUL.iter().map(|token| token.trim_start_matches('#').chars().count());
         assert_eq!(longest.max(), Some(18));
     }
 }

@@ -1,14 +1,14 @@
-//! Vectors that a provider made, kept by text: what was paid for is not asked for again.
+//! The vectors of a provider, cached by text: no text is paid for twice.
 //!
 //! ```text
-//! SHELF/embedded-MODEL        "verbatim vectors", dimensions (uint32), then one record a text:
-//!                             CRC-32 of the rest, FNV-1a of the text (uint128), scale (float32),
-//!                             dimensions × int8
+//! INDEX/NAME-HASH/embedded-MODEL
+//!     "verbatim vectors", dimensions (uint32), then one record per text:
+//!     CRC-32 of the rest, FNV-1a of the text (uint128), scale (float32), dimensions × int8
 //! ```
 //!
-//! Work that was interrupted goes on from its last whole record, and texts that were embedded for
-//! one part need not be for the next. Texts that no message has any more are forgotten once they are
-//! the larger part, and caches of models that were not used for a while.
+//! Work that was interrupted continues after the last whole record, and all segments share the cache.
+//! Texts that no message has any more are removed once they are more than half of the cache. The cache
+//! of another model is removed when it was not used for a month.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,18 +25,18 @@ use crate::model::Stop;
 const MAGIC: &[u8; 16] = b"verbatim vectors";
 const HEADER: usize = MAGIC.len() + 4;
 
-/// The bytes of a record before its numbers.
+/// Bytes of a record before the int8 numbers.
 const HEAD: usize = 4 + 16 + 4;
 
-/// How often a cache that another process writes is looked at.
+/// Time between two attempts to open a cache that another process has open.
 const POLL: Duration = Duration::from_millis(50);
 
-/// How long the cache of a model is kept that is no longer used.
+/// Time after which the unused cache of another model is removed.
 const UNUSED: Duration = Duration::from_secs(30 * 86_400);
 
 const PREFIX: &str = "embedded-";
 
-/// FNV-1a over 128 bits: the same text has the same in every version.
+/// Returns the FNV-1a hash of a text, which is the same in every version of the program.
 pub(super) fn hash(text: &str) -> u128 {
     let step = |hash: u128, byte: &u8| {
         (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B)
@@ -44,20 +44,20 @@ pub(super) fn hash(text: &str) -> u128 {
     text.as_bytes().iter().fold(0x6C62_272E_07BB_0142_62B8_2175_6295_C58D, step)
 }
 
-/// The vectors of one model, for one process at a time.
+/// The cache of one model, open in one process at a time.
 #[derive(Debug)]
 pub(super) struct Cache {
     path: PathBuf,
     file: File,
-    /// 0 until the first vector.
+    /// 0 while the cache is empty.
     dimensions: usize,
-    /// Where each text's record begins.
+    /// The start of each text's record.
     records: HashMap<u128, u64>,
     end: u64,
 }
 
 impl Cache {
-    /// Opens the cache of a model in a folder, or begins one.
+    /// Opens or makes the cache of a model in a folder. Waits while another process has it open.
     pub(super) fn open(folder: &Path, model: &str, stop: &Stop) -> Result<Cache, Error> {
         let path = folder.join(format!("{PREFIX}{model}"));
         let failed = |error| Error::Write { path: path.clone(), error };
@@ -72,7 +72,7 @@ impl Cache {
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
-        // Where that fails, its last change counts for its last use.
+        // If this fails, the last change counts as the last use.
         let _ = file.set_modified(SystemTime::now());
         let records = HashMap::new();
         let mut cache = Cache { path: path.clone(), file, dimensions: 0, records, end: 0 };
@@ -80,7 +80,7 @@ impl Cache {
         Ok(cache)
     }
 
-    /// Reads every whole record, and closes the gaps between them.
+    /// Reads all whole records and closes the gaps between them.
     fn read(&mut self) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         let mut reader = BufReader::with_capacity(1 << 20, &self.file);
@@ -109,9 +109,9 @@ impl Cache {
         if self.records.is_empty() { self.clear() } else { self.close_gaps() }
     }
 
-    /// Moves the last records to where there are none, and cuts off what comes after all.
+    /// Moves the last records into gaps and cuts the rest of the file off.
     ///
-    /// Killed in between, it leaves one record that is none, or one twice.
+    /// If the process is killed meanwhile, one record is broken or stands there twice.
     fn close_gaps(&mut self) -> io::Result<()> {
         let size = HEAD + self.dimensions;
         let end = (HEADER + self.records.len() * size) as u64;
@@ -133,21 +133,21 @@ impl Cache {
         Ok(())
     }
 
-    /// Forgets all texts but some.
+    /// Removes all texts but these.
     fn retain(&mut self, some: &HashSet<u128>) -> Result<(), Error> {
         self.records.retain(|text, _| some.contains(text));
         let kept = if self.records.is_empty() { self.clear() } else { self.close_gaps() };
         kept.map_err(|error| self.failed(error))
     }
 
-    /// Forgets everything.
+    /// Removes all texts.
     fn clear(&mut self) -> io::Result<()> {
         self.records.clear();
         (self.dimensions, self.end) = (0, 0);
         self.file.set_len(0)
     }
 
-    /// Begins anew, because the model answers with other vectors than before.
+    /// Removes all texts, because the model answers with other vectors now.
     pub(super) fn reset(&mut self) -> Result<(), Error> {
         self.clear().map_err(|error| self.failed(error))
     }
@@ -156,7 +156,7 @@ impl Cache {
         Error::Write { path: self.path.clone(), error }
     }
 
-    /// How many numbers the vectors have; `None` while there are none.
+    /// Returns the number of dimensions; `None` while the cache is empty.
     pub(super) fn dimensions(&self) -> Option<usize> {
         Some(self.dimensions).filter(|dimensions| *dimensions > 0)
     }
@@ -165,7 +165,7 @@ impl Cache {
         self.records.contains_key(&text)
     }
 
-    /// Reads the row of a text and returns its scale; `None` for a text that is not there.
+    /// Reads the row of a text and returns its scale; `None` if the text is not there.
     pub(super) fn get(&mut self, text: u128, row: &mut [u8]) -> Result<Option<f32>, Error> {
         let Some(start) = self.records.get(&text).copied() else { return Ok(None) };
         let mut head = [0; HEAD];
@@ -178,7 +178,7 @@ impl Cache {
         Ok(Some(f32::from_le_bytes(head[20..].try_into().expect("four bytes"))))
     }
 
-    /// Keeps the vectors of some texts, durably.
+    /// Adds the vectors of some texts and makes them durable.
     pub(super) fn add(
         &mut self,
         dimensions: usize,
@@ -209,7 +209,7 @@ impl Cache {
             .and_then(|_| self.file.write_all(&bytes))
             .and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // Half a record is worse than none: the next one would begin in its middle.
+            // Half a record would move all later ones.
             let _ = self.file.set_len(self.end);
             return Err(self.failed(error));
         }
@@ -219,8 +219,8 @@ impl Cache {
     }
 }
 
-/// Forgets the texts of a model that are none of these, where they are the larger part of its
-/// cache, and the caches of other models that were not used for a month.
+/// Removes the texts of a model that are not among these, if they are more than half of its cache,
+/// and the caches of other models that were not used for a month.
 pub(super) fn tidy(
     folder: &Path,
     model: &str,
@@ -232,20 +232,20 @@ pub(super) fn tidy(
         let name = entry.file_name();
         let Some(name) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         if name == model {
-            // To read all of it is dear, and seldom of use.
+            // Reading the whole cache is slow and seldom useful, so its length is checked first.
             if records_of(&entry.path()).is_some_and(|count| count > 2 * u64::from(texts.count)) {
                 let needed = (0..texts.count).map(|doc_id| hash(&(texts.text)(doc_id))).collect();
                 Cache::open(folder, model, stop)?.retain(&needed)?;
             }
         } else if is_unused(&entry.path()) {
-            // What cannot be removed now is in nobody's way.
+            // A later call tries again.
             let _ = fs::remove_file(entry.path());
         }
     }
     Ok(())
 }
 
-/// Returns how many records a cache has, as its length says.
+/// Returns the number of records in a cache, by its length.
 fn records_of(path: &Path) -> Option<u64> {
     let mut file = File::open(path).ok()?;
     let mut header = [0; HEADER];

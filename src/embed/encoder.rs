@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt, ops::Range, path::Path, thread};
 
 use super::{
-    Error, Model,
+    Error, Model, Texts,
     cache::{self, Cache},
 };
 use crate::{int8::quantise, model::Stop};
@@ -14,19 +14,9 @@ const SLICE: u32 = 2048;
 /// Texts that a provider is sent before their vectors are made durable.
 const BATCH: usize = 64;
 
-/// Numbered texts.
-pub struct Texts<'t> {
-    /// The number of texts.
-    pub count: u32,
-    /// Returns the text with a number; empty if it gets no vector.
-    pub text: &'t (dyn Fn(u32) -> Cow<'t, str> + Sync),
-}
-
-impl fmt::Debug for Texts<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Texts").field("count", &self.count).finish_non_exhaustive()
-    }
-}
+/// Takes the int8 rows of some vectors, one after the other, and their scales. Scale 0 means that a text
+/// has no vector.
+pub type Take<'a, E> = &'a mut dyn FnMut(&[u8], &[f32]) -> Result<(), E>;
 
 /// The number of texts that have a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,22 +76,15 @@ impl Encoder<'_> {
         self.dimensions
     }
 
-    /// Calls `take` with the vectors of all texts in order, some at a time: as int8 rows, one after
-    /// the other, and their scales. Scale 0 means that a text has no vector.
-    pub fn run<E: From<Error>>(
-        self,
-        take: &mut dyn FnMut(&[u8], &[f32]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// Gives `take` the vectors of all texts in order, some at a time.
+    pub fn run<E: From<Error>>(self, take: Take<'_, E>) -> Result<(), E> {
         match self.cache {
             Some(_) => self.read_cache(take),
             None => self.encode(take),
         }
     }
 
-    fn read_cache<E: From<Error>>(
-        mut self,
-        take: &mut dyn FnMut(&[u8], &[f32]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn read_cache<E: From<Error>>(mut self, take: Take<'_, E>) -> Result<(), E> {
         let Some(cache) = &mut self.cache else { return Ok(()) };
         let mut row = vec![0; self.dimensions];
         for number in 0..self.texts.count {
@@ -117,10 +100,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    fn encode<E: From<Error>>(
-        self,
-        take: &mut dyn FnMut(&[u8], &[f32]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn encode<E: From<Error>>(self, take: Take<'_, E>) -> Result<(), E> {
         let (count, threads) = (self.texts.count, self.threads.max(1) as u32);
         let (model, texts, stop) = (self.model, self.texts, self.stop);
         let mut done = 0;

@@ -1,60 +1,60 @@
-//! Which model is meant: the one in the program, or a provider's.
+//! The choice of a model: the built-in one or a provider's.
 
 use std::{fmt, str::FromStr, time::Duration};
 
-/// Where Ollama listens unless it is told otherwise.
+/// The address of Ollama by default.
 const OLLAMA: &str = "http://localhost:11434";
 
-/// Where vectors come from.
+/// The source of vectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Provider {
-    /// The model in the program; nothing is sent anywhere.
+    /// The model in the program. No text is sent anywhere.
     #[default]
     BuiltIn,
-    /// A server, which is sent the texts.
+    /// A server, which receives the texts.
     Remote(Remote),
 }
 
-/// A server and a model of it.
+/// A server and one of its models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
-    /// How it is spoken to.
+    /// The protocol of requests.
     pub protocol: Protocol,
-    /// Where requests go.
+    /// The address of requests.
     pub endpoint: String,
-    /// The model's name there.
+    /// The server's name of the model.
     pub model: String,
-    /// What proves that one may ask; shown nowhere.
+    /// The key for requests, which is never shown.
     pub key: Option<Key>,
-    /// The wait before a failed request is tried again, doubled each time.
+    /// The wait before a failed request is repeated. It doubles each time.
     pub first_wait: Duration,
-    /// How long an answer may take.
+    /// The longest time for an answer.
     pub timeout: Duration,
 }
 
-/// How a provider is spoken to.
+/// The protocol of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// `/v1/embeddings`, as OpenAI has it, and many others after it.
+    /// `/v1/embeddings` of OpenAI, which many other servers have too.
     OpenAi,
     /// Ollama's own `/api/embed`.
     Ollama,
 }
 
-/// A provider's key, which is never written anywhere but into the request's header.
+/// The key of a provider. It is written into the request's header and nowhere else.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
-/// What is wrong with the name of a provider.
+/// An error in the name of a provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
-    /// It is none of the forms.
+    /// The name has no known form.
     #[error(
         "{0:?} is no embedding model; say built-in, ollama:MODEL, ollama:URL#MODEL or \
          openai:URL#MODEL, such as openai:https://api.openai.com/v1#text-embedding-3-small"
     )]
     Form(String),
-    /// The address holds a name and a password.
+    /// The address holds a password.
     #[error(
         "the address of an embedding provider may not hold a password; \
          put the key in VERBATIM_EMBEDDINGS_KEY"
@@ -63,7 +63,7 @@ pub enum Unknown {
 }
 
 impl Key {
-    /// Returns a key; `None` for an empty one or one that no header can carry.
+    /// Returns a key; `None` if it is empty or a header cannot hold it.
     pub fn new(key: &str) -> Option<Key> {
         let key = key.trim();
         let is_plain = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
@@ -97,7 +97,7 @@ impl FromStr for Provider {
         };
         let (url, model) = match rest.split_once('#') {
             Some(both) => both,
-            // Ollama's models have colons in their names, but no slashes after them.
+            // Names of Ollama's models may hold colons, but no `//`.
             None if protocol == Protocol::Ollama && !rest.contains("//") => (OLLAMA, rest),
             None => return Err(form()),
         };
@@ -135,8 +135,8 @@ impl FromStr for Provider {
 }
 
 impl Provider {
-    /// Returns the provider with the key that the environment holds for it: `key`, or `openai`
-    /// where OpenAI itself is asked.
+    /// Returns the provider with its key from the environment: `key`, or for OpenAI itself `openai`
+    /// if there is no `key`.
     pub fn with_keys(self, key: Option<&str>, openai: Option<&str>) -> Provider {
         match self {
             Provider::BuiltIn => Provider::BuiltIn,
@@ -151,7 +151,7 @@ impl Provider {
 }
 
 impl Remote {
-    /// A name for its vectors: letters, digits and hyphens.
+    /// Returns a name for its vectors, of letters, digits and hyphens.
     pub(super) fn name(&self) -> String {
         let (kind, version) = match self.protocol {
             Protocol::OpenAi => ("openai", 1),
@@ -163,8 +163,8 @@ impl Remote {
         format!("{kind}-{model}-{:016x}", super::cache::hash(&identity) as u64)
     }
 
-    /// Whether questions and documents are told apart by what is said before them, as Google
-    /// trained EmbeddingGemma.
+    /// Returns whether the model was trained with prompts before questions and documents, like
+    /// Google's EmbeddingGemma.
     pub(super) fn has_prompts(&self) -> bool {
         self.model.to_ascii_lowercase().contains("embeddinggemma")
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_provider_is_refused() {
+    fn unknown_forms_are_refused() {
         for text in [
             "",
             "x",

@@ -17,56 +17,62 @@ use super::{
 };
 use crate::model::Stop;
 
-/// Texts in a request, and the characters of all of them together.
-const BATCH: (usize, usize) = (64, 100_000);
+/// The most texts in a request.
+const BATCH_TEXTS: usize = 64;
 
-/// Characters kept of a text: models take some 8,000 tokens, and a character may be more than one.
+/// The most bytes of the texts in a request.
+const BATCH_BYTES: usize = 100_000;
+
+/// Characters of a text that are sent. Models take about 8,000 tokens, and a character may be more
+/// than one token.
 const MOST_CHARACTERS: usize = 6_000;
 
-/// Characters that every model takes: a text this short is not to blame for a refusal.
+/// A text of so many characters fits every model, so it is not split after a refusal.
 const FEWEST_CHARACTERS: usize = 200;
 
-/// Bytes of an answer that are read.
+/// The most bytes of an answer.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// How often a request is tried: for messages, which can wait, and for a question, where somebody
-/// does.
-const TRIES: (u32, u32) = (5, 2);
+/// Attempts to send messages.
+const DOCUMENT_ATTEMPTS: u32 = 5;
 
-/// How long a question waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Attempts to send a question. They are fewer, because a user waits.
+const QUESTION_ATTEMPTS: u32 = 2;
 
-/// How long questions are not sent to a provider that was not there.
+/// The longest time that a question waits for an answer.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time after a failure in which questions fail at once.
 const PAUSE: Duration = Duration::from_secs(15);
 
-/// The longest wait that a provider may ask for.
+/// The longest wait that a provider may demand.
 const MOST_WAIT: Duration = Duration::from_secs(60);
 
-/// How often someone who waits looks whether to stop.
+/// Time between two checks of the stop.
 const POLL: Duration = Duration::from_millis(20);
 
-/// A provider that is spoken to.
+/// A client of a provider.
 #[derive(Debug)]
 pub(super) struct Client {
     remote: Remote,
     name: String,
     agent: ureq::Agent,
     dimensions: OnceLock<usize>,
-    /// When it last was not there, and what came of it.
+    /// The time and the reason of the last failure, until a request succeeds.
     absent: Mutex<Option<(Instant, String)>>,
 }
 
-/// What became of one try.
+/// Why a request failed.
 enum Failure {
-    /// It may work later; after so long, where the provider says.
+    /// A later attempt may work; the provider may have said how long to wait.
     Passing(String, Option<Duration>),
-    /// It will not.
+    /// No attempt will work.
     Final(String),
-    /// It may work with fewer or shorter texts.
+    /// The request may work with fewer or shorter texts.
     TooMuch(String),
 }
 
-/// What a text is embedded for.
+/// The purpose of a vector. Some models encode questions and documents differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Question,
@@ -102,7 +108,7 @@ impl Client {
         &self.name
     }
 
-    /// Returns how many numbers vectors have, by asking for one unless that is known.
+    /// Returns the number of dimensions; encodes a word to find out if it is not known.
     pub(super) fn dimensions(&self, stop: &Stop) -> Result<usize, Error> {
         if let Some(dimensions) = self.dimensions.get() {
             return Ok(*dimensions);
@@ -110,7 +116,7 @@ impl Client {
         Ok(self.encode(&["dimensions"], Purpose::Question, stop)?.pop().unwrap_or_default().len())
     }
 
-    /// Returns the vectors of texts; all zeros for blank ones, which are not sent.
+    /// Returns the vectors of texts. Blank texts are not sent and get all zeros.
     pub(super) fn encode(
         &self,
         texts: &[&str],
@@ -155,7 +161,7 @@ impl Client {
         }
     }
 
-    /// Fails at once where the provider was not there a moment ago.
+    /// Fails at once if the provider failed a moment ago.
     fn expect_present(&self) -> Result<(), Error> {
         let absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
         match &*absent {
@@ -165,14 +171,17 @@ impl Client {
     }
 
     fn failed(&self, why: String) -> Error {
-        // What follows a question mark may be a secret.
+        // The part after a question mark may hold a secret.
         let endpoint = self.remote.endpoint.split('?').next().unwrap_or_default().to_owned();
         Error::Provider { endpoint, why }
     }
 
-    /// Asks for the vectors of texts, again where that may help, in halves where they are too much.
+    /// Requests the vectors of texts. Repeats a request that failed, and halves one that is too large.
     fn ask(&self, texts: &[&str], purpose: Purpose, stop: &Stop) -> Result<Vec<Vec<f32>>, Error> {
-        let tries = if purpose == Purpose::Document { TRIES.0 } else { TRIES.1 };
+        let tries = match purpose {
+            Purpose::Document => DOCUMENT_ATTEMPTS,
+            Purpose::Question => QUESTION_ATTEMPTS,
+        };
         let mut wait = self.remote.first_wait;
         let mut tried = 0;
         loop {
@@ -202,8 +211,8 @@ impl Client {
                 Failure::Passing(_, after) if tried < tries => {
                     let wait_now = after.unwrap_or(wait).min(MOST_WAIT);
                     wait *= 2;
-                    // Nobody waits a minute for an answer to a question.
-                    if purpose == Purpose::Document || wait_now <= PATIENCE {
+                    // A question does not wait for long.
+                    if purpose == Purpose::Document || wait_now <= QUESTION_TIMEOUT {
                         pause(wait_now, stop)?;
                     }
                 }
@@ -233,14 +242,14 @@ impl Client {
         };
         let timeout = match purpose {
             Purpose::Document => self.remote.timeout,
-            Purpose::Question => self.remote.timeout.min(PATIENCE),
+            Purpose::Question => self.remote.timeout.min(QUESTION_TIMEOUT),
         };
-        // An answer cannot be called off while it is waited for: that is left to another thread.
+        // A request cannot be cancelled, so another thread waits for the answer.
         let (sender, receiver) = mpsc::channel();
         let (agent, remote, count) = (self.agent.clone(), self.remote.clone(), texts.len());
         let body = body.to_string();
         thread::spawn(move || {
-            // Nobody listens any more where it was stopped.
+            // The receiver is gone if the work was stopped.
             let _ = sender.send(exchange(&agent, &remote, body, count, timeout));
         });
         loop {
@@ -257,7 +266,7 @@ impl Client {
         }
     }
 
-    /// Returns vectors one long, if all of them have as many numbers as those before.
+    /// Returns unit vectors, if all have the dimension of earlier answers.
     fn checked(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, Error> {
         for vector in &mut vectors {
             let dimensions = *self.dimensions.get_or_init(|| vector.len());
@@ -289,7 +298,7 @@ fn batches(texts: &[(usize, String)]) -> Vec<&[(usize, String)]> {
     let mut all = Vec::new();
     let (mut start, mut size) = (0, 0);
     for (at, (_, text)) in texts.iter().enumerate() {
-        if at > start && (at - start == BATCH.0 || size + text.len() > BATCH.1) {
+        if at > start && (at - start == BATCH_TEXTS || size + text.len() > BATCH_BYTES) {
             all.push(&texts[start..at]);
             (start, size) = (at, 0);
         }
@@ -358,7 +367,7 @@ fn exchange(
     Ok(vectors)
 }
 
-/// What a failed exchange means.
+/// Returns the kind of failure of an exchange.
 fn unsent(error: &ureq::Error, timeout: Duration) -> Failure {
     match error {
         ureq::Error::Timeout(_) => {
@@ -372,8 +381,7 @@ fn unsent(error: &ureq::Error, timeout: Duration) -> Failure {
     }
 }
 
-/// The beginning of what a provider says went wrong, after a colon; without the key, should it
-/// repeat that.
+/// Returns the start of a provider's error message, after a colon and without the key.
 fn said(bytes: &[u8], remote: &Remote) -> String {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -12,7 +12,7 @@ use super::{
     invert::{Inverter, Resources},
     postings::PostingsWriter,
     segment::{COLUMNS, COMMON, GRAMS, ROWS, SegmentManifest},
-    store::{self, Conversation, Document},
+    store::{Conversation, DocStoreWriter, Document},
 };
 use crate::{
     failpoint,
@@ -42,7 +42,7 @@ pub struct Build<'a> {
     plan: BuildPlan<'a>,
     common: Arc<CommonGrams>,
     resources: Resources,
-    rows: store::Writer,
+    store: DocStoreWriter,
     texts: Inverter,
     irregular_titles: Vec<bool>,
     text_bytes: u64,
@@ -79,8 +79,8 @@ impl<'a> Build<'a> {
         let texts =
             Inverter::start(folder, Arc::clone(&common), sample(), plan.text_bytes, resources)
                 .map_err(failed)?;
-        let rows =
-            store::Writer::create(&folder.join(ROWS), plan.messages as usize).map_err(failed)?;
+        let store =
+            DocStoreWriter::create(&folder.join(ROWS), plan.messages as usize).map_err(failed)?;
         failpoint::pass("segment begun");
         Ok(Build {
             folder: folder.to_owned(),
@@ -92,7 +92,7 @@ impl<'a> Build<'a> {
             plan,
             common,
             resources,
-            rows,
+            store,
             texts,
             text_bytes: 0,
             added: 0,
@@ -106,7 +106,7 @@ impl<'a> Build<'a> {
             && document.stored.is_none_or(is_regular);
         let failed = |error| Error::Write { path: self.folder.clone(), error };
         let titled = self.plan.conversations[document.conversation as usize].title.is_some();
-        self.rows.add(document, regular, titled).map_err(failed)?;
+        self.store.add(document, regular, titled).map_err(failed)?;
         if regular {
             let text = |bytes| std::str::from_utf8(bytes).expect("regular text is UTF-8");
             self.texts
@@ -127,7 +127,7 @@ impl<'a> Build<'a> {
         };
         let titles = self.invert_titles().map_err(failed)?;
         failpoint::pass("segment filled");
-        let Build { folder, plan, common, rows, texts, .. } = self;
+        let Build { folder, plan, common, store, texts, .. } = self;
         let failed = |error| match stop.requested() {
             true => Error::Stopped,
             false => Error::Write { path: folder.clone(), error },
@@ -137,7 +137,7 @@ impl<'a> Build<'a> {
         let postings = PostingsWriter {
             texts,
             titles,
-            store: &rows,
+            store: &store,
             messages: self.added,
             conversations: plan.conversations.len(),
         };
@@ -147,7 +147,7 @@ impl<'a> Build<'a> {
         });
         written.map_err(|error| failed(io::Error::other(error)))?;
         failpoint::pass("posting lists written");
-        let layout = rows.finish(&folder.join(COLUMNS), plan.conversations).map_err(failed)?;
+        let layout = store.finish(&folder.join(COLUMNS), plan.conversations).map_err(failed)?;
         let packed: Vec<u8> = common.packed().into_iter().flat_map(u64::to_le_bytes).collect();
         let file = File::create_new(folder.join(COMMON));
         file.and_then(|mut file| file.write_all(&packed)).map_err(failed)?;

@@ -5,7 +5,7 @@ use super::{
     plan::{Candidate, Plan, Query, QueryGrams},
     postings::DocBits,
     snapshot::SegmentReader,
-    store::Rows,
+    store::DocStore,
     trace::Trace,
 };
 use crate::text::like::LikePattern;
@@ -44,7 +44,7 @@ impl<'a> Cursor<'a> {
             segment,
             query,
             plan,
-            verifier: Verifier::new(&segment.part.rows, query),
+            verifier: Verifier::new(&segment.data.store, query),
             candidates: 0,
             can_expand: !query.gaps.is_empty(),
         }))
@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
         self.can_expand = false;
         let mut is_narrowed = false;
         for gap in &self.query.gaps {
-            if let Some(documents) = self.segment.part.expand(gap, self.query.common)? {
+            if let Some(documents) = self.segment.data.expand(gap, self.query.common)? {
                 self.plan.narrow(documents);
                 trace.gaps += 1;
                 is_narrowed = true;
@@ -96,7 +96,7 @@ impl<'a> Cursor<'a> {
 
 /// Reads candidates and tells whether they match.
 struct Verifier<'a> {
-    rows: &'a Rows,
+    store: &'a DocStore,
     /// `None` without a text filter: then everything matches.
     pattern: Option<&'a LikePattern>,
     raw_content: bool,
@@ -106,9 +106,9 @@ struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    fn new(rows: &'a Rows, query: &'a Query<'_>) -> Verifier<'a> {
+    fn new(store: &'a DocStore, query: &'a Query<'_>) -> Verifier<'a> {
         Verifier {
-            rows,
+            store,
             pattern: query.matcher.as_ref(),
             raw_content: query.request.raw_content,
             titles: [(u32::MAX, false); CACHED_TITLES],
@@ -121,18 +121,18 @@ impl<'a> Verifier<'a> {
     fn matches(&mut self, candidate: &Candidate) -> bool {
         let Candidate { doc, by_text, by_title } = *candidate;
         let Some(pattern) = self.pattern else { return true };
-        let rows = self.rows;
-        let texts = rows.texts(doc);
+        let store = self.store;
+        let texts = store.texts(doc);
         if pattern.matches_all() {
             return !texts.nothing;
         }
         if !texts.regular {
             self.bytes_read += (texts.shown.len() + texts.stored.len()) as u64;
-            return pattern.matches_irregular(rows.title(rows.conversation(doc)))
+            return pattern.matches_irregular(store.title(store.conversation(doc)))
                 || !self.raw_content && pattern.matches_irregular(texts.shown)
                 || (texts.differ || self.raw_content) && pattern.matches_irregular(texts.stored);
         }
-        if by_title && self.title_matches(pattern, rows.conversation(doc)) {
+        if by_title && self.title_matches(pattern, store.conversation(doc)) {
             return true;
         }
         if !by_text {
@@ -152,13 +152,13 @@ impl<'a> Verifier<'a> {
 
     /// Returns the messages of the conversations whose titles match.
     fn titled(&mut self) -> DocBits {
-        let rows = self.rows;
-        let matching: Vec<bool> = (0..rows.conversations())
-            .map(|number| self.pattern.is_none_or(|pattern| pattern.matches(rows.title(number))))
+        let store = self.store;
+        let matching: Vec<bool> = (0..store.conversations())
+            .map(|number| self.pattern.is_none_or(|pattern| pattern.matches(store.title(number))))
             .collect();
-        let mut titled = DocBits::new(rows.messages());
-        (0..rows.messages())
-            .filter(|doc| matching[rows.conversation(*doc) as usize])
+        let mut titled = DocBits::new(store.messages());
+        (0..store.messages())
+            .filter(|doc| matching[store.conversation(*doc) as usize])
             .for_each(|doc| titled.insert(doc));
         titled
     }
@@ -166,7 +166,7 @@ impl<'a> Verifier<'a> {
     fn title_matches(&mut self, pattern: &LikePattern, conversation: u32) -> bool {
         let known = &mut self.titles[conversation as usize % CACHED_TITLES];
         if known.0 != conversation {
-            *known = (conversation, pattern.matches(self.rows.title(conversation)));
+            *known = (conversation, pattern.matches(self.store.title(conversation)));
         }
         known.1
     }

@@ -8,7 +8,7 @@ use std::{borrow::Cow, cmp::Ordering, ops::Range, path::Path};
 use super::{
     Document, Snapshot,
     snapshot::SegmentReader,
-    store::{Rows, lossy},
+    store::{DocStore, lossy},
 };
 use crate::model::{Hit, Instant};
 
@@ -24,132 +24,132 @@ pub struct SegmentRef<'g> {
 impl Snapshot {
     /// Returns the segments, the oldest and largest first.
     pub fn parts(&self) -> Vec<SegmentRef<'_>> {
-        let mut parts = Vec::with_capacity(self.members.len());
-        for SegmentReader { part, first, .. } in &self.members {
-            parts.push(SegmentRef {
-                folder: &part.folder,
-                doc_ids: *first..first + part.rows.messages(),
+        let mut segments = Vec::with_capacity(self.segments.len());
+        for SegmentReader { data, first, .. } in &self.segments {
+            segments.push(SegmentRef {
+                folder: &data.folder,
+                doc_ids: *first..first + data.store.messages(),
             });
         }
-        parts
+        segments
     }
 
     /// Returns the number of doc ids, with those of deleted documents.
     pub fn max_doc(&self) -> u32 {
-        self.members.last().map_or(0, |last| last.first + last.part.rows.messages())
+        self.segments.last().map_or(0, |last| last.first + last.data.store.messages())
     }
 
     /// Returns whether a document is not deleted: the database has the message in this form.
     pub fn is_live(&self, doc_id: u32) -> bool {
-        let (member, doc) = self.at(doc_id);
-        member.dead.as_ref().is_none_or(|dead| !dead.contains(doc))
+        let (reader, doc) = self.at(doc_id);
+        reader.deleted.as_ref().is_none_or(|deleted| !deleted.contains(doc))
     }
 
     /// Compares two messages by their order in an answer.
     pub fn order(&self, doc_id: u32, other: u32) -> Ordering {
-        let ((member, doc), (other, other_doc)) = (self.at(doc_id), self.at(other));
-        member.part.rows.order(doc, &other.part.rows, other_doc)
+        let ((reader, doc), (other, other_doc)) = (self.at(doc_id), self.at(other));
+        reader.data.store.order(doc, &other.data.store, other_doc)
     }
 
     /// Returns a message as a hit.
     pub fn hit(&self, doc_id: u32, raw_content: bool) -> Hit<'_> {
-        let (rows, doc) = self.row(doc_id);
-        rows.hit(doc, raw_content)
+        let (store, doc) = self.store(doc_id);
+        store.hit(doc, raw_content)
     }
 
     /// Lends the text of a message as it is shown, with U+FFFD for what is not UTF-8.
     pub fn content(&self, doc_id: u32) -> Cow<'_, str> {
-        let (rows, doc) = self.row(doc_id);
-        lossy(rows.texts(doc).shown)
+        let (store, doc) = self.store(doc_id);
+        lossy(store.texts(doc).shown)
     }
 
     /// Returns the length of a message's text in bytes, without reading the text.
     pub fn content_length(&self, doc_id: u32) -> usize {
-        let (rows, doc) = self.row(doc_id);
-        rows.texts(doc).shown.len()
+        let (store, doc) = self.store(doc_id);
+        store.texts(doc).shown.len()
     }
 
     /// Lends the id of a message. Ids that are UUIDs are stored packed, so they are copied.
     pub fn message_id(&self, doc_id: u32) -> Cow<'_, str> {
-        let (rows, doc) = self.row(doc_id);
-        rows.id(doc)
+        let (store, doc) = self.store(doc_id);
+        store.id(doc)
     }
 
     /// Lends the role of a message; empty for NULL.
     pub fn role(&self, doc_id: u32) -> &str {
-        let (rows, doc) = self.row(doc_id);
-        rows.role_name(doc)
+        let (store, doc) = self.store(doc_id);
+        store.role_name(doc)
     }
 
     /// Returns when a message was written.
     pub fn time(&self, doc_id: u32) -> Option<Instant> {
-        let (rows, doc) = self.row(doc_id);
-        rows.time(doc)
+        let (store, doc) = self.store(doc_id);
+        store.time(doc)
     }
 
     /// Returns the position of a message in its conversation, if the database has one.
     pub fn position(&self, doc_id: u32) -> Option<i64> {
-        let (rows, doc) = self.row(doc_id);
-        rows.position(doc)
+        let (store, doc) = self.store(doc_id);
+        store.position(doc)
     }
 
     /// Returns the key of a message's row in the database.
     pub fn key(&self, doc_id: u32) -> i64 {
-        let (rows, doc) = self.row(doc_id);
-        rows.key(doc)
+        let (store, doc) = self.store(doc_id);
+        store.key(doc)
     }
 
     /// Returns whether a message equals a row of the database, whose text is in `stored`. The
     /// conversations are compared by id, not by number.
     pub fn is_same(&self, doc_id: u32, row: &Document<'_>, conversation_id: &[u8]) -> bool {
-        let (rows, doc) = self.row(doc_id);
-        rows.conversation_id(rows.conversation(doc)) == conversation_id && rows.is_same(doc, row)
+        let (store, doc) = self.store(doc_id);
+        store.conversation_id(store.conversation(doc)) == conversation_id && store.is_same(doc, row)
     }
 
     /// Returns a message as it was added to the index; `id` is the buffer for its id.
     pub fn document<'a>(&'a self, doc_id: u32, id: &'a mut String) -> Document<'a> {
-        let (rows, doc) = self.row(doc_id);
-        rows.document(doc, id)
+        let (store, doc) = self.store(doc_id);
+        store.document(doc, id)
     }
 
     /// Returns the number of conversations in a segment.
-    pub fn conversations_in(&self, part: usize) -> u32 {
-        self.members[part].part.rows.conversations()
+    pub fn conversations_in(&self, segment: usize) -> u32 {
+        self.segments[segment].data.store.conversations()
     }
 
     /// Returns the id and the title of a segment's conversation.
-    pub fn conversation_in(&self, part: usize, number: u32) -> (&[u8], Option<&[u8]>) {
-        let rows = &self.members[part].part.rows;
-        (rows.conversation_id(number), rows.title_text(number))
+    pub fn conversation_in(&self, segment: usize, number: u32) -> (&[u8], Option<&[u8]>) {
+        let store = &self.segments[segment].data.store;
+        (store.conversation_id(number), store.title_text(number))
     }
 
     /// Returns the number of a message's conversation, which is valid within its segment only.
     pub fn conversation(&self, doc_id: u32) -> u32 {
-        let (rows, doc) = self.row(doc_id);
-        rows.conversation(doc)
+        let (store, doc) = self.store(doc_id);
+        store.conversation(doc)
     }
 
     /// Lends the id of a message's conversation.
     pub fn conversation_id(&self, doc_id: u32) -> Cow<'_, str> {
-        let (rows, doc) = self.row(doc_id);
-        lossy(rows.conversation_id(rows.conversation(doc)))
+        let (store, doc) = self.store(doc_id);
+        lossy(store.conversation_id(store.conversation(doc)))
     }
 
     /// Lends the title of a message's conversation; empty for NULL.
     pub fn title(&self, doc_id: u32) -> Cow<'_, str> {
-        let (rows, doc) = self.row(doc_id);
-        lossy(rows.title(rows.conversation(doc)))
+        let (store, doc) = self.store(doc_id);
+        lossy(store.title(store.conversation(doc)))
     }
 
     /// Returns the segment of a doc id, and the document's number in it.
     fn at(&self, doc_id: u32) -> (&SegmentReader, u32) {
-        let place = self.members.partition_point(|member| member.first <= doc_id) - 1;
-        let member = &self.members[place];
-        (member, doc_id - member.first)
+        let place = self.segments.partition_point(|reader| reader.first <= doc_id) - 1;
+        let reader = &self.segments[place];
+        (reader, doc_id - reader.first)
     }
 
-    fn row(&self, doc_id: u32) -> (&Rows, u32) {
-        let (member, doc) = self.at(doc_id);
-        (&member.part.rows, doc)
+    fn store(&self, doc_id: u32) -> (&DocStore, u32) {
+        let (reader, doc) = self.at(doc_id);
+        (&reader.data.store, doc)
     }
 }

@@ -1,14 +1,14 @@
 //! Inverts documents into postings by sorting, in bounded memory and on every core.
 //!
-//! Documents come in doc-id order and are handed to workers in jobs of consecutive documents. A
-//! worker cuts its job into (gram, document) pairs, drops them into buckets by ranges of the gram
-//! space, sorts each bucket in the cache, and appends the result, a run, to a spill file. In the
-//! end the runs are merged bucket by bucket, on every core again, into blocks of postings in gram
-//! order. This is the sort-based inversion of Witten, Moffat and Bell, "Managing Gigabytes"
-//! (chapter 5), with buckets so that neither the sort nor the merge leaves the cache for long.
+//! Documents come in doc-id order and go to workers in jobs of consecutive documents. A worker
+//! cuts its job into (gram, document) pairs and drops them into buckets by ranges of the gram space.
+//! It sorts each bucket in the cache and appends the result, a run, to a spill file. At the end the
+//! runs are merged bucket by bucket, on every core again, into blocks of postings in gram order. This
+//! is the sort-based inversion of Witten, Moffat and Bell, "Managing Gigabytes" (chapter 5). The
+//! buckets keep both the sort and the merge in the cache.
 //!
-//! Memory: a job of B bytes of text takes up to 60 B while it is sorted, and there is one job a
-//! worker; merging takes some 10 buckets a worker. Both are chosen from the bound given.
+//! Memory: a job of B bytes of text takes up to 60 B while it is sorted, and each worker has one job.
+//! Merging takes about 10 buckets per worker. The sizes of both are chosen to stay within the bound.
 
 use std::{
     cmp::Reverse,
@@ -23,13 +23,13 @@ use std::{
 use super::varint::{push_varint, take_varint};
 use crate::text::grams::{CommonGrams, Gram, GramTokenizer};
 
-/// The texts of consecutive documents, to be cut into grams.
+/// The texts of consecutive documents, to cut into grams.
 #[derive(Debug, Default)]
 struct Job {
     first_doc: u32,
     /// The texts of all documents, one after the other.
     text: String,
-    /// For each document the ends of its texts in `text`: the first, and the second if it has two.
+    /// The ends of each document's first and second text in `text`.
     ends: Vec<(usize, usize)>,
 }
 
@@ -37,7 +37,7 @@ struct Job {
 #[derive(Debug)]
 struct Run {
     first_doc: u32,
-    /// Where each bucket begins in the spill file, and where the last one ends.
+    /// The start of each bucket in the spill file, and the end of the last one.
     bounds: Vec<u64>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Block {
     pub(super) docs: Vec<u32>,
 }
 
-/// What all workers share.
+/// The state that all workers share.
 #[derive(Debug)]
 struct Shared {
     common: Arc<CommonGrams>,
@@ -70,7 +70,7 @@ struct Spill {
 impl Spill {
     /// Reads one bucket of all runs, each with its first document.
     ///
-    /// Read and not mapped: mapped pages count as the process's own.
+    /// The file is not mapped, because mapped pages count as memory of the process.
     fn read(&self, bucket: usize) -> io::Result<Vec<(u32, Vec<u8>)>> {
         let read = |run: &Run| {
             let (start, end) = (run.bounds[bucket], run.bounds[bucket + 1]);
@@ -112,18 +112,18 @@ pub(super) struct Inverter {
     threads: usize,
 }
 
-/// How much an `Inverter` may use.
+/// The memory and threads that a build may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources {
-    /// Bytes of memory to stay within.
+    /// The most bytes of memory.
     pub memory: usize,
-    /// Threads that cut, sort and merge.
+    /// Threads for the work.
     pub threads: usize,
 }
 
 impl Inverter {
-    /// Starts the workers; `folder` takes the spill file, which has no name and goes with the
-    /// process. `sample` is a part of the texts to come, of `total_bytes` in all.
+    /// Starts the workers. The spill file in `folder` has no name and disappears with the process.
+    /// `sample` are some of the texts to come, which have `total_bytes` together.
     pub(super) fn start<'a>(
         folder: &Path,
         common: Arc<CommonGrams>,
@@ -131,7 +131,7 @@ impl Inverter {
         total_bytes: u64,
         resources: Resources,
     ) -> io::Result<Inverter> {
-        // Buckets of about 3 MB of text: small enough to merge many at once within the bound.
+        // A bucket holds about 3 MB of text, so that many fit into the memory at once.
         let buckets = (total_bytes / 3_000_000).clamp(64, 4096) as usize;
         let shared = Arc::new(Shared {
             bucket_of: balance(sample, &common, buckets),
@@ -163,12 +163,12 @@ impl Inverter {
         })
     }
 
-    /// Adds the next document, whose grams are those of one or two texts.
+    /// Adds the next document with one or two texts.
     pub(super) fn add(&mut self, doc: u32, text: &str, second: Option<&str>) -> io::Result<()> {
         if self.job.ends.is_empty() {
             self.job.first_doc = doc;
         }
-        // Documents that were passed over have no text.
+        // Skipped documents have no text.
         while self.job.first_doc as usize + self.job.ends.len() < doc as usize {
             self.job.ends.push((self.job.text.len(), self.job.text.len()));
         }
@@ -188,7 +188,7 @@ impl Inverter {
         if sender.send(job).is_ok() {
             return Ok(());
         }
-        // No worker listens any more: one of them has the reason.
+        // All workers ended; `join` returns the error of one of them.
         self.join()?;
         Err(io::Error::other("the indexing threads ended early"))
     }
@@ -201,7 +201,7 @@ impl Inverter {
         Ok(())
     }
 
-    /// Gives the blocks of postings in gram order to `write`; `write` runs on this thread.
+    /// Gives the blocks of postings in gram order to `write`, which runs on this thread.
     pub(super) fn finish(
         mut self,
         mut write: impl FnMut(Block) -> io::Result<()>,
@@ -217,7 +217,7 @@ impl Inverter {
         thread::scope(|scope| {
             for _ in 0..self.threads {
                 scope.spawn(|| {
-                    // A thread that panics would leave the others waiting for its bucket.
+                    // Without this, the other threads would wait for the bucket of a thread that panics.
                     let closing = CloseOnUnwind(&queue);
                     while let Some(bucket) = queue.claim() {
                         queue.put(bucket, spill.read(bucket).map(|parts| merge(&parts)));
@@ -244,14 +244,14 @@ impl Drop for Inverter {
     fn drop(&mut self) {
         self.jobs = None;
         for worker in self.workers.drain(..) {
-            // Dropped unfinished: whoever dropped it has an error of their own to report.
+            // It was dropped unfinished, because of an error that the caller reports.
             drop(worker.join());
         }
     }
 }
 
-/// Returns the region of the gram space that a gram lies in: its first two characters in ASCII, else
-/// the upper bits of its first character. Regions stand in the order of their grams.
+/// Returns the region of a gram in the gram space: its first two characters if they are ASCII,
+/// otherwise the upper bits of its first character. Regions are in the order of their grams.
 #[inline]
 fn region(gram: Gram) -> usize {
     let upper = (gram.0 >> 48) as usize;
@@ -260,16 +260,16 @@ fn region(gram: Gram) -> usize {
 
 const REGIONS: usize = 0xC000;
 
-/// Returns the bucket of each region, so that each gets about as many grams of the sample.
+/// Returns the bucket of each region, such that all buckets get about as many grams of the sample.
 fn balance<'a>(
     sample: impl Iterator<Item = &'a str>,
     common: &CommonGrams,
     buckets: usize,
 ) -> Vec<u16> {
     let mut weights = vec![0u64; REGIONS];
-    let mut cutter = GramTokenizer::default();
+    let mut tokenizer = GramTokenizer::default();
     for text in sample {
-        cutter.cut(text, common, |gram| weights[region(gram)] += 1);
+        tokenizer.cut(text, common, |gram| weights[region(gram)] += 1);
     }
     let total: u64 = weights.iter().sum::<u64>().max(1);
     let mut before = 0;
@@ -283,10 +283,10 @@ fn balance<'a>(
         .collect()
 }
 
-/// The pairs of a job that fall into one bucket, in the order of their documents.
+/// The pairs of a job in one bucket, in the order of their documents.
 ///
-/// Grams of up to three ASCII characters are most of them; they share a word with their document
-/// and differ in few bytes, so they sort in fewer passes alone.
+/// Most grams have up to three ASCII characters. Such a gram and its document fit into one word and
+/// differ in few bytes, so they are sorted apart, in fewer passes.
 #[derive(Debug, Default)]
 struct Bucket {
     short: Vec<u64>,
@@ -303,8 +303,8 @@ impl Bucket {
         }
     }
 
-    /// Writes the pairs by gram and empties the bucket: for each gram its bytes beyond those that
-    /// it shares with the one before, the number of its documents, and their distances.
+    /// Writes the pairs by gram and empties the bucket. For each gram, writes the bytes that differ
+    /// from the gram before, the number of its documents, and the distances between them.
     fn encode(&mut self, spare: &mut Bucket, docs: &mut Vec<u32>, out: &mut Vec<u8>) {
         sort(&mut self.short, &mut spare.short, |pair| pair >> 32);
         sort(&mut self.long, &mut spare.long, |pair| pair.0);
@@ -340,7 +340,7 @@ impl Bucket {
     }
 }
 
-/// Moves the documents of a gram from the front of sorted pairs to `docs`, each once.
+/// Moves the documents of a gram from the front of sorted pairs to `docs`, without repeats.
 fn take_docs(
     pairs: &mut std::iter::Peekable<impl Iterator<Item = (u64, u32)>>,
     gram: u64,
@@ -353,7 +353,7 @@ fn take_docs(
     }
 }
 
-/// Sorts by key, keeping the order of equal ones: radix sort over the bytes that differ anywhere.
+/// Sorts by key and keeps the order of equal keys: radix sort over the bytes that differ anywhere.
 fn sort<T: Copy + Default>(pairs: &mut Vec<T>, spare: &mut Vec<T>, key: impl Fn(&T) -> u64) {
     let Some(first) = pairs.first().map(&key) else { return };
     let differing = pairs.iter().fold(0, |sum, pair| sum | (key(pair) ^ first));
@@ -378,7 +378,7 @@ fn sort<T: Copy + Default>(pairs: &mut Vec<T>, spare: &mut Vec<T>, key: impl Fn(
 
 /// Cuts, sorts and spills jobs until there are no more.
 fn work(shared: &Shared, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
-    let mut cutter = GramTokenizer::default();
+    let mut tokenizer = GramTokenizer::default();
     let mut buckets: Vec<Bucket> = (0..shared.buckets).map(|_| Bucket::default()).collect();
     let (mut spare, mut docs, mut encoded) = (Bucket::default(), Vec::new(), Vec::new());
     loop {
@@ -389,7 +389,7 @@ fn work(shared: &Shared, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
         let mut from = 0;
         for (doc, (first, second)) in (0..).zip(&job.ends) {
             for text in [&job.text[from..*first], &job.text[*first..*second]] {
-                cutter.cut(text, &shared.common, |gram| {
+                tokenizer.cut(text, &shared.common, |gram| {
                     buckets[usize::from(shared.bucket_of[region(gram)])].push(gram, doc);
                 });
             }
@@ -412,13 +412,13 @@ fn work(shared: &Shared, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
 }
 
 /// Reads what [`Bucket::encode`] wrote.
-struct Cursor<'a> {
+struct RunReader<'a> {
     bytes: &'a [u8],
     gram: u64,
     first_doc: u32,
 }
 
-impl Cursor<'_> {
+impl RunReader<'_> {
     /// Moves to the next gram, if there is one.
     fn advance(&mut self) -> bool {
         let Some((&head, rest)) = self.bytes.split_first() else { return false };
@@ -431,7 +431,7 @@ impl Cursor<'_> {
         true
     }
 
-    /// Reads the documents of the gram that [`Cursor::advance`] moved to.
+    /// Reads the documents of the gram that [`RunReader::advance`] moved to.
     fn read_docs(&mut self, docs: &mut Vec<u32>) {
         let count = take_varint(&mut self.bytes) as u32;
         let mut doc = self.first_doc;
@@ -442,31 +442,31 @@ impl Cursor<'_> {
     }
 }
 
-/// Merges one bucket of all runs; runs stand in the order of their documents.
+/// Merges one bucket of all runs, which are in the order of their documents.
 fn merge(runs: &[(u32, Vec<u8>)]) -> Block {
     let mut block = Block::default();
     debug_assert!(runs.is_sorted_by_key(|(first_doc, _)| first_doc));
-    let mut cursors: Vec<Cursor<'_>> = runs
+    let mut readers: Vec<RunReader<'_>> = runs
         .iter()
-        .map(|(first_doc, bytes)| Cursor { bytes, gram: 0, first_doc: *first_doc })
+        .map(|(first_doc, bytes)| RunReader { bytes, gram: 0, first_doc: *first_doc })
         .collect();
-    let mut heap = BinaryHeap::with_capacity(cursors.len());
-    for (place, cursor) in cursors.iter_mut().enumerate() {
-        if cursor.advance() {
-            heap.push(Reverse((cursor.gram, place)));
+    let mut heap = BinaryHeap::with_capacity(readers.len());
+    for (place, reader) in readers.iter_mut().enumerate() {
+        if reader.advance() {
+            heap.push(Reverse((reader.gram, place)));
         }
     }
     while let Some(mut top) = heap.peek_mut() {
         let Reverse((gram, place)) = *top;
         let before = block.docs.len();
-        cursors[place].read_docs(&mut block.docs);
+        readers[place].read_docs(&mut block.docs);
         let count = (block.docs.len() - before) as u32;
         match block.grams.last_mut() {
             Some((last, total)) if last.0 == gram => *total += count,
             _ => block.grams.push((Gram(gram), count)),
         }
-        if cursors[place].advance() {
-            *top = Reverse((cursors[place].gram, place));
+        if readers[place].advance() {
+            *top = Reverse((readers[place].gram, place));
         } else {
             std::collections::binary_heap::PeekMut::pop(top);
         }
@@ -474,7 +474,7 @@ fn merge(runs: &[(u32, Vec<u8>)]) -> Block {
     block
 }
 
-/// Hands out buckets to merge and gives their blocks back in order, few of them at a time.
+/// Hands out buckets to merge and returns their blocks in order. Few blocks wait at a time.
 struct Queue {
     state: Mutex<QueueState>,
     changed: Condvar,
@@ -495,7 +495,7 @@ impl Queue {
         Queue { state: Mutex::new(state), changed: Condvar::new(), buckets, ahead }
     }
 
-    /// Waits until there is room ahead of the writer; returns the next bucket to merge.
+    /// Waits until the writer has caught up; returns the next bucket to merge.
     fn claim(&self) -> Option<usize> {
         let state = self.state.lock().expect("a merging thread panicked");
         let mut state = self
@@ -518,7 +518,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Waits for a bucket's block; `None` if the queue was closed before it came.
+    /// Waits for the block of a bucket; returns `None` if the queue is closed before.
     fn take(&self, bucket: usize) -> Option<io::Result<Block>> {
         let state = self.state.lock().expect("a merging thread panicked");
         let mut state = self
@@ -563,11 +563,11 @@ mod tests {
             .collect();
         let common = Arc::new(CommonGrams::of_sample(texts.iter().map(String::as_str)));
         let mut expected: BTreeMap<Gram, BTreeSet<u32>> = BTreeMap::new();
-        let mut cutter = GramTokenizer::default();
+        let mut tokenizer = GramTokenizer::default();
         for (doc, text) in texts.iter().enumerate().filter(|(doc, _)| doc % 5 != 0) {
             let second = format!("second {doc}");
             for text in [text, &second] {
-                cutter.cut(text, &common, |gram| {
+                tokenizer.cut(text, &common, |gram| {
                     expected.entry(gram).or_default().insert(doc as u32);
                 });
             }

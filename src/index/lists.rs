@@ -16,10 +16,18 @@ use tantivy::{
 
 use crate::map_faults::{self, Registration};
 
-/// The files that tantivy maps and reads after the index was opened.
-const READ_LATER: [SegmentComponent; 2] = [SegmentComponent::Terms, SegmentComponent::Postings];
+/// The files that tantivy maps.
+const MAPPED: [SegmentComponent; 6] = [
+    SegmentComponent::Terms,
+    SegmentComponent::Postings,
+    SegmentComponent::Positions,
+    SegmentComponent::FastFields,
+    SegmentComponent::FieldNorms,
+    SegmentComponent::Store,
+];
 
-/// Returns whether a file is mapped and read after the index was opened.
+/// Returns whether tantivy still reads a file after the index was opened. It reads other files when it
+/// opens the index, and not again.
 pub(super) fn is_read_later(name: &str) -> bool {
     name.ends_with(".term") || name.ends_with(".idx")
 }
@@ -86,11 +94,13 @@ pub(super) fn open(
     let segments = Index::open(directory.clone())?.searchable_segments()?;
     let [segment] = &segments[..] else { return Ok(None) };
     let mut maps = Vec::new();
-    for component in READ_LATER {
-        // The directory maps a file once: the segment reader gets the same map.
-        let file = directory.open_read(&segment.relative_path(component))?;
-        let bytes = file.read_bytes()?;
-        maps.push((map_faults::register(&bytes), bytes));
+    for component in MAPPED {
+        let path = segment.relative_path(component);
+        if directory.exists(&path)? {
+            // The directory maps a file once, so the segment reader gets the same map.
+            let bytes = directory.open_read(&path)?.read_bytes()?;
+            maps.push((map_faults::register(&bytes), bytes));
+        }
     }
     // Not an index reader, which would watch the folder and lock it.
     let reader = SegmentReader::open(segment)?;

@@ -8,7 +8,7 @@ use super::{
     Error,
     postings::{Conjunction, DocBits, END, List},
     snapshot::SegmentReader,
-    store::Rows,
+    store::DocStore,
     trace::{GramUse, Trace},
 };
 use crate::{
@@ -74,10 +74,9 @@ pub(super) struct Candidate {
 
 /// The candidates of a search in one segment, in result order.
 pub(super) struct Plan<'a> {
-    rows: &'a Rows,
+    store: &'a DocStore,
     deleted: Option<&'a DocBits>,
-    /// Whether each role is asked for, by its number in the segment.
-    wanted_roles: Vec<bool>,
+    roles: Roles,
     in_text: Lists,
     in_title: Lists,
     /// Whether any text may match. Then the titles propose no more candidates.
@@ -99,7 +98,7 @@ impl<'a> Plan<'a> {
         trace: &mut Trace,
     ) -> Result<Option<Plan<'a>>, Error> {
         let request = query.request;
-        let (rows, postings) = (&segment.part.rows, &segment.part.postings);
+        let (store, postings) = (&segment.data.store, &segment.data.postings);
         let role_list = match &request.roles[..] {
             [role] => match postings.find(List::Role, role.as_bytes())? {
                 Some(info) => Some((info, List::Role)),
@@ -113,12 +112,12 @@ impl<'a> Plan<'a> {
             true => None,
             false => rarest_lists(segment, List::Title, &mut grams.in_title, trace)?,
         };
-        let interval = rows.interval(request.since, request.until);
-        let irregular: Box<dyn Iterator<Item = u32>> = Box::new(rows.irregular(interval.start));
+        let interval = store.interval(request.since, request.until);
+        let irregular: Box<dyn Iterator<Item = u32>> = Box::new(store.irregular(interval.start));
         Ok(Some(Plan {
-            rows,
-            deleted: segment.dead.as_ref(),
-            wanted_roles: rows.wanted_roles(&request.roles),
+            store,
+            deleted: segment.deleted.as_ref(),
+            roles: Roles::new(store, &request.roles),
             in_text: Lists::open(segment, of_text, role_list.as_ref())?,
             in_title: Lists::open(segment, of_title, role_list.as_ref())?,
             any_text,
@@ -133,9 +132,9 @@ impl<'a> Plan<'a> {
     #[inline]
     pub(super) fn next(&mut self, stop: &mut impl FnMut() -> bool) -> Option<Candidate> {
         loop {
-            let (rows, deleted, wanted) = (self.rows, self.deleted, &self.wanted_roles);
+            let (store, deleted, roles) = (self.store, self.deleted, &self.roles);
             let accepts = |doc| {
-                wanted[rows.role(doc)] && deleted.is_none_or(|deleted| !deleted.contains(doc))
+                roles.accept(store, doc) && deleted.is_none_or(|deleted| !deleted.contains(doc))
             };
             let (next, end) = (self.next, self.end);
             let text_doc = self.in_text.seek(next, end, accepts, stop);
@@ -179,6 +178,25 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// The roles of a request.
+struct Roles {
+    /// Whether the request names no roles and accepts all.
+    all: bool,
+    /// Whether each role is accepted, by its number in the segment.
+    accepted: Vec<bool>,
+}
+
+impl Roles {
+    fn new(store: &DocStore, roles: &[String]) -> Roles {
+        Roles { all: roles.is_empty(), accepted: store.wanted_roles(roles) }
+    }
+
+    #[inline]
+    fn accept(&self, store: &DocStore, doc: u32) -> bool {
+        self.all || self.accepted[store.role(doc)]
+    }
+}
+
 /// An intersection of posting lists and its next document.
 struct Lists {
     /// `None` if nothing can match.
@@ -201,7 +219,7 @@ impl Lists {
         {
             lists.insert(0, role.clone());
         }
-        let open = lists.iter().map(|(info, list)| segment.part.postings.read(*list, info));
+        let open = lists.iter().map(|(info, list)| segment.data.postings.read(*list, info));
         let lists = Conjunction::new(open.collect::<Result<_, _>>()?);
         Ok(Lists { lists: Some(lists), doc: None })
     }
@@ -246,7 +264,7 @@ fn rarest_lists(
     let mut present: Vec<(TermInfo, Gram)> = Vec::with_capacity(grams.len());
     let lookups = if is_first { usize::MAX } else { MAX_LATER_LISTS };
     for (place, gram) in grams.iter().enumerate().take(lookups) {
-        let Some(info) = segment.part.postings.find(list, gram.term(&mut [0; 8]))? else {
+        let Some(info) = segment.data.postings.find(list, gram.term(&mut [0; 8]))? else {
             record(*gram, 0);
             grams.swap(0, place);
             return Ok(None);

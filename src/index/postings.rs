@@ -43,7 +43,7 @@ pub(super) struct PostingsWriter<'a> {
     /// The grams of the titles, by conversation.
     pub(super) titles: Inverter,
     /// Knows the roles, and the conversations' documents.
-    pub(super) store: &'a store::Writer,
+    pub(super) store: &'a store::DocStoreWriter,
     /// The number of documents.
     pub(super) messages: u32,
     /// The number of conversations.

@@ -24,8 +24,8 @@ impl Snapshot {
             return Ok(trace);
         };
         let (query, mut grams) = Query::new(request, &self.common);
-        let mut cursors: Vec<Cursor<'_>> = Vec::with_capacity(self.members.len());
-        for segment in &self.members {
+        let mut cursors: Vec<Cursor<'_>> = Vec::with_capacity(self.segments.len());
+        for segment in &self.segments {
             cursors.extend(Cursor::open(segment, &query, &mut grams, &mut trace)?);
         }
         trace.lookup = begun.elapsed();
@@ -43,7 +43,7 @@ impl Snapshot {
         }
         while let Some((place, doc)) = first(&cursors, &heads) {
             let matched = Instant::now();
-            let flow = sink(cursors[place].segment.part.rows.hit(doc, request.raw_content));
+            let flow = sink(cursors[place].segment.data.store.hit(doc, request.raw_content));
             rows_time += matched.elapsed();
             limit -= 1;
             if flow.is_break() || limit == 0 {
@@ -62,12 +62,12 @@ impl Snapshot {
 
 /// Returns the place of the segment whose next match comes first, and that match.
 fn first(cursors: &[Cursor<'_>], heads: &[Option<u32>]) -> Option<(usize, u32)> {
-    let rows = |place: usize| &cursors[place].segment.part.rows;
+    let store = |place: usize| &cursors[place].segment.data.store;
     let mut first: Option<(usize, u32)> = None;
     for (place, doc) in heads.iter().enumerate() {
         let Some(doc) = *doc else { continue };
         let is_first = first.is_none_or(|(best, best_doc)| {
-            rows(place).order(doc, rows(best), best_doc) == Ordering::Less
+            store(place).order(doc, store(best), best_doc) == Ordering::Less
         });
         if is_first {
             first = Some((place, doc));

@@ -22,7 +22,7 @@ use super::{
     artifact::{self, FileRecord, OpenFile, damaged, read_manifest},
     lists,
     postings::Postings,
-    store::{Layout, Rows},
+    store::{DocStore, Layout},
 };
 
 /// The version of everything in a segment and in a snapshot. Other versions are not read but built
@@ -87,7 +87,7 @@ impl SegmentManifest {
 /// A segment that is open for searching.
 #[derive(Debug)]
 pub(super) struct Segment {
-    pub(super) rows: Rows,
+    pub(super) store: DocStore,
     pub(super) postings: Postings,
     /// The grams that were common when it was built, packed.
     pub(super) common: Vec<u64>,
@@ -117,17 +117,19 @@ impl Segment {
             mapped.push(file);
         }
         let messages = manifest.layout.messages();
-        let rows = rows
+        let store = rows
             .zip(columns)
-            .and_then(|(rows, columns)| Rows::open(rows, columns, manifest.layout))
-            .ok_or_else(|| damaged(folder, "the sidecar has another length than recorded"))?;
+            .and_then(|(rows, columns)| DocStore::open(rows, columns, manifest.layout))
+            .ok_or_else(|| {
+                damaged(folder, "the document store has another length than recorded")
+            })?;
         let postings = Postings::open(&folder.join(GRAMS), messages)
             .map_err(|error| damaged(folder, &error.to_string()))?
             .ok_or_else(|| damaged(folder, "the posting lists have other messages"))?;
         let packed = fs::read(folder.join(COMMON)).map_err(unreadable)?;
         let common = packed.as_chunks().0.iter().copied().map(u64::from_le_bytes).collect();
         Ok(Segment {
-            rows,
+            store,
             postings,
             common,
             folder: folder.to_owned(),

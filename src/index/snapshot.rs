@@ -84,15 +84,15 @@ impl SnapshotBuilder {
 
     /// Adds a segment of another snapshot. Its documents that are deleted there stay deleted, and
     /// so become those in `deleted`, which are doc ids of that snapshot.
-    pub fn keep(&mut self, snapshot: &Snapshot, part: usize, deleted: &[u32]) {
-        let member = &snapshot.members[part];
-        let messages = member.part.rows.messages();
-        let mut bits = member.dead.clone().unwrap_or_else(|| DocBits::new(messages));
-        let doc_ids = member.first..member.first + messages;
+    pub fn keep(&mut self, snapshot: &Snapshot, segment: usize, deleted: &[u32]) {
+        let reader = &snapshot.segments[segment];
+        let messages = reader.data.store.messages();
+        let mut bits = reader.deleted.clone().unwrap_or_else(|| DocBits::new(messages));
+        let doc_ids = reader.first..reader.first + messages;
         for doc_id in deleted.iter().filter(|doc_id| doc_ids.contains(doc_id)) {
-            bits.insert(doc_id - member.first);
+            bits.insert(doc_id - reader.first);
         }
-        self.segments.push((member.part.folder.clone(), (bits.count() > 0).then_some(bits)));
+        self.segments.push((reader.data.folder.clone(), (bits.count() > 0).then_some(bits)));
     }
 
     /// Writes the snapshot into an empty folder.
@@ -122,9 +122,9 @@ impl SnapshotBuilder {
 /// A segment of an open snapshot.
 #[derive(Debug)]
 pub(super) struct SegmentReader {
-    pub(super) part: Segment,
+    pub(super) data: Segment,
     /// Its deleted documents; `None` if there are none.
-    pub(super) dead: Option<DocBits>,
+    pub(super) deleted: Option<DocBits>,
     /// The doc id of its first message.
     pub(super) first: u32,
 }
@@ -137,26 +137,26 @@ impl SegmentReader {
             return Err(damaged(folder, "it names a segment that is none"));
         }
         let path = folder.with_file_name(&record.name);
-        let part = Segment::open(&path, record.manifest_checksum)?;
-        let dead = match &record.deleted {
+        let data = Segment::open(&path, record.manifest_checksum)?;
+        let deleted = match &record.deleted {
             None => None,
             Some(record) => {
                 record.open(folder)?;
                 let bytes = fs::read(folder.join(&record.name))
                     .map_err(|error| damaged(folder, &error.to_string()))?;
-                let bits = DocBits::from_bytes(&bytes, part.rows.messages())
+                let bits = DocBits::from_bytes(&bytes, data.store.messages())
                     .ok_or_else(|| damaged(folder, "deleted documents are of another segment"))?;
                 Some(bits)
             }
         };
-        Ok(SegmentReader { part, dead, first })
+        Ok(SegmentReader { data, deleted, first })
     }
 }
 
 /// An index that is open for searching.
 #[derive(Debug)]
 pub struct Snapshot {
-    pub(super) members: Vec<SegmentReader>,
+    pub(super) segments: Vec<SegmentReader>,
     pub(super) common: Arc<CommonGrams>,
     name: String,
     state: String,
@@ -172,26 +172,26 @@ impl Snapshot {
         manifest_checksum: u32,
     ) -> Result<Snapshot, Error> {
         let manifest = SnapshotManifest::read(folder, manifest_checksum)?;
-        let mut members: Vec<SegmentReader> = Vec::new();
+        let mut segments: Vec<SegmentReader> = Vec::new();
         let (mut first, mut deleted, mut bytes) = (0u32, 0, 0);
         for record in &manifest.segments {
-            let member = SegmentReader::open(folder, record, first)?;
-            if members.first().is_some_and(|base| base.part.common != member.part.common) {
+            let reader = SegmentReader::open(folder, record, first)?;
+            if segments.first().is_some_and(|base| base.data.common != reader.data.common) {
                 return Err(damaged(folder, "its segments do not belong together"));
             }
-            deleted += member.dead.as_ref().map_or(0, DocBits::count);
-            bytes += member.part.bytes;
+            deleted += reader.deleted.as_ref().map_or(0, DocBits::count);
+            bytes += reader.data.bytes;
             first = first
-                .checked_add(member.part.rows.messages())
+                .checked_add(reader.data.store.messages())
                 .ok_or_else(|| damaged(folder, "its segments are too large"))?;
-            members.push(member);
+            segments.push(reader);
         }
-        let Some(base) = members.first() else {
+        let Some(base) = segments.first() else {
             return Err(damaged(folder, "it has no segments"));
         };
         Ok(Snapshot {
-            common: Arc::new(CommonGrams::from_packed(&base.part.common)),
-            members,
+            common: Arc::new(CommonGrams::from_packed(&base.data.common)),
+            segments,
             name: name.to_owned(),
             state: manifest.state,
             reading: manifest.reading,
@@ -222,11 +222,11 @@ impl Snapshot {
 
     /// Returns for each segment the number of documents, and how many of them are deleted.
     pub fn sizes(&self) -> Vec<(u32, u32)> {
-        let size = |member: &SegmentReader| {
-            let deleted = member.dead.as_ref().map_or(0, DocBits::count);
-            (member.part.rows.messages(), deleted)
+        let size = |reader: &SegmentReader| {
+            let deleted = reader.deleted.as_ref().map_or(0, DocBits::count);
+            (reader.data.store.messages(), deleted)
         };
-        self.members.iter().map(size).collect()
+        self.segments.iter().map(size).collect()
     }
 
     /// Returns the size of its files in bytes.
@@ -236,11 +236,11 @@ impl Snapshot {
 
     /// Returns the size of its texts in bytes, with those of deleted documents.
     pub fn text_bytes(&self) -> u64 {
-        self.members.iter().map(|member| member.part.text_bytes).sum()
+        self.segments.iter().map(|reader| reader.data.text_bytes).sum()
     }
 
     /// Returns whether its files are as they were when it was opened; costs a system call per file.
     pub fn is_intact(&self) -> bool {
-        self.members.iter().all(|member| member.part.is_intact())
+        self.segments.iter().all(|reader| reader.data.is_intact())
     }
 }

@@ -125,7 +125,7 @@ impl Layout {
 
 /// Writes the document store, message by message.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct DocStoreWriter {
     rows: BufWriter<File>,
     offsets: Vec<u64>,
     times: Vec<Option<Instant>>,
@@ -136,11 +136,11 @@ pub(super) struct Writer {
     head: Vec<u8>,
 }
 
-impl Writer {
-    pub(super) fn create(rows: &Path, messages: usize) -> io::Result<Writer> {
+impl DocStoreWriter {
+    pub(super) fn create(rows: &Path, messages: usize) -> io::Result<DocStoreWriter> {
         let mut offsets = Vec::with_capacity(messages + 1);
         offsets.push(0);
-        Ok(Writer {
+        Ok(DocStoreWriter {
             rows: BufWriter::with_capacity(1 << 20, File::create_new(rows)?),
             offsets,
             times: Vec::with_capacity(messages),
@@ -192,8 +192,8 @@ impl Writer {
         let mut length = Vec::with_capacity(5);
         push_varint(&mut length, self.head.len() as u64);
         let stored = document.stored.unwrap_or_default();
-        for part in [&length[..], &self.head, shown, stored] {
-            self.rows.write_all(part)?;
+        for bytes in [&length[..], &self.head, shown, stored] {
+            self.rows.write_all(bytes)?;
         }
         let size = length.len() + self.head.len() + shown.len() + stored.len();
         self.offsets.push(self.offsets[doc as usize] + size as u64);
@@ -343,7 +343,7 @@ impl Columns {
 
 /// The document store, open for reading.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct DocStore {
     layout: Layout,
     rows: Mapped,
     columns: Mapped,
@@ -396,10 +396,10 @@ impl<'a> Head<'a> {
     }
 }
 
-impl Rows {
+impl DocStore {
     /// Takes the two mapped files; returns `None` unless they are as long as the layout says.
-    pub(super) fn open(rows: Mapped, columns: Mapped, layout: Layout) -> Option<Rows> {
-        let rows = Rows { layout, rows, columns };
+    pub(super) fn open(rows: Mapped, columns: Mapped, layout: Layout) -> Option<DocStore> {
+        let rows = DocStore { layout, rows, columns };
         let whole = rows.titles_end().is_some_and(|end| end == rows.columns.len() as u64)
             && rows.start(rows.layout.messages) == rows.rows.len() as u64;
         whole.then_some(rows)
@@ -476,10 +476,10 @@ impl Rows {
         low
     }
 
-    /// Returns for each role, by its number, whether its name is among these; for no names, all are.
+    /// Returns for each role, by its number, whether its name is among these.
     pub(super) fn wanted_roles(&self, names: &[String]) -> Vec<bool> {
         let roles = self.layout.roles.iter();
-        roles.map(|role| names.is_empty() || names.contains(role)).collect()
+        roles.map(|role| names.contains(role)).collect()
     }
 
     /// Returns the number of a message's role.
@@ -518,7 +518,7 @@ impl Rows {
 
     /// Compares two messages by their place in an answer: newest first, the higher position first,
     /// the higher key first.
-    pub(super) fn order(&self, doc: u32, other: &Rows, other_doc: u32) -> Ordering {
+    pub(super) fn order(&self, doc: u32, other: &DocStore, other_doc: u32) -> Ordering {
         other.time(other_doc).cmp(&self.time(doc)).then_with(|| {
             let (this, other) = (self.record(doc).0.rest(), other.record(other_doc).0.rest());
             other.position.cmp(&this.position).then(other.key.cmp(&this.key))
@@ -568,12 +568,12 @@ impl Rows {
 
     /// Returns the id of a conversation.
     pub(super) fn conversation_id(&self, conversation: u32) -> &[u8] {
-        self.title_part(2 * conversation)
+        self.id_or_title(2 * conversation)
     }
 
     /// Returns the title of a conversation; empty for NULL.
     pub(super) fn title(&self, conversation: u32) -> &[u8] {
-        self.title_part(2 * conversation + 1)
+        self.id_or_title(2 * conversation + 1)
     }
 
     /// Returns the title of a conversation; `None` for NULL.
@@ -582,10 +582,11 @@ impl Rows {
         (end & NO_TITLE == 0).then(|| self.title(conversation))
     }
 
-    fn title_part(&self, part: u32) -> &[u8] {
+    /// Returns an id (even numbers) or a title (odd numbers) of a conversation.
+    fn id_or_title(&self, number: u32) -> &[u8] {
         let base = self.layout.title_bytes_at;
-        let start = base + (self.number(self.layout.titles_at, part) & !NO_TITLE);
-        let end = base + (self.number(self.layout.titles_at, part + 1) & !NO_TITLE);
+        let start = base + (self.number(self.layout.titles_at, number) & !NO_TITLE);
+        let end = base + (self.number(self.layout.titles_at, number + 1) & !NO_TITLE);
         &self.columns[start as usize..end as usize]
     }
 
@@ -729,7 +730,7 @@ mod tests {
             ("client-created-root", 0, "", at(7), Some(-1), "日本", None),
             ("0123ABCD-0000-4000-8000-00000000FFFF", 0, "tool", None, None, "", None),
         ];
-        let mut writer = Writer::create(&rows, 3).expect("create");
+        let mut writer = DocStoreWriter::create(&rows, 3).expect("create");
         for (id, conversation, role, time, position, shown, stored) in documents {
             let stored = stored.map(str::as_bytes);
             let bytes = Some(shown.as_bytes());
@@ -741,7 +742,7 @@ mod tests {
         assert_eq!(writer.docs_by_conversation(2).of(1), [0]);
         let layout = writer.finish(&columns, &conversations).expect("finish");
         let map = |path: &Path| Mapped::new(&File::open(path).expect("open")).expect("a map");
-        let rows = Rows::open(map(&rows), map(&columns), layout).expect("whole");
+        let rows = DocStore::open(map(&rows), map(&columns), layout).expect("whole");
         for (doc, (id, conversation, role, time, position, shown, stored)) in (0..).zip(documents) {
             let hit = rows.hit(doc, false);
             assert_eq!((&*hit.message_id, &*hit.role), (id, role));
@@ -774,7 +775,7 @@ mod tests {
         for roles in [1_u32, 256, 257, 65_536, 65_537] {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let (rows, columns) = (folder.path().join("rows"), folder.path().join("columns"));
-            let mut writer = Writer::create(&rows, roles as usize).expect("create");
+            let mut writer = DocStoreWriter::create(&rows, roles as usize).expect("create");
             for number in 0..roles {
                 let role = &*format!("role {number}");
                 let (key, time, position) = (0, None, None);
@@ -785,7 +786,7 @@ mod tests {
             }
             let layout = writer.finish(&columns, &[]).expect("finish");
             let map = |path: &Path| Mapped::new(&File::open(path).expect("open")).expect("a map");
-            let rows = Rows::open(map(&rows), map(&columns), layout).expect("whole");
+            let rows = DocStore::open(map(&rows), map(&columns), layout).expect("whole");
             for number in [0, roles / 2, roles - 1] {
                 assert_eq!(rows.role_name(number), format!("role {number}"));
             }

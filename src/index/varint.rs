@@ -1,5 +1,5 @@
-//! Numbers in as few bytes as they need: seven bits a byte from the lowest, the top bit for more
-//! (LEB128).
+//! Variable-length numbers (LEB128): seven bits per byte, the lowest first; the top bit means that
+//! another byte follows.
 
 pub(super) fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -9,7 +9,7 @@ pub(super) fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Takes a number from the front of `bytes`; what is cut off in the middle ends there.
+/// Takes a number from the front of `bytes`. A number that is cut off ends with the bytes.
 #[inline]
 pub(super) fn take_varint(bytes: &mut &[u8]) -> u64 {
     let (mut number, mut shift) = (0, 0);

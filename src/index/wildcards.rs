@@ -31,7 +31,7 @@ impl Segment {
     ) -> Result<Option<DocBits>, Error> {
         let mut lists: Vec<TermInfo> = Vec::new();
         let mut postings = 0u64;
-        let max_postings = u64::from(self.rows.messages()) / MAX_SHARE;
+        let max_postings = u64::from(self.store.messages()) / MAX_SHARE;
         let mut try_character = |character: char| -> Result<(), Error> {
             let mut rarest: Option<TermInfo> = None;
             for gram in gap.filled(character, common) {
@@ -70,7 +70,7 @@ impl Segment {
         if postings > max_postings {
             return Ok(None);
         }
-        let mut documents = DocBits::new(self.rows.messages());
+        let mut documents = DocBits::new(self.store.messages());
         for info in &lists {
             documents.add(self.postings.read(List::Text, info)?);
         }

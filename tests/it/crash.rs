@@ -118,7 +118,7 @@ pub(crate) fn shape(folder: &Path) -> Vec<String> {
             if name == "last" {
                 continue;
             }
-            // Numbers of parts, tantivy's ids, the hash in the name of a shelf.
+            // Numbers of segments, ids of tantivy, the hash in the name of an index directory.
             let stem = name.split('.').next().unwrap_or_default();
             let plain =
                 if stem.len() == 32 { "id" } else { stem.trim_end_matches(char::is_numeric) };
@@ -219,7 +219,7 @@ fn a_build_killed_at_any_step() {
     assert_passed(&places, &["manifest durable", "next commit written", "snapshot in use"]);
 }
 
-/// Prepares an index of several parts with dead messages, and a database that has changed since.
+/// Prepares an index of several segments with deleted documents, and a database that has changed since.
 fn changed(place: &Place) {
     let connection = make(&place.db);
     reindex(place, true);
@@ -442,7 +442,7 @@ fn without_room_nothing_is_lost_and_nothing_left() {
         assert_eq!(output.status.code(), Some(2), "{kilobytes} KB: {output:?}");
         assert!(errors.contains("writing the index in"), "{errors}");
         compare(&place);
-        // The generation that is in use stays, and nothing else.
+        // The snapshot that is in use stays, and nothing else.
         assert_eq!(shape(&place.index), files, "{kilobytes} KB");
     }
     assert!(!compare(&place), "the index is stale");

@@ -81,7 +81,7 @@ fn harm(path: &Path, random: &mut Random) -> String {
     }
 }
 
-/// Makes a database and an index of it of two parts with dead messages.
+/// Makes a database and an index of it of two segments with deleted documents.
 fn prepare(place: &Place) {
     let connection = make(&place.db);
     reindex(place, true);
@@ -227,11 +227,11 @@ fn an_index_of_another_database() {
     let other = Place::in_folder(other_folder.path());
     drop(crate::corpus::database(&other.db, &["the colour of something else", "rare 7"]));
     reindex(&other, true);
-    let shelf = |place: &Place| {
+    let index_dir = |place: &Place| {
         let mut entries = fs::read_dir(&place.index).expect("an index");
-        entries.next().expect("a shelf").expect("an entry").path()
+        entries.next().expect("an index directory").expect("an entry").path()
     };
-    let (ours, theirs) = (shelf(&place), shelf(&other));
+    let (ours, theirs) = (index_dir(&place), index_dir(&other));
     fs::remove_dir_all(&ours).expect("it can be removed");
     fs::rename(theirs, &ours).expect("it can be moved");
     assert!(!compare(&place));

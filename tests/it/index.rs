@@ -513,6 +513,28 @@ fn a_damaged_index_is_not_used() {
     assert!(matches!(reindex(&pair.with, true), Reindexed::Built { .. }));
 }
 
+#[test]
+fn an_index_of_an_older_format_is_built_again() {
+    let pair = Pair::of(&words(&["a", "b", "c"]), &wordy(50));
+    let shelf = pair.shelf();
+    let manifest = r#"{"format": 2, "segments": []}"#;
+    for name in ["generation-9", "part-7"] {
+        std::fs::create_dir(shelf.join(name)).expect("a folder");
+        std::fs::write(shelf.join(name).join("manifest"), manifest).expect("a manifest");
+    }
+    let checksum = crc32fast::hash(manifest.as_bytes());
+    std::fs::write(shelf.join("current"), format!("generation-9 {checksum:08x}\n"))
+        .expect("another commit");
+    let request = Request { text: "thing".to_owned(), ..Request::default() };
+    let fresh = Engine::new(pair.with.config().clone());
+    let (_, answered) = ask(&fresh, &request);
+    assert!(format!("{answered:?}").contains("format 2"), "{answered:?}");
+    assert!(matches!(reindex(&fresh, false), Reindexed::Built { .. }));
+    assert!(matches!(pair.compare(&request), SearchPlan::ByIndex { .. }));
+    assert!(!shelf.join("generation-9").exists() && !shelf.join("part-7").exists());
+    assert_eq!(pair.parts(), 1);
+}
+
 fn collect(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder of the index") {
         let path = entry.expect("an entry").path();

@@ -352,9 +352,9 @@ fn slow_answers_end_with_the_time_or_the_stop() {
 
 #[test]
 fn interrupted_work_goes_on_where_it_was() {
-    let shelf = folder();
-    let part = shelf.path().join("part-1");
-    fs::create_dir(&part).unwrap();
+    let index_dir = folder();
+    let segment = index_dir.path().join("segment-1");
+    fs::create_dir(&segment).unwrap();
     let server = Server::start();
     let model = openai(&server);
     let mut texts = some_texts(300);
@@ -362,7 +362,7 @@ fn interrupted_work_goes_on_where_it_was() {
     texts[7] = texts[8].clone();
     let stop = Stop::never();
     let mut steps = Vec::new();
-    let stopped = build(&part, &model, &texts, &stop, &mut |step| {
+    let stopped = build(&segment, &model, &texts, &stop, &mut |step| {
         steps.push(step);
         if steps.len() == 2 {
             stop.request();
@@ -370,23 +370,23 @@ fn interrupted_work_goes_on_where_it_was() {
     });
     assert!(matches!(stopped.unwrap_err().downcast_ref(), Some(Error::Stopped)));
     assert_eq!(steps[0], Progress { done: 66, total: 300 });
-    assert!(Vectors::open(&part, model.name(), 300).is_none());
+    assert!(Vectors::open(&segment, model.name(), 300).is_none());
     let before = server.texts().len();
     assert_eq!(before, 128);
     // Another process, another time, and the power went off while a record was written.
-    let cache = shelf.path().join(format!("embedded-{}", model.name()));
+    let cache = index_dir.path().join(format!("embedded-{}", model.name()));
     let whole = fs::read(&cache).unwrap();
     fs::write(&cache, &whole[..whole.len() - 3]).unwrap();
     let model = openai(&server);
-    let vectors = build(&part, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    let vectors = build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
     assert_eq!(server.texts().len(), 1 + 298 + 1, "one to see how long they are, one lost");
     let query = model.encode_query(&texts[123], &Stop::never()).unwrap();
     let best = vectors.top_k(&query, 1, |doc_id| doc_id % 2 == 1).unwrap();
     assert!(best[0].score > 0.99, "{best:?}");
     assert_eq!(vectors.scores(&query, &[5]).unwrap(), [-1.0]);
-    // Another part with the same texts costs nothing, even while the provider is away.
+    // Another segment with the same texts costs nothing, even while the provider is away.
     server.always(Answer::Status(503, "", ""));
-    let other = shelf.path().join("part-2");
+    let other = index_dir.path().join("segment-2");
     fs::create_dir(&other).unwrap();
     let again = build(&other, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
     let doc_ids: Vec<u32> = (0..300).collect();
@@ -398,47 +398,47 @@ fn interrupted_work_goes_on_where_it_was() {
 
 #[test]
 fn another_model_embeds_anew() {
-    let shelf = folder();
-    let part = shelf.path().join("part-1");
-    fs::create_dir(&part).unwrap();
+    let index_dir = folder();
+    let segment = index_dir.path().join("segment-1");
+    fs::create_dir(&segment).unwrap();
     let server = Server::start();
     let texts = some_texts(20);
     let first = openai(&server);
-    build(&part, &first, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    build(&segment, &first, &texts, &Stop::never(), &mut |_| ()).unwrap();
     let second = model_of(&format!("openai:{}#other", server.address), None);
-    assert!(Vectors::open(&part, second.name(), 20).is_none());
-    build(&part, &second, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    assert!(Vectors::open(&segment, second.name(), 20).is_none());
+    build(&segment, &second, &texts, &Stop::never(), &mut |_| ()).unwrap();
     assert_eq!(server.texts().len(), 40);
-    assert!(Vectors::open(&part, first.name(), 20).is_some());
+    assert!(Vectors::open(&segment, first.name(), 20).is_some());
     // The same name, but vectors of another length.
     server.always(Answer::Numbers(12));
     let changed = openai(&server);
     let query = changed.encode_query("a", &Stop::never()).unwrap();
-    let old = Vectors::open(&part, changed.name(), 20).unwrap();
+    let old = Vectors::open(&segment, changed.name(), 20).unwrap();
     let error = old.top_k(&query, 5, |_| true).unwrap_err();
     assert!(matches!(error, index::Error::Lengths { ours: NUMBERS, theirs: 12 }), "{error}");
-    let anew = build(&part, &changed, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    let anew = build(&segment, &changed, &texts, &Stop::never(), &mut |_| ()).unwrap();
     assert_eq!(anew.dimensions(), 12);
     assert_eq!(anew.top_k(&query, 5, |_| true).unwrap().len(), 5);
 }
 
 #[test]
 fn a_damaged_cache_is_worth_nothing() {
-    let shelf = folder();
-    let part = shelf.path().join("part-1");
-    fs::create_dir(&part).unwrap();
+    let index_dir = folder();
+    let segment = index_dir.path().join("segment-1");
+    fs::create_dir(&segment).unwrap();
     let server = Server::start();
     let model = openai(&server);
     let texts = some_texts(30);
-    build(&part, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
-    let cache = shelf.path().join(format!("embedded-{}", model.name()));
+    build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    let cache = index_dir.path().join(format!("embedded-{}", model.name()));
     let good = fs::read(&cache).unwrap();
     let mut flipped = good.clone();
     flipped[good.len() / 2] ^= 1;
     let bads: [&[u8]; 4] = [b"", b"verbatim vectors\0\0\0\0", &[0xFF; 5000], &flipped];
     for bad in bads {
         fs::write(&cache, bad).unwrap();
-        let vectors = build(&part, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+        let vectors = build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
         assert_eq!(fs::read(&cache).unwrap().len(), good.len());
         let query = model.encode_query(&texts[3], &Stop::never()).unwrap();
         assert!(vectors.scores(&query, &[3]).unwrap()[0] > 0.99);
@@ -447,20 +447,20 @@ fn a_damaged_cache_is_worth_nothing() {
 
 #[test]
 fn what_no_message_has_any_more_is_forgotten() {
-    let shelf = folder();
-    let part = shelf.path().join("part-1");
-    fs::create_dir(&part).unwrap();
+    let index_dir = folder();
+    let segment = index_dir.path().join("segment-1");
+    fs::create_dir(&segment).unwrap();
     let server = Server::start();
     let model = openai(&server);
     let texts = some_texts(30);
-    build(&part, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
-    let cache = shelf.path().join(format!("embedded-{}", model.name()));
+    build(&segment, &model, &texts, &Stop::never(), &mut |_| ()).unwrap();
+    let cache = index_dir.path().join(format!("embedded-{}", model.name()));
     let length = || fs::metadata(&cache).unwrap().len();
     let tidy = |count: usize| {
         // The last of them, so that what stays has to move.
         let text = |doc_id: u32| Cow::Borrowed(texts[30 - count + doc_id as usize].as_str());
         let texts = Texts { count: count as u32, text: &text };
-        model.tidy(shelf.path(), &texts, &Stop::never()).unwrap();
+        model.tidy(index_dir.path(), &texts, &Stop::never()).unwrap();
     };
     let whole = length();
     tidy(15);
@@ -470,12 +470,12 @@ fn what_no_message_has_any_more_is_forgotten() {
     assert_eq!(length(), 20 + 10 * record);
     let asked = server.texts().len();
     let kept = texts[20..].to_vec();
-    let vectors = build(&part, &model, &kept, &Stop::never(), &mut |_| ()).unwrap();
+    let vectors = build(&segment, &model, &kept, &Stop::never(), &mut |_| ()).unwrap();
     assert_eq!(server.texts().len(), asked, "nothing is asked for again");
     let query = model.encode_query(&texts[23], &Stop::never()).unwrap();
     assert!(vectors.scores(&query, &[3]).unwrap()[0] > 0.99);
 
-    let other = shelf.path().join("embedded-other");
+    let other = index_dir.path().join("embedded-other");
     for (days, is_there) in [(29, true), (31, false)] {
         let used = SystemTime::now() - Duration::from_secs(days * 86_400);
         fs::write(&other, "anything").unwrap();

@@ -52,8 +52,6 @@ const KNOWN_CIRCLES: &[&str] = &[
     "db/mod.rs db/open.rs",
     "db/threads/file.rs db/threads/mod.rs",
     "db/writer/merge.rs db/writer.rs",
-    "embed/build.rs embed/cache.rs embed/cells.rs embed/file.rs embed/mod.rs \
-     embed/provider.rs embed/remote.rs embed/vectors.rs",
     "engine/config.rs engine/mod.rs engine/rank/mod.rs engine/rank/prepare.rs \
      engine/source/catalogue.rs engine/source/current.rs engine/source/mod.rs \
      engine/source/request.rs engine/source/summaries/file.rs \
@@ -65,7 +63,6 @@ const KNOWN_CIRCLES: &[&str] = &[
     "import/chatgpt/content.rs import/chatgpt.rs import/claude.rs import/claude_code.rs \
      import/codex/text.rs import/codex.rs import/mod.rs import/package.rs import/part.rs \
      import/repeats.rs import/transcript/head.rs import/transcript.rs",
-    "index/activity.rs index/directory.rs index/snapshot.rs",
     "mcp/logging.rs mcp/mod.rs",
     "tools/conversation_search.rs tools/delete_conversation.rs tools/manage_conversation.rs \
      tools/mod.rs tools/query_conversations.rs tools/read.rs \
@@ -96,20 +93,14 @@ const KNOWN_LONG_FUNCTIONS: &[&str] = &[
 
 /// Functions with too many parameters.
 const KNOWN_WIDE_FUNCTIONS: &[&str] = &[
-    "embed/cells.rs nearest",
     "engine/rank/concept.rs ask",
     "engine/rank/score.rs weigh",
     "engine/rank/score.rs scored",
     "engine/upkeep/transcripts/pass.rs read",
-    "index/postings.rs write",
-    "index/terms/build.rs invert",
-    "index/terms/score.rs best",
 ];
 
 /// Constants that are tuples, whose parts have no names.
 const KNOWN_TUPLES: &[&str] = &[
-    "embed/remote.rs BATCH",
-    "embed/remote.rs TRIES",
     "engine/memory/recall.rs BEARS",
     "engine/rank/concept.rs KNOWN",
     "engine/rank/score.rs DEPTH",

@@ -56,8 +56,8 @@ fn build(segment: &Path, texts: &[String], options: VectorOptions) -> Vectors {
     build_with(segment, &model, texts, options, &Stop::never(), &mut |_| ()).unwrap()
 }
 
-fn open(part: &Path, count: usize) -> Option<Vectors> {
-    Vectors::open(part, Model::built_in().name(), count as u32)
+fn open(segment: &Path, count: usize) -> Option<Vectors> {
+    Vectors::open(segment, Model::built_in().name(), count as u32)
 }
 
 fn query(text: &str) -> Vec<f32> {
@@ -84,9 +84,9 @@ fn sorted(
     all
 }
 
-/// The file of rows of the only vectors in a part.
-fn rows_file(part: &Path) -> PathBuf {
-    let entries = fs::read_dir(part).unwrap().map(|entry| entry.unwrap().path());
+/// The file of rows of the only vectors in a segment.
+fn rows_file(segment: &Path) -> PathBuf {
+    let entries = fs::read_dir(segment).unwrap().map(|entry| entry.unwrap().path());
     let folders: Vec<PathBuf> = entries.collect();
     assert_eq!(folders.len(), 1, "nothing else is left behind: {folders:?}");
     folders[0].join("rows")
@@ -94,9 +94,9 @@ fn rows_file(part: &Path) -> PathBuf {
 
 #[test]
 fn scores_are_cosines() {
-    let part = folder();
+    let segment = folder();
     let texts = texts(300);
-    let vectors = build(part.path(), &texts, VectorOptions::default());
+    let vectors = build(segment.path(), &texts, VectorOptions::default());
     let query = query("planting tomatoes");
     let doc_ids: Vec<u32> = (0..300).collect();
     let scores = vectors.scores(&query, &doc_ids).unwrap();
@@ -112,7 +112,7 @@ fn scores_are_cosines() {
 }
 
 #[test]
-fn threads_and_cells_change_nothing_that_is_stored_of_a_slot() {
+fn threads_and_clusters_change_nothing_that_is_stored_of_a_document() {
     let [one, two, three] = [folder(), folder(), folder()];
     let texts = texts(5_000);
     let alone = build(one.path(), &texts, VectorOptions::default());
@@ -128,11 +128,11 @@ fn threads_and_cells_change_nothing_that_is_stored_of_a_slot() {
 }
 
 #[test]
-fn cells_find_nearly_all_and_with_a_narrow_filter_all() {
-    let part = folder();
+fn clusters_find_nearly_all_and_with_a_narrow_filter_all() {
+    let segment = folder();
     let texts = texts(6_000);
     let options = VectorOptions { threads: 2, exact_most: 1_000 };
-    let vectors = build(part.path(), &texts, options);
+    let vectors = build(segment.path(), &texts, options);
     let (mut found, mut all) = (0, 0);
     for words in ["rust borrow", "wedding dress", "a star in the galaxy", "tax", "bread and snow"] {
         let query = query(words);
@@ -149,9 +149,9 @@ fn cells_find_nearly_all_and_with_a_narrow_filter_all() {
 
 #[test]
 fn nothing_is_like_nothing() {
-    let part = folder();
+    let segment = folder();
     let texts = [String::new(), "rust".to_owned(), "\u{10FFFF}".to_owned()];
-    let vectors = build(part.path(), &texts, VectorOptions::default());
+    let vectors = build(segment.path(), &texts, VectorOptions::default());
     let found = vectors.top_k(&query("rust"), 10, |_| true).unwrap();
     assert_eq!(found.iter().map(|scored| scored.doc_id).collect::<Vec<_>>(), [1]);
     assert_eq!(vectors.top_k(&query(""), 10, |_| true).unwrap(), []);
@@ -165,17 +165,17 @@ fn nothing_is_like_nothing() {
 
 #[test]
 fn what_a_killed_writer_left_is_removed() {
-    let part = folder();
+    let segment = folder();
     let left = |name: &str| {
-        let folder = part.path().join(name);
+        let folder = segment.path().join(name);
         fs::create_dir(&folder).unwrap();
         fs::File::create_new(folder.join("lock")).unwrap()
     };
     drop(left("new-vectors-gone"));
     let at_work = left("new-vectors-at-work");
     at_work.lock().unwrap();
-    build(part.path(), &texts(10), VectorOptions::default());
-    let entries = fs::read_dir(part.path()).unwrap();
+    build(segment.path(), &texts(10), VectorOptions::default());
+    let entries = fs::read_dir(segment.path()).unwrap();
     let mut names: Vec<_> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.retain(|name| name.starts_with("new-vectors-"));
@@ -184,31 +184,31 @@ fn what_a_killed_writer_left_is_removed() {
 
 #[test]
 fn damaged_and_foreign_files_are_not_opened() {
-    let part = folder();
+    let segment = folder();
     let texts = texts(500);
-    build(part.path(), &texts, VectorOptions { exact_most: 100, ..VectorOptions::default() });
-    assert!(open(part.path(), 500).is_some());
-    assert!(open(part.path(), 499).is_none(), "of another number of doc_ids");
-    assert!(Vectors::open(part.path(), "another-model", 500).is_none());
-    let rows = rows_file(part.path());
+    build(segment.path(), &texts, VectorOptions { exact_most: 100, ..VectorOptions::default() });
+    assert!(open(segment.path(), 500).is_some());
+    assert!(open(segment.path(), 499).is_none(), "of another number of doc_ids");
+    assert!(Vectors::open(segment.path(), "another-model", 500).is_none());
+    let rows = rows_file(segment.path());
     let manifest = rows.with_file_name("manifest");
     let (good, good_manifest) = (fs::read(&rows).unwrap(), fs::read(&manifest).unwrap());
     // Copied, and so of another identity, but the same.
     fs::remove_file(&rows).unwrap();
     fs::write(&rows, &good).unwrap();
-    assert!(open(part.path(), 500).is_some());
+    assert!(open(segment.path(), 500).is_some());
     for at in [0, good.len() / 2, good.len() - 1] {
         let mut bad = good.clone();
         bad[at] ^= 1;
         fs::write(&rows, bad).unwrap();
-        assert!(open(part.path(), 500).is_none(), "byte {at}");
+        assert!(open(segment.path(), 500).is_none(), "byte {at}");
     }
     for length in [0, 1, good.len() - 1] {
         fs::write(&rows, &good[..length]).unwrap();
-        assert!(open(part.path(), 500).is_none(), "cut at {length}");
+        assert!(open(segment.path(), 500).is_none(), "cut at {length}");
     }
     fs::remove_file(&rows).unwrap();
-    assert!(open(part.path(), 500).is_none(), "no file");
+    assert!(open(segment.path(), 500).is_none(), "no file");
     fs::write(&rows, &good).unwrap();
     let text = String::from_utf8(good_manifest).unwrap();
     let lies = [
@@ -222,17 +222,17 @@ fn damaged_and_foreign_files_are_not_opened() {
     for (from, to) in lies {
         assert!(text.contains(from), "{from} in {text}");
         fs::write(&manifest, text.replacen(from, to, 1)).unwrap();
-        assert!(open(part.path(), 500).is_none(), "{to}");
+        assert!(open(segment.path(), 500).is_none(), "{to}");
     }
     // Built anew in its place.
-    build(part.path(), &texts, VectorOptions::default());
-    assert!(open(part.path(), 500).is_some());
-    assert_eq!(rows_file(part.path()), rows);
+    build(segment.path(), &texts, VectorOptions::default());
+    assert!(open(segment.path(), 500).is_some());
+    assert_eq!(rows_file(segment.path()), rows);
 }
 
 #[test]
 fn a_stopped_build_leaves_nothing() {
-    let part = folder();
+    let segment = folder();
     let texts = texts(30_000);
     let stop = Stop::never();
     let mut steps = 0;
@@ -243,10 +243,11 @@ fn a_stopped_build_leaves_nothing() {
     };
     let options = VectorOptions::default();
     let model = Model::built_in();
-    let error = build_with(part.path(), &model, &texts, options, &stop, &mut progress).unwrap_err();
+    let error =
+        build_with(segment.path(), &model, &texts, options, &stop, &mut progress).unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(embed::Error::Stopped)), "{error}");
     assert_eq!(steps, 1);
-    assert_eq!(fs::read_dir(part.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(segment.path()).unwrap().count(), 0);
 }
 
 proptest! {
@@ -258,8 +259,8 @@ proptest! {
         divisor in 1..50_u32,
         words in "[a-z ]{0,12}(rust|garden|train|snow)",
     ) {
-        let part = folder();
-        let vectors = build(part.path(), &texts(count), VectorOptions::default());
+        let segment = folder();
+        let vectors = build(segment.path(), &texts(count), VectorOptions::default());
         let query = query(&words);
         let accepts = |doc_id: u32| doc_id.is_multiple_of(divisor);
         let found = vectors.top_k(&query, k, accepts).unwrap();

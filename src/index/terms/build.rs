@@ -49,27 +49,27 @@ const PLAIN_ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 /// `progress` gets the number of messages that are done.
 pub fn build_terms(
     snapshot: &Snapshot,
-    part: &SegmentRef<'_>,
+    segment: &SegmentRef<'_>,
     resources: Resources,
     stop: &Stop,
     progress: &mut dyn FnMut(u32),
 ) -> Result<bool, Error> {
     let failed = |error| match stop.requested() {
         true => Error::Stopped,
-        false => Error::Write { path: part.folder.to_owned(), error },
+        false => Error::Write { path: segment.folder.to_owned(), error },
     };
-    let Some(_lock) = Lock::take(&part.folder.join(LOCK), 1).map_err(failed)? else {
+    let Some(_lock) = Lock::take(&segment.folder.join(LOCK), 1).map_err(failed)? else {
         return Ok(false);
     };
-    let unfinished = Unfinished::begin(part.folder, FOLDER).map_err(failed)?;
+    let unfinished = Unfinished::begin(segment.folder, FOLDER).map_err(failed)?;
     let folder = unfinished.folder();
-    let inversion = Inversion { snapshot, doc_ids: part.doc_ids.clone(), folder, stop };
+    let inversion = Inversion { snapshot, doc_ids: segment.doc_ids.clone(), folder, stop };
     let inverted = inversion.run(resources, progress).map_err(failed)?;
     let tokens = inverted.iter().map(|share| share.tokens).sum();
     let lengths: Vec<u8> =
         inverted.iter().flat_map(|share| share.lengths.iter().copied()).collect();
     let runs = inverted.into_iter().flat_map(|share| share.runs).collect();
-    let documents = part.doc_ids.len() as u32;
+    let documents = segment.doc_ids.len() as u32;
     fs::write(folder.join(LENGTHS), lengths).map_err(failed)?;
     write_lists(&folder.join(TERMS), documents, runs, stop)
         .map_err(|error| failed(io::Error::other(error)))?;
@@ -78,8 +78,8 @@ pub fn build_terms(
     }
     let seal = || {
         let files = artifact::seal(folder)?;
-        let segment = artifact::manifest_checksum(part.folder)?;
-        Ok(TermManifest { format: FORMAT, segment, documents, tokens, files })
+        let checksum = artifact::manifest_checksum(segment.folder)?;
+        Ok(TermManifest { format: FORMAT, segment: checksum, documents, tokens, files })
     };
     let manifest = seal().map_err(failed)?;
     unfinished.publish(&manifest).map_err(failed)?;
@@ -140,7 +140,7 @@ impl Inversion<'_> {
             let content = self.snapshot.content(doc_id);
             let mut length = 0;
             for text in [role, &content] {
-                tokens(text, |piece| match piece {
+                tokens(text, |token| match token {
                     Token::Word(word) => {
                         length += u32::from(run.word(word, &tokenizer, &mut seen));
                     }

@@ -32,7 +32,7 @@ use super::{
 };
 
 pub use build::build_terms;
-pub use score::{DocSet, Norms, WeightedTerm, best, frequencies, holding};
+pub use score::{Bm25, DocSet, Norms, WeightedTerm, frequencies, holding};
 
 /// The version of the folder and of the tokenizer. Other versions are built again.
 const FORMAT: u32 = 3;
@@ -72,12 +72,12 @@ impl std::fmt::Debug for TermIndex {
 
 impl TermIndex {
     /// Opens the term index of a segment that has `documents` doc ids.
-    pub fn open(part: &Path, documents: u32) -> Result<TermIndex, Error> {
-        let folder = part.join(FOLDER);
+    pub fn open(segment: &Path, documents: u32) -> Result<TermIndex, Error> {
+        let folder = segment.join(FOLDER);
         let unreadable = |error: std::io::Error| damaged(&folder, &error.to_string());
         let manifest: TermManifest = read_manifest(&folder, FORMAT, None)?;
-        let segment = manifest_checksum(part).map_err(unreadable)?;
-        if manifest.segment != segment || manifest.documents != documents {
+        let checksum = manifest_checksum(segment).map_err(unreadable)?;
+        if manifest.segment != checksum || manifest.documents != documents {
             return Err(damaged(&folder, "it is of another segment"));
         }
         let mut lengths: Option<OpenFile> = None;

@@ -55,7 +55,7 @@ pub enum DocSet<'a> {
     /// One interval of doc ids per segment.
     Intervals(&'a [Range<u32>]),
     /// Some doc ids, ascending.
-    Slots(&'a [u32]),
+    DocIds(&'a [u32]),
 }
 
 /// A score and a doc id, in the order of scores. Of equal scores, the lower doc id is better.
@@ -105,70 +105,94 @@ impl Best {
     }
 }
 
-/// Returns the `most` doc ids with the highest scores and these scores, the best first.
-///
-/// `parts` are the segments' doc ids and term indexes. Only messages that `accepts` takes are
-/// counted. It is called for messages that would be among the best, so it may read their text.
-pub fn best(
-    parts: &[(Range<u32>, &TermIndex)],
-    terms: &[WeightedTerm],
-    norms: Norms,
-    among: DocSet<'_>,
-    accepts: &dyn Fn(u32) -> bool,
-    most: usize,
-    stop: &Stop,
-) -> Result<Vec<(u32, f32)>, Error> {
-    let mut best = Best { heap: BinaryHeap::with_capacity(most + 1), most };
-    if most == 0 {
-        return Ok(Vec::new());
+/// A query for ranking by BM25.
+#[derive(Clone, Copy)]
+pub struct Bm25<'a> {
+    /// The segments' doc ids and term indexes.
+    pub segments: &'a [(Range<u32>, &'a TermIndex)],
+    /// The terms of the query.
+    pub terms: &'a [WeightedTerm],
+    /// The parameters.
+    pub norms: Norms,
+}
+
+impl std::fmt::Debug for Bm25<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bm25").field("terms", &self.terms).finish_non_exhaustive()
     }
-    let table = norms.table();
-    for (doc_ids, words) in parts {
+}
+
+impl Bm25<'_> {
+    /// Returns the `most` doc ids with the highest scores and these scores, the best first.
+    ///
+    /// Only messages that `accepts` takes are counted. It is called for messages that would be among
+    /// the best, so it may read their text.
+    pub fn best(
+        &self,
+        among: DocSet<'_>,
+        accepts: &dyn Fn(u32) -> bool,
+        most: usize,
+        stop: &Stop,
+    ) -> Result<Vec<(u32, f32)>, Error> {
+        let mut best = Best { heap: BinaryHeap::with_capacity(most + 1), most };
+        if most == 0 {
+            return Ok(Vec::new());
+        }
+        let table = self.norms.table();
+        for (doc_ids, words) in self.segments {
+            let cursors = self.cursors(words)?;
+            let scorer = Scorer { words, table: &table, first: doc_ids.start, accepts, stop };
+            match among {
+                DocSet::Intervals(intervals) => {
+                    let inside = intervals.iter().find(|interval| {
+                        doc_ids.start <= interval.start
+                            && interval.end <= doc_ids.end
+                            && !interval.is_empty()
+                    });
+                    if let Some(interval) = inside {
+                        let start = doc_ids.start;
+                        let documents = interval.start - start..interval.end - start;
+                        scorer.all(cursors, documents, &mut best)?;
+                    }
+                }
+                DocSet::DocIds(wanted) => {
+                    let from = wanted.partition_point(|doc_id| *doc_id < doc_ids.start);
+                    let to = wanted.partition_point(|doc_id| *doc_id < doc_ids.end);
+                    scorer.some(cursors, &wanted[from..to], &mut best)?;
+                }
+            }
+        }
+        let mut found: Vec<Scored> = best.heap.into_iter().map(|Reverse(scored)| scored).collect();
+        found.sort_unstable_by_key(|scored| Reverse(*scored));
+        Ok(found.into_iter().map(|Scored(score, Reverse(doc_id))| (doc_id, score)).collect())
+    }
+
+    /// Opens the lists of the terms that a segment has.
+    fn cursors(&self, words: &TermIndex) -> Result<Vec<TermCursor>, Error> {
         let mut cursors = Vec::new();
-        for term in terms {
+        for term in self.terms {
             if let Some(postings) = words.postings(&term.term)? {
-                let weight = term.weight * (norms.k1 + 1.0);
+                let weight = term.weight * (self.norms.k1 + 1.0);
                 cursors.push(TermCursor { postings, at: 0, weight });
             }
         }
-        let scorer = Scorer { words, table: &table, first: doc_ids.start, accepts, stop };
-        match among {
-            DocSet::Intervals(intervals) => {
-                let inside = intervals.iter().find(|interval| {
-                    doc_ids.start <= interval.start
-                        && interval.end <= doc_ids.end
-                        && !interval.is_empty()
-                });
-                if let Some(interval) = inside {
-                    let documents = interval.start - doc_ids.start..interval.end - doc_ids.start;
-                    scorer.all(cursors, documents, &mut best)?;
-                }
-            }
-            DocSet::Slots(wanted) => {
-                let from = wanted.partition_point(|doc_id| *doc_id < doc_ids.start);
-                let to = wanted.partition_point(|doc_id| *doc_id < doc_ids.end);
-                scorer.some(cursors, &wanted[from..to], &mut best)?;
-            }
-        }
+        Ok(cursors)
     }
-    let mut found: Vec<Scored> = best.heap.into_iter().map(|Reverse(scored)| scored).collect();
-    found.sort_unstable_by_key(|scored| Reverse(*scored));
-    Ok(found.into_iter().map(|Scored(score, Reverse(doc_id))| (doc_id, score)).collect())
 }
 
 /// Returns the doc ids of the messages that have all of these terms, ascending.
 pub fn holding(
-    parts: &[(Range<u32>, &TermIndex)],
+    segments: &[(Range<u32>, &TermIndex)],
     terms: &[String],
     stop: &Stop,
 ) -> Result<Vec<u32>, Error> {
     let mut found = Vec::new();
-    'parts: for (doc_ids, words) in parts {
+    'segments: for (doc_ids, words) in segments {
         let mut lists = Vec::new();
         for term in terms {
             match words.postings(term)? {
                 Some(list) => lists.push(list),
-                None => continue 'parts,
+                None => continue 'segments,
             }
         }
         lists.sort_by_key(BlockSegmentPostings::doc_freq);
@@ -194,12 +218,12 @@ pub fn holding(
 
 /// Returns for each term how many of some messages have it; `doc_ids` ascend.
 pub fn frequencies(
-    parts: &[(Range<u32>, &TermIndex)],
+    segments: &[(Range<u32>, &TermIndex)],
     terms: &[String],
     doc_ids: &[u32],
 ) -> Result<Vec<u32>, Error> {
     let mut counts = vec![0; terms.len()];
-    for (range, words) in parts {
+    for (range, words) in segments {
         let from = doc_ids.partition_point(|doc_id| *doc_id < range.start);
         let to = doc_ids.partition_point(|doc_id| *doc_id < range.end);
         for (count, term) in counts.iter_mut().zip(terms) {

@@ -61,8 +61,8 @@ pub struct Vectors {
 
 impl Vectors {
     /// Opens the vectors of a segment with `count` doc ids; returns `None` if they have to be built.
-    pub fn open(part: &Path, model: &str, count: u32) -> Option<Vectors> {
-        let (shape, map) = file::open(part, model, count)?;
+    pub fn open(segment: &Path, model: &str, count: u32) -> Option<Vectors> {
+        let (shape, map) = file::open(segment, model, count)?;
         let sections = shape.sections()?;
         Some(Vectors { shape, sections, map })
     }

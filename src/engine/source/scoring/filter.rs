@@ -181,7 +181,7 @@ impl<'a> ConceptFilter<'a> {
 
     pub(super) fn doc_set(&self) -> DocSet<'_> {
         match &self.doc_ids {
-            Some(doc_ids) => DocSet::Slots(doc_ids),
+            Some(doc_ids) => DocSet::DocIds(doc_ids),
             None => DocSet::Intervals(&self.scope.intervals),
         }
     }

@@ -38,7 +38,7 @@ use crate::{
             scope::{About, Scope},
         },
     },
-    index::{self, DocSet, Norms, TermIndex, best},
+    index::{self, Bm25, DocSet, Norms, TermIndex},
     model::{Hit, Stop},
     text::words::Tokenizer,
 };
@@ -210,15 +210,7 @@ struct IndexedConceptScorer<'a> {
 impl ConceptScorer for IndexedConceptScorer<'_> {
     fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates, Error> {
         let accepts = |doc_id: u32| self.filter.accepts(doc_id);
-        let by_terms = best(
-            &self.filter.terms,
-            &self.concept.terms,
-            self.norms,
-            self.filter.doc_set(),
-            &accepts,
-            depth,
-            stop,
-        )?;
+        let by_terms = self.bm25().best(self.filter.doc_set(), &accepts, depth, stop)?;
         let mut candidates = Candidates { by_terms, ..Candidates::default() };
         if let Some(vector) = &self.concept.vector {
             match self.filter.nearest(vector, depth) {
@@ -247,6 +239,10 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
 }
 
 impl IndexedConceptScorer<'_> {
+    fn bm25(&self) -> Bm25<'_> {
+        Bm25 { segments: &self.filter.terms, terms: &self.concept.terms, norms: self.norms }
+    }
+
     /// Returns some messages and their neighbours that pass the filter.
     fn with_context(&self, doc_ids: &mut dyn Iterator<Item = u32>) -> HashSet<u32> {
         let catalogue = &self.filter.searcher.catalogue;
@@ -274,15 +270,8 @@ impl IndexedConceptScorer<'_> {
     fn own_scores(&self, doc_ids: &[u32], scale: &Scale, stop: &Stop) -> Result<Scores, Error> {
         let mut own: Scores = HashMap::with_capacity(doc_ids.len());
         if scale.term_share > 0.0 {
-            let found = best(
-                &self.filter.terms,
-                &self.concept.terms,
-                self.norms,
-                DocSet::Slots(doc_ids),
-                &|_| true,
-                doc_ids.len(),
-                stop,
-            )?;
+            let doc_set = DocSet::DocIds(doc_ids);
+            let found = self.bm25().best(doc_set, &|_| true, doc_ids.len(), stop)?;
             let share = |score: f32| scale.term_share * score / scale.best_terms;
             own.extend(found.into_iter().map(|(doc_id, score)| (doc_id, share(score))));
         }
