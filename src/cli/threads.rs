@@ -22,7 +22,7 @@ use crate::{
 
 /// Record, read and remove threads: conversations kept turn by turn
 ///
-/// The same threads that manage_conversation keeps, in threads.db of the home folder.
+/// These are the threads of the tool manage_conversation. They are in threads.db of the home folder.
 ///
 ///     verbatim threads start "database migration"
 ///     verbatim threads continue CONTINUATION "Which index do we drop?"
@@ -37,77 +37,77 @@ pub(super) struct Args {
 enum Command {
     /// List the threads, latest activity first
     List {
-        /// Only this user's
+        /// Only threads of this user
         #[arg(long, value_name = "USER")]
         user: Option<String>,
-        /// At most this many, 0 for all
+        /// Print at most this many, 0 for all
         #[arg(long, value_name = "COUNT", default_value_t = 20)]
         limit: usize,
     },
-    /// Print what is known of a thread, and the id that continues it
+    /// Print a thread's details, and the id that continues it
     Show {
-        /// Its id, or the beginning of it
+        /// The thread's id, or the beginning of it
         thread: String,
     },
     /// Print the latest messages of a thread
     History {
-        /// Its id, or the beginning of it
+        /// The thread's id, or the beginning of it
         thread: String,
-        /// At most this many, 0 for all
+        /// Print at most this many, 0 for all
         #[arg(long, value_name = "COUNT", default_value_t = 10)]
         limit: usize,
     },
     /// Print how the threads are used
     Analytics,
-    /// Find threads by what was said in them
+    /// Find threads by their messages
     Search {
-        /// What to find
+        /// The text to find
         query: String,
-        /// At most this many
+        /// Print at most this many
         #[arg(long, value_name = "COUNT", default_value_t = 10)]
         limit: usize,
     },
     /// Begin a thread; prints its id and the id that continues it
     Start {
-        /// What it is about
+        /// The topic
         #[arg(default_value = "general")]
         topic: String,
-        /// Whose it is
+        /// The owner of the thread
         #[arg(long, default_value = "default")]
         user: String,
-        /// Where it is held
+        /// The platform of the conversation
         #[arg(long)]
         platform: Option<String>,
     },
-    /// Record a turn; prints the id that continues the thread, and what memory has to say
+    /// Record a turn; prints the id for the next turn, and related passages from memory
     Continue {
-        /// The id that the last turn, or start, gave
+        /// The id that `start` or the last turn printed
         continuation: String,
         /// The turn's text
         text: String,
-        /// Who said it
+        /// The role of the speaker
         #[arg(long, default_value = "user", value_parser = ["user", "assistant"])]
         role: String,
     },
     /// Save a conversation under a key: a summary, and turns as lines of JSON {role, content}
     Save {
-        /// What it was about
+        /// The summary of the conversation
         summary: String,
-        /// The key to save it under
+        /// The key under which it is saved
         #[arg(long)]
         key: Option<String>,
-        /// Its title
+        /// The title
         #[arg(long)]
         title: Option<String>,
-        /// A file of turns, one JSON object a line; - for standard input
+        /// A file of turns, one JSON object per line; - for standard input
         #[arg(long, value_name = "FILE")]
         turns: Option<PathBuf>,
     },
     /// Remove a thread and all its messages, for good
     Delete {
-        /// Its id, the beginning of it, or the key it was saved under
+        /// The thread's id, the beginning of it, or the key under which it was saved
         thread: String,
-        /// Do it
+        /// Really remove it
         #[arg(long)]
         yes: bool,
     },

@@ -15,10 +15,10 @@ use crate::{engine::Engine, watch};
 /// How long the program waits at its end for a refresh to stop and clean up.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Keep the indexes current until it is stopped
+/// Keep the indexes current until you stop it
 ///
-/// Follows the databases and refreshes their indexes in the background, one line each. A server
-/// does so by itself; this is for searches in the terminal. Ctrl-C ends it.
+/// Follows the databases and refreshes their indexes; prints a line for each refresh. A server does
+/// this by itself; use this command for searches in the terminal. Ctrl-C ends it.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {}

@@ -1,4 +1,4 @@
-//! Tool calls: run off the async threads, stopped when nobody waits, with progress while they last.
+//! Tool calls: they run off the async threads, stop when nobody waits for them, and send progress.
 
 use std::time::Duration;
 

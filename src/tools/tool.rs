@@ -73,7 +73,7 @@ impl Tool {
                 }
             }
             Err(panic) => {
-                // Damage that no map fault shows may be behind it: the next call opens the index anew.
+                // The cause may be a damaged index, so the next call opens it anew.
                 call.engine.forget();
                 let text = format!("{} failed; see the server's log", self.name);
                 let log = Some(format!("{} panicked: {panic}", self.name));
@@ -153,7 +153,7 @@ impl Error {
     }
 }
 
-/// Returns what the log should say of an error; `None` if the caller can mend it.
+/// Returns what the log should say of an error; `None` if the error is the caller's to correct.
 fn unexpected(error: &Error) -> Option<String> {
     use engine::Error as E;
     let Error::Engine(error) = error else { return None };

@@ -122,7 +122,7 @@ pub(super) fn search(
     let mut conversations = Vec::new();
     for item in fits {
         let about = &item.about;
-        // The budget is spent in this order: matches first.
+        // Matched turns come first: they matter more than the transcript if the budget is short.
         let matched_turns =
             (question.fields != Fields::Summaries).then(|| matched_turns(item, &mut budget));
         let turns = match transcript {
