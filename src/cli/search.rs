@@ -50,7 +50,7 @@ pub(super) struct Args {
     /// exact: messages that contain QUERY; text: the best by words; vector: the best by meaning; both: the
     /// best by words and meaning (the MCP tool `search` says text for exact)
     #[arg(long, value_name = "MODE", default_value = "exact")]
-    mode: Mode,
+    mode: SearchMode,
     /// Only messages with this role: user, assistant, tool, system (repeatable)
     #[arg(long, value_name = "ROLE")]
     role: Vec<String>,
@@ -87,12 +87,12 @@ pub(super) struct Args {
 impl Args {
     /// Returns whether all sources are searched, not only the export.
     pub(super) fn is_ranked(&self) -> bool {
-        self.mode != Mode::Exact
+        self.mode != SearchMode::Exact
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Mode {
+enum SearchMode {
     Exact,
     Text,
     Vector,
@@ -167,10 +167,10 @@ pub(super) fn run(
 /// Returns the mode to rank by; `None` for exact search.
 fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
     let mode = match args.mode {
-        Mode::Exact => return Ok(None),
-        Mode::Text => engine::Mode::Text,
-        Mode::Vector => engine::Mode::Vector,
-        Mode::Both => engine::Mode::Both,
+        SearchMode::Exact => return Ok(None),
+        SearchMode::Text => engine::Mode::Text,
+        SearchMode::Vector => engine::Mode::Vector,
+        SearchMode::Both => engine::Mode::Both,
     };
     for (given, name) in [
         (args.explain, "--explain"),

@@ -30,11 +30,11 @@ use crate::{
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: ThreadCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ThreadCommand {
     /// List the threads, latest activity first
     List {
         /// Only threads of this user
@@ -138,35 +138,35 @@ pub(super) fn run(
 
 fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error> {
     match &args.command {
-        Command::List { user, limit } => {
+        ThreadCommand::List { user, limit } => {
             let threads = engine.threads(user.as_deref(), arguments::limit(*limit))?;
             for thread in &threads {
                 write_thread(out, thread)?;
             }
             return Ok(if threads.is_empty() { NOTHING } else { FOUND });
         }
-        Command::Show { thread } => {
+        ThreadCommand::Show { thread } => {
             let thread = one(engine, thread)?;
             write_thread(out, &thread)?;
             writeln!(out, "continue with {}", thread.continuation)?;
         }
-        Command::History { thread, limit } => {
+        ThreadCommand::History { thread, limit } => {
             write_history(engine, thread, arguments::limit(*limit), out)?;
         }
-        Command::Analytics => write_analytics(engine, out)?,
-        Command::Search { query, limit } => {
+        ThreadCommand::Analytics => write_analytics(engine, out)?,
+        ThreadCommand::Search { query, limit } => {
             let found = engine.search_threads(query, *limit, &Stop::never())?;
             for one in &found {
                 writeln!(out, "{}  {}\n  {}", one.conversation, one.title, one.passage)?;
             }
             return Ok(if found.is_empty() { NOTHING } else { FOUND });
         }
-        Command::Start { topic, user, platform } => {
+        ThreadCommand::Start { topic, user, platform } => {
             let start = Start { topic, user, platform: platform.as_deref() };
             let thread = engine.start_thread(&start)?;
             writeln!(out, "{}\ncontinue with {}", thread.id, thread.continuation)?;
         }
-        Command::Continue { continuation, text, role } => {
+        ThreadCommand::Continue { continuation, text, role } => {
             let recorded =
                 engine.continue_thread(continuation, Some((role, text)), &Stop::never())?;
             writeln!(out, "continue with {}", recorded.thread.continuation)?;
@@ -175,14 +175,14 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error>
                 writeln!(out, "\n[{time}] {} ({})\n{}", one.title, one.source.name(), one.passage)?;
             }
         }
-        Command::Save { summary, key, title, turns } => {
+        ThreadCommand::Save { summary, key, title, turns } => {
             let turns = turns.as_deref().map_or(Ok(Vec::new()), read_turns)?;
             let (key, title) = (key.as_deref(), title.as_deref());
             let saved = engine.save_conversation(&Save { key, title, summary, turns: &turns })?;
             let key = saved.thread.key.as_deref().unwrap_or_default();
             writeln!(out, "{}\nsaved as {key}, {} new turns", saved.thread.id, saved.turns)?;
         }
-        Command::Delete { thread, yes } => return delete(engine, thread, *yes, out),
+        ThreadCommand::Delete { thread, yes } => return delete(engine, thread, *yes, out),
     }
     Ok(FOUND)
 }

@@ -24,7 +24,7 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Args {}
 
 /// What the loop waits for.
-enum Message {
+enum Wake {
     Event(watch::Event),
     Interrupted,
 }
@@ -36,13 +36,13 @@ pub(super) fn run(_: &Args, engine: Engine, out: &mut dyn Write) -> Result<u8, E
         tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(Error::Watch)?;
     thread::spawn(move || {
         drop(runtime.block_on(interrupted()));
-        drop(interrupt.send(Message::Interrupted));
+        drop(interrupt.send(Wake::Interrupted));
     });
-    let send = move |event| drop(sender.send(Message::Event(event)));
+    let send = move |event| drop(sender.send(Wake::Event(event)));
     let watch = watch::start(Arc::new(engine), send).map_err(Error::Watch)?;
     let write = || -> std::io::Result<()> {
         for message in messages {
-            let Message::Event(event) = message else { break };
+            let Wake::Event(event) = message else { break };
             writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
             out.flush()?;
         }

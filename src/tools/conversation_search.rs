@@ -22,13 +22,13 @@ use crate::{
 };
 
 /// Characters of a message that are shown.
-const SHOWN: usize = 2000;
+const SHOWN_CONTENT: usize = 2000;
 
 /// Messages returned by default.
 const DEFAULT_LIMIT: usize = 50;
 
 /// Messages returned at most.
-const MOST: usize = 200;
+const MAX_LIMIT: usize = 200;
 
 const ROLES: [&str; 3] = ["user", "assistant", "tool"];
 
@@ -128,7 +128,7 @@ fn request(options: &Options, given: &Arguments<'_>) -> Result<Request, Error> {
     }
     let since = instant(given, "start_date", Edge::Start)?;
     let until = instant(given, "end_date", Edge::End)?;
-    let limit = given.integer("limit", "an integer from 1 to 200", 1..=MOST)?;
+    let limit = given.integer("limit", "an integer from 1 to 200", 1..=MAX_LIMIT)?;
     Ok(Request {
         text: text.to_owned(),
         roles: roles.into_iter().map(str::to_owned).collect(),
@@ -161,7 +161,7 @@ fn add_message(out: &mut String, hit: &Hit) {
         title => title,
     };
     let content = snippet::trim(&hit.content);
-    let (content, dots) = match snippet::cut(content, SHOWN) {
+    let (content, dots) = match snippet::cut(content, SHOWN_CONTENT) {
         Some(start) => (start, "..."),
         None => (content, ""),
     };
