@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::tool::Error;
+use super::error::Error;
 use crate::text::snippet;
 
 /// Characters of a wrong value that an error shows.

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::Arguments,
-    tool::{Answer, Call, Effect, Error, Options, Tool, object},
+    error::Error,
+    tool::{Answer, Call, Effect, Options, Tool, object},
 };
 use crate::{
     engine::{FallbackReason, SearchPlan},

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     bound::{self, MOST_BYTES},
-    tool::{self, Answer, Effect, Error, Tool, object},
+    error::Error,
+    tool::{self, Answer, Effect, Tool, object},
 };
 use crate::{
     engine::{Recalled, Start},

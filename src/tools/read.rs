@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     bound,
-    tool::{self, Answer, Call, Effect, Error, Options, Tool, object, plain_error},
+    error::Error,
+    tool::{self, Answer, Call, Effect, Options, Tool, object, plain_error},
 };
 use crate::{
     engine::{self, Engine, Session, file_stem},

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::{Arguments, shown},
     bound,
-    tool::{self, Answer, Call, Effect, Error, Tool, object, plain_error},
+    error::Error,
+    tool::{self, Answer, Call, Effect, Tool, object, plain_error},
 };
 use crate::{
     engine::{ConversationMatch, Engine, Fields, Mode, Question, Scope},

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::Arguments,
     bound::MOST_BYTES,
-    tool::{Answer, Call, Effect, Error, Tool, object},
+    error::Error,
+    tool::{Answer, Call, Effect, Tool, object},
 };
 use crate::engine::{
     self,

@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     engine::{About, Session},
-    tools::tool::{Answer, Call, Error},
+    tools::{
+        error::Error,
+        tool::{Answer, Call},
+    },
 };
 
 /// The shortest prefix of an id that names a session, in characters.

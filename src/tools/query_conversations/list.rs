@@ -5,7 +5,10 @@ use serde::Serialize;
 use super::answer::{answer, compact_id, iso, text_of};
 use crate::{
     engine::Scope,
-    tools::tool::{Answer, Call, Error},
+    tools::{
+        error::Error,
+        tool::{Answer, Call},
+    },
 };
 
 #[derive(Serialize)]

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::wrong,
-    tool::{Answer, Call, Effect, Error, Tool, object},
+    error::Error,
+    tool::{Answer, Call, Effect, Tool, object},
 };
 use crate::{
     engine::{self, Fields, Question, Scope},

@@ -11,7 +11,8 @@ use crate::{
     text::snippet,
     tools::{
         bound,
-        tool::{Answer, Call, Error},
+        error::Error,
+        tool::{Answer, Call},
     },
 };
 
