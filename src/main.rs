@@ -13,7 +13,7 @@ use verbatim_search::{
     map_faults,
 };
 
-/// What grep returns for trouble.
+/// The exit code for errors, as in grep.
 const TROUBLE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -45,7 +45,7 @@ fn run() -> anyhow::Result<u8> {
         verbatim_archive: env::var_os("VERBATIM_ARCHIVE"),
         claude_config_dir: env::var_os("CLAUDE_CONFIG_DIR"),
         codex_home: env::var_os("CODEX_HOME"),
-        // Whoever runs us without a home means to have none: not the one that the system knows.
+        // A program that is started without HOME must not use the home folder that the system knows.
         user_folder: dirs::home_dir().filter(|_| cfg!(windows) || env::var_os("HOME").is_some()),
         program: env::current_exe().unwrap_or_else(|_| "verbatim".into()),
         working_folder: env::current_dir().context("the working folder is gone")?,
@@ -56,14 +56,14 @@ fn run() -> anyhow::Result<u8> {
         terminal: stdout.is_terminal(),
         progress: io::stderr().is_terminal(),
     };
-    // Colours are decided on above; on old Windows consoles the stream still has to draw them.
+    // `colours` above decides on colours; on old Windows consoles the stream still converts them.
     let mut out = BufWriter::new(AutoStream::always(stdout));
     let code = cli::run(env::args_os(), &environment, &mut out)?;
     out.flush()?;
     Ok(code)
 }
 
-/// Prints the error to standard error; a reader of ours that went away is none.
+/// Prints the error to standard error. A reader that closed the pipe is no error.
 fn report(error: &anyhow::Error) -> ExitCode {
     let broken = error.chain().any(|cause| {
         let error = cause.downcast_ref::<io::Error>();

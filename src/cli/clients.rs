@@ -42,7 +42,7 @@ pub(super) fn examine(
             Err(_) if text.trim().is_empty() => continue,
             Err(error) => {
                 let what = format!("the client cannot read its configuration: {error}");
-                report(Finding::wrong(about, what, "mend that file"));
+                report(Finding::wrong(about, what, "correct the JSON or TOML in that file"));
                 continue;
             }
         };

@@ -23,8 +23,8 @@ use crate::{
 /// Try it on a small sample of chats that comes with the program
 ///
 /// Imports two sample exports (ChatGPT and Claude.ai, in seven languages), searches them, and prints
-/// the lines to paste into an AI client's configuration. All of it is kept in demo/ of
-/// the home folder, apart from your own chats; delete it whenever you like.
+/// the lines to paste into an AI client's configuration. Everything it writes is in the folder demo/
+/// of the home folder, apart from your own chats; you can delete that folder at any time.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {}

@@ -17,12 +17,12 @@ use crate::{
 
 /// Examine databases, indexes, folders and client configurations
 ///
-/// Says of each thing how it is, and which command mends what is wrong. Changes nothing. The exit
-/// code is 1 where something is wrong.
+/// Reports the state of each, and tells you how to fix what is wrong. Changes nothing. The exit
+/// code is 1 if something is wrong.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Examine databases to the end however long that takes, their own indexes included
+    /// Check databases completely, however long that takes, their own indexes included
     #[arg(long)]
     full: bool,
     /// Print JSON

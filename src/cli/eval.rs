@@ -21,23 +21,23 @@ use crate::{
     model::Stop,
 };
 
-/// Measure how well ranked search finds what is known to be there
+/// Measure ranked search on questions with known answers
 ///
 /// Reads messages and questions whose answers are known, ranks the messages for every question in
-/// every mode, and prints the share of the answers among the first 5 and 10, how near the top the
-/// first answer is (MRR, nDCG) and the time a question takes. Nothing of yours is read or kept.
+/// every mode, and prints the share of the answers among the first 5 and 10 (recall), how near the top
+/// they are (MRR, nDCG), and the time per question. Does not read your own chats, and keeps nothing.
 ///
-/// A line of CORPUS is {"id", "conversation", "speaker", "text", "time"}, the messages of a conversation
-/// in order; one of QUERIES is {"qid", "text", "conversation", "relevant": [ids]}. A question is ranked
-/// within its conversation if it has one.
+/// Each line of CORPUS is a message: {"id", "conversation", "speaker", "text", "time"}. The messages of
+/// a conversation are in order. Each line of QUERIES is a question: {"qid", "text", "conversation",
+/// "relevant": [ids]}. A question with a conversation is ranked within that conversation.
 ///
 ///     verbatim eval questions.jsonl --corpus messages.jsonl
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// The questions, one JSON object a line
+    /// The questions, one JSON object per line
     queries: PathBuf,
-    /// The messages, one JSON object a line
+    /// The messages, one JSON object per line
     #[arg(long, value_name = "FILE")]
     corpus: PathBuf,
     /// Print one JSON object: {"modes": {"text": {"recall_at_5", …}, "vector": …, "both": …}}

@@ -21,24 +21,24 @@ use crate::engine::{
 ///
 /// Takes what ChatGPT and Claude.ai send you: the zip as it is, the folder it unpacks to, or
 /// conversations.json alone; and the transcripts of Claude Code and Codex, a file or a folder of
-/// them. What it is shows in its content. Import the same or a newer export again whenever you
-/// like: what is new is added, what changed is updated, nothing is deleted.
+/// them. The format is detected automatically. You can import the same or a newer export again at any
+/// time: new messages are added, changed ones are updated, none is deleted.
 ///
 ///     verbatim import ~/Downloads/chatgpt-export.zip
 #[derive(Args, Clone, Debug)]
 #[command(verbatim_doc_comment)]
 pub(super) struct ImportArgs {
-    /// Exports and transcripts: a zip, a folder, a JSON or a JSONL file each
+    /// Exports and transcripts; each is a zip, a folder, a JSON or a JSONL file
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
 
     /// The database to merge into
     ///
-    /// Made if it is not there. By default verbatim.db in db/ of the home folder.
+    /// Created if it does not exist. By default verbatim.db in the home folder's db/.
     #[arg(long, value_name = "DB")]
     out: Option<PathBuf>,
 
-    /// Which answers to keep of those that were asked for again
+    /// Which versions of regenerated answers to keep
     #[arg(long, value_enum, default_value_t = BranchesArg::Shown)]
     branches: BranchesArg,
 }
@@ -46,9 +46,9 @@ pub(super) struct ImportArgs {
 /// The values of `--branches`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum BranchesArg {
-    /// Those that the service shows
+    /// The version that the service shows
     Shown,
-    /// Every one, after those shown
+    /// Every version; the one that is shown comes first
     All,
 }
 
@@ -59,7 +59,7 @@ pub enum Error {
     #[error(transparent)]
     Import(#[from] import::Error),
     /// Some exports were imported and others could not be read.
-    #[error("{0} of the exports could not be read; the others are in")]
+    #[error("{0} of the exports could not be read; the others were imported")]
     Some(usize),
     /// The sample of the demo could not be written.
     #[error("{}: cannot write the sample: {source}; name another folder with --home", path.display())]

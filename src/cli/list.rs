@@ -20,10 +20,10 @@ use crate::{
 /// Characters shown of a title.
 const TITLE: usize = 100;
 
-/// List conversations, those that were active last first
+/// List conversations, the most recently active first
 ///
-/// Prints a line each: when it was last active, its id, how many messages it has, its title and,
-/// of a coding agent's, its project. The exit code is 1 if there are none.
+/// Prints a line for each: time of the last activity, id, number of messages, title and, for coding
+/// agents, project. The exit code is 1 if there are none.
 ///
 ///     verbatim list --since 2025-01 --source archive
 #[derive(Debug, clap::Args)]
@@ -32,25 +32,25 @@ pub(super) struct Args {
     /// Only conversations of this source: export, archive, threads (repeatable)
     #[arg(long, value_name = "SOURCE", value_parser = source)]
     source: Vec<SourceKind>,
-    /// Only conversations of this project of a coding agent
+    /// Only conversations of coding agents in this project
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
-    /// Only conversations of this session of a coding agent
+    /// Only conversations of coding agents in this session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// Only conversations in which this role spoke (repeatable)
     #[arg(long, value_name = "ROLE")]
     role: Vec<String>,
-    /// Only conversations that were going on at or after this day or moment, UTC
+    /// Only conversations that were active at or after this day or moment, UTC
     #[arg(long, value_name = "DATE", value_parser = since)]
     since: Option<Instant>,
-    /// Only conversations that were going on before the end of this day or moment
+    /// Only conversations that were active before the end of this day or moment
     #[arg(long, value_name = "DATE", value_parser = until)]
     until: Option<Instant>,
     /// Print at most this many, 0 for all
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
-    /// Leave out this many from the start
+    /// Skip this many
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     offset: usize,
     /// Print one JSON object per conversation

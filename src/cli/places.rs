@@ -22,7 +22,7 @@ pub(super) struct Places {
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) index: Option<PathBuf>,
     /// Search the transcripts of coding agents in this folder too; may be given several times
-    /// [default: VERBATIM_ARCHIVE, then what Claude Code and Codex keep in the user's home]
+    /// [default: VERBATIM_ARCHIVE, then the folders of Claude Code and Codex in the user's home]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) archive: Vec<PathBuf>,
     /// Search no transcripts of coding agents

@@ -18,23 +18,24 @@ const STEPS: u64 = 10_000;
 
 /// Build the indexes that make searches fast
 ///
-/// Searching works without them, by reading every message, and while they are being built. There
-/// is one for the database and, where there are any, for the transcripts of coding agents and for
-/// recorded threads. An index that mirrors what it is of already is left as it is.
+/// Searches work without indexes, by reading every message, and while indexes are being built. The
+/// database has an index, and so have the transcripts of coding agents and recorded threads, if
+/// there are any. An up-to-date index is left alone.
 ///
-///     reindex
-///     reindex --db export.db --memory 512M
+///     verbatim reindex
+///     verbatim reindex --db export.db --memory 512M
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Build anew even if the index mirrors the database
+    /// Build every index anew, even if it is up to date
     #[arg(long)]
     full: bool,
 
-    /// Memory to stay within, such as 512M or 2G
+    /// Use at most this much memory, such as 512M or 2G
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
     memory: usize,
 
-    /// Threads to use [default: one a core]
+    /// Threads to use [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 }
@@ -90,7 +91,7 @@ fn write_result(result: Reindexed, out: &mut dyn Write) -> std::io::Result<()> {
         )?,
         Reindexed::Refreshed { added, removed, took } => writeln!(
             out,
-            "refreshed the index in {:.1} s: {} messages added, {} removed (one that changed is both)",
+            "refreshed the index in {:.1} s: {} messages added, {} removed (a changed message counts as both)",
             took.as_secs_f64(),
             HumanCount(added.into()),
             HumanCount(removed.into())
@@ -140,7 +141,7 @@ fn enrich(
         if made != Enriched::default() {
             writeln!(
                 out,
-                "made the words of {} messages and the vectors of {} in {:.1} s",
+                "indexed the words of {} messages and the vectors of {} in {:.1} s",
                 HumanCount(made.words.into()),
                 HumanCount(made.vectors.into()),
                 start.elapsed().as_secs_f64()

@@ -34,10 +34,10 @@ const CONTEXT_LINES: usize = 3;
 /// Find an exact piece of text in your chats
 ///
 /// Prints the messages whose text or title contains QUERY, newest first: date, role and title, then
-/// the lines that match. ASCII letters match in either case, all others only as
-/// they are; % stands for any text and _ for any one character, as in SQL's LIKE.
-/// With --mode text, vector or both, QUERY is a question, and the messages of all sources that answer
-/// it best come first; in it, "quoted" text must be there as it stands and a -word must not.
+/// the lines that match. Case is ignored for the letters A to Z only; % stands for any text and _ for
+/// any one character, as in SQL's LIKE.
+/// With --mode text, vector or both, QUERY is a question. The messages of all sources that answer it
+/// best come first. They contain its "quoted" texts exactly, and none of its -words.
 /// The exit code is grep's: 0 if something was found, 1 if nothing, 2 for trouble.
 ///
 ///     verbatim search "borrow checker" --role assistant --since 2025-01
@@ -47,9 +47,10 @@ const CONTEXT_LINES: usize = 3;
 pub(super) struct Args {
     /// The text to find; write -- before one that begins with a dash
     query: String,
-    /// How to search: for the text itself, by words, by meaning, or by words and meaning
+    /// exact: messages that contain QUERY; text: the best by words; vector: the best by meaning; both: the
+    /// best by words and meaning (the MCP tool `search` says text for exact)
     #[arg(long, value_name = "MODE", default_value = "exact")]
-    mode: Mode,
+    mode: SearchMode,
     /// Only messages with this role: user, assistant, tool, system (repeatable)
     #[arg(long, value_name = "ROLE")]
     role: Vec<String>,
@@ -62,20 +63,20 @@ pub(super) struct Args {
     /// Print at most this many messages, 0 for all
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
-    /// Print this many messages of the conversation before and after each
+    /// Print this many messages of the conversation before and after each match
     #[arg(short = 'C', long, value_name = "COUNT", default_value_t = 0)]
     context: usize,
     /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
     /// position
     #[arg(long, conflicts_with = "context")]
     json: bool,
-    /// Print how the answer is found and what that costs, instead of the answer
+    /// Show the query plan and timings instead of the answer
     #[arg(long, conflicts_with_all = ["json", "context"])]
     explain: bool,
-    /// Match ASCII letters only in their own case
+    /// Do not ignore the case of the letters A to Z
     #[arg(long)]
     case_sensitive: bool,
-    /// Match and show what is stored, even where it is the JSON of ChatGPT's message parts
+    /// Match and show messages as stored, even if that is the JSON of ChatGPT's message parts
     #[arg(long)]
     raw_content: bool,
     /// Colour the output
@@ -86,12 +87,12 @@ pub(super) struct Args {
 impl Args {
     /// Returns whether all sources are searched, not only the export.
     pub(super) fn is_ranked(&self) -> bool {
-        self.mode != Mode::Exact
+        self.mode != SearchMode::Exact
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Mode {
+enum SearchMode {
     Exact,
     Text,
     Vector,
@@ -166,10 +167,10 @@ pub(super) fn run(
 /// Returns the mode to rank by; `None` for exact search.
 fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
     let mode = match args.mode {
-        Mode::Exact => return Ok(None),
-        Mode::Text => engine::Mode::Text,
-        Mode::Vector => engine::Mode::Vector,
-        Mode::Both => engine::Mode::Both,
+        SearchMode::Exact => return Ok(None),
+        SearchMode::Text => engine::Mode::Text,
+        SearchMode::Vector => engine::Mode::Vector,
+        SearchMode::Both => engine::Mode::Both,
     };
     for (given, name) in [
         (args.explain, "--explain"),

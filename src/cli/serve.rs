@@ -21,8 +21,8 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// Serve the search to AI clients over the Model Context Protocol
 ///
 /// Speaks MCP on standard input and output until the input ends; the log goes to
-/// standard error. Clients start this command themselves: see the README for what to
-/// put into their configuration.
+/// standard error. Clients start this command themselves; the README says what to put
+/// into their configuration.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
@@ -31,14 +31,14 @@ pub(super) struct Args {
     tools: Option<String>,
     #[command(flatten)]
     pub(super) workspaces: Workspaces,
-    /// Match ASCII letters only in their own case
+    /// Do not ignore the case of the letters A to Z
     #[arg(long)]
     case_sensitive: bool,
-    /// Match and show what is stored, even where it is the JSON of ChatGPT's message parts
+    /// Match and show messages as stored, even if that is the JSON of ChatGPT's message parts
     #[arg(long)]
     raw_content: bool,
-    /// Leave the index as it is: without this, the server follows the databases and refreshes
-    /// their indexes in the background
+    /// Do not refresh indexes; by default, the server follows the databases and refreshes their
+    /// indexes in the background
     #[arg(long)]
     no_watch: bool,
 }

@@ -19,9 +19,9 @@ use crate::{
 
 /// Print one conversation as Markdown
 ///
-/// CONVERSATION is its id, the beginning of its id if no other begins so, its whole
-/// title, or a path as `verbatim list --json` prints it. It may be of any source: the
-/// export, the transcripts of coding agents, the threads.
+/// CONVERSATION is an id, the beginning of an id if it is unique, a whole title, or a
+/// path as `verbatim list --json` prints it. It may come from any source: the export,
+/// the transcripts of coding agents, the threads.
 ///
 ///     verbatim show 6650a1b2 > chat.md
 #[derive(Debug, clap::Args)]
@@ -29,13 +29,13 @@ use crate::{
 pub(super) struct Args {
     /// The conversation's id, the beginning of its id, its title, or its path
     conversation: String,
-    /// Print only the messages at these lines: 10, 10-20, 10- (of a transcript's file, else messages)
+    /// Print only these lines: 10, 10-20, 10- (lines of a transcript's file, else messages)
     #[arg(long, value_name = "FROM-TO", value_parser = lines)]
     lines: Option<RangeInclusive<u32>>,
     /// Print one JSON object per message, as `verbatim search --json` does
     #[arg(long)]
     json: bool,
-    /// Show what is stored, even where it is the JSON of ChatGPT's message parts
+    /// Show messages as stored, even if that is the JSON of ChatGPT's message parts
     #[arg(long)]
     raw_content: bool,
 }

@@ -30,7 +30,7 @@ const BAR_WIDTH: u64 = 40;
 /// Bars of a chart at most; the last one is the sum of all others.
 const MOST_BARS: usize = 15;
 
-/// Show how much there is: messages by month, role, source and model
+/// Count messages by month, role, source and model
 ///
 ///     verbatim stats --svg messages.svg
 #[derive(Debug, clap::Args)]
@@ -42,7 +42,7 @@ pub(super) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Draw the messages by month into this file too
+    /// Also draw the messages by month into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }

@@ -16,8 +16,8 @@ use crate::{
 
 /// Show which databases are searched, and how current their indexes are
 ///
-/// For each source: its database and why it was chosen, what it holds, its index, and who refreshes
-/// that at this moment.
+/// Shows for each source its database and why it was chosen, its contents, its index, and the process
+/// that is refreshing the index, if any.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Print JSON

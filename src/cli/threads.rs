@@ -22,7 +22,7 @@ use crate::{
 
 /// Record, read and remove threads: conversations kept turn by turn
 ///
-/// The same threads that manage_conversation keeps, in threads.db of the home folder.
+/// These are the threads of the tool manage_conversation. They are in threads.db of the home folder.
 ///
 ///     verbatim threads start "database migration"
 ///     verbatim threads continue CONTINUATION "Which index do we drop?"
@@ -30,84 +30,84 @@ use crate::{
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: ThreadCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ThreadCommand {
     /// List the threads, latest activity first
     List {
-        /// Only this user's
+        /// Only threads of this user
         #[arg(long, value_name = "USER")]
         user: Option<String>,
-        /// At most this many, 0 for all
+        /// Print at most this many, 0 for all
         #[arg(long, value_name = "COUNT", default_value_t = 20)]
         limit: usize,
     },
-    /// Print what is known of a thread, and the id that continues it
+    /// Print a thread's details, and the id that continues it
     Show {
-        /// Its id, or the beginning of it
+        /// The thread's id, or the beginning of it
         thread: String,
     },
     /// Print the latest messages of a thread
     History {
-        /// Its id, or the beginning of it
+        /// The thread's id, or the beginning of it
         thread: String,
-        /// At most this many, 0 for all
+        /// Print at most this many, 0 for all
         #[arg(long, value_name = "COUNT", default_value_t = 10)]
         limit: usize,
     },
     /// Print how the threads are used
     Analytics,
-    /// Find threads by what was said in them
+    /// Find threads by their messages
     Search {
-        /// What to find
+        /// The text to find
         query: String,
-        /// At most this many
+        /// Print at most this many
         #[arg(long, value_name = "COUNT", default_value_t = 10)]
         limit: usize,
     },
     /// Begin a thread; prints its id and the id that continues it
     Start {
-        /// What it is about
+        /// The topic
         #[arg(default_value = "general")]
         topic: String,
-        /// Whose it is
+        /// The owner of the thread
         #[arg(long, default_value = "default")]
         user: String,
-        /// Where it is held
+        /// The platform of the conversation
         #[arg(long)]
         platform: Option<String>,
     },
-    /// Record a turn; prints the id that continues the thread, and what memory has to say
+    /// Record a turn; prints the id for the next turn, and related passages from memory
     Continue {
-        /// The id that the last turn, or start, gave
+        /// The id that `start` or the last turn printed
         continuation: String,
         /// The turn's text
         text: String,
-        /// Who said it
+        /// The role of the speaker
         #[arg(long, default_value = "user", value_parser = ["user", "assistant"])]
         role: String,
     },
     /// Save a conversation under a key: a summary, and turns as lines of JSON {role, content}
     Save {
-        /// What it was about
+        /// The summary of the conversation
         summary: String,
-        /// The key to save it under
+        /// The key under which it is saved
         #[arg(long)]
         key: Option<String>,
-        /// Its title
+        /// The title
         #[arg(long)]
         title: Option<String>,
-        /// A file of turns, one JSON object a line; - for standard input
+        /// A file of turns, one JSON object per line; - for standard input
         #[arg(long, value_name = "FILE")]
         turns: Option<PathBuf>,
     },
     /// Remove a thread and all its messages, for good
     Delete {
-        /// Its id, the beginning of it, or the key it was saved under
+        /// The thread's id, the beginning of it, or the key under which it was saved
         thread: String,
-        /// Do it
+        /// Really remove it
         #[arg(long)]
         yes: bool,
     },
@@ -138,35 +138,35 @@ pub(super) fn run(
 
 fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error> {
     match &args.command {
-        Command::List { user, limit } => {
+        ThreadCommand::List { user, limit } => {
             let threads = engine.memory().threads(user.as_deref(), arguments::limit(*limit))?;
             for thread in &threads {
                 write_thread(out, thread)?;
             }
             return Ok(if threads.is_empty() { NOTHING } else { FOUND });
         }
-        Command::Show { thread } => {
+        ThreadCommand::Show { thread } => {
             let thread = one(engine, thread)?;
             write_thread(out, &thread)?;
             writeln!(out, "continue with {}", thread.continuation)?;
         }
-        Command::History { thread, limit } => {
+        ThreadCommand::History { thread, limit } => {
             write_history(engine, thread, arguments::limit(*limit), out)?;
         }
-        Command::Analytics => write_analytics(engine, out)?,
-        Command::Search { query, limit } => {
+        ThreadCommand::Analytics => write_analytics(engine, out)?,
+        ThreadCommand::Search { query, limit } => {
             let found = engine.memory().search_threads(query, *limit, &Stop::never())?;
             for one in &found {
                 writeln!(out, "{}  {}\n  {}", one.conversation, one.title, one.passage)?;
             }
             return Ok(if found.is_empty() { NOTHING } else { FOUND });
         }
-        Command::Start { topic, user, platform } => {
+        ThreadCommand::Start { topic, user, platform } => {
             let start = Start { topic, user, platform: platform.as_deref() };
             let thread = engine.memory().start_thread(&start)?;
             writeln!(out, "{}\ncontinue with {}", thread.id, thread.continuation)?;
         }
-        Command::Continue { continuation, text, role } => {
+        ThreadCommand::Continue { continuation, text, role } => {
             let recorded = engine.memory().continue_thread(
                 continuation,
                 Some((role, text)),
@@ -178,7 +178,7 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error>
                 writeln!(out, "\n[{time}] {} ({})\n{}", one.title, one.source.name(), one.passage)?;
             }
         }
-        Command::Save { summary, key, title, turns } => {
+        ThreadCommand::Save { summary, key, title, turns } => {
             let turns = turns.as_deref().map_or(Ok(Vec::new()), read_turns)?;
             let (key, title) = (key.as_deref(), title.as_deref());
             let saved =
@@ -186,7 +186,7 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error>
             let key = saved.thread.key.as_deref().unwrap_or_default();
             writeln!(out, "{}\nsaved as {key}, {} new turns", saved.thread.id, saved.turns)?;
         }
-        Command::Delete { thread, yes } => return delete(engine, thread, *yes, out),
+        ThreadCommand::Delete { thread, yes } => return delete(engine, thread, *yes, out),
     }
     Ok(FOUND)
 }

@@ -15,16 +15,16 @@ use crate::{engine::Engine, watch};
 /// How long the program waits at its end for a refresh to stop and clean up.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Keep the indexes current until it is stopped
+/// Keep the indexes current until you stop it
 ///
-/// Follows the databases and refreshes their indexes in the background, one line each. A server
-/// does so by itself; this is for searches in the terminal. Ctrl-C ends it.
+/// Follows the databases and refreshes their indexes; prints a line for each refresh. A server does
+/// this by itself; use this command for searches in the terminal. Ctrl-C ends it.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {}
 
 /// What the loop waits for.
-enum Message {
+enum Wake {
     Event(watch::Event),
     Interrupted,
 }
@@ -36,13 +36,13 @@ pub(super) fn run(_: &Args, engine: Engine, out: &mut dyn Write) -> Result<u8, E
         tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(Error::Watch)?;
     thread::spawn(move || {
         drop(runtime.block_on(interrupted()));
-        drop(interrupt.send(Message::Interrupted));
+        drop(interrupt.send(Wake::Interrupted));
     });
-    let send = move |event| drop(sender.send(Message::Event(event)));
+    let send = move |event| drop(sender.send(Wake::Event(event)));
     let watch = watch::start(Arc::new(engine), send).map_err(Error::Watch)?;
     let write = || -> std::io::Result<()> {
         for message in messages {
-            let Message::Event(event) = message else { break };
+            let Wake::Event(event) = message else { break };
             writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
             out.flush()?;
         }

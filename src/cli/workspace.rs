@@ -20,7 +20,7 @@ use crate::{
 
 /// Search a workspace of dated conversation folders
 ///
-/// QUERY is a regular expression as ripgrep reads it, in either case. Prints the
+/// QUERY is a regular expression in ripgrep's syntax; case is ignored. Prints the
 /// lines that match, the newest conversation first: file, line number, text. A
 /// conversation is a folder TYPE/DATE/NNN-name, where DATE is 2025-11 or 2025-11-10.
 /// The exit code is grep's: 0 if something was found, 1 if nothing, 2 for trouble.

@@ -1,4 +1,4 @@
-//! Tool calls: run off the async threads, stopped when nobody waits, with progress while they last.
+//! Tool calls: they run off the async threads, stop when nobody waits for them, and send progress.
 
 use std::time::Duration;
 
@@ -55,8 +55,8 @@ impl Session {
         Ok(result.into())
     }
 
-    /// Runs work for a request off the async threads. The work is asked to stop when the request is
-    /// cancelled or the session is over.
+    /// Runs work for a request off the async threads. The work is asked to stop when rmcp cancels the
+    /// request's token (the client cancelled it, or the answer is sent), or when the session is over.
     pub(super) async fn work<T: Send + 'static>(
         &self,
         context: &RequestContext<RoleServer>,
@@ -64,14 +64,14 @@ impl Session {
         work: impl FnOnce(&Engine, &Options, &Stop) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
         let stop = Stop::never();
-        let (request, cancelled) = (stop.clone(), context.ct.clone());
+        let (work_stop, cancelled) = (stop.clone(), context.ct.clone());
         let is_over = self.is_over.clone();
         tokio::spawn(async move {
             tokio::select! {
                 () = cancelled.cancelled() => {}
                 () = is_over.cancelled() => {}
             }
-            request.request();
+            work_stop.request();
         });
         let shared = self.shared.clone();
         let permit = shared.permits.clone().acquire_owned().await;

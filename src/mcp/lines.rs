@@ -36,7 +36,7 @@ const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 
 /// What to do with a line.
-enum Line {
+enum LineAction {
     Deliver(Box<ClientJsonRpcMessage>),
     Answer(Value),
     Ignore,
@@ -93,9 +93,9 @@ fn read(
     let mut bytes = Vec::new();
     while matches!(input.read_until(b'\n', &mut bytes), Ok(1..)) {
         let sent = match parse(&bytes) {
-            Line::Deliver(message) => session.blocking_send(*message).is_ok(),
-            Line::Answer(answer) => answers.send(format!("{answer}\n").into_bytes()).is_ok(),
-            Line::Ignore => true,
+            LineAction::Deliver(message) => session.blocking_send(*message).is_ok(),
+            LineAction::Answer(answer) => answers.send(format!("{answer}\n").into_bytes()).is_ok(),
+            LineAction::Ignore => true,
         };
         if !sent {
             break;
@@ -104,10 +104,10 @@ fn read(
     }
 }
 
-fn parse(bytes: &[u8]) -> Line {
+fn parse(bytes: &[u8]) -> LineAction {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii();
     if bytes.is_empty() {
-        return Line::Ignore;
+        return LineAction::Ignore;
     }
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -121,7 +121,7 @@ fn parse(bytes: &[u8]) -> Line {
     let text = mend_surrogates(text);
     let problem = match serde_json::from_str(&text) {
         // serde would take a list for the fields of a message.
-        Ok(message) if !text.starts_with('[') => return Line::Deliver(Box::new(message)),
+        Ok(message) if !text.starts_with('[') => return LineAction::Deliver(Box::new(message)),
         Ok(_) => String::new(),
         Err(error) => error.to_string(),
     };
@@ -132,13 +132,15 @@ fn parse(bytes: &[u8]) -> Line {
             refused(Value::Null, INVALID_REQUEST, "no batches here: one message a line")
         }
         // A message with a method and no id is a notification, and those are never answered.
-        Ok(json) if json.get("method").is_some() && json.get("id").is_none() => Line::Ignore,
+        Ok(json) if json.get("method").is_some() && json.get("id").is_none() => LineAction::Ignore,
         Ok(json) => refused(id(&json), INVALID_REQUEST, &problem),
     }
 }
 
-fn refused(id: Value, code: i64, message: &str) -> Line {
-    Line::Answer(json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}))
+fn refused(id: Value, code: i64, message: &str) -> LineAction {
+    LineAction::Answer(
+        json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}),
+    )
 }
 
 fn id(json: &Value) -> Value {

@@ -1,4 +1,4 @@
-//! Prompts that a user picks in a client: they ask the model to search, and to do something with the result.
+//! Prompts that a user picks in a client. Each asks the model to search and to use what it finds.
 
 use rmcp::{
     ErrorData,

@@ -46,7 +46,7 @@ pub(super) fn list(
     let listed = engine.list(&Scope::default(), offset, PAGE.min(MOST - offset), &Stop::never());
     let (abouts, total) = match listed {
         Ok(listed) => listed,
-        // No database yet: no conversations yet.
+        // A server may start before its database exists.
         Err(error) if error.is_not_found() => (Vec::new(), 0),
         Err(error) => return Err(failed(&error)),
     };
@@ -119,7 +119,7 @@ fn encoded(id: &str) -> String {
     utf8_percent_encode(id, ENCODED).to_string()
 }
 
-/// Returns the id that [`encoded`] made a text of; `None` for any other text.
+/// Decodes what [`encoded`] returns; `None` for any other text.
 fn decoded(text: &str) -> Option<String> {
     let is_byte = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
     if text.is_empty() || !text.split('%').skip(1).all(is_byte) {

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::tool::Error;
+use super::error::Error;
 use crate::text::snippet;
 
 /// Characters of a wrong value that an error shows.
-const SHOWN: usize = 80;
+const SHOWN_VALUE: usize = 80;
 
 /// The arguments of one call. Null counts as absent.
 pub(super) struct Arguments<'a> {
@@ -124,7 +124,7 @@ pub(super) fn wrong(name: &str, takes: &str, value: &Value) -> Error {
 /// Returns a value as JSON, cut if it is long.
 pub(super) fn shown(value: &Value) -> String {
     let json = value.to_string();
-    match snippet::cut(&json, SHOWN) {
+    match snippet::cut(&json, SHOWN_VALUE) {
         Some(start) => format!("{start}…"),
         None => json,
     }

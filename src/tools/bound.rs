@@ -3,7 +3,7 @@
 use crate::text::snippet;
 
 /// Tokens of an answer at most, by [`tokens`].
-pub(super) const MOST: usize = 20_000;
+pub(super) const MOST_TOKENS: usize = 20_000;
 
 /// Bytes of an answer at most, where bytes are counted: three for a token, whatever the script.
 pub(super) const MOST_BYTES: usize = 60_000;

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::Arguments,
-    tool::{Answer, Call, Effect, Error, Options, Tool, object},
+    error::Error,
+    tool::{Answer, Call, Effect, Options, Tool, object},
 };
 use crate::{
     engine::{FallbackReason, Rendered, SearchPlan},
@@ -22,13 +23,13 @@ use crate::{
 };
 
 /// Characters of a message that are shown.
-const SHOWN: usize = 2000;
+const SHOWN_CONTENT: usize = 2000;
 
 /// Messages returned by default.
 const DEFAULT_LIMIT: usize = 50;
 
 /// Messages returned at most.
-const MOST: usize = 200;
+const MAX_LIMIT: usize = 200;
 
 const ROLES: [&str; 3] = ["user", "assistant", "tool"];
 
@@ -134,7 +135,7 @@ fn request(options: &Options, given: &Arguments<'_>) -> Result<Request, Error> {
     }
     let since = instant(given, "start_date", Edge::Start)?;
     let until = instant(given, "end_date", Edge::End)?;
-    let limit = given.integer("limit", "an integer from 1 to 200", 1..=MOST)?;
+    let limit = given.integer("limit", "an integer from 1 to 200", 1..=MAX_LIMIT)?;
     Ok(Request {
         text: text.to_owned(),
         roles: roles.into_iter().map(str::to_owned).collect(),
@@ -167,7 +168,7 @@ fn add_message(out: &mut String, hit: &Hit) {
         title => title,
     };
     let content = snippet::trim(&hit.content);
-    let (content, dots) = match snippet::cut(content, SHOWN) {
+    let (content, dots) = match snippet::cut(content, SHOWN_CONTENT) {
         Some(start) => (start, "..."),
         None => (content, ""),
     };

@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::shown,
-    tool::{Answer, Call, Effect, Error, SWITCHED_OFF, Tool, json_error, object},
+    error::Error,
+    tool::{Answer, Call, Effect, SWITCHED_OFF, Tool, json_error, object},
 };
 use crate::engine::Engine;
 

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     bound::{self, MOST_BYTES},
-    tool::{self, Answer, Effect, Error, Tool, object},
+    error::Error,
+    tool::{self, Answer, Effect, Tool, object},
 };
 use crate::{
     engine::{Recalled, Start},
@@ -16,7 +17,7 @@ use crate::{
 const DEFAULT_LIMIT: usize = 10;
 
 /// Messages or matches returned at most.
-const MOST: usize = 1000;
+const MAX_LIMIT: usize = 1000;
 
 /// Bytes of what frames a match.
 const MATCH_FRAME: usize = 100;
@@ -25,7 +26,7 @@ const MATCH_FRAME: usize = 100;
 const LONGEST_NAME: usize = 500;
 
 /// Bytes of a turn at most.
-const LONGEST_TURN: usize = 1 << 20;
+const LONGEST_TURN_BYTES: usize = 1 << 20;
 
 const DEFAULT_USER: &str = "default";
 const DEFAULT_TOPIC: &str = "general";
@@ -99,13 +100,13 @@ enum Data {
     },
     History {
         thread_id: String,
-        messages: Vec<Message>,
+        messages: Vec<HistoryMessage>,
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
     Search {
         query: String,
-        matches: Vec<Match>,
+        matches: Vec<ThreadMatch>,
     },
     Analytics {
         total_threads: u64,
@@ -116,14 +117,14 @@ enum Data {
 }
 
 #[derive(Serialize)]
-struct Message {
+struct HistoryMessage {
     role: String,
     content: String,
     timestamp: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Match {
+struct ThreadMatch {
     thread_id: String,
     topic: String,
     snippet: String,
@@ -148,7 +149,7 @@ fn schema() -> Map<String, Value> {
             "role": {"type": "string", "enum": ["user", "assistant"], "default": "user"},
             "user_id": {"type": "string", "default": DEFAULT_USER},
             "platform": {"type": "string"},
-            "limit": {"type": "integer", "default": DEFAULT_LIMIT, "minimum": 1, "maximum": MOST},
+            "limit": {"type": "integer", "default": DEFAULT_LIMIT, "minimum": 1, "maximum": MAX_LIMIT},
         },
         "required": ["action"],
     }))
@@ -225,7 +226,7 @@ impl<'a> Action<'a> {
             (Some(text), _) => ("query", Some(text)),
             (None, text) => ("message", text),
         };
-        if text.is_some_and(|text| text.len() > LONGEST_TURN) {
+        if text.is_some_and(|text| text.len() > LONGEST_TURN_BYTES) {
             return Err(too_long(name, "1 MiB"));
         }
         let message = text.map(|text| (role, text));
@@ -264,7 +265,11 @@ impl<'a> Action<'a> {
             bytes += content.len();
             is_cut |= content.len() < turn.content.len();
             let timestamp = turn.time.and_then(date::to_iso);
-            messages.push(Message { role: turn.role, content: content.to_owned(), timestamp });
+            messages.push(HistoryMessage {
+                role: turn.role,
+                content: content.to_owned(),
+                timestamp,
+            });
         }
         messages.reverse();
         let note = (messages.len() < returned || is_cut).then(|| {
@@ -286,7 +291,7 @@ impl<'a> Action<'a> {
             bytes += one.passage.len() + one.title.len() + MATCH_FRAME;
             bytes <= MOST_BYTES
         };
-        let matches = found.into_iter().take_while(fits).map(|one| Match {
+        let matches = found.into_iter().take_while(fits).map(|one| ThreadMatch {
             thread_id: one.conversation,
             topic: one.title,
             snippet: one.passage,
@@ -329,7 +334,7 @@ impl<'a> Action<'a> {
 
     fn limit(&self) -> Result<usize, Error> {
         let takes = "an integer from 1 to 1000";
-        let limit = self.call.arguments.integer_in("limit", takes, 1..=MOST)?;
+        let limit = self.call.arguments.integer_in("limit", takes, 1..=MAX_LIMIT)?;
         Ok(limit.unwrap_or(DEFAULT_LIMIT))
     }
 }

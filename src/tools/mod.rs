@@ -8,6 +8,7 @@ mod arguments;
 mod bound;
 pub mod conversation_search;
 pub mod delete_conversation;
+mod error;
 pub mod manage_conversation;
 pub mod query_conversations;
 pub mod read;

@@ -1,12 +1,11 @@
 //! `read`: a conversation that `search` found, as Markdown, line by line.
 
-use std::fmt::Write;
-
 use serde_json::{Map, Value, json};
 
 use super::{
     bound,
-    tool::{self, Answer, Call, Effect, Error, Options, Tool, object, plain_error},
+    error::Error,
+    tool::{self, Answer, Call, Effect, Options, Tool, object, plain_error},
 };
 use crate::{
     engine::{self, Engine, Session, file_stem},
@@ -81,7 +80,7 @@ fn read(call: &Call<'_>) -> Result<Answer, Error> {
     if let Some(start) = start.filter(|start| *start > last) {
         return Err(out_of_range(format!("startLine {start} is past the last line, {last}")));
     }
-    let most = if end.is_some() { bound::MOST - bound::FRAME } else { PAGE };
+    let most = if end.is_some() { bound::MOST_TOKENS - bound::FRAME } else { PAGE };
     Ok(page(&session, start.unwrap_or(1), end.unwrap_or(last).min(last), most).into())
 }
 
@@ -115,7 +114,7 @@ fn page(session: &Session, start: u32, end: u32, most: usize) -> String {
     while shown < after {
         let message = session.message(shown);
         let content = snippet::trim(&message.content);
-        let cost = bound::tokens(content) + FRAME;
+        let cost = bound::tokens(content) + HEADING_TOKENS;
         if cost > left && is_open {
             break;
         }
@@ -123,14 +122,14 @@ fn page(session: &Session, start: u32, end: u32, most: usize) -> String {
         if begins || !is_open {
             exchange += usize::from(begins);
             let rule = if is_open { "\n---\n" } else { "" };
-            write!(text, "{rule}\n## Exchange {}\n", exchange.max(1)).expect(WRITES);
+            text.push_str(&format!("{rule}\n## Exchange {}\n", exchange.max(1)));
         }
         is_open = true;
-        let (content, rest) = match bound::cut(content, left.saturating_sub(FRAME)) {
+        let (content, rest) = match bound::cut(content, left.saturating_sub(HEADING_TOKENS)) {
             Some(start) => (start, content[start.len()..].chars().count()),
             None => (content, 0),
         };
-        write!(text, "\n**{}:**\n{content}\n", role(&message.role)).expect(WRITES);
+        text.push_str(&format!("\n**{}:**\n{content}\n", role(&message.role)));
         left = left.saturating_sub(cost);
         if rest > 0 {
             let line = session.line(shown);
@@ -144,15 +143,13 @@ fn page(session: &Session, start: u32, end: u32, most: usize) -> String {
     }
     notes.extend(whereabouts(session, first, shown, after));
     if !notes.is_empty() {
-        write!(text, "\n---\n\n*{}*\n", notes.join(" ")).expect(WRITES);
+        text.push_str(&format!("\n---\n\n*{}*\n", notes.join(" ")));
     }
     text
 }
 
-const WRITES: &str = "a String takes all";
-
 /// Tokens of a message's heading.
-const FRAME: usize = 12;
+const HEADING_TOKENS: usize = 12;
 
 /// Says which lines a page shows and which come next; `None` if it shows the whole conversation.
 fn whereabouts(session: &Session, first: usize, shown: usize, after: usize) -> Option<String> {

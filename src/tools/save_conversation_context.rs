@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::wrong,
-    tool::{Answer, Call, Effect, Error, SWITCHED_OFF, Tool, json_error, object},
+    error::Error,
+    tool::{Answer, Call, Effect, SWITCHED_OFF, Tool, json_error, object},
 };
 use crate::{engine::Save, text::snippet};
 
@@ -23,7 +24,7 @@ const MOST_TURNS: usize = 50;
 /// Characters of a turn at most.
 const LONGEST_TURN: usize = 50_000;
 
-const ROLES: [&str; 3] = ["user", "assistant", "system"];
+const TURN_ROLES: [&str; 3] = ["user", "assistant", "system"];
 
 const ARGUMENTS: [&str; 5] = ["summary", "sessionKey", "title", "recentTurns", "embedTurns"];
 
@@ -58,7 +59,7 @@ fn schema() -> Map<String, Value> {
                 "items": {
                     "type": "object",
                     "properties": {
-                        "role": {"type": "string", "enum": ROLES},
+                        "role": {"type": "string", "enum": TURN_ROLES},
                         "content": {"type": "string", "maxLength": LONGEST_TURN},
                     },
                     "required": ["role", "content"],
@@ -131,7 +132,7 @@ fn turns(given: Option<&Value>) -> Result<Vec<(String, String)>, Error> {
             let path = format!("recentTurns[{at}].{name}");
             text.map(str::to_owned).ok_or_else(|| wrong(&path, takes, value))
         };
-        let role = field("role", "user, assistant or system", &|role| ROLES.contains(&role))?;
+        let role = field("role", "user, assistant or system", &|role| TURN_ROLES.contains(&role))?;
         let content = field("content", "a string of at most 50000 characters", &|text| {
             snippet::cut(text, LONGEST_TURN).is_none()
         })?;

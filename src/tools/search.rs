@@ -1,14 +1,13 @@
 //! `search`: conversations by meaning, by words or by an exact text, best first.
 
-use std::fmt::Write;
-
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
     arguments::{Arguments, shown},
     bound,
-    tool::{self, Answer, Call, Effect, Error, Tool, object, plain_error},
+    error::Error,
+    tool::{self, Answer, Call, Effect, Tool, object, plain_error},
 };
 use crate::{
     engine::{ConversationMatch, Engine, Fields, Mode, Question, Scope},
@@ -23,7 +22,7 @@ use crate::{
 const DEFAULT_LIMIT: usize = 10;
 
 /// Conversations returned at most.
-const MOST: usize = 50;
+const MAX_LIMIT: usize = 50;
 
 /// Characters of a concept at least.
 const SHORTEST_CONCEPT: usize = 2;
@@ -84,7 +83,7 @@ fn schema() -> Map<String, Value> {
                 "type": "string", "enum": ["vector", "text", "both"], "default": "both",
                 "description": "vector: by meaning; text: this exact text (IDs, error codes); both: meaning and words",
             },
-            "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT_LIMIT},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
             "after": day,
             "before": day,
             "response_format": {"type": "string", "enum": ["markdown", "json"], "default": "markdown"},
@@ -103,12 +102,13 @@ fn search(call: &Call<'_>) -> Result<Answer, Error> {
     let mut items = ranking.items;
     if items.len() > limit {
         items.truncate(limit);
-        let how = if limit < MOST { "raise limit (at most 50), or " } else { "" };
+        let how = if limit < MAX_LIMIT { "raise limit (at most 50), or " } else { "" };
         notes.push(format!("There are more: {how}narrow it with after, before or more concepts."));
     }
-    let mut results: Vec<Shown> = items.iter().map(|item| Shown::of(call.engine, item)).collect();
+    let mut results: Vec<ShownConversation> =
+        items.iter().map(|item| ShownConversation::of(call.engine, item)).collect();
     let count = results.len();
-    let mut left = bound::MOST - bound::FRAME;
+    let mut left = bound::MOST_TOKENS - bound::FRAME;
     let fits = results.iter().take_while(|shown| {
         let cost = shown.cost();
         let fits = cost <= left;
@@ -129,7 +129,7 @@ fn parse(given: &Arguments<'_>) -> Result<Parsed, Error> {
     let concepts = concepts(given.values.get("query"))?;
     let takes = "\"vector\", \"text\" or \"both\"";
     let mode = given.choice("mode", takes, &MODES)?.unwrap_or_default();
-    let limit = given.integer_in("limit", "an integer from 1 to 50", 1..=MOST)?;
+    let limit = given.integer_in("limit", "an integer from 1 to 50", 1..=MAX_LIMIT)?;
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let since = day(given, "after", Edge::Start)?;
     let until = day(given, "before", Edge::End)?;
@@ -203,7 +203,7 @@ fn day<'a>(
 
 /// A conversation as it is shown.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct ShownConversation {
     path: String,
     project: String,
     date: Option<String>,
@@ -214,8 +214,8 @@ struct Shown {
     line: Option<u32>,
 }
 
-impl Shown {
-    fn of(engine: &Engine, item: &ConversationMatch) -> Shown {
+impl ShownConversation {
+    fn of(engine: &Engine, item: &ConversationMatch) -> ShownConversation {
         let about = &item.about;
         let best = item.matches.first();
         let time = best.and_then(|best| best.hit.time).or(about.begun).or(about.last);
@@ -224,7 +224,7 @@ impl Shown {
             "" => title.clone(),
             summary => bound::line(summary, SUMMARY),
         };
-        Shown {
+        ShownConversation {
             path: engine.path_of(about),
             project: about.project.clone().unwrap_or_else(|| about.source.name().to_owned()),
             date: tool::day(time),
@@ -243,55 +243,51 @@ impl Shown {
     }
 }
 
-fn as_json(results: Vec<Shown>, notes: Vec<String>) -> String {
+fn as_json(results: Vec<ShownConversation>, notes: Vec<String>) -> String {
     #[derive(Serialize)]
-    struct Results {
-        results: Vec<Shown>,
+    struct JsonResults {
+        results: Vec<ShownConversation>,
         total: usize,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
     }
-    let results = Results { total: results.len(), results, notes };
+    let results = JsonResults { total: results.len(), results, notes };
     serde_json::to_string(&results).expect("strings and numbers are JSON")
 }
 
-fn as_markdown(results: &[Shown], notes: &[String]) -> String {
+fn as_markdown(results: &[ShownConversation], notes: &[String]) -> String {
     let mut text = String::new();
     if results.is_empty() {
         text.push_str("No conversations found\n\nTry a broader query or remove date filters.\n");
     } else {
         let plural = if results.len() == 1 { "" } else { "s" };
-        writeln!(text, "## Search Results ({} conversation{plural})", results.len()).expect(WRITES);
+        text.push_str(&format!("## Search Results ({} conversation{plural})\n", results.len()));
     }
     for (number, shown) in (1..).zip(results) {
         let rule = if number > 1 { "\n---\n" } else { "" };
         let date = shown.date.as_deref().unwrap_or("no date");
-        write!(
-            text,
+        text.push_str(&format!(
             "{rule}\n### {number}. [{}] - {date}\n**Path:** `{}`\n**Score:** {:.2}\n",
             shown.project, shown.path, shown.score
-        )
-        .expect(WRITES);
+        ));
         if let Some(line) = shown.line {
             let (start, end) =
                 (line.saturating_sub(LINES_AROUND).max(1), line.saturating_add(LINES_AROUND));
             let range = format!("read startLine {start}, endLine {end}");
-            writeln!(text, "**Line:** {line} ({range})").expect(WRITES);
+            text.push_str(&format!("**Line:** {line} ({range})\n"));
         }
         if !shown.title.is_empty() {
-            writeln!(text, "**Title:** {}", shown.title).expect(WRITES);
+            text.push_str(&format!("**Title:** {}\n", shown.title));
         }
         if !shown.summary.is_empty() {
-            write!(text, "\nSummary: {}\n", shown.summary).expect(WRITES);
+            text.push_str(&format!("\nSummary: {}\n", shown.summary));
         }
         if !shown.snippet.is_empty() {
-            write!(text, "\nSnippet: {}\n", shown.snippet).expect(WRITES);
+            text.push_str(&format!("\nSnippet: {}\n", shown.snippet));
         }
     }
     for note in notes {
-        write!(text, "\n*{note}*\n").expect(WRITES);
+        text.push_str(&format!("\n*{note}*\n"));
     }
     text
 }
-
-const WRITES: &str = "a String takes all";

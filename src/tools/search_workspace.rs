@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::Arguments,
     bound::MOST_BYTES,
-    tool::{Answer, Call, Effect, Error, Tool, object},
+    error::Error,
+    tool::{Answer, Call, Effect, Tool, object},
 };
 use crate::engine::{
     self,
@@ -16,7 +17,7 @@ use crate::engine::{
 const DEFAULT_LIMIT: usize = 10;
 
 /// Lines returned at most.
-const MOST: usize = 1000;
+const MAX_LIMIT: usize = 1000;
 
 /// The value of `type` that means every type.
 const EVERY_TYPE: &str = "all";
@@ -58,7 +59,7 @@ fn schema() -> Map<String, Value> {
                 "type": "integer",
                 "default": DEFAULT_LIMIT,
                 "minimum": 1,
-                "maximum": MOST,
+                "maximum": MAX_LIMIT,
                 "description": "Maximum number of matching lines to return",
             },
             "workspace_path": {
@@ -102,7 +103,7 @@ fn question(given: &Arguments<'_>) -> Result<Question, Error> {
         pattern.ok_or_else(|| Error::refused("query is required: a regular expression"))?;
     let kind = given.string("type", "a conversation type as a string")?;
     let dates = given.string("date_range", "YYYY-MM or YYYY-MM-DD as a string")?;
-    let limit = given.integer_in("limit", "an integer from 1 to 1000", 1..=MOST)?;
+    let limit = given.integer_in("limit", "an integer from 1 to 1000", 1..=MAX_LIMIT)?;
     let dates = dates.map(Dates::parse).transpose();
     let dates = dates.map_err(|error| Error::Refused(format!("date_range: {error}")))?;
     let kind = kind.filter(|kind| !kind.is_empty() && !kind.eq_ignore_ascii_case(EVERY_TYPE));

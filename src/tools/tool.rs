@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
+use super::{arguments::Arguments, error::Error};
 use crate::{
-    engine::{self, Engine},
+    engine::Engine,
     map_faults,
     model::{Instant, Stop},
     text::date,
@@ -68,12 +68,12 @@ impl Tool {
             Ok(Err(error)) => {
                 let answer = (self.refuse)(call, &error);
                 Answer {
-                    log: unexpected(&error).map(|log| format!("{}: {log}", self.name)),
+                    log: error.unexpected().map(|log| format!("{}: {log}", self.name)),
                     ..answer
                 }
             }
             Err(panic) => {
-                // Damage that no map fault shows may be behind it: the next call opens the index anew.
+                // The cause may be a damaged index, so the next call opens it anew.
                 call.engine.forget();
                 let text = format!("{} failed; see the server's log", self.name);
                 let log = Some(format!("{} panicked: {panic}", self.name));
@@ -132,38 +132,6 @@ pub(super) struct Call<'a> {
     pub(super) options: &'a Options,
     pub(super) arguments: Arguments<'a>,
     pub(super) stop: &'a Stop,
-}
-
-/// Why a tool gives no answer.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
-    /// The caller has to change the call; the text says how.
-    #[error("{0}")]
-    Refused(String),
-    /// The same, in a sentence of the tool's contract that takes no prefix.
-    #[error("{0}")]
-    Contract(String),
-    #[error(transparent)]
-    Engine(#[from] engine::Error),
-}
-
-impl Error {
-    pub(super) fn refused(text: impl Into<String>) -> Error {
-        Error::Refused(text.into())
-    }
-}
-
-/// Returns what the log should say of an error; `None` if the caller can mend it.
-fn unexpected(error: &Error) -> Option<String> {
-    use engine::Error as E;
-    let Error::Engine(error) = error else { return None };
-    let is_expected = error.is_not_found()
-        || error.is_stopped()
-        || matches!(
-            error,
-            E::NulInQuery | E::QueryTooLong { .. } | E::Threads(_) | E::Workspace(_)
-        );
-    (!is_expected).then(|| format!("{error} ({error:?})"))
 }
 
 /// Returns an error answer that is the error's text.

@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &[&str]) -> (Result<u8, String>, String) {
     (code, String::from_utf8(out).unwrap())
 }
 
-/// Runs a command that is well; returns what it wrote.
+/// Runs a command that succeeds; returns its output.
 #[track_caller]
 pub(crate) fn output(arguments: &[&str]) -> String {
     let (code, out) = run(arguments);
@@ -159,7 +159,7 @@ fn the_program_itself() {
     let named = program(&["search", "x"]).env("CONVERSATION_DB", "nowhere.db").output().unwrap();
     let message = String::from_utf8(named.stderr).unwrap();
     assert_eq!(message, "verbatim: Database not found: nowhere.db\n");
-    // A reader that goes away, before more is written than a pipe holds.
+    // A reader that closes the pipe while the program has more to write than a pipe holds.
     let connection = Connection::open(&path).unwrap();
     let sql = "UPDATE messages SET content = ?1 WHERE position = 0";
     connection.execute(sql, ["checker\n".repeat(100_000)]).unwrap();

@@ -1,8 +1,8 @@
 //! Exact at once: queries while other processes write to the database, replace and delete it, and
 //! index it again and again. Each answer must be that of one state that existed during the call.
 //!
-//! The writer numbers its states. What a state answers follows from its number, and the numbers
-//! noted before and after a call say which states an answer may be of.
+//! The writer numbers its states. The expected answer follows from the number of a state, and the
+//! numbers before and after a call say which states are possible.
 
 use std::{
     env,
@@ -29,13 +29,13 @@ use crate::{
     program::{Place, Server},
 };
 
-/// How long it goes on, times `VERBATIM_CASES`; longer where the machine is too busy to index.
+/// The duration, times `VERBATIM_CASES`; longer if the machine is too busy to index.
 const USUAL: Duration = Duration::from_secs(4);
 
-/// Where the writing process finds the folder; set, this test binary is that process.
+/// The variable with the folder of the writing process. If it is set, this test binary is that process.
 const FOLDER: &str = "VERBATIM_HAMMERED";
 
-/// Which state there is.
+/// The number of the current state, shared between processes.
 struct States {
     /// Two numbers: the state last begun, and the one last finished.
     file: File,
@@ -58,18 +58,18 @@ impl States {
         if read == 8 { u64::from_le_bytes(bytes) } else { 0 }
     }
 
-    /// The state that is there at least, when a call is about to begin.
+    /// Returns the oldest possible state, before a call.
     fn least(&self) -> u64 {
         self.read(8)
     }
 
-    /// The state that is there at most, after a call.
+    /// Returns the newest possible state, after a call.
     fn most(&self) -> u64 {
         self.read(0)
     }
 }
 
-/// Returns whether there is no database in a state.
+/// Returns whether a state has no database.
 fn is_absent(state: u64) -> bool {
     state % 13 == 12
 }
@@ -83,7 +83,7 @@ fn contents(state: u64) -> Vec<String> {
     (0..if is_absent(state) { 0 } else { 5 + state * 7 % 31 }).map(content).collect()
 }
 
-/// Returns what a state answers; `None` for there being no database.
+/// Returns the expected answer in a state; `None` if it has no database.
 fn expected(state: u64, text: &str) -> Option<Vec<String>> {
     let found = |content: &String| content.contains(text);
     (!is_absent(state)).then(|| contents(state).into_iter().rev().filter(found).collect())
@@ -95,7 +95,7 @@ fn check(states: RangeInclusive<u64>, text: &str, answer: &Option<Vec<String>>, 
     assert!(possible, "{text:?} in states {states:?} was answered {how}: {answer:?}");
 }
 
-/// Queries that tell states from each other.
+/// Queries whose answers differ from state to state.
 fn query(number: u64, least: u64) -> String {
     match number % 5 {
         0 => "rarely".to_owned(),
@@ -118,7 +118,7 @@ fn fill(connection: &mut Connection, state: u64) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// Does it until no reader stands in the way.
+/// Repeats an action until no reader prevents it.
 fn patiently<T>(mut work: impl FnMut() -> rusqlite::Result<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -140,7 +140,7 @@ fn writer() {
     for state in 1_u64.. {
         let is_new = state == 1 || state.is_multiple_of(5) || is_absent(state - 1);
         if is_new || is_absent(state) {
-            // A log that outlives its database would be taken for the next one's.
+            // A log that remains would be read as part of the next database.
             if let Some(connection) = connection.take() {
                 let mode = || connection.pragma_update(None, "journal_mode", "delete");
                 patiently(mode);
@@ -175,7 +175,7 @@ fn writer() {
                 _ => {}
             }
         }
-        // Now and then there is time to index.
+        // Sometimes there is time to index.
         let pause = if state.is_multiple_of(4) { 250 } else { state * 37 % 30 };
         thread::sleep(Duration::from_millis(pause));
     }
@@ -191,7 +191,7 @@ impl Drop for Killed {
     }
 }
 
-/// Tells the other threads to end, also when one panics.
+/// Tells the other threads to end, even if one panics.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {
@@ -282,7 +282,7 @@ fn every_answer_is_that_of_a_state_which_existed_during_the_call() {
         let _ending = Ending(&ended);
         let resources = Resources { memory: 32 << 20, threads: 1 };
         while !ended.load(Ordering::Relaxed) {
-            // It may find no database, or one that changes too often, or the other indexer at work.
+            // It may find no database, one that changes too often, or another process that indexes.
             drop(place.engine().reindex(Reindex { resources, full }, &Stop::never(), &mut |_| {}));
             thread::sleep(Duration::from_millis(5));
         }

@@ -1,4 +1,4 @@
-//! The commands that look at whole conversations: `list`, `stats`, `show` of lines.
+//! The commands for whole conversations: `list`, `stats`, `show` of lines.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn listing() {
                 .unwrap_err()
                 .contains("export, archive, threads")
         );
-        // Once more, with an index.
+        // The same with an index.
         output(&["reindex", "--db", db, "--home", home.path().to_str().unwrap()]);
         assert!(index.is_dir());
     }

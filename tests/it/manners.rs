@@ -25,7 +25,7 @@ use crate::{
     read::sample,
 };
 
-/// A client that keeps what the server tells it.
+/// A client that stores the server's notifications.
 struct Listener(mpsc::UnboundedSender<(&'static str, Value)>);
 
 impl ClientHandler for Listener {
@@ -82,11 +82,11 @@ fn all_tools_together_cost_a_model_little() {
                 .unwrap_or_else(|error| panic!("{}: {error}", tool.name));
             assert_eq!(schema["type"], "object");
         }
-        // The contract of `manage_conversation` has extra fields ignored.
+        // By its contract, `manage_conversation` ignores extra fields.
         let strict = (tool.name != "manage_conversation").then_some(&json!(false));
         assert_eq!((tool.schema)().get("additionalProperties"), strict, "{}", tool.name);
     }
-    // About 3.5 bytes a token.
+    // About 3.5 bytes per token.
     assert!(total * 2 / 7 < 3000, "{} tokens", total * 2 / 7);
 }
 
@@ -220,14 +220,14 @@ fn prompts_say_how_to_look() {
             assert!(error.contains(problem), "{error}");
         }
         client.cancel().await.unwrap();
-        // With fewer tools, prompts speak of those that there are.
+        // With fewer tools, prompts name only the tools that are offered.
         let mut command = program(&db);
         command.args(["--tools", "conversation_search"]);
         let (client, _) = connect(command).await;
         let arguments = json!({"topic": "x"}).as_object().unwrap().clone();
-        let asked =
+        let prompt =
             client.get_prompt(GetPromptRequestParams::new("recall").with_arguments(arguments));
-        let got = serde_json::to_string(&asked.await.unwrap()).unwrap();
+        let got = serde_json::to_string(&prompt.await.unwrap()).unwrap();
         assert!(got.contains("`conversation_search`") && !got.contains("`read`"), "{got}");
         client.cancel().await.unwrap();
     });
@@ -327,7 +327,7 @@ fn clients_hear_what_they_want_to_hear() {
         call().await.unwrap();
         let mut levels = [heard.recv().await.unwrap(), heard.recv().await.unwrap()]
             .map(|(_, note)| note["level"].as_str().unwrap().to_owned());
-        // A client deals with notifications side by side.
+        // A client handles notifications concurrently.
         levels.sort();
         assert_eq!(levels, ["debug", "error"], "one call was silent");
         client.cancel().await.unwrap();
@@ -376,8 +376,8 @@ fn tokens(text: &str) -> usize {
     (ascii * 2).div_ceil(7) + (text.len() - ascii).div_ceil(3)
 }
 
-/// Makes a home folder in which every tool has more to tell than an answer holds; returns its engine
-/// and the path of its longest conversation.
+/// Makes a home folder with more text than fits into any answer; returns its engine and the path of
+/// its longest conversation.
 fn verbose_home(home: &Path, word: &str) -> (Engine, String) {
     let db = home.join("chats.db");
     let connection = rusqlite::Connection::open(&db).unwrap();

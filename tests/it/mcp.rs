@@ -23,7 +23,7 @@ fn program(db: &Path) -> Command {
     command
         .env_clear()
         .arg("serve")
-        // What is slow must stay slow.
+        // The slow search must stay slow.
         .arg("--no-watch")
         .arg("--db")
         .arg(db)
@@ -79,7 +79,7 @@ impl Raw {
         self.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     }
 
-    /// Closes the input; returns how long the program took to end, well.
+    /// Closes the input; returns how long the program took to end. It must succeed.
     fn end(mut self) -> Duration {
         drop(self.input.take());
         let begun = Instant::now();
@@ -109,10 +109,10 @@ pub(crate) fn large(path: &Path) {
         .unwrap();
 }
 
-/// Far less than [`slow`] takes on [`large`], some minutes, and enough for a machine at work.
+/// Far less than [`slow`] takes on [`large`] (some minutes), and long enough for a busy machine.
 const SOON: Duration = Duration::from_secs(40);
 
-/// A query that LIKE must try from every character of every message.
+/// A query that LIKE must try at every character of every message.
 pub(crate) fn slow() -> Value {
     json!({"query": format!("{}1", "0".repeat(400))})
 }
@@ -153,7 +153,7 @@ fn the_client_of_rmcp_lists_and_calls() {
     });
 }
 
-/// Runs futures side by side.
+/// Runs futures concurrently.
 async fn futures<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut all: Vec<_> = all.map(Box::pin).collect();
     let mut done: Vec<Option<F::Output>> = all.iter().map(|_| None).collect();
@@ -182,7 +182,7 @@ fn a_cancelled_call_ends_its_query() {
     large(&path);
     let mut server = Raw::start(&mut program(&path));
     server.initialize();
-    // As many as run at one time: only if they end does the next one get its turn.
+    // As many as may run concurrently: the next call runs only if these end.
     for id in 0..8 {
         server.send(call(id, &slow()).to_string().as_bytes());
     }
@@ -238,7 +238,7 @@ fn the_newest_revision_needs_no_initialize() {
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    // Nobody asked for these, but they must not end the server.
+    // Responses without a request must not end the server.
     server.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     server.send(br#"{"jsonrpc":"2.0","id":77,"result":{}}"#);
     let bare = server.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "tools/list"}));
@@ -288,7 +288,7 @@ fn lines_that_are_wrong_are_answered() {
         assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &id), "{line}: {answer}");
         assert!(!answer["error"]["message"].as_str().unwrap().is_empty());
     }
-    // Notifications are not answered, wrong or not; blank lines are nothing.
+    // Notifications are never answered, valid or not; blank lines are skipped.
     server.send(br#"{"jsonrpc":"2.0","method":"notifications/colours","params":5}"#);
     server.send(b" \r");
     let lone = br#"{"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"conversation_search","arguments":{"query":"red \ud83d"}}}"#;

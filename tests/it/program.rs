@@ -1,4 +1,4 @@
-//! The program as others run it: commands, and a server driven by lines.
+//! The program as a process: commands, and a server driven by lines.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -18,7 +18,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The usual names in a folder; nothing is made.
+    /// Returns the usual paths in a folder; creates nothing.
     pub(crate) fn in_folder(folder: &Path) -> Place {
         Place {
             db: folder.join("chats.db"),
@@ -27,7 +27,7 @@ impl Place {
         }
     }
 
-    /// An engine of this process.
+    /// Returns an engine in this process.
     pub(crate) fn engine(&self) -> Engine {
         Engine::new(Config {
             db: Some(self.db.clone()),
@@ -37,7 +37,7 @@ impl Place {
         })
     }
 
-    /// The program with a command, not yet started.
+    /// Returns the program with a command, not yet started.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
         command.env_clear().args(arguments);
@@ -48,7 +48,7 @@ impl Place {
     }
 }
 
-/// A server that is asked one thing at a time; killed when dropped.
+/// A server that gets one request at a time; killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
@@ -58,7 +58,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts `command`, whose errors go where it says, and shakes hands.
+    /// Starts `command` and initialises the session.
     pub(crate) fn start(command: &mut Command) -> Server {
         let mut child = command
             .stdin(Stdio::piped())
@@ -89,14 +89,14 @@ impl Server {
             self.output.read_line(&mut line).expect("the server answers");
             let answer: Value =
                 serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
-            // Between question and answer the server may tell of other things.
+            // The server may send notifications before the answer.
             if answer["id"] == id {
                 return answer["result"].clone();
             }
         }
     }
 
-    /// Calls a tool; returns its text.
+    /// Calls a tool; returns the text of its answer.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> String {
         let result = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
         let text = result["content"][0]["text"].as_str();

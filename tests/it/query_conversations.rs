@@ -1,4 +1,4 @@
-//! The tool `query_conversations`: the contract's modes, shapes and errors; structures held against its schema.
+//! The tool `query_conversations`: the contract's modes, shapes and errors; structures are validated by its schema.
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -20,7 +20,8 @@ fn validator() -> jsonschema::Validator {
     jsonschema::validator_for(&schema).unwrap()
 }
 
-/// Returns the text as JSON, and the structure, which fits the schema and is the same in both forms.
+/// Returns the text as JSON, and the structure. Checks that the structure fits the schema and is the
+/// same in both forms.
 fn ask(engine: &Engine, arguments: Value) -> (Value, Value) {
     let compact = call_with(engine, NAME, arguments.clone(), &Options::default());
     assert!(!compact.is_error, "{}", compact.text);
@@ -128,7 +129,7 @@ fn getting_by_id_prefix_and_key() {
             arguments.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
             assert_eq!(ask(&engine, arguments).1, whole);
         }
-        // The first turns, in order, and where the others are.
+        // The first turns in order, and how to read the rest.
         let (_, start) = ask(&engine, json!({"mode": "get", "sessionId": id, "maxTurns": 2}));
         assert_eq!(start["turns"].as_array().unwrap()[..], whole["turns"].as_array().unwrap()[..2]);
         let message = start["message"].as_str().unwrap();
@@ -177,7 +178,7 @@ fn searching() {
             (&structured["totalResults"], &json!("550e8400"))
         );
         assert_eq!(text["c"][0]["turns"][0], json!({"r": "u", "c": "What about ERR_AUTH_FAILED?"}));
-        // Neither is there unless it is asked for.
+        // Both are absent by default.
         let (text, plain) =
             ask(&engine, json!({"mode": "search", "query": "database migration decisions"}));
         let keys: Vec<&str> = plain["conversations"][0]
@@ -289,7 +290,7 @@ fn answers_are_bounded() {
         json!({"mode": "search", "query": "needle", "searchMode": "both", "limit": 50, "includeTranscript": true}),
     ] {
         let (text, structured) = ask(&engine, arguments.clone());
-        // A model makes about a token of each such character, and of 3.5 others.
+        // About a token per such character, and one per 3.5 ASCII characters.
         for json in [text, structured] {
             let json = json.to_string();
             let ascii = json.bytes().filter(u8::is_ascii).count();

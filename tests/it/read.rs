@@ -13,7 +13,7 @@ use verbatim_search::{
 
 use crate::corpus::{SCHEMA, folder};
 
-/// A role and what it said.
+/// A role and a text.
 type Said = (&'static str, &'static str);
 
 /// A database of a few conversations.
@@ -63,7 +63,7 @@ pub(crate) fn sample(path: &Path) {
     }
 }
 
-/// Engines over one database: by its index, and without one.
+/// Engines over one database, with its index and without.
 pub(crate) fn engines(db: &Path) -> [Engine; 2] {
     let folder = |name: &str| db.parent().unwrap().join(name);
     let config = |index: &str| {
@@ -145,7 +145,7 @@ fn reading_as_the_contract_prints_it() {
         assert!(end.contains("## Exchange 2\n\n**Assistant:**\nReact"), "{end}");
         assert!(end.ends_with("*Lines 7-7 of 7.*\n"), "{end}");
         let untitled = found(&engine, "read", json!({"path": path_of(&db, "no#title")}));
-        // An index knows what it is about; without one it has its id.
+        // The index names an untitled conversation by its first text; without an index, it has its id.
         let named = ["no#title", "untitled, with a # in its id"];
         let first = untitled.lines().next().unwrap().strip_prefix("# Conversation: ").unwrap();
         assert!(named.contains(&first), "{untitled}");
@@ -256,7 +256,7 @@ fn long_conversations_come_in_pages() {
         assert!((15_000..20_000).contains(&cut), "{cut}");
         assert!(alone.contains("Line 8 is cut: "), "{}", &alone[alone.len() - 300..]);
         assert!(alone.contains("verbatim://conversation/conv-0001"));
-        // An explicit end gets more than the default page, and no more than the bound.
+        // With an explicit end, a page may be longer than the default, up to the bound.
         let most = found(&engine, "read", json!({"path": path, "startLine": 9, "endLine": 300}));
         assert!(most.len() > 40_000 && most.len() < 70_000, "{}", most.len());
     }

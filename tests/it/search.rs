@@ -13,7 +13,7 @@ use verbatim_search::{
 
 use crate::{config, corpus::folder};
 
-/// What texts and queries are made of: scripts, cases, wildcards, quotes, escapes, emoji.
+/// The characters of texts and queries: scripts, cases, wildcards, quotes, escapes, emoji.
 const PIECES: &[&str] = &[
     "a",
     "B",
@@ -149,7 +149,7 @@ fn query() -> impl Strategy<Value = Query> {
         })
 }
 
-/// Writes the corpus, with the text that parts hold in a column of its own for the oracle.
+/// Writes the corpus; the text of the parts has a column of its own, for the oracle.
 fn store(path: &Path, corpus: &Corpus) -> Connection {
     let connection = Connection::open(path).unwrap();
     let position = if corpus.position { ", position INTEGER" } else { "" };
@@ -168,14 +168,14 @@ fn store(path: &Path, corpus: &Corpus) -> Connection {
     }
     for (number, row) in corpus.rows.iter().enumerate() {
         let (content, plain) = match &row.content {
-            // As Python's json.dumps writes them: ASCII alone.
+            // ASCII only, as Python's json.dumps writes it.
             Value::Text(text) if corpus.parts => {
                 (Value::Text(format!("[{}]", ascii(text))), row.content.clone())
             }
             other => (other.clone(), Value::Null),
         };
         let time = TIMES[row.time].0;
-        // The last of four conversations is not there: its messages are not searched.
+        // The last of four conversations is missing: its messages are not searched.
         let id = format!("conversation-{}", row.conversation);
         let sql = format!(
             "INSERT INTO messages (id, conversation_id, role, content, create_time, plain) \
@@ -205,7 +205,7 @@ fn ascii(text: &str) -> String {
     json
 }
 
-/// Returns the rows that match as plain SQL finds them, in the order of the rules.
+/// Returns the rows that plain SQL finds, in the contract's order.
 fn oracle(connection: &Connection, corpus: &Corpus, decodes: bool, query: &Query) -> Vec<usize> {
     if query.case_sensitive {
         connection.execute_batch("PRAGMA case_sensitive_like = ON").unwrap();
@@ -264,7 +264,7 @@ proptest! {
             index: None,
             ..Config::default()
         });
-        // The rule for telling parts from text: at least half of what is not empty.
+        // Content counts as parts if at least half of the messages that are not empty are parts.
         let texts = corpus.rows.iter().filter(|row| matches!(&row.content, Value::Text(_))).count();
         let blobs = corpus.rows.iter()
             .filter(|row| matches!(&row.content, Value::Blob(bytes) if !bytes.is_empty()))
@@ -307,7 +307,7 @@ proptest! {
     }
 }
 
-/// Asks the tool, with the dates as text.
+/// Calls the tool with the dates as text.
 fn answer(engine: &Engine, query: &Query) -> String {
     let iso = |at: Option<usize>| {
         at.map(|at| {
@@ -330,7 +330,7 @@ fn answer(engine: &Engine, query: &Query) -> String {
     TOOL.call(engine, &options, &arguments, &Stop::never()).text
 }
 
-/// Writes the answer from the rows, by the contract.
+/// Writes the rows in the contract's form.
 fn written(corpus: &Corpus, decodes: bool, query: &Query, rows: &[usize]) -> String {
     let clock = [
         "2023-11-14 22:13",
@@ -440,14 +440,14 @@ fn a_stop_ends_a_long_search_at_once() {
     drop(connection);
     let engine = crate::corpus::engine(&path);
     for (text, limit) in [("%Q%Q%", Some(50)), ("%", None)] {
-        // A machine may be so fast, or so busy, that the search ends first: then once more.
+        // On a very fast or busy machine the search may end first; then it is repeated.
         let mut stopped = false;
         for wait in [20, 10, 5, 2, 1, 20, 10, 5, 2, 1] {
             let stop = Stop::never();
-            let asked = stop.clone();
+            let request_stop = stop.clone();
             let thread = std::thread::spawn(move || {
                 std::thread::sleep(std::time::Duration::from_millis(wait));
-                asked.request();
+                request_stop.request();
                 std::time::Instant::now()
             });
             let request = Request { text: text.to_owned(), limit, ..Request::default() };

@@ -123,7 +123,7 @@ fn searching_for_an_exact_text() {
         assert!(
             result["summary"].is_string() && result["snippet"].as_str().unwrap().contains("JWT")
         );
-        // In the order of the contract, what it does not have after it.
+        // The contract's keys in its order, then the additional ones.
         let keys = [
             "{\"results\":[{\"path\"",
             "project",
@@ -168,7 +168,7 @@ fn searching_for_an_exact_text() {
         );
         let nothing = found(&engine, "search", json!({"query": "no such words", "mode": "text"}));
         assert!(nothing.starts_with("No conversations found"), "{nothing}");
-        // What search gives, read takes.
+        // `read` takes the path that `search` gives.
         let path = json(json!({"query": "in its id", "mode": "text", "response_format": "json"}))["results"][0]["path"].clone();
         let whole = found(&engine, "read", json!({"path": path}));
         assert!(whole.ends_with("untitled, with a # in its id\n"), "{whole}");
@@ -182,7 +182,7 @@ fn an_index_that_is_being_made_is_waited_for() {
     drop(database(&db, &["The oldest lantern is of brass."]));
     let mut config = engine(&db).config().clone();
     config.home = home.path().to_owned();
-    let [maker, asked] = [config.clone(), config].map(Engine::new);
+    let [maker, reader] = [config.clone(), config].map(Engine::new);
     let (begun, wait) = mpsc::channel();
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -198,7 +198,7 @@ fn an_index_that_is_being_made_is_waited_for() {
             maker.reindex(options, &Stop::never(), &mut progress).unwrap();
         });
         wait.recv().unwrap();
-        let text = found(&asked, "search", json!({"query": "brass lanterns"}));
+        let text = found(&reader, "search", json!({"query": "brass lanterns"}));
         assert!(text.contains("The oldest lantern is of brass."), "{text}");
         assert!(!text.contains("not ranked"), "{text}");
     });

@@ -1,6 +1,5 @@
-//! A soak: two servers on one index, asked without end while their database is imported into,
-//! written to and replaced. Every answer is right, and in the end they hold no more memory and no
-//! more open files than after a while.
+//! A soak: two servers on one index answer queries without a pause while their database is imported
+//! into, written to and replaced. Every answer is right, and neither memory nor open files grow.
 //!
 //! A minute by default; `VERBATIM_SOAK=3600` makes it an hour, `VERBATIM_PROGRAM` names another
 //! build of the program.
@@ -18,12 +17,12 @@ use serde_json::{Value, json};
 
 use crate::{corpus::folder, watch::Running};
 
-/// Messages at the beginning, and those that are not exceeded by much.
+/// Messages at the beginning, and about the most at any time.
 const MESSAGES: i64 = 5_000;
 const MOST: usize = 8_000;
 
-/// Open files by which one time differs from another without a leak: four for each part of an index,
-/// which has one to five, of the index that was in use and of the one that takes its place.
+/// By how many open files two moments may differ without a leak: four for each segment, one to five
+/// segments for each index, and two indexes while one replaces the other.
 const SPREAD: u64 = 40;
 
 const WORDS: &[&str] =
@@ -77,7 +76,7 @@ impl Chats {
         transaction.commit().unwrap();
     }
 
-    /// Does one of the things that happen to databases.
+    /// Makes one random change to the database.
     fn change(&mut self, home: &Path) {
         let connection = Connection::open(&self.path).unwrap();
         connection.busy_timeout(Duration::from_secs(40)).unwrap();
@@ -106,7 +105,7 @@ impl Chats {
                 transaction.commit().unwrap();
             }
             4 => {
-                // An import of what comes after everything else.
+                // An import of messages that are newer than all others.
                 let number = self.next;
                 self.next += 1;
                 let text = self.text(number);
@@ -121,7 +120,7 @@ impl Chats {
                     ["import", file.to_str().unwrap(), "--out", self.path.to_str().unwrap()];
                 let done = program(home, &arguments).output().unwrap();
                 assert!(done.status.success(), "{done:?}");
-                // It is not among those that are changed and deleted later: it has another id.
+                // It has another kind of id, so it is not changed or deleted later.
                 let connection = Connection::open(&self.path).unwrap();
                 let sql = "UPDATE messages SET id = 'm' || ?1 WHERE content LIKE 'message ' || ?1 || '.%'";
                 assert_eq!(connection.execute(sql, [number]).unwrap(), 1);
@@ -137,7 +136,7 @@ impl Chats {
         }
     }
 
-    /// Returns a query with the texts that answer it, newest first.
+    /// Returns a query and its expected texts, newest first.
     fn question(&mut self) -> (String, Vec<String>) {
         let query = match self.random(4) {
             0 => format!("message {}.", self.random(self.next as usize)),
@@ -208,7 +207,7 @@ fn servers_hold_no_more_in_the_end() {
             chats.change(home);
             changes += 1;
             changed = Instant::now();
-            // Mostly one change after the other, now and then time enough to refresh in.
+            // Mostly one change after the other, sometimes with time to refresh.
             pause = Duration::from_millis([20, 50, 300, 3_000][chats.random(4)]);
         }
         let (query, expected) = chats.question();
@@ -250,7 +249,7 @@ fn servers_hold_no_more_in_the_end() {
         assert!(memory(after) < memory(before) * 5 / 4 + 8_192, "memory grows: {samples:?}");
         assert!(files(after) <= files(before) + SPREAD, "files stay open: {samples:?}");
     }
-    // Once it rests, the index is current and nothing lies about.
+    // After the last change, the index becomes current, and no leftover files remain.
     let status = || -> Value {
         let output = program(home, &["status", "--json"]).output().unwrap();
         serde_json::from_slice(&output.stdout).unwrap()

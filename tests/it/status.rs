@@ -1,4 +1,4 @@
-//! What `verbatim status` and `verbatim doctor` say of databases that are well, and of others.
+//! `verbatim status` and `verbatim doctor` on sound and on damaged databases.
 
 use std::{
     fs,
@@ -61,10 +61,10 @@ fn the_status_of_what_is_searched() {
     assert_eq!(export["generation"]["current"], false);
     assert_eq!((&export["messages"], &export["generation"]["messages"]), (&3.into(), &2.into()));
 
-    // Whoever holds the lock is at work.
-    let shelf = files(&home.join("index")).into_keys().next().unwrap();
-    let lock = fs::File::open(shelf.join("lock")).unwrap();
-    fs::write(shelf.join("activity"), r#"{"process": 4711, "since": 0}"#).unwrap();
+    // A process that holds the lock is refreshing the index.
+    let index_dir = files(&home.join("index")).into_keys().next().unwrap();
+    let lock = fs::File::open(index_dir.join("lock")).unwrap();
+    fs::write(index_dir.join("activity"), r#"{"process": 4711, "since": 0}"#).unwrap();
     assert_eq!(status(home, &[]).1["sources"][0]["at_work"], Value::Null, "of a dead process");
     lock.lock().unwrap();
     let (text, json) = status(home, &[]);
@@ -81,7 +81,7 @@ fn the_status_of_what_is_searched() {
     assert!(text.contains("not an SQLite database"), "{text}");
 }
 
-/// Runs `verbatim doctor`; returns its exit code and text, which its JSON must agree with.
+/// Runs `verbatim doctor`; returns its exit code and text. Checks that its JSON says the same.
 #[track_caller]
 fn doctor(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let before = everything(home);
@@ -132,7 +132,7 @@ fn the_doctor_finds_nothing_wrong_where_nothing_is() {
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("messages and 8 searches compared"), "{text}");
     assert!(!text.contains("note   /"), "nothing to note of the index: {text}");
-    // Of two parts, and with messages that are gone.
+    // Two segments, and deleted messages.
     add(&connection, "blue");
     connection.execute("DELETE FROM messages WHERE position = 7", []).unwrap();
     assert!(run(home, &["reindex"]).status.success());
@@ -149,10 +149,10 @@ fn the_doctor_says_what_is_wrong_and_what_mends_it() {
     let path = home.join("db/a.db");
     let connection = database(&path, &["red", "green", "blue"]);
     assert!(run(home, &["reindex"]).status.success());
-    let shelf = files(&home.join("index")).into_keys().next().unwrap();
+    let index_dir = files(&home.join("index")).into_keys().next().unwrap();
 
-    // A file of the index that was changed behind its back, and its times put back.
-    let rows = everything(&shelf).into_iter().find(|(path, _)| path.ends_with("rows")).unwrap();
+    // A file of the index is changed, and its times are restored.
+    let rows = everything(&index_dir).into_iter().find(|(path, _)| path.ends_with("rows")).unwrap();
     let mut flipped = rows.1.clone();
     flipped[0] ^= 1;
     fs::write(&rows.0, flipped).unwrap();
@@ -162,8 +162,8 @@ fn the_doctor_says_what_is_wrong_and_what_mends_it() {
     fs::write(&rows.0, &rows.1).unwrap();
     assert_eq!(doctor(home, &[]).0, Some(0));
 
-    // What a killed process leaves, and an index whose database is another one's.
-    fs::create_dir(shelf.join("part-77")).unwrap();
+    // The leftovers of a killed process, and an index of another database.
+    fs::create_dir(index_dir.join("part-77")).unwrap();
     fs::create_dir(home.join("index/old-0123")).unwrap();
     fs::write(home.join("index/old-0123/current"), "generation-1 00000000\n").unwrap();
     let (code, text) = doctor(home, &[]);
@@ -173,7 +173,7 @@ fn the_doctor_says_what_is_wrong_and_what_mends_it() {
         "{text}"
     );
     assert!(run(home, &["reindex", "--full"]).status.success());
-    assert!(!shelf.join("part-77").exists(), "the command that was named mends it");
+    assert!(!index_dir.join("part-77").exists(), "the command that was named mends it");
 
     // Messages without a conversation; a damaged database; none at all.
     let sql = "INSERT INTO messages VALUES ('x', 'nowhere', 'user', 'lost', 1, NULL, 0)";

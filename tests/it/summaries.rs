@@ -1,4 +1,4 @@
-//! What conversations are about, as lists and answers show it.
+//! Summaries of conversations in lists and answers.
 
 use std::{fs, path::Path};
 
@@ -60,18 +60,20 @@ fn conversations_say_what_they_are_about() {
     assert!((100..=300).contains(&text.chars().count()), "{text}");
     assert!(!text.contains("print") && !text.contains("tool"), "{text}");
     assert_eq!(summary(&engine, "b"), ("Named".to_owned(), String::new()));
-    let shelves = fs::read_dir(home.path().join("index")).unwrap();
-    let kept = shelves.map(|shelf| shelf.unwrap().path().join("summaries")).find(|it| it.is_file());
+    let index_dirs = fs::read_dir(home.path().join("index")).unwrap();
+    let kept = index_dirs
+        .map(|index_dir| index_dir.unwrap().path().join("summaries"))
+        .find(|it| it.is_file());
     let kept = kept.expect("summaries are kept");
     let before = fs::read(&kept).unwrap();
-    // A conversation that goes on is summed up anew, with what was added.
+    // A conversation that continues gets a new summary, with the new messages.
     add("5", "b", "user", "Which mountain in Norway has the longest walk up to its top?", 4);
     reindex(&engine);
     assert!(summary(&engine, "b").1.contains("mountain"));
     assert_eq!(summary(&engine, "a"), (title, text));
     let whole = fs::read(&kept).unwrap();
     assert_ne!(whole, before);
-    // Damage is of no consequence.
+    // A damaged file does no harm.
     for damage in [&b"nonsense"[..], &whole[..whole.len() / 2], &before] {
         fs::write(&kept, damage).unwrap();
         reindex(&engine_in(home.path()));
@@ -79,7 +81,7 @@ fn conversations_say_what_they_are_about() {
     }
 }
 
-/// Asks for conversations by their summaries.
+/// Searches conversations by their summaries.
 fn about(engine: &Engine, text: &str, mode: Mode) -> Vec<(String, f64)> {
     let question = Question {
         concepts: vec![text.to_owned()],
@@ -111,7 +113,7 @@ fn conversations_are_found_by_what_they_are_about() {
     let engine = engine_in(home.path());
     reindex(&engine);
     let check = |engine: &Engine| {
-        // By words, those of the title too; by meaning, where none is shared; by both.
+        // By words, also in the title; by meaning, if no word is shared; by both.
         let by_words = about(engine, "engine noise", Mode::Text);
         assert_eq!(by_words.len(), 1, "{by_words:?}");
         assert!(by_words[0].0 == "car" && by_words[0].1 > 0.8, "{by_words:?}");
@@ -129,7 +131,7 @@ fn conversations_are_found_by_what_they_are_about() {
     };
     check(&engine);
     check(&engine_in(home.path()));
-    // What is new has no kept summary yet, and is found all the same.
+    // A new conversation has no stored summary yet, and is found nevertheless.
     add("cat", None, "My cat refuses to eat the dry food that the vet told us to buy.");
     let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
     engine.reindex(options, &Stop::never(), &mut |_| ()).unwrap();

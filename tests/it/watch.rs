@@ -1,5 +1,4 @@
-//! The index follows the data: whatever happens to databases is answered at once, and by the index
-//! soon after.
+//! The index follows the data: every change is answered at once, and by the index soon after.
 
 use std::{
     fs,
@@ -24,10 +23,10 @@ use verbatim_search::{
 
 use crate::corpus::{add, database, files, folder};
 
-/// Time enough on a machine at work.
+/// Long enough for a busy machine.
 const SOON: Duration = Duration::from_secs(40);
 
-/// A home folder whose indexes are kept.
+/// A home folder whose indexes are kept current.
 struct Home {
     folder: TempDir,
     engine: Arc<Engine>,
@@ -36,7 +35,7 @@ struct Home {
 }
 
 impl Home {
-    /// Begins to watch a home folder that is not there yet.
+    /// Starts to watch a home folder that does not exist yet.
     fn watched() -> Home {
         let folder = folder();
         let home = folder.path().join("home");
@@ -59,7 +58,7 @@ impl Home {
         folder
     }
 
-    /// Asks for every message; returns their texts, and whether the index gave them.
+    /// Searches for every message; returns their texts, and whether the index answered.
     fn ask(&self) -> Result<(Vec<String>, bool), String> {
         let mut texts = Vec::new();
         let answered = self.engine.exact(&Request::default(), &Stop::never(), &mut |hit| {
@@ -72,8 +71,7 @@ impl Home {
             .map_err(|error| error.to_string())
     }
 
-    /// Holds every answer from now on against `expected`, until the index gives it; returns how
-    /// long that took.
+    /// Compares every answer with `expected` until the index answers; returns how long that took.
     #[track_caller]
     fn answers(&self, expected: &[&str]) -> Duration {
         let begun = Instant::now();
@@ -102,7 +100,7 @@ impl Home {
     }
 }
 
-/// Makes a database elsewhere, as a file alone.
+/// Makes a database in another folder, as a single file.
 fn made(folder: &Path, name: &str, texts: &[&str]) -> PathBuf {
     let path = folder.join(name);
     drop(database(&path, texts));
@@ -129,7 +127,7 @@ fn a_database_that_comes_goes_and_changes_is_followed() {
     home.answers(&["white"]);
     fs::remove_file(home.db().join("second.db")).unwrap();
     home.answers(&["blue", "yellow"]);
-    // Another folder in place of all of them.
+    // Another folder replaces the whole folder.
     let folder = home.folder.path().join("home/db-2");
     fs::create_dir(&folder).unwrap();
     made(&folder, "third.db", &["grey"]);
@@ -163,7 +161,7 @@ fn what_is_still_being_written_is_not_indexed_half() {
     }
     fs::rename(&partial, home.db().join("downloaded.db")).unwrap();
     home.answers(&[&long]);
-    // A copy under the name it will have.
+    // A copy that is written under its final name.
     made(home.folder.path(), "copied.db", &[&long, "blue"]);
     let bytes = fs::read(home.folder.path().join("copied.db")).unwrap();
     let mut copy = fs::File::create(home.db().join("copied.db")).unwrap();
@@ -197,7 +195,7 @@ fn a_writer_at_work_is_waited_for_and_then_followed() {
     let refreshes = || home.log().matches("messages added").count();
     let before = refreshes();
     assert!(before < 10, "refreshed while it was written to:\n{}", home.log());
-    // Nothing that a reader in WAL mode does is taken for a change.
+    // A reader in WAL mode changes nothing.
     for _ in 0..20 {
         assert!(home.ask().unwrap().1);
     }
@@ -250,7 +248,7 @@ fn words_and_vectors_that_an_index_lacks_are_made() {
     before.reindex(options, &Stop::never(), &mut |_| {}).unwrap();
     let home = Home::with(folder, config);
     home.until("they were not made", || home.log().contains("words of 2 and vectors of 2"));
-    // And of what comes to it.
+    // And of what is added later.
     add(&Connection::open(home.db().join("a.db")).unwrap(), "blue");
     home.until("they were not made", || home.log().matches("words of").count() == 2);
     home.answers(&["red", "green", "blue"]);
@@ -271,20 +269,20 @@ fn ending_leaves_nothing_behind() {
         if !index.exists() {
             continue;
         }
-        let Some(shelf) = files(&index).into_keys().next() else { continue };
-        let left = files(&shelf);
-        let generations = parts(&shelf);
+        let Some(index_dir) = files(&index).into_keys().next() else { continue };
+        let left = files(&index_dir);
+        let count = segments(&index_dir);
         let expected = usize::from(left.keys().any(|path| path.ends_with("current")));
-        assert_eq!(generations, expected, "after {pause} ms: {left:?}");
+        assert_eq!(count, expected, "after {pause} ms: {left:?}");
     }
 }
 
-/// Returns how many parts lie on a shelf, in use or not.
-fn parts(shelf: &Path) -> usize {
-    let is_part = |path: &&PathBuf| {
+/// Returns how many segments an index folder has, in use or not.
+fn segments(index_dir: &Path) -> usize {
+    let is_segment = |path: &&PathBuf| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("segment-"))
     };
-    files(shelf).keys().filter(is_part).count()
+    files(index_dir).keys().filter(is_segment).count()
 }
 
 /// Makes a database whose index takes a while.
@@ -320,7 +318,7 @@ impl Running {
         Running(command.spawn().unwrap())
     }
 
-    /// Asks a server for the messages that hold a text; returns the answer's text.
+    /// Searches for the messages that contain a text; returns the answer's text.
     fn ask(&mut self, query: &str) -> String {
         self.call("conversation_search", &json!({"query": query}))
     }
@@ -346,7 +344,7 @@ impl Running {
     fn exchange(&mut self, message: &Value) -> Value {
         writeln!(self.0.stdin.as_mut().unwrap(), "{message}").unwrap();
         loop {
-            // A byte at a time: what follows the line is for the next one.
+            // A byte at a time: the bytes after the line belong to the next read.
             let mut line = Vec::new();
             let output = self.0.stdout.as_mut().unwrap();
             let mut byte = [0];
@@ -355,7 +353,7 @@ impl Running {
                 line.push(byte[0]);
             }
             let answer: Value = serde_json::from_slice(&line).unwrap();
-            // Between question and answer the server may tell of other things.
+            // The server may send notifications before the answer.
             if answer["id"] == message["id"] {
                 return answer;
             }
@@ -370,7 +368,7 @@ impl Running {
     }
 }
 
-/// Whether the index is current, as a fresh process sees it.
+/// Returns whether a fresh process finds the index current.
 fn is_indexed(home: &Path) -> bool {
     let output =
         program(&["search", "--explain", "--limit", "1", "message"], home).output().unwrap();
@@ -447,9 +445,9 @@ fn the_lock_of_a_killed_process_holds_nobody_up() {
     }
     let _next = Running::start(&mut program(&["watch"], home));
     until("the index was not built", || is_indexed(home));
-    let shelf = files(&home.join("index")).into_keys().next().unwrap();
-    // A new index is in use a moment before what was there is removed.
-    until("what the killed ones left is still there", || parts(&shelf) == 1);
+    let index_dir = files(&home.join("index")).into_keys().next().unwrap();
+    // The new index is in use a moment before the old one is removed.
+    until("what the killed ones left is still there", || segments(&index_dir) == 1);
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl Examination<'_> {
             let about = folder.display().to_string();
             match obstacle(&folder) {
                 Some(reason) => {
-                    self.report(Finding::wrong(about, format!("{what}: {reason}"), mend))
+                    self.report(Finding::wrong(about, format!("{what}: {reason}"), mend));
                 }
                 None => self.report(Finding::well(about, "can be written to")),
             }

@@ -191,8 +191,7 @@ impl Source {
         let handle = IndexHandle::open(&self.state.config.index_folder(), &self.path)
             .map_err(|_| FallbackReason::NoIndex)?;
         let now = handle.probe.state();
-        let handle = lock(&self.state.index).insert(handle).opened_for(now);
-        handle
+        lock(&self.state.index).insert(handle).opened_for(now)
     }
 
     /// Returns the snapshot of the index in use, whichever state of the database it is of.

@@ -8,7 +8,8 @@ use crate::{
     text::{date, snippet},
     tools::{
         bound,
-        tool::{Answer, Call, Error, Options},
+        error::Error,
+        tool::{Answer, Call, Options},
     },
 };
 

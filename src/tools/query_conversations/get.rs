@@ -5,21 +5,21 @@ use serde_json::json;
 
 use super::{
     answer::{answer, compact_id, iso, summary, text_of},
-    turn::{Budget, CompactTurn, Turn},
+    turn::{ANSWER_TOKENS, Budget, CompactTurn, Turn},
 };
 use crate::{
     engine::{About, Session},
-    tools::tool::{Answer, Call, Error},
+    tools::{
+        error::Error,
+        tool::{Answer, Call},
+    },
 };
 
 /// The shortest prefix of an id that names a session, in characters.
 const SHORTEST_ID: usize = 4;
 
-/// Tokens of the turns of an answer at most.
-const MOST_TOKENS: usize = 16_000;
-
-/// Tokens of one turn at most.
-const MOST_TURN_TOKENS: usize = 4_000;
+/// Tokens of one turn of `mode="get"` at most.
+const READ_TURN_TOKENS: usize = 4_000;
 
 #[derive(Serialize)]
 struct Got {
@@ -81,7 +81,7 @@ pub(super) fn get(
     };
     let Some(session) = session else { return Ok(not_found(call, &word)) };
     let about = &session.about;
-    let mut budget = Budget::new(MOST_TOKENS, MOST_TURN_TOKENS);
+    let mut budget = Budget::new(ANSWER_TOKENS, READ_TURN_TOKENS);
     let wanted = session.turns().min(most_turns);
     let turns: Vec<Turn> =
         (0..wanted).map_while(|at| Turn::of(&session, at, &mut budget)).collect();

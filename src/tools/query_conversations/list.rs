@@ -5,12 +5,15 @@ use serde::Serialize;
 use super::answer::{answer, compact_id, iso, text_of};
 use crate::{
     engine::Scope,
-    tools::tool::{Answer, Call, Error},
+    tools::{
+        error::Error,
+        tool::{Answer, Call},
+    },
 };
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Item {
+struct ListItem {
     session_id: String,
     session_key: String,
     title: Option<String>,
@@ -21,16 +24,16 @@ struct Item {
 }
 
 #[derive(Serialize)]
-struct Page {
+struct ListPage {
     mode: &'static str,
     total: usize,
     returned: usize,
     offset: usize,
-    conversations: Vec<Item>,
+    conversations: Vec<ListItem>,
 }
 
 #[derive(Serialize)]
-struct CompactItem<'a> {
+struct CompactListItem<'a> {
     id: String,
     k: &'a str,
     t: &'a Option<String>,
@@ -38,9 +41,9 @@ struct CompactItem<'a> {
     last: &'a Option<String>,
 }
 
-impl CompactItem<'_> {
-    fn of(item: &Item) -> CompactItem<'_> {
-        CompactItem {
+impl CompactListItem<'_> {
+    fn of(item: &ListItem) -> CompactListItem<'_> {
+        CompactListItem {
             id: compact_id(&item.session_id),
             k: &item.session_key,
             t: &item.title,
@@ -51,9 +54,9 @@ impl CompactItem<'_> {
 }
 
 #[derive(Serialize)]
-struct CompactPage<'a> {
+struct CompactListPage<'a> {
     n: usize,
-    c: Vec<CompactItem<'a>>,
+    c: Vec<CompactListItem<'a>>,
 }
 
 /// Answers with one page of conversations.
@@ -61,7 +64,7 @@ pub(super) fn list(call: &Call<'_>, offset: usize, limit: usize) -> Result<Answe
     let (abouts, total) = call.engine.list(&Scope::default(), offset, limit, call.stop)?;
     let mut conversations = Vec::new();
     for about in &abouts {
-        conversations.push(Item {
+        conversations.push(ListItem {
             session_id: about.id.clone(),
             session_key: call.engine.key_of(about)?,
             title: text_of(&about.title),
@@ -70,8 +73,9 @@ pub(super) fn list(call: &Call<'_>, offset: usize, limit: usize) -> Result<Answe
             created_at: iso(about.begun),
         });
     }
-    let page = Page { mode: "list", total, returned: conversations.len(), offset, conversations };
-    let compact = page.conversations.iter().map(CompactItem::of).collect();
-    let compact = CompactPage { n: total, c: compact };
+    let page =
+        ListPage { mode: "list", total, returned: conversations.len(), offset, conversations };
+    let compact = page.conversations.iter().map(CompactListItem::of).collect();
+    let compact = CompactListPage { n: total, c: compact };
     Ok(answer(call.options, &compact, &page))
 }

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::wrong,
-    tool::{Answer, Call, Effect, Error, Tool, object},
+    error::Error,
+    tool::{Answer, Call, Effect, Tool, object},
 };
 use crate::{
     engine::{self, Fields, Question, Scope},
@@ -66,7 +67,7 @@ pub const TOOL: Tool = Tool {
 };
 
 #[derive(Clone, Copy, Debug)]
-enum Mode {
+enum CallMode {
     Search,
     Get,
     List,
@@ -149,7 +150,7 @@ fn run(call: &Call<'_>) -> Result<Answer, Error> {
     let given = &call.arguments;
     given.only(&ARGUMENTS)?;
     let takes = "\"search\", \"get\" or \"list\"";
-    let modes = [("search", Mode::Search), ("get", Mode::Get), ("list", Mode::List)];
+    let modes = [("search", CallMode::Search), ("get", CallMode::Get), ("list", CallMode::List)];
     let mode = given.choice("mode", takes, &modes)?;
     let mode = mode.ok_or_else(|| wrong("mode", takes, &Value::Null))?;
     // Every argument is checked in every mode: the caller should see a mistake.
@@ -170,12 +171,12 @@ fn run(call: &Call<'_>) -> Result<Answer, Error> {
     };
     let (id, key) = (word("sessionId")?, word("sessionKey")?);
     match mode {
-        Mode::Search => {
+        CallMode::Search => {
             let question = question(query, fields, limit)?;
             search::search(call, &question, with_transcript.then_some(turns_of_match))
         }
-        Mode::Get => get::get(call, id, key, turns),
-        Mode::List => list::list(call, offset.unwrap_or(0), limit),
+        CallMode::Get => get::get(call, id, key, turns),
+        CallMode::List => list::list(call, offset.unwrap_or(0), limit),
     }
 }
 

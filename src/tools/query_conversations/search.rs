@@ -4,14 +4,15 @@ use serde::Serialize;
 
 use super::{
     answer::{answer, compact_id, summary, text_of},
-    turn::{Budget, CompactTurn, FRAME, Turn},
+    turn::{ANSWER_TOKENS, Budget, CompactTurn, TURN_FRAME, Turn},
 };
 use crate::{
     engine::{About, ConversationMatch, Fields, Match, Question},
     text::snippet,
     tools::{
         bound,
-        tool::{Answer, Call, Error},
+        error::Error,
+        tool::{Answer, Call},
     },
 };
 
@@ -24,18 +25,15 @@ const COMPACT_MATCHED: usize = 3;
 /// Characters of a matched turn in compact texts.
 const COMPACT_MATCHED_TEXT: usize = 100;
 
-/// Tokens of an answer at most, without its frame.
-const MOST_TOKENS: usize = 16_000;
-
 /// Tokens of the conversations' own fields at most; the rest is for turns.
 const MOST_FIELD_TOKENS: usize = 10_000;
 
-/// Tokens of one turn at most.
-const MOST_TURN_TOKENS: usize = 600;
+/// Tokens of one turn of `mode="search"` at most.
+const FOUND_TURN_TOKENS: usize = 600;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Item {
+struct SearchItem {
     session_id: String,
     session_key: String,
     title: Option<String>,
@@ -49,16 +47,16 @@ struct Item {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Results {
+struct SearchResults {
     mode: &'static str,
     total_results: usize,
-    conversations: Vec<Item>,
+    conversations: Vec<SearchItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
 }
 
 #[derive(Serialize)]
-struct CompactItem {
+struct CompactSearchItem {
     id: String,
     k: String,
     t: Option<String>,
@@ -70,8 +68,8 @@ struct CompactItem {
     matched: Option<Vec<CompactTurn>>,
 }
 
-impl CompactItem {
-    fn of(item: &Item) -> CompactItem {
+impl CompactSearchItem {
+    fn of(item: &SearchItem) -> CompactSearchItem {
         let compact = |turns: &Vec<Turn>, count, most| {
             turns.iter().take(count).map(|turn| CompactTurn::of(turn, most)).collect()
         };
@@ -79,7 +77,7 @@ impl CompactItem {
             |text: &String| snippet::cut(text, COMPACT_SUMMARY).unwrap_or(text).to_owned();
         let turns = item.turns.as_ref();
         let matched = item.matched_turns.as_ref();
-        CompactItem {
+        CompactSearchItem {
             id: compact_id(&item.session_id),
             k: item.session_key.clone(),
             t: item.title.clone(),
@@ -92,9 +90,9 @@ impl CompactItem {
 }
 
 #[derive(Serialize)]
-struct CompactResults {
+struct CompactSearchResults {
     n: usize,
-    c: Vec<CompactItem>,
+    c: Vec<CompactSearchItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
 }
@@ -117,19 +115,19 @@ pub(super) fn search(
         let more = ranking.items.len() - fits.len();
         notes.push(format!("{more} more were left out to keep this short: set limit."));
     }
-    let left = MOST_TOKENS - field_tokens.min(MOST_FIELD_TOKENS);
-    let mut budget = Budget::new(left, MOST_TURN_TOKENS);
+    let left = ANSWER_TOKENS - field_tokens.min(MOST_FIELD_TOKENS);
+    let mut budget = Budget::new(left, FOUND_TURN_TOKENS);
     let mut conversations = Vec::new();
     for item in fits {
         let about = &item.about;
-        // The budget is spent in this order: matches first.
+        // Matched turns come first: they matter more than the transcript if the budget is short.
         let matched_turns =
             (question.fields != Fields::Summaries).then(|| matched_turns(item, &mut budget));
         let turns = match transcript {
             Some(most) => Some(last_turns(call, about, most, &mut budget)?),
             None => None,
         };
-        conversations.push(Item {
+        conversations.push(SearchItem {
             session_id: about.id.clone(),
             session_key: call.engine.key_of(about)?,
             title: text_of(&about.title),
@@ -143,13 +141,17 @@ pub(super) fn search(
         notes.push("Turns were cut to keep this short: mode=\"get\" has a whole one.".to_owned());
     }
     let message = (!notes.is_empty()).then(|| notes.join(" "));
-    let compact = CompactResults {
+    let compact = CompactSearchResults {
         n: conversations.len(),
-        c: conversations.iter().map(CompactItem::of).collect(),
+        c: conversations.iter().map(CompactSearchItem::of).collect(),
         message: message.clone(),
     };
-    let results =
-        Results { mode: "search", total_results: conversations.len(), conversations, message };
+    let results = SearchResults {
+        mode: "search",
+        total_results: conversations.len(),
+        conversations,
+        message,
+    };
     Ok(answer(call.options, &compact, &results))
 }
 
@@ -158,7 +160,7 @@ fn cost(about: &About) -> usize {
     let title = text_of(&about.title).unwrap_or_default();
     let summary = text_of(&about.summary).unwrap_or_default();
     // Twice the title: the session key contains most of it.
-    2 * bound::tokens(&title) + bound::tokens(&summary) + bound::tokens(&about.id) + FRAME
+    2 * bound::tokens(&title) + bound::tokens(&summary) + bound::tokens(&about.id) + TURN_FRAME
 }
 
 /// Returns the turns that matched, the best first.

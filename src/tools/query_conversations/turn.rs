@@ -8,8 +8,11 @@ use crate::{
     tools::bound,
 };
 
-/// Tokens of what frames a turn, or what is said of a conversation.
-pub(super) const FRAME: usize = 30;
+/// Tokens of an answer at most, without its frame.
+pub(super) const ANSWER_TOKENS: usize = 16_000;
+
+/// Tokens of what frames a turn, or the fields of a conversation.
+pub(super) const TURN_FRAME: usize = 30;
 
 /// One turn of a transcript, or one that matched.
 #[derive(Clone, Debug, Serialize)]
@@ -86,7 +89,7 @@ impl Budget {
             }
             None => text.to_owned(),
         };
-        self.left = self.left.saturating_sub(bound::tokens(&text) + FRAME);
+        self.left = self.left.saturating_sub(bound::tokens(&text) + TURN_FRAME);
         Some(text)
     }
 }

@@ -1,0 +1,35 @@
+//! Why a tool gives no answer.
+
+use crate::engine;
+
+/// Why a tool gives no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    /// The caller has to change the call; the text says how.
+    #[error("{0}")]
+    Refused(String),
+    /// The same, in a sentence of the tool's contract that takes no prefix.
+    #[error("{0}")]
+    Contract(String),
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+}
+
+impl Error {
+    pub(super) fn refused(text: impl Into<String>) -> Error {
+        Error::Refused(text.into())
+    }
+
+    /// Returns the text for the log; `None` if the error is the caller's to correct.
+    pub(super) fn unexpected(&self) -> Option<String> {
+        use engine::Error as E;
+        let Error::Engine(error) = self else { return None };
+        let is_expected = error.is_not_found()
+            || error.is_stopped()
+            || matches!(
+                error,
+                E::NulInQuery | E::QueryTooLong { .. } | E::Threads(_) | E::Workspace(_)
+            );
+        (!is_expected).then(|| format!("{error} ({error:?})"))
+    }
+}
