@@ -17,14 +17,13 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, ffi};
 use tempfile::TempDir;
 
 use super::{
-    Error, Layout, functions,
+    Error, Layout,
+    error::LOCK_WAIT,
+    functions,
     header::{self, SharedFile, Stamp},
     layout,
 };
 use crate::{map_faults, model::Stop};
-
-/// How long to wait for another program's lock.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often reading is tried while another program writes.
 const ATTEMPTS: u32 = 8;
@@ -260,7 +259,7 @@ fn connect(real: &Path, stop: &Stop, access: &Access) -> rusqlite::Result<Connec
             *since = None;
         }
         thread::sleep(Duration::from_millis(if tries < 10 { 2 } else { 15 }));
-        since.get_or_insert_with(Instant::now).elapsed() < PATIENCE && !patience.requested()
+        since.get_or_insert_with(Instant::now).elapsed() < LOCK_WAIT && !patience.requested()
     }))?;
     let flag = stop.clone();
     connection.progress_handler(STEPS, Some(move || flag.requested()))?;

@@ -1,0 +1,67 @@
+//! What can go wrong with a database.
+
+use std::{io, path::PathBuf, time::Duration};
+
+use super::layout;
+
+/// How long to wait for another program's lock.
+pub(super) const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// What can go wrong with a database.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such file.
+    #[error("Database not found: {}", path.display())]
+    NotFound {
+        /// The path of the file.
+        path: PathBuf,
+    },
+    /// The file is no database.
+    #[error("{}: not an SQLite database", path.display())]
+    NotADatabase {
+        /// The path of the file.
+        path: PathBuf,
+    },
+    /// The database does not hold conversations.
+    #[error("{}: no {missing} (looked for {})", path.display(), layout::LOOKED_FOR)]
+    NotCanonical {
+        /// The path of the file.
+        path: PathBuf,
+        /// The missing table or column.
+        missing: String,
+    },
+    /// Another program kept the database locked.
+    #[error("{}: locked by another program for {} seconds; try again when it is done", path.display(), LOCK_WAIT.as_secs())]
+    Busy {
+        /// The path of the file.
+        path: PathBuf,
+    },
+    /// Another program changed the database at each attempt.
+    #[error("{}: kept changing while it was read; try again when it is quiet", path.display())]
+    Unsteady {
+        /// The path of the file.
+        path: PathBuf,
+    },
+    /// The [`Stop`](crate::model::Stop) was requested.
+    #[error("stopped")]
+    Stopped,
+    /// A file could not be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Hits could not be spilled to a temporary file.
+    #[error("cannot keep the hits in a temporary file: {0}")]
+    Spill(#[source] io::Error),
+    /// SQLite failed.
+    #[error("{}: {source}", path.display())]
+    Sqlite {
+        /// The path of the file.
+        path: PathBuf,
+        /// SQLite's error.
+        source: rusqlite::Error,
+    },
+}
