@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Params, params};
 
 use crate::model::Instant;
 
@@ -28,113 +28,86 @@ pub(super) struct MessageRow<'a> {
     pub(super) position: i64,
 }
 
-/// Adds a conversation.
-pub(super) fn insert_conversation(
-    connection: &Connection,
-    row: &ConversationRow<'_>,
-) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "INSERT INTO conversations (id, create_time, update_time, title) VALUES (?1, ?2, ?3, ?4)",
-        )?
-        .execute(params![row.id, decimal(row.create_time), decimal(row.update_time), row.title])?;
-    Ok(())
+impl ConversationRow<'_> {
+    /// Adds the conversation.
+    pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO conversations (id, create_time, update_time, title)
+                   VALUES (?1, ?2, ?3, ?4)";
+        self.execute(connection, sql)
+    }
+
+    /// Updates the conversation; `None` leaves the stored value.
+    pub(super) fn update(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let sql = "UPDATE conversations SET create_time = coalesce(?2, create_time),
+                       update_time = coalesce(?3, update_time), title = coalesce(?4, title)
+                   WHERE id = ?1";
+        self.execute(connection, sql)
+    }
+
+    /// Adds the conversation. If it is stored already, updates it and leaves its start time.
+    pub(super) fn insert_or_continue(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO conversations (id, create_time, update_time, title)
+                   VALUES (?1, ?2, ?3, ?4)
+                   ON CONFLICT (id) DO UPDATE SET title = coalesce(excluded.title, title),
+                       create_time = coalesce(create_time, excluded.create_time),
+                       update_time = coalesce(excluded.update_time, update_time)";
+        self.execute(connection, sql)
+    }
+
+    fn execute(&self, connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+        let (created, updated) = (decimal(self.create_time), decimal(self.update_time));
+        execute(connection, sql, params![self.id, created, updated, self.title]).map(drop)
+    }
 }
 
-/// Updates a conversation; `None` leaves the stored value.
-pub(super) fn update_conversation(
-    connection: &Connection,
-    row: &ConversationRow<'_>,
-) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "UPDATE conversations SET create_time = coalesce(?2, create_time),
-                 update_time = coalesce(?3, update_time), title = coalesce(?4, title) WHERE id = ?1",
-        )?
-        .execute(params![row.id, decimal(row.create_time), decimal(row.update_time), row.title])?;
-    Ok(())
-}
+impl MessageRow<'_> {
+    /// Adds the message; returns the id of its row.
+    ///
+    /// If the id is taken, the conversation's id is put before it, and then a number after it.
+    pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<String> {
+        let mut id = self.id.to_owned();
+        let mut attempt = 1;
+        let sql = "INSERT INTO messages (id, conversation_id, role, content, create_time,
+                       update_time, position)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING";
+        let mut statement = connection.prepare_cached(sql)?;
+        let (created, updated) = (decimal(self.create_time), decimal(self.update_time));
+        let MessageRow { conversation, role, content, position, .. } = self;
+        while statement.execute(params![
+            id,
+            conversation,
+            role,
+            content,
+            created,
+            updated,
+            position
+        ])? == 0
+        {
+            id = renamed(conversation, self.id);
+            if attempt > 1 {
+                id.push_str(&format!("#{attempt}"));
+            }
+            attempt += 1;
+        }
+        Ok(id)
+    }
 
-/// Updates a conversation that continues: its start time stays. `None` leaves the stored value.
-pub(super) fn continue_conversation(
-    connection: &Connection,
-    row: &ConversationRow<'_>,
-) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "UPDATE conversations SET create_time = coalesce(create_time, ?2),
-                 update_time = coalesce(?3, update_time), title = coalesce(?4, title) WHERE id = ?1",
-        )?
-        .execute(params![row.id, decimal(row.create_time), decimal(row.update_time), row.title])?;
-    Ok(())
+    /// Updates the message of this id; a time of `None` leaves the stored one.
+    pub(super) fn update(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let sql = "UPDATE messages SET role = ?2, content = ?3,
+                       create_time = coalesce(?4, create_time),
+                       update_time = coalesce(?5, update_time), position = ?6 WHERE id = ?1";
+        let (created, updated) = (decimal(self.create_time), decimal(self.update_time));
+        let MessageRow { id, role, content, position, .. } = self;
+        let values = params![id, role, content, created, updated, position];
+        execute(connection, sql, values).map(drop)
+    }
 }
 
 /// Removes a conversation and its messages; returns whether there was one.
 pub(super) fn delete_conversation(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
-    connection.prepare_cached("DELETE FROM messages WHERE conversation_id = ?1")?.execute([id])?;
-    let deleted =
-        connection.prepare_cached("DELETE FROM conversations WHERE id = ?1")?.execute([id])?;
-    Ok(deleted > 0)
-}
-
-/// Returns whether there is a conversation of an id.
-pub(super) fn has_conversation(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
-    connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM conversations WHERE id = ?1)")?
-        .query_row([id], |row| row.get(0))
-}
-
-/// Adds a message; returns the id of its row.
-///
-/// If the id is taken, the conversation's id is put before it, and then a number after it.
-pub(super) fn insert_message(
-    connection: &Connection,
-    row: &MessageRow<'_>,
-) -> rusqlite::Result<String> {
-    let mut id = row.id.to_owned();
-    let mut attempt = 1;
-    let mut statement = connection.prepare_cached(
-        "INSERT INTO messages (id, conversation_id, role, content, create_time, update_time, position)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING",
-    )?;
-    while statement.execute(params![
-        id,
-        row.conversation,
-        row.role,
-        row.content,
-        decimal(row.create_time),
-        decimal(row.update_time),
-        row.position
-    ])? == 0
-    {
-        id = renamed(row.conversation, row.id);
-        if attempt > 1 {
-            id.push_str(&format!("#{attempt}"));
-        }
-        attempt += 1;
-    }
-    Ok(id)
-}
-
-/// Updates the message of the row's id; a time of `None` leaves the stored one.
-pub(super) fn update_message(
-    connection: &Connection,
-    row: &MessageRow<'_>,
-) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "UPDATE messages SET role = ?2, content = ?3, create_time = coalesce(?4, create_time),
-                 update_time = coalesce(?5, update_time), position = ?6 WHERE id = ?1",
-        )?
-        .execute(params![
-            row.id,
-            row.role,
-            row.content,
-            decimal(row.create_time),
-            decimal(row.update_time),
-            row.position
-        ])?;
-    Ok(())
+    execute(connection, "DELETE FROM messages WHERE conversation_id = ?1", [id])?;
+    Ok(execute(connection, "DELETE FROM conversations WHERE id = ?1", [id])? > 0)
 }
 
 /// Moves a message to another position in its conversation.
@@ -143,10 +116,8 @@ pub(super) fn move_message(
     id: &str,
     position: i64,
 ) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("UPDATE messages SET position = ?2 WHERE id = ?1")?
-        .execute(params![id, position])?;
-    Ok(())
+    let sql = "UPDATE messages SET position = ?2 WHERE id = ?1";
+    execute(connection, sql, params![id, position]).map(drop)
 }
 
 /// Replaces the content of the message at a position, if the message has this role.
@@ -157,29 +128,31 @@ pub(super) fn replace_content(
     role: &str,
     content: &str,
 ) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "UPDATE messages SET content = ?4
-             WHERE conversation_id = ?1 AND position = ?2 AND role = ?3",
-        )?
-        .execute(params![conversation, position, role, content])?;
-    Ok(())
+    let sql = "UPDATE messages SET content = ?4
+               WHERE conversation_id = ?1 AND position = ?2 AND role = ?3";
+    execute(connection, sql, params![conversation, position, role, content]).map(drop)
 }
 
-/// Appends text to the last message that [`insert_message`] added with this id.
+/// Appends text to the last message that [`MessageRow::insert`] added with this id.
 pub(super) fn append_to_message(
     connection: &Connection,
     conversation: &str,
     id: &str,
     text: &str,
 ) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "UPDATE messages SET content = content || ?4 WHERE rowid =
-                 (SELECT max(rowid) FROM messages WHERE id IN (?2, ?3) AND conversation_id = ?1)",
-        )?
-        .execute(params![conversation, id, renamed(conversation, id), text])?;
-    Ok(())
+    let sql = "UPDATE messages SET content = content || ?4 WHERE rowid =
+                   (SELECT max(rowid) FROM messages WHERE id IN (?2, ?3) AND conversation_id = ?1)";
+    let values = params![conversation, id, renamed(conversation, id), text];
+    execute(connection, sql, values).map(drop)
+}
+
+/// Runs a cached statement; returns how many rows it changed.
+pub(super) fn execute(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+) -> rusqlite::Result<usize> {
+    connection.prepare_cached(sql)?.execute(values)
 }
 
 fn renamed(conversation: &str, id: &str) -> String {

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Params, Row, params};
 
 use super::{
     canonical::{self, ConversationRow, MessageRow},
@@ -260,65 +260,48 @@ impl TranscriptStore {
 
     /// Returns the reading state of a file.
     pub fn file(&self, id: i64) -> Result<Option<TranscriptFile>, Error> {
-        self.done(
-            self.connection
-                .prepare_cached(
-                    "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed
-                     FROM verbatim_files WHERE id = ?1",
-                )
-                .and_then(|mut statement| {
-                    statement
-                        .query_row([id], |row| {
-                            Ok(TranscriptFile {
-                                id: row.get(0)?,
-                                path: row.get(1)?,
-                                stamp: row.get(2)?,
-                                taken: row.get::<_, i64>(3)? as u64,
-                                ends: row.get(4)?,
-                                reader: row.get(5)?,
-                                conversation: row.get(6)?,
-                                transcript: row.get(7)?,
-                                unnamed: row.get::<_, i64>(8)? as u64,
-                            })
-                        })
-                        .optional()
-                }),
-        )
+        let sql =
+            "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed
+                   FROM verbatim_files WHERE id = ?1";
+        let file = self.first(sql, [id], |row| {
+            Ok(TranscriptFile {
+                id: row.get(0)?,
+                path: row.get(1)?,
+                stamp: row.get(2)?,
+                taken: row.get::<_, i64>(3)? as u64,
+                ends: row.get(4)?,
+                reader: row.get(5)?,
+                conversation: row.get(6)?,
+                transcript: row.get(7)?,
+                unnamed: row.get::<_, i64>(8)? as u64,
+            })
+        });
+        self.done(file)
     }
 
     /// Saves the reading state of a file; a new file gets its number.
     pub fn save(&self, file: &mut TranscriptFile) -> Result<(), Error> {
-        let number = Some(file.id).filter(|id| *id != 0);
-        let id = self.done(
-            self.connection
-                .prepare_cached(
-                    "INSERT INTO verbatim_files
-                         (id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-                     ON CONFLICT (id) DO UPDATE SET stamp = excluded.stamp, taken = excluded.taken,
-                         ends = excluded.ends, reader = excluded.reader,
-                         conversation_id = excluded.conversation_id,
-                         transcript = excluded.transcript, unnamed = excluded.unnamed
-                     RETURNING id",
-                )
-                .and_then(|mut statement| {
-                    statement.query_row(
-                        params![
-                            number,
-                            file.path,
-                            file.stamp,
-                            file.taken as i64,
-                            file.ends,
-                            file.reader,
-                            file.conversation,
-                            file.transcript,
-                            file.unnamed as i64
-                        ],
-                        |row| row.get(0),
-                    )
-                }),
-        )?;
-        file.id = id;
+        let sql = "INSERT INTO verbatim_files
+                       (id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                   ON CONFLICT (id) DO UPDATE SET stamp = excluded.stamp, taken = excluded.taken,
+                       ends = excluded.ends, reader = excluded.reader,
+                       conversation_id = excluded.conversation_id,
+                       transcript = excluded.transcript, unnamed = excluded.unnamed
+                   RETURNING id";
+        let values = params![
+            Some(file.id).filter(|id| *id != 0),
+            file.path,
+            file.stamp,
+            file.taken as i64,
+            file.ends,
+            file.reader,
+            file.conversation,
+            file.transcript,
+            file.unnamed as i64
+        ];
+        let id = self.first(sql, values, |row| row.get(0));
+        file.id = self.done(id)?.unwrap_or(file.id);
         Ok(())
     }
 
@@ -354,26 +337,21 @@ impl TranscriptStore {
 
     /// Returns whether there is a conversation of an id.
     pub fn has_conversation(&self, id: &str) -> Result<bool, Error> {
-        self.done(canonical::has_conversation(&self.connection, id))
+        let sql = "SELECT 1 FROM conversations WHERE id = ?1";
+        Ok(self.done(self.first(sql, [id], |_| Ok(())))?.is_some())
     }
 
     /// Adds a conversation without messages, or updates its data.
     pub fn conversation(&self, id: &str, data: ConversationData<'_>) -> Result<(), Error> {
-        let (title, time, origin) = (data.title, data.time, data.origin);
+        let ConversationData { source, title, model, time, origin } = data;
         let row = ConversationRow { id, title, create_time: time, update_time: time };
+        let sql = "INSERT INTO verbatim_conversations
+                       (conversation_id, source, model, archived, starred)
+                   VALUES (?1, ?2, ?3, 0, 0)
+                   ON CONFLICT (conversation_id) DO UPDATE SET model = excluded.model";
         self.done((|| {
-            if canonical::has_conversation(&self.connection, id)? {
-                canonical::continue_conversation(&self.connection, &row)?;
-            } else {
-                canonical::insert_conversation(&self.connection, &row)?;
-            }
-            self.connection
-                .prepare_cached(
-                    "INSERT INTO verbatim_conversations (conversation_id, source, model, archived, starred)
-                     VALUES (?1, ?2, ?3, 0, 0)
-                     ON CONFLICT (conversation_id) DO UPDATE SET model = excluded.model",
-                )?
-                .execute(params![id, data.source, data.model])?;
+            row.insert_or_continue(&self.connection)?;
+            canonical::execute(&self.connection, sql, params![id, source, model])?;
             schema::set_origin(&self.connection, id, origin)
         })())
     }
@@ -389,7 +367,7 @@ impl TranscriptStore {
             update_time: None,
             position: message.line.map_or(0, i64::from),
         };
-        self.done(canonical::insert_message(&self.connection, &row).map(drop))
+        self.done(row.insert(&self.connection).map(drop))
     }
 
     /// Appends text to a message of a conversation.
@@ -401,43 +379,32 @@ impl TranscriptStore {
     /// Records that a file holds a message with an id, by its fingerprint; returns whether it is new.
     /// If another file holds the message, records that `file` leaves it out.
     pub fn record(&self, file: i64, fingerprint: u64) -> Result<bool, Error> {
+        let fingerprint = fingerprint as i64;
+        let insert = "INSERT OR IGNORE INTO verbatim_fingerprints VALUES (?1, ?2)";
+        let select = "SELECT file FROM verbatim_fingerprints WHERE fingerprint = ?1";
         self.done((|| {
-            let values = params![fingerprint as i64, file];
-            let insert = "INSERT OR IGNORE INTO verbatim_fingerprints VALUES (?1, ?2)";
-            if self.connection.prepare_cached(insert)?.execute(values)? > 0 {
+            if canonical::execute(&self.connection, insert, params![fingerprint, file])? > 0 {
                 return Ok(true);
             }
-            let select = "SELECT file FROM verbatim_fingerprints WHERE fingerprint = ?1";
-            let holder: i64 = self
-                .connection
-                .prepare_cached(select)?
-                .query_row([fingerprint as i64], |row| row.get(0))?;
-            self.record_repeat(file, holder)?;
+            if let Some(holder) = self.first(select, [fingerprint], |row| row.get(0))? {
+                self.record_repeat(file, holder)?;
+            }
             Ok(false)
         })())
     }
 
     /// Records the message without an id at a place of a file.
     pub fn record_at(&self, file: i64, place: u64, fingerprint: u64) -> Result<(), Error> {
-        self.done((|| {
-            self.connection
-                .prepare_cached("INSERT OR REPLACE INTO verbatim_sequences VALUES (?1, ?2, ?3)")?
-                .execute(params![file, place as i64, fingerprint as i64])?;
-            Ok(())
-        })())
+        let sql = "INSERT OR REPLACE INTO verbatim_sequences VALUES (?1, ?2, ?3)";
+        let values = params![file, place as i64, fingerprint as i64];
+        self.done(canonical::execute(&self.connection, sql, values).map(drop))
     }
 
     /// Returns the first other file with the same id of the transcript.
     pub fn file_of(&self, transcript: &str, file: i64) -> Result<Option<i64>, Error> {
-        self.done((|| {
-            self.connection
-                .prepare_cached(
-                    "SELECT id FROM verbatim_files WHERE transcript = ?1 AND id <> ?2
-                     ORDER BY id LIMIT 1",
-                )?
-                .query_row(params![transcript, file], |row| row.get(0))
-                .optional()
-        })())
+        let sql = "SELECT id FROM verbatim_files WHERE transcript = ?1 AND id <> ?2
+                   ORDER BY id LIMIT 1";
+        self.done(self.first(sql, params![transcript, file], |row| row.get(0)))
     }
 
     /// Returns whether an earlier file has a message without an id at a place. If so, records that
@@ -449,14 +416,9 @@ impl TranscriptStore {
         place: u64,
         fingerprint: u64,
     ) -> Result<bool, Error> {
+        let sql = "SELECT fingerprint FROM verbatim_sequences WHERE file = ?1 AND place = ?2";
         self.done((|| {
-            let select =
-                "SELECT fingerprint FROM verbatim_sequences WHERE file = ?1 AND place = ?2";
-            let found: Option<i64> = self
-                .connection
-                .prepare_cached(select)?
-                .query_row(params![earlier, place as i64], |row| row.get(0))
-                .optional()?;
+            let found = self.first(sql, params![earlier, place as i64], |row| row.get(0))?;
             let is_same = found == Some(fingerprint as i64);
             if is_same {
                 self.record_repeat(file, earlier)?;
@@ -468,11 +430,20 @@ impl TranscriptStore {
     /// Records that a file leaves out messages that another file has.
     fn record_repeat(&self, file: i64, repeated: i64) -> rusqlite::Result<()> {
         if file != repeated {
-            self.connection
-                .prepare_cached("INSERT OR IGNORE INTO verbatim_repeats VALUES (?1, ?2)")?
-                .execute(params![file, repeated])?;
+            let sql = "INSERT OR IGNORE INTO verbatim_repeats VALUES (?1, ?2)";
+            canonical::execute(&self.connection, sql, params![file, repeated])?;
         }
         Ok(())
+    }
+
+    /// Returns the first row of a query, if there is one.
+    fn first<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>> {
+        self.connection.prepare_cached(sql)?.query_row(values, read).optional()
     }
 
     /// Closes the store, and leaves one file unless somebody reads it.

@@ -7,9 +7,9 @@
 //!   the same. Only the text of the record that the message begins with counts, not the text that
 //!   later records add.
 //! - A message without an id can be a repeat only at the beginning of a transcript, before the first
-//!   new message. It must have the role and the text of the message at the same
-//!   place of an earlier transcript: of the same session, or else of the session that the
-//!   transcript names as its parent. Places count the messages without ids, repeated ones too.
+//!   new message. It must have the role and the text of the message at the same place of an earlier
+//!   transcript: one of the same session, or else of the session that the transcript names as its
+//!   parent. Places count the messages without ids, repeated ones too.
 //!
 //! A transcript can only repeat a transcript that was read before. So transcripts are read in their
 //! [`ReadingOrder`].

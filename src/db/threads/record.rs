@@ -123,13 +123,10 @@ pub(super) fn insert(
     let id = uuid(&id);
     let (create_time, update_time) = (Some(now), Some(now));
     let row = ConversationRow { id: &id, title: Some(start.topic), create_time, update_time };
-    canonical::insert_conversation(connection, &row)?;
-    connection
-        .prepare_cached(
-            "INSERT INTO verbatim_threads (conversation_id, user_id, platform, session_key, next)
-             VALUES (?1, ?2, ?3, ?4, 0)",
-        )?
-        .execute(params![id, start.user, start.platform, key])?;
+    row.insert(connection)?;
+    let sql = "INSERT INTO verbatim_threads (conversation_id, user_id, platform, session_key, next)
+               VALUES (?1, ?2, ?3, ?4, 0)";
+    canonical::execute(connection, sql, params![id, start.user, start.platform, key])?;
     Ok(id)
 }
 
@@ -153,10 +150,9 @@ pub(super) fn add(
         update_time: None,
         position,
     };
-    canonical::insert_message(connection, &row)?;
+    row.insert(connection)?;
     let update_time = Some(now);
-    let row = ConversationRow { id, update_time, ..ConversationRow::default() };
-    canonical::update_conversation(connection, &row)
+    ConversationRow { id, update_time, ..ConversationRow::default() }.update(connection)
 }
 
 pub(super) fn thread(connection: &Connection, id: &str) -> rusqlite::Result<Option<Thread>> {

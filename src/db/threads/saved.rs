@@ -86,8 +86,8 @@ fn id_of(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>>
 fn update(connection: &Connection, id: &str, save: &Save<'_>) -> rusqlite::Result<()> {
     canonical::replace_content(connection, id, 1, "system", save.summary)?;
     if let Some(title) = save.title {
-        let row = ConversationRow { id, title: Some(title), ..ConversationRow::default() };
-        canonical::update_conversation(connection, &row)?;
+        let title = Some(title);
+        ConversationRow { id, title, ..ConversationRow::default() }.update(connection)?;
     }
     Ok(())
 }

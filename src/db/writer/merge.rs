@@ -129,7 +129,7 @@ impl Merge<'_> {
         if self.mode == MergeMode::Compare {
             return Ok(changes);
         }
-        canonical::insert_conversation(self.connection, &conversation_row(id, new))?;
+        conversation_row(id, new).insert(self.connection)?;
         self.own_row(source, id, new)?;
         for (at, (key, message)) in keyed(&new.messages).into_iter().enumerate() {
             self.insert_message(id, &key, message, at as i64 + 1)?;
@@ -234,7 +234,7 @@ impl Merge<'_> {
             || new.archived != stored.archived
             || new.starred != stored.starred;
         if self.mode == MergeMode::Write && canonical {
-            canonical::update_conversation(self.connection, &conversation_row(id, new))?;
+            conversation_row(id, new).update(self.connection)?;
         }
         if self.mode == MergeMode::Write && own {
             self.own_row(source, id, new)?;
@@ -321,7 +321,7 @@ impl Merge<'_> {
         if self.mode == MergeMode::Compare {
             return Ok(());
         }
-        canonical::update_message(self.connection, &self.row(&row.id, "", new, position))?;
+        self.row(&row.id, "", new, position).update(self.connection)?;
         self.prepare("DELETE FROM verbatim_attachments WHERE message_id = ?1")?
             .execute([&row.id])?;
         self.details(&row.id, &row.key, new)
@@ -335,8 +335,7 @@ impl Merge<'_> {
         new: &Message,
         position: i64,
     ) -> rusqlite::Result<()> {
-        let row = self.row(key, conversation, new, position);
-        let id = canonical::insert_message(self.connection, &row)?;
+        let id = self.row(key, conversation, new, position).insert(self.connection)?;
         self.details(&id, key, new)
     }
 
