@@ -42,45 +42,48 @@ impl Ranker<'_> {
         let with_terms = self.question.mode != Mode::Vector;
         let queries: Vec<TitleQuery<'_>> =
             found.concepts.iter().map(|concept| title_query(concept, with_terms)).collect();
-        // By conversation: a score for each concept.
-        let mut all: Vec<(ConversationKey, Vec<f32>)> = Vec::new();
-        // By concept: a cosine for each conversation.
+        let mut conversations: Vec<ConversationKey> = Vec::new();
+        // By concept, then by conversation.
+        let mut scores: Vec<Vec<f32>> = vec![Vec::new(); queries.len()];
         let mut cosines: Vec<Vec<f32>> = vec![Vec::new(); queries.len()];
         for (place, source) in found.sources.iter().enumerate() {
-            let (scores, missing) = source.scorer.titles(&queries, self.stop)?;
-            if missing > 0 {
+            let titles = source.scorer.titles(&queries, self.stop)?;
+            if titles.missing > 0 {
                 self.notes.push(format!(
-                    "{missing} conversations of the {} have no summary to rank by yet; \
+                    "{} conversations of the {} have no summary to rank by yet; \
                      `verbatim reindex` makes them",
+                    titles.missing,
                     source.kind.name()
                 ));
             }
-            for score in scores {
-                all.push(((place, score.conversation), score.terms));
-                for (cosines, cosine) in cosines.iter_mut().zip(score.cosines) {
-                    cosines.push(cosine);
-                }
-            }
+            conversations.extend(titles.conversations.into_iter().map(|number| (place, number)));
+            scores.iter_mut().zip(titles.terms).for_each(|(all, here)| all.extend(here));
+            cosines.iter_mut().zip(titles.cosines).for_each(|(all, here)| all.extend(here));
         }
-        for ((number, query), cosines) in queries.iter().enumerate().zip(&cosines) {
-            let mut best = cosines.clone();
-            best.sort_unstable_by(|a, b| b.total_cmp(a));
-            best.retain(|cosine| *cosine > 0.0);
-            best.truncate(DEPTH);
-            let share = match (query.terms.is_empty(), best.is_empty()) {
-                (_, true) => 0.0,
-                (true, false) => 1.0,
-                (false, false) => VECTOR_SHARE * query.known,
-            };
-            let nearness = Nearness::among(&best);
-            for ((_, scores), cosine) in all.iter_mut().zip(cosines) {
-                let by_vector = if best.is_empty() { 0.0 } else { nearness.of(*cosine) };
-                scores[number] = (1.0 - share) * scores[number] + share * by_vector;
-            }
+        for ((query, scores), cosines) in queries.iter().zip(&mut scores).zip(&cosines) {
+            add_vectors(query, scores, cosines);
         }
-        let least = |scores: Vec<f32>| scores.into_iter().fold(1.0, f32::min);
-        let scored = all.into_iter().map(|(conversation, scores)| (conversation, least(scores)));
+        let least = |at: usize| scores.iter().map(|scores| scores[at]).fold(1.0, f32::min);
+        let scored = conversations.into_iter().enumerate().map(|(at, key)| (key, least(at)));
         Ok(scored.filter(|(_, score)| *score > 0.0 && !queries.is_empty()).collect())
+    }
+}
+
+/// Fuses the scores by terms with the cosines: the score of the formula above.
+fn add_vectors(query: &TitleQuery<'_>, scores: &mut [f32], cosines: &[f32]) {
+    let mut best: Vec<f32> = cosines.iter().copied().filter(|cosine| *cosine > 0.0).collect();
+    if best.is_empty() {
+        return;
+    }
+    if best.len() > DEPTH {
+        best.select_nth_unstable_by(DEPTH - 1, |a, b| b.total_cmp(a));
+        best.truncate(DEPTH);
+    }
+    best.sort_unstable_by(|a, b| b.total_cmp(a));
+    let share = if query.terms.is_empty() { 1.0 } else { VECTOR_SHARE * query.known };
+    let nearness = Nearness::among(&best);
+    for (score, cosine) in scores.iter_mut().zip(cosines) {
+        *score = (1.0 - share) * *score + share * nearness.of(*cosine);
     }
 }
 

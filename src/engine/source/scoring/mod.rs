@@ -13,7 +13,7 @@ mod titles;
 pub(super) use score::IndexedScorer;
 pub(crate) use score::longness;
 pub use scorer::{
-    Candidates, Concept, ConceptScorer, ConversationScore, Nearness, Scale, Scorer, Statistics,
-    TitleQuery,
+    Candidates, Concept, ConceptScorer, Nearness, Scale, Scorer, Statistics, TitleQuery,
+    TitleScores,
 };
 pub(crate) use searcher::Searcher;

@@ -23,8 +23,7 @@ use std::{
 use super::{
     filter::{ConceptFilter, ScopeFilter, Scores},
     scorer::{
-        Candidates, Concept, ConceptScorer, ConversationScore, Scale, Scorer, Statistics,
-        TitleQuery,
+        Candidates, Concept, ConceptScorer, Scale, Scorer, Statistics, TitleQuery, TitleScores,
     },
     searcher::Searcher,
     titles,
@@ -164,11 +163,7 @@ impl Scorer for IndexedScorer {
         Ok(Box::new(IndexedConceptScorer { filter, concept, norms: norms(concept.average) }))
     }
 
-    fn titles(
-        &self,
-        queries: &[TitleQuery<'_>],
-        stop: &Stop,
-    ) -> Result<(Vec<ConversationScore>, usize), Error> {
+    fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores, Error> {
         titles::scores(&self.searcher, &self.scope, self.origins.as_deref(), queries, stop)
     }
 

@@ -112,13 +112,8 @@ pub trait Scorer: Send + Sync {
         stop: &Stop,
     ) -> Result<Box<dyn ConceptScorer + 'a>, Error>;
 
-    /// Returns the conversations in the scope, scored by their titles and summaries, and how many
-    /// conversations have no summary yet.
-    fn titles(
-        &self,
-        queries: &[TitleQuery<'_>],
-        stop: &Stop,
-    ) -> Result<(Vec<ConversationScore>, usize), Error>;
+    /// Returns the conversations in the scope, scored by their titles and summaries.
+    fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores, Error>;
 
     /// Returns the number of a message's conversation.
     fn conversation(&self, doc_id: u32) -> Option<u32>;
@@ -167,13 +162,15 @@ pub struct TitleQuery<'a> {
     pub known: f32,
 }
 
-/// A conversation and how it compares with each query.
-#[derive(Debug)]
-pub struct ConversationScore {
-    /// Its number.
-    pub conversation: u32,
-    /// By query: the weight of the terms that its title and summary have.
-    pub terms: Vec<f32>,
-    /// By query: the cosine of its vector; minus infinity without vectors.
-    pub cosines: Vec<f32>,
+/// How the conversations in a scope compare with each query by their titles and summaries.
+#[derive(Debug, Default)]
+pub struct TitleScores {
+    /// The conversations' numbers.
+    pub conversations: Vec<u32>,
+    /// By query, then by conversation: the weight of the terms that its title and summary have.
+    pub terms: Vec<Vec<f32>>,
+    /// By query, then by conversation: the cosine of its vector; minus infinity without vectors.
+    pub cosines: Vec<Vec<f32>>,
+    /// How many conversations of the source have no summary yet.
+    pub missing: usize,
 }

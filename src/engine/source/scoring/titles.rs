@@ -1,7 +1,7 @@
 //! Scores of conversations by their titles and summaries.
 
 use super::{
-    scorer::{ConversationScore, TitleQuery},
+    scorer::{TitleQuery, TitleScores},
     searcher::Searcher,
 };
 use crate::{
@@ -19,31 +19,29 @@ use crate::{
 /// The weight of a term that occurs in the summary and not in the title.
 const SUMMARY_WEIGHT: f32 = 0.8;
 
-/// Returns the conversations in a scope with their scores, and how many have no summary yet.
+/// Returns the scores of the conversations in a scope.
 pub(super) fn scores(
     searcher: &Searcher,
     scope: &Scope,
     origins: Option<&Origins>,
     queries: &[TitleQuery<'_>],
     stop: &Stop,
-) -> Result<(Vec<ConversationScore>, usize), Error> {
+) -> Result<TitleScores, Error> {
     let catalogue = &searcher.catalogue;
     let features = summaries::features(catalogue, &searcher.model, stop)?;
-    let cosines: Vec<Vec<f32>> = queries
-        .iter()
-        .map(|query| query.vector.map_or_else(Vec::new, |it| features.vectors().scores(it)))
-        .collect();
-    let score = |conversation: u32| {
-        let at = conversation as usize;
-        let cosine = |cosines: &Vec<f32>| cosines.get(at).copied().unwrap_or(f32::NEG_INFINITY);
-        ConversationScore {
-            conversation,
-            terms: queries.iter().map(|query| weight_in(query, &features, at)).collect(),
-            cosines: cosines.iter().map(cosine).collect(),
-        }
-    };
-    let found = catalogue.within(scope, origins).into_iter().map(score).collect();
-    Ok((found, features.missing))
+    let conversations = catalogue.within(scope, origins);
+    let terms = queries.iter().map(|query| {
+        let weight = |conversation: &u32| weight_in(query, &features, *conversation as usize);
+        conversations.iter().map(weight).collect()
+    });
+    let terms = terms.collect();
+    let cosines = queries.iter().map(|query| {
+        let all = query.vector.map_or_else(Vec::new, |vector| features.vectors().scores(vector));
+        let cosine = |conversation: &u32| all.get(*conversation as usize).copied();
+        conversations.iter().map(|it| cosine(it).unwrap_or(f32::NEG_INFINITY)).collect()
+    });
+    let cosines = cosines.collect();
+    Ok(TitleScores { conversations, terms, cosines, missing: features.missing })
 }
 
 /// Returns the weight of the terms that a conversation's title and summary have.
