@@ -154,7 +154,7 @@ impl Hit<'_> {
 pub struct Request {
     /// The text for `LIKE '%text%'`, trimmed of spaces; empty for no text filter.
     pub text: String,
-    /// The roles of hits, as stored; empty for all roles.
+    /// The roles of hits, as the stored values read as text; empty for all roles.
     pub roles: Vec<String>,
     /// The earliest time of hits, inclusive.
     pub since: Option<Instant>,

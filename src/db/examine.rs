@@ -19,11 +19,13 @@ pub fn counts(database: &Database) -> Result<(u64, u64), Error> {
     Ok((conversations.unsigned_abs(), messages.unsigned_abs()))
 }
 
-/// Returns the times of the first message and of the last; reads every message.
+/// Returns the times of the first and of the last message that has a conversation; reads every
+/// message.
 pub fn span(database: &Database) -> Result<Option<(Instant, Instant)>, Error> {
     let ends = ["min", "max"].map(|end| {
         let sql = format!(
-            "SELECT create_time, {end}(verbatim_instant(create_time)) AS instant FROM messages"
+            "SELECT m.create_time, {end}(verbatim_instant(m.create_time)) AS instant \
+             FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id"
         );
         database.connection().query_row(&sql, [], |row| Ok(functions::instant(row.get_ref(0)?)))
     });

@@ -26,7 +26,8 @@ pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Er
     let placeholders = vec!["?"; roles.len()].join(", ");
     let having = match roles {
         [] => String::new(),
-        _ => format!("HAVING total(m.role IN ({placeholders})) > 0"),
+        // NULL counts as an empty role, as everywhere but in exact search.
+        _ => format!("HAVING total(coalesce(CAST(m.role AS TEXT), '') IN ({placeholders})) > 0"),
     };
     let sql = format!(
         "SELECT CAST(c.id AS TEXT), CAST(c.title AS TEXT), count(*), \

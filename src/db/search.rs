@@ -86,7 +86,7 @@ fn statement(
     if !request.roles.is_empty() {
         let roles: Vec<String> =
             request.roles.iter().map(|role| bind(Value::Text(role.clone()))).collect();
-        filters.push(format!("m.role IN ({})", roles.join(", ")));
+        filters.push(format!("CAST(m.role AS TEXT) IN ({})", roles.join(", ")));
     }
     for (edge, comparison) in [(request.since, ">="), (request.until, "<=")] {
         if let Some(instant) = edge {

@@ -174,8 +174,8 @@ impl Catalogue {
         &self.doc_ids[start..start + listed.turns as usize]
     }
 
-    /// Returns the doc ids of a conversation in reading order: by position, else by time, else as
-    /// they were written.
+    /// Returns the doc ids of a conversation in reading order: by position, then by time, then in
+    /// the order of their rows in the database.
     pub(crate) fn reading(&self, conversation: u32) -> &[u32] {
         &self.in_order(conversation).order
     }
@@ -225,11 +225,15 @@ impl Catalogue {
     fn in_order(&self, conversation: u32) -> &Reading {
         self.conversations[conversation as usize].reading.get_or_init(|| {
             let snapshot = &self.snapshot;
-            let key = |doc_id: u32| (snapshot.position(doc_id), snapshot.time(doc_id), doc_id);
-            let mut keyed: Vec<_> = self.doc_ids(conversation).iter().copied().map(key).collect();
-            // A stable sort: messages with equal keys stay in the order of their segments.
-            keyed.sort_by_key(|(position, time, _)| (*position, *time));
-            let order: Vec<u32> = keyed.into_iter().map(|(_, _, doc_id)| doc_id).collect();
+            let place = |doc_id: &u32| {
+                let doc_id = *doc_id;
+                // A later segment may have an earlier row, so doc ids do not say what comes first.
+                let row = snapshot.key(doc_id);
+                (snapshot.position(doc_id), snapshot.time(doc_id), row, doc_id)
+            };
+            let mut places: Vec<_> = self.doc_ids(conversation).iter().map(place).collect();
+            places.sort_unstable();
+            let order: Vec<u32> = places.into_iter().map(|(.., doc_id)| doc_id).collect();
             let mut turns: Vec<(u32, u32)> = order.iter().copied().zip(0..).collect();
             turns.sort_unstable();
             Reading { order, turns }

@@ -72,9 +72,14 @@ impl LiveReader {
                 false => std::ops::ControlFlow::Continue(()),
             }
         })?;
-        if !is_over {
+        if !is_over && !stop.requested() {
             // Whether the sink wants more does not matter: there is no more.
             let _ = sink.confirm(stop);
+        }
+        // The sink may have broken off only because of the stop.
+        if stop.requested() {
+            sink.discard();
+            return Err(db::Error::Stopped.into());
         }
         Ok(SearchPlan::ByLike { why: self.reason.clone(), took: begun.elapsed() })
     }

@@ -70,7 +70,7 @@ pub struct Nearness {
 
 impl Nearness {
     /// Returns the nearness among cosines that are sorted, the highest first.
-    pub(crate) fn among(best: &[f32]) -> Nearness {
+    pub fn among(best: &[f32]) -> Nearness {
         Nearness {
             first: best.first().copied().unwrap_or(1.0),
             last: best.last().copied().unwrap_or(0.0),
