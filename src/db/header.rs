@@ -12,8 +12,8 @@ use std::{
     time::SystemTime,
 };
 
-/// How many unused files stay open at most.
-const MOST_IDLE: usize = 64;
+/// From how many open files on those are closed that are unused and gone.
+const MANY: usize = 64;
 
 static FILES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
@@ -23,6 +23,14 @@ struct Entry {
     file: Arc<File>,
     /// Descriptors of the same file, opened in a race. Closing them would drop the locks.
     spare: Vec<File>,
+}
+
+impl Entry {
+    /// Returns whether another file, or none, is at the path now. Otherwise SQLite may have the file
+    /// open, and hold locks on it.
+    fn is_gone(&self) -> bool {
+        !fs::metadata(&self.path).is_ok_and(|there| identity(&there) == self.identity)
+    }
 }
 
 /// The identity of a file, whatever its name.
@@ -84,10 +92,8 @@ pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
     }
     let file = Arc::new(file);
     files.retain(|entry| entry.path != path || Arc::strong_count(&entry.file) > 1);
-    if files.len() >= MOST_IDLE
-        && let Some(idle) = files.iter().position(|entry| Arc::strong_count(&entry.file) == 1)
-    {
-        files.remove(idle);
+    if files.len() >= MANY {
+        files.retain(|entry| Arc::strong_count(&entry.file) > 1 || !entry.is_gone());
     }
     files.push(Entry { path: path.to_owned(), identity, file: file.clone(), spare: Vec::new() });
     Ok(SharedFile { file, identity })

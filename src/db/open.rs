@@ -28,7 +28,7 @@ use crate::{map_faults, model::Stop};
 /// How often reading is tried while another program writes.
 const ATTEMPTS: u32 = 8;
 
-/// The first attempt that reads a private copy.
+/// The first attempt that reads a private copy, unless a log is shared with its writers.
 const COPY_FROM: u32 = 4;
 
 /// Two writes within this time may leave the same time on the file.
@@ -171,7 +171,15 @@ fn attempt(
 ) -> Result<Database, Error> {
     let faults = map_faults::count();
     let mut files = Files::find(path)?;
-    let mut access = if number < COPY_FROM { files.access() } else { files.copy(path, stop)? };
+    let mut access = files.access();
+    if number >= COPY_FROM && !matches!(access, Access::Wal) {
+        access = files.copy(path, stop)?;
+        // The log of an open database may end with a commit that is not finished: the frames are
+        // written, and not yet synchronised. Only the -shm tells, which a copy does not have.
+        if matches!(files.access(), Access::Wal) {
+            return Err(Error::Unsteady { path: path.to_owned() });
+        }
+    }
     if matches!(access, Access::Immutable | Access::Log) {
         files.settle(path)?;
     }
@@ -441,4 +449,47 @@ fn pause(length: Duration, stop: &Stop) -> Result<(), Error> {
         thread::sleep(Duration::from_millis(5).min(length));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns how many messages an attempt sees.
+    fn seen(path: &Path, number: u32) -> i64 {
+        let database = attempt(path, &Stop::never(), number, None).unwrap();
+        let sql = "SELECT count(*) FROM messages";
+        database.connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_commit_that_is_not_finished_is_not_seen() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.db");
+        let add = "INSERT INTO messages VALUES (hex(randomblob(8)), 'c', 'user', 'red', 1)";
+        let writer = Connection::open(&path).unwrap();
+        writer
+            .execute_batch(
+                "PRAGMA journal_mode = WAL;
+                 CREATE TABLE conversations (id TEXT, title TEXT);
+                 CREATE TABLE messages
+                     (id TEXT, conversation_id TEXT, role TEXT, content TEXT, create_time);",
+            )
+            .unwrap();
+        writer.execute_batch(add).unwrap();
+        // The next commit of a copy, written to the log and not to the -shm.
+        let copy = home.path().join("copy.db");
+        for suffix in ["", "-wal"] {
+            fs::copy(beside(&path, suffix), beside(&copy, suffix)).unwrap();
+        }
+        let other = Connection::open(&copy).unwrap();
+        other.execute_batch(add).unwrap();
+        let log = fs::read(beside(&copy, "-wal")).unwrap();
+        assert!(log.len() as u64 > fs::metadata(beside(&path, "-wal")).unwrap().len());
+        fs::write(beside(&path, "-wal"), log).unwrap();
+        for number in 0..ATTEMPTS {
+            assert_eq!(seen(&path, number), 1, "attempt {number}");
+        }
+        drop((writer, other));
+    }
 }

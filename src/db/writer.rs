@@ -9,8 +9,7 @@ mod merge;
 
 use std::{
     collections::HashSet,
-    fs::{self, File},
-    io::{self, Read},
+    fs, io,
     path::{Path, PathBuf},
     thread,
     time::{Duration, SystemTime},
@@ -22,6 +21,7 @@ pub use self::changes::Changes;
 use self::merge::{Merge, MergeMode};
 use crate::{
     db::{
+        header,
         schema::{self, SchemaState},
         temporary::TemporaryDatabase,
     },
@@ -224,12 +224,12 @@ impl Writer {
         let foreign =
             |reason: &str| Error::Foreign { path: path.clone(), reason: reason.to_owned() };
         let failed = |source| Error::Sqlite { path: path.clone(), source };
-        let mut magic = Vec::new();
-        let file = File::open(path).map_err(|source| Error::Io { path: path.clone(), source })?;
-        file.take(16)
-            .read_to_end(&mut magic)
+        // Not a file of our own: closing it would drop the locks of our readers.
+        let mut magic = [0; 16];
+        let read = header::shared_file(path)
+            .and_then(|file| file.read_at(&mut magic, 0))
             .map_err(|source| Error::Io { path: path.clone(), source })?;
-        if !magic.is_empty() && magic != b"SQLite format 3\0" {
+        if read > 0 && magic != *b"SQLite format 3\0" {
             return Err(foreign("it is not an SQLite database"));
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

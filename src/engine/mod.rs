@@ -19,6 +19,8 @@ mod memory;
 mod rank;
 mod report;
 mod source;
+#[cfg(test)]
+pub(crate) mod testing;
 mod upkeep;
 
 use std::{ops::ControlFlow, path::PathBuf, sync::Arc};

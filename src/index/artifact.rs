@@ -220,8 +220,14 @@ pub(super) fn damaged(folder: &Path, reason: &str) -> Error {
 
 /// A lock between processes. The system releases it when its process ends.
 #[derive(Debug)]
-pub(super) struct Lock {
-    _file: File,
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child process that was just forked shares the lock until it runs
+        // its program.
+        let _ = self.0.unlock();
+    }
 }
 
 impl Lock {
@@ -233,7 +239,7 @@ impl Lock {
                 thread::sleep(PAUSE);
             }
             match file.try_lock() {
-                Ok(()) => return Ok(Some(Lock { _file: file })),
+                Ok(()) => return Ok(Some(Lock(file))),
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(error),
             }
@@ -243,7 +249,11 @@ impl Lock {
 
     /// Returns whether a process holds the lock. Takes it for a moment to find out.
     pub(super) fn is_held(path: &Path) -> bool {
-        File::open(path).is_ok_and(|file| file.try_lock_shared().is_err())
+        File::open(path).is_ok_and(|file| {
+            let is_held = file.try_lock_shared().is_err();
+            let _ = file.unlock();
+            is_held
+        })
     }
 }
 

@@ -108,3 +108,31 @@ fn projects(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
 fn beginning_with(words: impl Iterator<Item = String>, typed: &str) -> Vec<String> {
     words.filter(|word| word.to_lowercase().starts_with(typed)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::ArgumentInfo;
+
+    use super::*;
+    use crate::engine::testing::Export;
+
+    #[test]
+    fn completing_reads_no_message() {
+        let export = Export::indexed(&["Which colour is the sky over the sea?", "It is green."]);
+        let prompt = || Reference::for_prompt("recall");
+        for (reference, name, expected) in [
+            (prompt(), "topic", &["Title 1", "Title 0"][..]),
+            (prompt(), "project", &[]),
+            (Reference::for_resource(resources::TEMPLATE), "id", &["1", "0"]),
+        ] {
+            let request = CompleteRequestParams::new(reference, ArgumentInfo::new(name, ""));
+            let result = complete(&export.engine, &request).unwrap();
+            assert_eq!(result.completion.values, expected, "{name}");
+        }
+        let source = export.engine.sources().remove(0);
+        let snapshot = source.current_index(&Stop::never()).unwrap();
+        assert_eq!(source.catalogue(&snapshot).summaries_made(), 0);
+        let stopped = export.engine.headings(&|_, _, _| true, &Stop::after(Duration::ZERO));
+        assert!(stopped.unwrap_err().is_stopped());
+    }
+}

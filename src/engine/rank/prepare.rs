@@ -88,7 +88,7 @@ impl Ranker<'_> {
     /// of the index before, with a note.
     fn freshest(&mut self, source: &Source) -> Result<Option<Arc<dyn Reader>>, Error> {
         if source.current_index(self.stop).is_err() && !source.is_refresh_slow() {
-            refresh_in_time(source, self.stop);
+            refresh_within(MAX_WAIT, source, self.stop);
         }
         if self.stop.requested() {
             return Err(crate::db::Error::Stopped.into());
@@ -106,11 +106,11 @@ impl Ranker<'_> {
     }
 }
 
-/// Refreshes the index of a source if that takes a few seconds at most. The first index is waited
-/// for even if another process makes it.
-fn refresh_in_time(source: &Source, stop: &Stop) {
+/// Refreshes the index of a source if that takes at most `wait`. The first index is waited for even
+/// if another process makes it.
+fn refresh_within(wait: Duration, source: &Source, stop: &Stop) {
     let options = Reindex { resources: RESOURCES, full: false };
-    let in_time = stop.within(MAX_WAIT);
+    let in_time = stop.within(wait);
     loop {
         match refresh::refresh(source, options, &in_time, &mut |_| ()) {
             Err(Error::Indexing { .. })
@@ -126,5 +126,28 @@ fn refresh_in_time(source: &Source, stop: &Stop) {
             // Whatever went wrong, an older index is better than none.
             _ => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Question, testing::Export};
+
+    #[test]
+    fn a_refresh_that_takes_too_long_is_not_tried_by_the_next_question() {
+        let export = Export::indexed(&["red"]);
+        let notes = || {
+            let question =
+                Question { concepts: vec!["red".to_owned()], limit: 10, ..Question::default() };
+            export.engine.rank(&question, &Stop::never()).unwrap().notes
+        };
+        let source = export.engine.sources().remove(0);
+        export.add(1, "red as well");
+        refresh_within(Duration::ZERO, &source, &Stop::never());
+        assert!(notes().iter().any(|note| note.contains("is older than its database")));
+        // After the pause it is tried again.
+        source.postpone_refresh(Duration::ZERO);
+        assert_eq!(notes(), [""; 0]);
     }
 }

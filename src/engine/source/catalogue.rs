@@ -295,3 +295,30 @@ fn sort_by_activity(conversations: Vec<Listed>) -> (Vec<Listed>, Vec<u32>) {
     sorted.sort_unstable_by_key(|(place, _)| *place);
     (sorted.into_iter().map(|(_, listed)| listed).collect(), place_of)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{engine::testing::Export, model::Stop};
+
+    impl Catalogue {
+        /// Returns how many conversations were summarised.
+        pub(crate) fn summaries_made(&self) -> usize {
+            self.conversations.iter().filter(|listed| listed.summary.get().is_some()).count()
+        }
+    }
+
+    #[test]
+    fn a_failed_read_of_origins_is_not_kept() {
+        let export = Export::indexed(&["red"]);
+        let source = export.engine.sources().remove(0);
+        let snapshot = source.current_index(&Stop::never()).unwrap();
+        let catalogue = source.catalogue(&snapshot);
+        let failed = catalogue.origins(|| Err(db::Error::Stopped));
+        assert!(matches!(failed, Err(db::Error::Stopped)), "{failed:?}");
+        let origins = Origins::from([("0".to_owned(), StoredOrigin::default())]);
+        assert_eq!(catalogue.origins(|| Ok(origins)).unwrap().len(), 1);
+        let kept = catalogue.origins(|| panic!("they are known"));
+        assert_eq!(kept.unwrap().len(), 1);
+    }
+}

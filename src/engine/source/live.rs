@@ -247,3 +247,35 @@ impl Counter {
         Counts { conversations, roles: roles.into_iter().collect(), days, first, last, models }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+    use crate::engine::{Rendered, testing::Export};
+
+    #[test]
+    fn what_an_index_showed_is_followed_only_by_hits_of_the_same_state() {
+        let export = Export::of(&["red", "green", "blue"]);
+        let source = export.engine.sources().remove(0);
+        let live = LiveReader::new(source.clone(), FallbackReason::Stale);
+        let after = |shown: usize, state: &State| {
+            let mut found = Vec::new();
+            let show = |text| {
+                found.push(text);
+                ControlFlow::Continue(())
+            };
+            let mut sink = Rendered::new(|hit: Hit<'_>| Some(hit.content.into_owned()), show);
+            let (request, stop) = (Request::default(), Stop::never());
+            live.search_after(shown, Some(state), &request, &stop, &mut sink).map(|_| found)
+        };
+        let state = db::state(&source.path).unwrap();
+        assert_eq!(after(1, &state).unwrap(), ["green", "red"]);
+        export.add(3, "white");
+        let torn = after(1, &state);
+        assert!(matches!(torn, Err(Error::Torn { .. })), "{torn:?}");
+        // Nothing was shown, so there is nothing to go on after.
+        assert_eq!(after(0, &state).unwrap(), ["white", "blue", "green", "red"]);
+    }
+}

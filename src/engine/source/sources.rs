@@ -273,3 +273,29 @@ fn located(config: &Config, kind: SourceKind) -> Result<PathBuf, Error> {
         SourceKind::Threads => Ok(config.threads_database()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::Export;
+
+    #[test]
+    fn a_question_waits_for_an_index_that_another_opens_no_longer_than_it_may() {
+        let export = Export::indexed(&["red"]);
+        let source = export.engine.sources().remove(0);
+        export.engine.forget();
+        let opening = lock(&source.state.opening);
+        let (sender, answer) = std::sync::mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let stop = Stop::after(Duration::from_millis(50));
+                sender.send(source.current_index(&stop).map(drop)).unwrap();
+            });
+            let stale = answer.recv_timeout(Duration::from_secs(10));
+            let waiting = scope.spawn(|| source.current_index(&Stop::never()).map(drop));
+            drop(opening);
+            assert_eq!(stale, Ok(Err(FallbackReason::Stale)));
+            assert_eq!(waiting.join().unwrap(), Ok(()));
+        });
+    }
+}

@@ -391,3 +391,26 @@ impl<'a> Work<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::Export;
+
+    #[test]
+    fn fingerprints_are_those_of_the_versions_before() {
+        let export = Export::indexed(&["red", "grün"]);
+        let source = export.engine.sources().remove(0);
+        let snapshot = source.current_index(&Stop::never()).unwrap();
+        let catalogue = source.catalogue(&snapshot);
+        let segments = [(0, "segment-1".to_owned())];
+        let fingerprints = |id: &str| {
+            let conversation = catalogue.find(id).unwrap();
+            let place = catalogue.place_fingerprint(conversation, &segments);
+            (place, catalogue.text_fingerprint(conversation))
+        };
+        // If these change, every summary is sent to a provider again.
+        assert_eq!(fingerprints("0"), (0x0964_12d4_9c74_f91a, 0xadfa_2866_cff0_65e7));
+        assert_eq!(fingerprints("1"), (0xa95e_bedc_f2aa_b5ab, 0xc96b_886f_5f5c_62d7));
+    }
+}

@@ -57,8 +57,19 @@ pub(crate) fn sync(
     Ok(report)
 }
 
+/// The lock of the store's only writer.
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child process that was just forked shares the lock until it runs
+        // its program.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Takes the lock of the store's only writer; `None` if another process holds it.
-fn lock(database: &Path) -> Result<Option<File>, SyncError> {
+fn lock(database: &Path) -> Result<Option<Lock>, SyncError> {
     let path = database.with_extension("lock");
     let failed = |source| SyncError::Store(transcripts::Error::Io { path: path.clone(), source });
     if let Some(folder) = path.parent() {
@@ -67,7 +78,7 @@ fn lock(database: &Path) -> Result<Option<File>, SyncError> {
     let file =
         File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
     match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
+        Ok(()) => Ok(Some(Lock(file))),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(source)) => Err(failed(source)),
     }

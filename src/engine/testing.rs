@@ -1,0 +1,55 @@
+//! A small export for the unit tests.
+
+use std::fs;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::{Config, Engine, Reindex, Resources};
+use crate::model::Stop;
+
+/// An export in a folder of its own.
+pub(crate) struct Export {
+    pub(crate) engine: Engine,
+    pub(crate) connection: Connection,
+    _home: TempDir,
+}
+
+impl Export {
+    /// Makes an export with a conversation for each text; the conversation's id is its number.
+    pub(crate) fn of(texts: &[&str]) -> Export {
+        let home = tempfile::tempdir().expect("folders can be made");
+        fs::create_dir(home.path().join("db")).expect("folders can be made");
+        let connection = Connection::open(home.path().join("db/a.db")).expect("it can be made");
+        let schema = "CREATE TABLE conversations (id TEXT PRIMARY KEY, title TEXT);
+            CREATE TABLE messages (id TEXT PRIMARY KEY, conversation_id TEXT, role TEXT,
+                content TEXT, create_time);";
+        connection.execute_batch(schema).expect("the schema is sound");
+        let config = Config { home: home.path().to_owned(), ..Config::default() };
+        let export = Export { engine: Engine::new(config), connection, _home: home };
+        texts.iter().zip(0..).for_each(|(text, number)| export.add(number, text));
+        export
+    }
+
+    /// Makes an export as [`Export::of`] does, and its index.
+    pub(crate) fn indexed(texts: &[&str]) -> Export {
+        let export = Export::of(texts);
+        export.reindex();
+        export
+    }
+
+    pub(crate) fn reindex(&self) {
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        let options = Reindex { resources, full: false };
+        let done = self.engine.reindex(options, &Stop::never(), &mut |_| ());
+        done.expect("it can be indexed");
+    }
+
+    /// Adds a conversation with one message.
+    pub(crate) fn add(&self, number: u32, text: &str) {
+        let sql = "INSERT INTO conversations VALUES (?1, 'Title ' || ?1)";
+        self.connection.execute(sql, [number]).expect("a new id");
+        let sql = "INSERT INTO messages VALUES ('m' || ?1, ?1, 'user', ?2, 1700000000 + ?1)";
+        self.connection.execute(sql, (number, text)).expect("a new id");
+    }
+}
