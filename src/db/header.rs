@@ -168,3 +168,30 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     use std::os::windows::fs::FileExt;
     file.seek_read(buffer, offset)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_there_stays_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, name).unwrap();
+            path
+        };
+        let path = make("first");
+        let first = Arc::downgrade(&shared_file(&path).unwrap().file);
+        let open_many = |from: usize| {
+            for number in from..from + MANY {
+                shared_file(&make(&number.to_string())).unwrap();
+            }
+        };
+        open_many(0);
+        assert!(first.upgrade().is_some(), "closing it would drop the locks of a connection");
+        fs::remove_file(&path).unwrap();
+        open_many(MANY);
+        assert!(first.upgrade().is_none());
+    }
+}

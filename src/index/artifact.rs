@@ -404,3 +404,20 @@ impl Deref for Mapped {
         self.map.as_deref().unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_a_forked_process_shares_is_free_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(LOCK);
+        let lock = Lock::take(&path, 1).unwrap().unwrap();
+        // As a child process has it before it runs its program.
+        let _shared = lock.0.try_clone().unwrap();
+        assert!(Lock::is_held(&path) && Lock::take(&path, 1).unwrap().is_none());
+        drop(lock);
+        assert!(!Lock::is_held(&path) && Lock::take(&path, 1).unwrap().is_some());
+    }
+}

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 use verbatim_search::{
     cli::{self, Environment},
-    engine::{ArchiveReport, Config, Engine, SourceKind, import},
+    engine::{ArchiveReport, Config, Engine, Reindex, Resources, Scope, SourceKind, import},
     import::Branches,
     model::{Request, Stop},
 };
@@ -702,4 +702,29 @@ fn synchronising_that_is_killed() {
         fs::copy(home.path(&name), fresh.path(&name)).unwrap();
     }
     assert_eq!(home.held(), fresh.synced());
+}
+
+#[test]
+fn a_project_is_not_known_where_the_store_cannot_be_read() {
+    let home = Home::new();
+    home.write("p/a.jsonl", line(1, "user", "first"));
+    home.sync();
+    let source = home.engine.sources().pop().unwrap();
+    let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
+    home.engine.reindex_source(&source, options, &Stop::never(), &mut |_| ()).unwrap();
+    let project = {
+        let about = home.engine.meant("session", &Stop::never()).unwrap();
+        about.project.expect("transcripts have a project")
+    };
+    home.engine.forget();
+    // The index is current, and then its database is gone.
+    let reader = source.reader(&Stop::never());
+    let listed = |scope: &Scope| reader.list(scope, &Stop::never()).map(|found| found.len());
+    let of_project = Scope { project: Some(project), ..Scope::default() };
+    let away = source.path.with_extension("away");
+    fs::rename(&source.path, &away).unwrap();
+    assert!(listed(&of_project).is_err());
+    assert_eq!(listed(&Scope::default()).unwrap(), 1);
+    fs::rename(&away, &source.path).unwrap();
+    assert_eq!(listed(&of_project).unwrap(), 1, "the failure is not kept");
 }

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     fs,
     io::{Read, Write},
     net::{TcpListener, TcpStream},
@@ -12,14 +12,17 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use verbatim_search::{
     embed::{Error, Model, Progress, Provider, Texts},
-    index::{self, VectorOptions, Vectors},
+    engine::{Config, Engine, Reindex},
+    index::{self, Resources, VectorOptions, Vectors},
     model::Stop,
 };
 
-use crate::corpus::folder;
+use crate::corpus::{SCHEMA, folder};
 
 /// How the server answers one request.
 #[derive(Clone, Debug)]
@@ -484,4 +487,89 @@ fn what_no_message_has_any_more_is_forgotten() {
         assert_eq!(other.exists(), is_there, "{days} days");
     }
     assert!(cache.exists());
+}
+
+const CONVERSATIONS: u32 = 200;
+
+/// Makes an export of many conversations, in a home that a server makes the vectors of.
+fn home_with_conversations(server: &Server) -> (TempDir, Connection, Config) {
+    let home = folder();
+    fs::create_dir(home.path().join("db")).unwrap();
+    let connection = Connection::open(home.path().join("db/chats.db")).unwrap();
+    connection.execute_batch(SCHEMA).unwrap();
+    connection.execute_batch("BEGIN").unwrap();
+    for at in 0..CONVERSATIONS {
+        let sql = "INSERT INTO conversations VALUES ('c' || ?1, '1', '1', 'Title ' || ?1)";
+        connection.execute(sql, [at]).unwrap();
+        let sql = "INSERT INTO messages VALUES ('m' || ?1, 'c' || ?1, 'user', ?2, '1', NULL, 0)";
+        let text =
+            format!("Which of the {at} mountains in Norway has the longest walk to its top?");
+        connection.execute(sql, (at, text)).unwrap();
+    }
+    connection.execute_batch("COMMIT").unwrap();
+    let provider: Provider = format!("openai:{}#m", server.address).parse().unwrap();
+    let config = Config { home: home.path().to_owned(), embeddings: provider, ..Config::default() };
+    let engine = Engine::new(config.clone());
+    engine.reindex(SMALL, &Stop::never(), &mut |_| ()).unwrap();
+    (home, connection, config)
+}
+
+const SMALL: Reindex =
+    Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
+
+impl Server {
+    /// The summaries among the texts, which begin with a title.
+    fn summaries(&self) -> Vec<String> {
+        let mut texts = self.texts();
+        texts.retain(|text| text.starts_with("Title "));
+        texts
+    }
+}
+
+#[test]
+fn summaries_that_were_sent_are_kept_when_the_work_is_stopped() {
+    let server = Server::start();
+    let (_home, _connection, config) = home_with_conversations(&server);
+    let enrich = |stop: &Stop, progress: &mut dyn FnMut()| {
+        let engine = Engine::new(config.clone());
+        let source = engine.sources().remove(0);
+        engine.enrich(&source, SMALL.resources, stop, &mut |_, _| progress())
+    };
+    let stop = Stop::never();
+    let stopped = enrich(&stop, &mut || {
+        if !server.summaries().is_empty() {
+            stop.request();
+        }
+    });
+    assert!(stopped.unwrap_err().is_stopped());
+    assert_eq!(server.summaries().len(), 64, "one request after which it was stopped");
+    let requests = server.requests();
+    enrich(&Stop::never(), &mut || ()).unwrap();
+    assert_eq!(server.requests(), requests + 3, "the other summaries, and no message again");
+    let sent = server.summaries();
+    let once: HashSet<&String> = sent.iter().collect();
+    assert_eq!((sent.len(), once.len()), (CONVERSATIONS as usize, CONVERSATIONS as usize));
+    enrich(&Stop::never(), &mut || ()).unwrap();
+    assert_eq!(server.requests(), requests + 3);
+}
+
+#[test]
+fn summaries_give_way_to_a_database_that_changes() {
+    let server = Server::start();
+    let (_home, connection, config) = home_with_conversations(&server);
+    let engine = Engine::new(config);
+    server.always(Answer::Slow(Duration::from_millis(600)));
+    let mut maintainer = engine.maintainer();
+    thread::scope(|scope| {
+        let (server, connection) = (&server, connection);
+        scope.spawn(move || {
+            while server.summaries().is_empty() {
+                thread::sleep(Duration::from_millis(5));
+            }
+            connection.execute_batch("UPDATE messages SET role = 'tool' WHERE id = 'm1'").unwrap();
+        });
+        maintainer.poll(&Stop::never(), &mut |_| ());
+    });
+    let sent = server.summaries().len();
+    assert!((64..CONVERSATIONS as usize).contains(&sent), "{sent} summaries were sent");
 }

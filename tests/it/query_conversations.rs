@@ -3,12 +3,13 @@
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use verbatim_search::{
-    engine::Engine,
+    engine::{Engine, SourceKind},
+    model::Stop,
     tools::{self, Options},
 };
 
 use crate::{
-    corpus::folder,
+    corpus::{SCHEMA, engine, folder},
     read::{call_with, engines, sample},
 };
 
@@ -298,4 +299,45 @@ fn answers_are_bounded() {
             assert!(tokens < 20_000, "{arguments}: {tokens}");
         }
     }
+}
+
+/// Two ids with the same CRC-32, which is what a key holds of an id.
+const ONE_HASH: [&str; 2] = ["c745e120-ad79", "09daff1a-174c"];
+
+#[test]
+fn keys_of_one_hash_open_their_own_conversations() {
+    let home = folder();
+    let path = home.path().join("a.db");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch(SCHEMA).unwrap();
+    for id in ONE_HASH {
+        let sql = "INSERT INTO conversations VALUES (?1, '1', '1', 'About ' || ?1)";
+        connection.execute(sql, [id]).unwrap();
+        let sql = "INSERT INTO messages VALUES (?1, ?1, 'user', 'red', '1', NULL, 0)";
+        connection.execute(sql, [id]).unwrap();
+    }
+    let engine = engine(&path);
+    let never = Stop::never();
+    let key_of = |id: &str| {
+        let about = engine.about(SourceKind::Export, id, &never).unwrap().unwrap();
+        engine.key_of(&about).unwrap()
+    };
+    let opened = |key: &str| engine.keyed(key, &never).map(|found| found.map(|about| about.id));
+    let keys = ONE_HASH.map(key_of);
+    for (id, key) in ONE_HASH.iter().zip(&keys) {
+        assert!(key.ends_with("-94974ab6"), "{key}");
+        assert_eq!(opened(key).unwrap().as_deref(), Some(*id));
+    }
+    let refused = |key: &str| {
+        let error = opened(key).unwrap_err().to_string();
+        assert!(ONE_HASH.iter().all(|id| error.contains(id)), "{error}");
+    };
+    refused("export-another-title-94974ab6");
+    connection.execute_batch("UPDATE conversations SET title = 'Same'").unwrap();
+    refused(&key_of(ONE_HASH[0]));
+    refused(&keys[0]);
+    // The title does not matter where only one conversation has the hash.
+    connection.execute("DELETE FROM messages WHERE id = ?1", [ONE_HASH[1]]).unwrap();
+    assert_eq!(opened(&keys[0]).unwrap().as_deref(), Some(ONE_HASH[0]));
+    assert_eq!(opened("export-same-94974ab7").unwrap(), None);
 }

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::corpus::{add, database, files, folder};
 
@@ -249,4 +249,28 @@ fn the_doctor_reads_what_clients_are_told() {
         let line = text.lines().find(|line| line.starts_with("WRONG")).unwrap();
         assert!(line.contains(".claude.json") && line.contains(expected), "{config}: {line}");
     }
+}
+
+#[test]
+fn derived_data_counts_where_it_is_whole_and_of_the_model_in_use() {
+    let folder = folder();
+    let home = folder.path();
+    fs::create_dir(home.join("db")).unwrap();
+    drop(database(&home.join("db/a.db"), &["red", "green"]));
+    assert!(run(home, &["reindex"]).status.success());
+    let derived = || status(home, &[]).1["sources"][0]["generation"]["derived"].take();
+    assert_eq!(derived(), json!(["words", "vectors"]));
+    for (folder, _) in everything(home) {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        if name == "words" {
+            fs::remove_dir_all(&folder).unwrap();
+            fs::write(folder.with_file_name("words.lock"), "").unwrap();
+            fs::create_dir(folder.with_file_name("new-words-1")).unwrap();
+            fs::create_dir(folder.with_file_name("words-1")).unwrap();
+        } else if name.starts_with("vectors-") {
+            fs::create_dir(folder.with_file_name("vectors-new-1")).unwrap();
+            fs::rename(&folder, folder.with_file_name("vectors-another")).unwrap();
+        }
+    }
+    assert_eq!(derived(), json!([]));
 }

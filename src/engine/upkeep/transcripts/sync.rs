@@ -83,3 +83,20 @@ fn lock(database: &Path) -> Result<Option<Lock>, SyncError> {
         Err(TryLockError::Error(source)) => Err(failed(source)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_a_forked_process_shares_is_free_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("a.db");
+        let held = lock(&database).unwrap().unwrap();
+        // As a child process has it before it runs its program.
+        let _shared = held.0.try_clone().unwrap();
+        assert!(lock(&database).unwrap().is_none());
+        drop(held);
+        assert!(lock(&database).unwrap().is_some());
+    }
+}
