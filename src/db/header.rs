@@ -15,9 +15,9 @@ use std::{
 /// How many unused files stay open at most.
 const MOST_IDLE: usize = 64;
 
-static FILES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static OPEN_FILES: Mutex<Vec<OpenFile>> = Mutex::new(Vec::new());
 
-struct Entry {
+struct OpenFile {
     path: PathBuf,
     identity: Identity,
     file: Arc<File>,
@@ -71,7 +71,7 @@ pub(crate) struct SharedFile {
 
 /// Returns the file at `path` for reading; the same descriptor for the same file.
 pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
-    let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut files = OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let identity = identity(&fs::metadata(path)?);
     if let Some(entry) = files.iter().find(|entry| entry.identity == identity) {
         return Ok(SharedFile { file: entry.file.clone(), identity });
@@ -89,7 +89,7 @@ pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
     {
         files.remove(idle);
     }
-    files.push(Entry { path: path.to_owned(), identity, file: file.clone(), spare: Vec::new() });
+    files.push(OpenFile { path: path.to_owned(), identity, file: file.clone(), spare: Vec::new() });
     Ok(SharedFile { file, identity })
 }
 

@@ -11,9 +11,9 @@ use crate::{
     import::{
         citations::{self, Author},
         fields::{derived_id, names, only_files, time},
-        format::{Format, Layout, ObjectFormat},
-        json::{Damage, Fields, Raw},
-        tally::{Branches, Reason, Tally},
+        format::{FileLayout, Format, ObjectFormat},
+        json::{Damage, ObjectFields, Raw},
+        tally::{Branches, ImportTally, Reason},
     },
     model::{Conversation, Instant, Message},
 };
@@ -27,14 +27,14 @@ pub(super) const FORMAT: Format = Format {
         let is_headed = heading.iter().any(|name| fields.get(name).is_some());
         fields.get("mapping").is_some() && is_headed
     },
-    layout: Layout::Object(ObjectFormat { messages: "mapping", read: conversation }),
+    layout: FileLayout::Object(ObjectFormat { messages: "mapping", read: conversation }),
 };
 
 /// Reads one conversation from the fields of its object.
 fn conversation(
-    fields: &Fields<'_>,
+    fields: &ObjectFields<'_>,
     branches: Branches,
-    tally: &mut Tally,
+    tally: &mut ImportTally,
 ) -> Result<Conversation, Reason> {
     let mapping = fields.get("mapping").filter(|mapping| mapping.is_object() || mapping.is_array());
     let tree = Tree::read(mapping.ok_or(Reason::NoMessages("mapping"))?)?;
@@ -73,7 +73,7 @@ fn conversation(
 }
 
 /// Reads one message; `None` if it has neither text nor files.
-fn message(raw: Raw<'_>, node: &str, tally: &mut Tally) -> Result<Option<Message>, Damage> {
+fn message(raw: Raw<'_>, node: &str, tally: &mut ImportTally) -> Result<Option<Message>, Damage> {
     let fields = raw.fields()?;
     let role = match fields.get("author") {
         Some(author) if author.is_object() => author.fields()?.text("role").map(Cow::into_owned),
@@ -134,7 +134,7 @@ struct Node<'a> {
 
 impl<'a> Tree<'a> {
     fn read(mapping: Raw<'a>) -> Result<Tree<'a>, Damage> {
-        let mut entries: Vec<(Cow<'a, str>, Fields<'a>)> = Vec::new();
+        let mut entries: Vec<(Cow<'a, str>, ObjectFields<'a>)> = Vec::new();
         if mapping.is_array() {
             for item in mapping.items()? {
                 let node = item.fields()?;

@@ -197,7 +197,7 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
     checksum: Option<u32>,
 ) -> Result<M, Error> {
     #[derive(Deserialize)]
-    struct Format {
+    struct ArtifactFormat {
         format: u32,
     }
     let unreadable = |error: io::Error| damaged(folder, &error.to_string());
@@ -206,7 +206,7 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
         return Err(damaged(folder, "its manifest is not as it was written"));
     }
     let parse = |error: serde_json::Error| unreadable(error.into());
-    let Format { format: found } = serde_json::from_slice(&bytes).map_err(parse)?;
+    let ArtifactFormat { format: found } = serde_json::from_slice(&bytes).map_err(parse)?;
     if found != format {
         return Err(Error::Format { path: folder.to_owned(), found });
     }

@@ -22,7 +22,7 @@ use super::{
     artifact::{self, FileRecord, OpenFile, damaged, read_manifest},
     lists,
     postings::Postings,
-    store::{DocStore, Layout},
+    store::{DocStore, RowLayout},
 };
 
 /// The version of everything in a segment and in a snapshot. Other versions are not read but built
@@ -42,7 +42,7 @@ pub(super) const GRAMS: &str = "grams";
 pub(super) struct SegmentManifest {
     format: u32,
     text_bytes: u64,
-    layout: Layout,
+    layout: RowLayout,
     files: Vec<FileRecord>,
 }
 
@@ -50,7 +50,7 @@ impl SegmentManifest {
     /// Makes every file of a segment durable, and writes the manifest.
     pub(super) fn seal(
         folder: &Path,
-        layout: Layout,
+        layout: RowLayout,
         text_bytes: u64,
     ) -> io::Result<SegmentManifest> {
         let files = artifact::seal(folder)?;

@@ -31,7 +31,7 @@ pub(super) struct Corpus {
 }
 
 /// A question with its known answers.
-pub(super) struct Query {
+pub(super) struct EvalQuery {
     pub(super) text: String,
     pub(super) conversation: Option<String>,
     pub(super) relevant: HashSet<String>,
@@ -119,7 +119,7 @@ pub(super) fn read(path: &Path) -> Result<Corpus, Error> {
 }
 
 /// Reads the questions.
-pub(super) fn queries(path: &Path) -> Result<Vec<Query>, Error> {
+pub(super) fn queries(path: &Path) -> Result<Vec<EvalQuery>, Error> {
     let mut queries = Vec::new();
     lines(path, |line, object| {
         let Some(text) = field(&object, &["text", "query"]) else {
@@ -138,7 +138,7 @@ pub(super) fn queries(path: &Path) -> Result<Vec<Query>, Error> {
             _ => HashSet::new(),
         };
         let conversation = field(&object, &["conversation"]);
-        queries.push(Query { text, conversation, relevant });
+        queries.push(EvalQuery { text, conversation, relevant });
         Ok(())
     })?;
     if queries.is_empty() {

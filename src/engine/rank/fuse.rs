@@ -12,7 +12,7 @@ use crate::engine::{
 const DEPTH_IN_CONVERSATION: usize = 100;
 
 /// The same over all conversations.
-const DEPTH: usize = 200;
+const FUSED_DEPTH: usize = 200;
 
 /// The same if several concepts must be found in a conversation.
 const DEPTH_OF_SEVERAL: usize = 1000;
@@ -127,7 +127,7 @@ impl Ranker<'_> {
         match (self.concepts().len() > 1, self.question.scope.conversation.is_some()) {
             (true, _) => DEPTH_OF_SEVERAL,
             (false, true) => DEPTH_IN_CONVERSATION,
-            (false, false) => DEPTH,
+            (false, false) => FUSED_DEPTH,
         }
     }
 

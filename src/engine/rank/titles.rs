@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use super::{
-    answer::{ConversationKey, Found},
+    answer::{ConversationKey, ScoredMessages},
     question::Mode,
     ranker::Ranker,
 };
@@ -30,14 +30,14 @@ use crate::{
 const VECTOR_SHARE: f32 = 0.4;
 
 /// How many of the nearest conversations nearness is measured among.
-const DEPTH: usize = 100;
+const MAX_TITLES: usize = 100;
 
 impl Ranker<'_> {
     /// Returns the scores, between 0 and 1, of the conversations whose titles and summaries answer
     /// every concept.
     pub(super) fn score_titles(
         &mut self,
-        found: &Found,
+        found: &ScoredMessages,
     ) -> Result<HashMap<ConversationKey, f32>, Error> {
         let with_terms = self.question.mode != Mode::Vector;
         let queries: Vec<TitleQuery<'_>> =
@@ -66,7 +66,7 @@ impl Ranker<'_> {
             let mut best = cosines.clone();
             best.sort_unstable_by(|a, b| b.total_cmp(a));
             best.retain(|cosine| *cosine > 0.0);
-            best.truncate(DEPTH);
+            best.truncate(MAX_TITLES);
             let share = match (query.terms.is_empty(), best.is_empty()) {
                 (_, true) => 0.0,
                 (true, false) => 1.0,

@@ -17,11 +17,11 @@ use super::{
     sources::Source,
 };
 use crate::{
-    db::{self, StoredOrigin},
+    db,
     engine::error::Error,
     index::{self, Snapshot, Trace},
     map_faults,
-    model::{Hit, Instant, Request, Stop},
+    model::{Hit, Instant, Origin, Request, Stop},
 };
 
 /// The reader of an index.
@@ -163,9 +163,9 @@ impl Reader for IndexedReader {
 
     fn span(&self, _: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
         let snapshot = &self.snapshot;
-        let time = |doc_id: u32| snapshot.is_live(doc_id).then(|| snapshot.time(doc_id)).flatten();
+        let time = |doc_id: u32| snapshot.is_alive(doc_id).then(|| snapshot.time(doc_id)).flatten();
         // Within a segment the newest message is first, and messages without a time are last.
-        let spans = snapshot.parts().into_iter().filter_map(|segment| {
+        let spans = snapshot.segments().into_iter().filter_map(|segment| {
             let last = segment.doc_ids.clone().find_map(time)?;
             Some((segment.doc_ids.rev().find_map(time)?, last))
         });
@@ -200,7 +200,7 @@ impl Listing for IndexedListing {
         (&listed.id, &listed.title)
     }
 
-    fn origin(&self, place: usize) -> Option<&StoredOrigin> {
+    fn origin(&self, place: usize) -> Option<&Origin> {
         self.origins.as_ref()?.get(self.heading(place).0)
     }
 

@@ -36,12 +36,12 @@ pub struct Source {
     pub kind: SourceKind,
     /// Its canonical database.
     pub path: PathBuf,
-    state: Arc<State>,
+    state: Arc<SourceState>,
 }
 
 /// What the questions about one kind of source share.
 #[derive(Debug)]
-struct State {
+struct SourceState {
     config: Arc<Config>,
     /// The index that was used last.
     index: Mutex<Option<IndexHandle>>,
@@ -61,7 +61,7 @@ struct State {
 pub(crate) struct Sources {
     config: Arc<Config>,
     /// By kind.
-    states: [Arc<State>; SourceKind::ALL.len()],
+    states: [Arc<SourceState>; SourceKind::ALL.len()],
     /// Turns texts into vectors; does nothing before the first text.
     model: Model,
 }
@@ -72,7 +72,7 @@ impl Sources {
         let config = Arc::new(config);
         let model = Model::of(&config.embeddings);
         let states = SourceKind::ALL.map(|_| {
-            Arc::new(State {
+            Arc::new(SourceState {
                 config: Arc::clone(&config),
                 index: Mutex::default(),
                 opening: Mutex::default(),

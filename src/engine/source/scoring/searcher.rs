@@ -31,7 +31,7 @@ pub(super) struct SegmentSearcher {
 
 impl Searcher {
     pub(in crate::engine::source) fn open(catalogue: Arc<Catalogue>, model: &Model) -> Searcher {
-        let segments = catalogue.snapshot().parts().into_iter().map(|segment| {
+        let segments = catalogue.snapshot().segments().into_iter().map(|segment| {
             let count = segment.doc_ids.len() as u32;
             SegmentSearcher {
                 terms: TermIndex::open(segment.folder, count).ok().map(Arc::new),
