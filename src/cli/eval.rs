@@ -54,7 +54,6 @@ const MODES: [(&str, Mode); 3] =
 /// Messages ranked for a question.
 const DEPTH: usize = 10;
 
-/// The figures of one mode.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Figures {
     recall_at_5: f64,

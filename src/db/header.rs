@@ -94,7 +94,6 @@ pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
 }
 
 impl SharedFile {
-    /// Returns which file it is.
     pub(crate) fn identity(&self) -> Identity {
         self.identity
     }

@@ -77,7 +77,6 @@ struct Files {
     before: FileState,
 }
 
-/// The state of the files at one moment.
 #[derive(Debug, PartialEq, Eq)]
 struct FileState {
     header: [u8; 100],

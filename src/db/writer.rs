@@ -80,7 +80,6 @@ pub enum Error {
     },
 }
 
-/// Returns a hint for an error of SQLite.
 fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => {

@@ -30,7 +30,6 @@ pub(super) const FORMAT: Format = Format {
     layout: FileLayout::Object(ObjectFormat { messages: "mapping", read: conversation }),
 };
 
-/// Reads one conversation from the fields of its object.
 fn conversation(
     fields: &ObjectFields<'_>,
     branches: Branches,
@@ -194,7 +193,6 @@ impl<'a> Tree<'a> {
         Ok(self.newest()?.map(|at| self.path_to(at)).unwrap_or_default())
     }
 
-    /// Returns the path from the root to a node.
     fn path_to(&self, node: usize) -> Vec<usize> {
         let mut seen = HashSet::new();
         let up = std::iter::successors(Some(node), |at| self.nodes[*at].parent);

@@ -83,7 +83,6 @@ fn shown(marker: &str) -> String {
     }
 }
 
-/// Returns whether this is a reference and not a text to read.
 fn is_reference(text: &str) -> bool {
     text.starts_with("http")
         || text.starts_with("turn") && text.contains(|c: char| c.is_ascii_digit())

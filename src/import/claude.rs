@@ -23,7 +23,6 @@ pub(super) const FORMAT: Format = Format {
     layout: FileLayout::Object(ObjectFormat { messages: "chat_messages", read: conversation }),
 };
 
-/// Reads one conversation from the fields of its object.
 fn conversation(
     fields: &ObjectFields<'_>,
     branches: Branches,
@@ -154,7 +153,6 @@ fn message(
     }))
 }
 
-/// Returns the text of one block of a message.
 fn text_of(block: &Value, tally: &mut ImportTally) -> String {
     if let Some(text) = block.as_str() {
         return text.to_owned();

@@ -64,7 +64,6 @@ struct ClaudeCodeReader {
 /// A message that may continue in later records.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct OpenMessage {
-    /// The id that the model gave it.
     model_id: String,
     /// The id of its first record.
     id: String,
@@ -76,7 +75,6 @@ struct OpenMessage {
     is_repeat: bool,
 }
 
-/// Returns whether a record is of this format.
 fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
     let has = |name| fields.get(name).is_some();
     match kind {
@@ -164,7 +162,6 @@ struct SessionRecord<'a, 'f> {
     events: Vec<TranscriptEvent>,
 }
 
-/// The content of a message.
 struct Content {
     id: String,
     blocks: Vec<Value>,

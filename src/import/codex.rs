@@ -394,7 +394,6 @@ fn value_of(fields: &ObjectFields<'_>, name: &str) -> Result<Value, Damage> {
     Ok(fields.get(name).map(Raw::value).transpose()?.unwrap_or(Value::Null))
 }
 
-/// Joins the texts of blocks.
 fn all(blocks: &[Value], text: fn(&Value) -> String) -> String {
     joined("\n", &blocks.iter().map(text).collect::<Vec<_>>())
 }

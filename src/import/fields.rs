@@ -48,7 +48,6 @@ pub(super) fn derived_id(
     format!("conversation-{:016x}", derived_hash(&texts))
 }
 
-/// Returns a hash of several texts.
 pub(super) fn derived_hash(texts: &[&str]) -> u64 {
     // FNV-1a: ids must not change with the version of a library.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;

@@ -21,7 +21,6 @@ use crate::model::Conversation;
 /// A file that has held this many values and no conversation among them is no export.
 const FOREIGN_AFTER_VALUES: u64 = 200;
 
-/// Takes the conversations that are read.
 pub(super) type ConversationSink<'a, E> =
     &'a mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>;
 

@@ -20,7 +20,6 @@ pub struct Format {
     pub(super) layout: FileLayout,
 }
 
-/// The layout of a conversation.
 #[derive(Debug)]
 pub(super) enum FileLayout {
     /// As one object.
@@ -29,7 +28,6 @@ pub(super) enum FileLayout {
     Transcript(TranscriptFormat),
 }
 
-/// A format with one object for each conversation.
 #[derive(Debug)]
 pub(super) struct ObjectFormat {
     /// The name of the field with the messages. The scanner recognises a conversation by this name if

@@ -11,7 +11,6 @@ use super::{
 /// Every format, in the order in which they are tried.
 const ALL: [&Format; 4] = [&chatgpt::FORMAT, &claude::FORMAT, &claude_code::FORMAT, &codex::FORMAT];
 
-/// Returns the format of a conversation by the fields of its object.
 pub(super) fn of_conversation(fields: &ObjectFields<'_>) -> Option<&'static Format> {
     ALL.into_iter().find(|format| (format.is_conversation)(fields))
 }
@@ -29,7 +28,6 @@ pub(super) fn message_fields() -> Vec<&'static str> {
     ALL.into_iter().filter_map(messages_of).collect()
 }
 
-/// Returns the format of a transcript by the fields of one of its records.
 pub(super) fn of_record(
     fields: &ObjectFields<'_>,
 ) -> Option<(&'static Format, &'static TranscriptFormat)> {
@@ -38,7 +36,6 @@ pub(super) fn of_record(
     transcripts.find(|(_, transcript)| (transcript.is_record)(&kind, fields))
 }
 
-/// Returns the format of a name.
 pub(super) fn named(name: &str) -> Option<&'static Format> {
     ALL.into_iter().find(|format| format.name == name)
 }

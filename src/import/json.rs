@@ -36,17 +36,14 @@ impl<'a> Raw<'a> {
         Some((value, &bytes[cursor.at..]))
     }
 
-    /// Returns the bytes of the value.
     pub(super) fn bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// Returns whether this is an object.
     pub(super) fn is_object(self) -> bool {
         self.0.first() == Some(&b'{')
     }
 
-    /// Returns whether this is an array.
     pub(super) fn is_array(self) -> bool {
         self.0.first() == Some(&b'[')
     }

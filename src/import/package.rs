@@ -31,7 +31,6 @@ pub(super) struct Package {
     kind: &'static str,
 }
 
-/// One JSON file.
 #[derive(Debug)]
 pub(super) struct PackagedFile {
     /// The name, as reports show it.

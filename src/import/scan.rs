@@ -145,7 +145,6 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Returns the input.
     pub(super) fn into_inner(self) -> R {
         self.input
     }

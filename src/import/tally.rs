@@ -96,6 +96,5 @@ pub(super) struct ImportHistory {
     /// Fingerprints of the messages without ids, by the id of the transcript. If several
     /// transcripts have the same id, these are the first one's.
     pub(super) sequences: HashMap<String, Vec<u64>>,
-    /// The ids of the conversations.
     pub(super) conversations: HashSet<String>,
 }

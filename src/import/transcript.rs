@@ -64,7 +64,6 @@ enum TranscriptKind {
     Foreign,
 }
 
-/// A reader as it is saved.
 #[derive(Serialize, Deserialize)]
 struct SavedReader {
     position: Position,

@@ -49,7 +49,6 @@ const ABANDONED: Duration = Duration::from_secs(60);
 /// Pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A file as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileRecord {
     /// The path below the folder, with `/` between its parts.
@@ -96,7 +95,6 @@ fn list(folder: &Path, prefix: &str, names: &mut Vec<String>) -> io::Result<()> 
 }
 
 impl FileRecord {
-    /// Makes a file durable and records it.
     pub(super) fn seal(name: String, path: &Path) -> io::Result<FileRecord> {
         // Some systems let only a writer sync a file.
         let file = File::options().read(true).append(true).open(path)?;
@@ -213,7 +211,6 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
     serde_json::from_slice(&bytes).map_err(parse)
 }
 
-/// Returns the error for a folder that is not as it was written.
 pub(super) fn damaged(folder: &Path, reason: &str) -> Error {
     Error::Damaged { path: folder.to_owned(), reason: reason.to_owned() }
 }

@@ -51,7 +51,6 @@ pub(super) struct QueryGrams {
 }
 
 impl<'a> GramQuery<'a> {
-    /// Parses the text of a request.
     pub(super) fn new(
         request: &'a Request,
         common: &'a CommonGrams,
@@ -181,7 +180,6 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The roles of a request.
 struct Roles {
     /// Whether the request names no roles and accepts all.
     all: bool,

@@ -37,7 +37,6 @@ pub(super) const COLUMNS: &str = "columns";
 pub(super) const COMMON: &str = "common";
 pub(super) const GRAMS: &str = "grams";
 
-/// The files of a segment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SegmentManifest {
     format: u32,
@@ -59,7 +58,6 @@ impl SegmentManifest {
         Ok(manifest)
     }
 
-    /// Reads the manifest of a segment.
     pub(super) fn read(folder: &Path, checksum: u32) -> Result<SegmentManifest, Error> {
         read_manifest(folder, FORMAT, Some(checksum))
     }
@@ -69,7 +67,6 @@ impl SegmentManifest {
         &self.files
     }
 
-    /// Returns the bytes of the document store.
     pub(super) fn store_bytes(&self) -> u64 {
         self.bytes(|name| name == ROWS || name == COLUMNS)
     }

@@ -220,7 +220,6 @@ impl DocStoreWriter {
         by_role
     }
 
-    /// Returns the documents of each conversation.
     pub(super) fn docs_by_conversation(&self, conversations: usize) -> DocsByConversation {
         let mut ends = vec![0u32; conversations + 1];
         for conversation in &self.conversation_of {
@@ -302,7 +301,6 @@ impl DocStoreWriter {
     }
 }
 
-/// The documents of each conversation.
 #[derive(Debug)]
 pub(super) struct DocsByConversation {
     /// The end of each conversation's documents in `docs`.
@@ -386,7 +384,6 @@ impl<'a> FileHeader<'a> {
         Rest { position, key, id: rest }
     }
 
-    /// Returns the message id.
     fn id(&self) -> Cow<'a, str> {
         let id = self.rest().id;
         match <&[u8; 16]>::try_from(id) {
@@ -566,7 +563,6 @@ impl DocStore {
         }
     }
 
-    /// Returns the id of a conversation.
     pub(super) fn conversation_id(&self, conversation: u32) -> &[u8] {
         self.id_or_title(2 * conversation)
     }
@@ -617,7 +613,6 @@ impl DocStore {
         (FileHeader { flags, shown_length, rest: head }, texts)
     }
 
-    /// Returns the texts of a message.
     #[inline]
     pub(super) fn texts(&self, doc: u32) -> RowTexts<'_> {
         let (head, texts) = self.record(doc);
@@ -634,12 +629,10 @@ impl DocStore {
         }
     }
 
-    /// Returns the id of a message.
     pub(super) fn id(&self, doc: u32) -> Cow<'_, str> {
         self.record(doc).0.id()
     }
 
-    /// Returns a message as a hit.
     pub(super) fn hit(&self, doc: u32, raw_content: bool) -> Hit<'_> {
         let (head, texts) = self.record(doc);
         let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));

@@ -13,7 +13,6 @@ use crate::tools::Tool;
 /// Characters of an argument at most.
 const LONGEST_ARGUMENT: usize = 1000;
 
-/// A prompt.
 struct PromptEntry {
     name: &'static str,
     title: &'static str,
@@ -68,12 +67,10 @@ pub(super) fn list(tools: &[&'static Tool]) -> ListPromptsResult {
     ListPromptsResult::with_all_items(prompts)
 }
 
-/// Returns whether there is a prompt of that name.
 pub(super) fn exists(name: &str) -> bool {
     ENTRIES.iter().any(|entry| entry.name == name)
 }
 
-/// Returns the message of a prompt.
 pub(super) fn get(
     tools: &[&'static Tool],
     name: &str,

@@ -15,13 +15,11 @@ use crate::{
 pub(super) struct ServerState {
     pub(super) engine: Arc<Engine>,
     pub(super) options: Options,
-    /// The tools that are offered.
     pub(super) tools: Vec<&'static Tool>,
     /// One permit for each call that may run.
     pub(super) permits: Arc<Semaphore>,
 }
 
-/// One client's session.
 pub(super) struct ClientSession {
     pub(super) shared: Arc<ServerState>,
     /// Cancelled some time after the client has gone; calls end then.

@@ -122,7 +122,6 @@ impl<'a> WorkspaceLayout<'a> {
         }
     }
 
-    /// Returns whether a conversation is of the type.
     fn is_kind(&self, folder: &str, conversation: &str) -> bool {
         let Some(kind) = self.kind else { return true };
         if folder.eq_ignore_ascii_case(kind) {

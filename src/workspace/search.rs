@@ -130,7 +130,6 @@ impl Search<'_> {
         self.best.lock().unwrap_or_else(PoisonError::into_inner).is_full()
     }
 
-    /// Returns the dates in a folder.
     fn dates(&self, folder: &Folder) -> BTreeSet<String> {
         let layout = self.layout(folder);
         let mut dates = BTreeSet::new();

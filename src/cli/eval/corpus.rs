@@ -75,7 +75,6 @@ fn field(object: &Map<String, Value>, names: &[&str]) -> Option<String> {
     })
 }
 
-/// Reads the messages.
 pub(super) fn read(path: &Path) -> Result<Corpus, Error> {
     let mut corpus = Corpus { ids: Vec::new(), places: HashMap::new(), conversations: Vec::new() };
     let mut speakers = HashSet::new();
@@ -118,7 +117,6 @@ pub(super) fn read(path: &Path) -> Result<Corpus, Error> {
     Ok(corpus)
 }
 
-/// Reads the questions.
 pub(super) fn queries(path: &Path) -> Result<Vec<EvalQuery>, Error> {
     let mut queries = Vec::new();
     lines(path, |line, object| {

@@ -282,7 +282,6 @@ fn explain(path: &Path, source: rusqlite::Error) -> Error {
     Error::Sqlite { path, source }
 }
 
-/// Returns a hint for an error of SQLite.
 fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "; free some space and try again: what was recorded stays",

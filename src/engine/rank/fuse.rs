@@ -24,7 +24,6 @@ const DEPTH_OF_SEVERAL: usize = 1000;
 const VECTOR_SHARE_SHORT: f32 = 0.35;
 const VECTOR_SHARE_LONG: f32 = 0.2;
 
-/// A message with its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
     /// The place of its source among the ranked sources.

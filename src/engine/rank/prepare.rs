@@ -28,7 +28,6 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// What a question may use to bring an index up to date.
 const RESOURCES: Resources = Resources { memory: 128 << 20, threads: 1 };
 
-/// A source that is ranked.
 pub(super) struct RankedSource {
     pub(super) kind: SourceKind,
     pub(super) scorer: Box<dyn Scorer>,

@@ -32,7 +32,6 @@ const MAX_MATCHES: usize = 5;
 /// At this place the score is half of the first score.
 const HALF: f64 = 20.0;
 
-/// A hit and where it is from.
 type SourceHit = (SourceKind, Hit<'static>);
 
 impl Ranker<'_> {

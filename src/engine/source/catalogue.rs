@@ -87,7 +87,6 @@ impl Listed {
         }
     }
 
-    /// How many messages it has.
     pub(crate) fn turns(&self) -> u32 {
         self.turns
     }
@@ -140,12 +139,10 @@ impl Catalogue {
         }
     }
 
-    /// The kind of the source.
     pub(crate) fn kind(&self) -> SourceKind {
         self.kind
     }
 
-    /// The snapshot.
     pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
         &self.snapshot
     }

@@ -209,7 +209,6 @@ impl Listing for IndexedListing {
     }
 }
 
-/// The messages of a conversation of the index.
 #[derive(Debug)]
 struct IndexedMessages {
     catalogue: Arc<Catalogue>,

@@ -56,11 +56,9 @@ struct SourceState {
     model: Model,
 }
 
-/// The sources of one configuration.
 #[derive(Debug)]
 pub(crate) struct Sources {
     config: Arc<Config>,
-    /// By kind.
     states: [Arc<SourceState>; SourceKind::ALL.len()],
     /// Turns texts into vectors; does nothing before the first text.
     model: Model,
@@ -85,7 +83,6 @@ impl Sources {
         Sources { config, states, model }
     }
 
-    /// The configuration.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
@@ -114,7 +111,6 @@ impl Sources {
         Ok(self.at(SourceKind::Export, self.config.export_database()?))
     }
 
-    /// Returns the sources in a scope. That there is no source at all is an error.
     pub(crate) fn within(&self, scope: &Scope) -> Result<Vec<Source>, Error> {
         let wanted = |kind| scope.sources.is_empty() || scope.sources.contains(&kind);
         let mut sources = self.present();

@@ -107,7 +107,6 @@ pub(crate) fn enrich_small(snapshot: &Snapshot, model: &Model, resources: Resour
     }
 }
 
-/// Makes the vectors of a segment.
 fn build_vectors(
     snapshot: &Snapshot,
     segment: &SegmentRef<'_>,

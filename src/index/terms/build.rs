@@ -316,7 +316,6 @@ fn merge(runs: Vec<File>, out: &mut FieldSerializer<'_>, stop: &Stop) -> io::Res
     }
 }
 
-/// Reads a run list by list.
 struct TermRunReader {
     input: BufReader<File>,
     term: Vec<u8>,

@@ -253,7 +253,6 @@ struct TermCursor {
 /// The terms of a window that cannot lift a document among the best by themselves.
 struct Inessential<'a> {
     cursors: &'a mut [TermCursor],
-    /// The sum of their weights.
     weight: f32,
 }
 
@@ -362,7 +361,6 @@ impl ListScorer<'_> {
         }
     }
 
-    /// Adds a term to the scores of a window.
     fn add(
         &self,
         cursor: &mut TermCursor,

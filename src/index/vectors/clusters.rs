@@ -26,7 +26,6 @@ pub(super) struct Clusters {
     pub(super) of: Vec<u32>,
 }
 
-/// The centres of clusters.
 #[derive(Debug)]
 pub(super) struct Centres {
     /// The int8 numbers, one centre after the other.

@@ -85,7 +85,6 @@ impl Shape {
         })
     }
 
-    /// Returns the name of the folder.
     fn folder(model: &str) -> String {
         format!("vectors-{model}")
     }

@@ -21,7 +21,6 @@ pub(crate) struct Searcher {
     pub(super) model: Model,
 }
 
-/// A segment of it.
 #[derive(Debug)]
 pub(super) struct SegmentSearcher {
     pub(super) doc_ids: Range<u32>,

@@ -48,10 +48,8 @@ pub(crate) struct Fingerprints {
     pub(crate) text: u64,
 }
 
-/// The record of one conversation.
 #[derive(Debug)]
 pub(crate) struct SummaryRecord<'k> {
-    /// The fingerprint of its text.
     pub(crate) text: u64,
     pub(crate) summary: Summary,
     pub(crate) title_terms: Vec<u32>,

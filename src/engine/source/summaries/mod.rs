@@ -117,7 +117,6 @@ impl Catalogue {
         doc_ids
     }
 
-    /// Returns the summary that a thread was saved with.
     fn saved_summary(&self, conversation: u32) -> Option<String> {
         if self.kind() != SourceKind::Threads {
             return None;

@@ -95,7 +95,6 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Removes the files that are gone.
     fn forget_gone(
         &mut self,
         walk: &Walk,

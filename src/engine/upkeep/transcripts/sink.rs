@@ -17,7 +17,6 @@ use crate::{
 pub(super) struct StoreSink<'a> {
     store: &'a TranscriptStore,
     file: &'a mut TranscriptFile,
-    /// How many messages were added.
     pub(super) messages: u64,
     /// The time of the last message that has one.
     pub(super) last: Option<model::Instant>,
