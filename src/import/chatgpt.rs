@@ -10,7 +10,7 @@ use std::{
 use crate::{
     import::{
         citations::{self, Author},
-        fields::{derived_id, names, only_files, time},
+        fields::{derived_id, names, only_files, own_id, time},
         format::{FileLayout, Format, ObjectFormat},
         json::{Damage, ObjectFields, Raw},
         tally::{Branches, ImportTally, Reason},
@@ -52,9 +52,7 @@ fn conversation(
             }
         }
     }
-    let own_id = ["id", "conversation_id", "uuid"]
-        .into_iter()
-        .find_map(|name| fields.text(name).filter(|id| !id.trim().is_empty()).map(Cow::into_owned));
+    let own_id = own_id(fields, ["id", "conversation_id", "uuid"]);
     let create_time = fields.get("create_time").and_then(time);
     let title = fields.text("title").map(Cow::into_owned);
     Ok(Conversation {

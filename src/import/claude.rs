@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     import::{
-        fields::{derived_id, names, only_files, time},
+        fields::{derived_id, names, only_files, own_id, time},
         format::{FileLayout, Format, ObjectFormat},
         json::{Damage, ObjectFields, Raw, Value},
         tally::{Branches, ImportTally, Reason},
@@ -42,9 +42,7 @@ fn conversation(
             None => tally.empty += 1,
         }
     }
-    let own_id = ["uuid", "id", "conversation_id"]
-        .into_iter()
-        .find_map(|name| fields.text(name).filter(|id| !id.trim().is_empty()).map(Cow::into_owned));
+    let own_id = own_id(fields, ["uuid", "id", "conversation_id"]);
     let create_time = fields.get("created_at").and_then(time);
     let title = fields.text("name").or_else(|| fields.text("title")).map(Cow::into_owned);
     let link = own_id.as_ref().map(|id| format!("https://claude.ai/chat/{id}"));

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use self::text::{assistant_block, is_injected, result, shown, typed};
 use super::{
     fields::{derived_hash, time},
-    format::{FileLayout, Format, RecordReader, TranscriptFormat},
+    format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
     head::{Head, TranscriptEvent, ending_uuid, set_first, set_last},
     json::{Damage, ObjectFields, Raw, Value},
 };
@@ -32,10 +32,7 @@ pub(super) const FORMAT: Format = Format {
         id,
         has_project_folders: true,
         reader: || Box::new(ClaudeCodeReader::default()),
-        restore: |saved| {
-            let reader: ClaudeCodeReader = serde_json::from_str(saved).ok()?;
-            Some(Box::new(reader))
-        },
+        restore: restore::<ClaudeCodeReader>,
     }),
 };
 

@@ -22,7 +22,7 @@ use self::text::{
 };
 use super::{
     fields::{derived_hash, time},
-    format::{FileLayout, Format, RecordReader, TranscriptFormat},
+    format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
     head::{Head, TranscriptEvent, ending_uuid, set_first, set_last},
     json::{Damage, ObjectFields, Raw, Value},
     tool::{self, joined},
@@ -45,10 +45,7 @@ pub(super) const FORMAT: Format = Format {
         },
         has_project_folders: false,
         reader: || Box::new(CodexReader::default()),
-        restore: |saved| {
-            let reader: CodexReader = serde_json::from_str(saved).ok()?;
-            Some(Box::new(reader))
-        },
+        restore: restore::<CodexReader>,
     }),
 };
 

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
+
 use super::{
     head::{Head, TranscriptEvent},
     json::{Damage, ObjectFields},
@@ -70,6 +72,12 @@ pub(super) trait RecordReader: fmt::Debug {
 
     /// Returns the state as text.
     fn save(&self) -> String;
+}
+
+pub(super) fn restore<R: RecordReader + DeserializeOwned + 'static>(
+    saved: &str,
+) -> Option<Box<dyn RecordReader>> {
+    Some(Box::new(serde_json::from_str::<R>(saved).ok()?))
 }
 
 impl Format {

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     db,
     engine::error::Error,
-    index::{self, Snapshot, Trace},
+    index::{self, Snapshot},
     map_faults,
     model::{Hit, Instant, Origin, Request, Stop},
 };
@@ -34,7 +34,7 @@ pub struct IndexedReader {
 
 /// How a search of the index ended.
 enum Outcome {
-    Found(Trace),
+    Found(SearchPlan),
     /// The index failed after this many hits had been shown.
     Failed {
         reason: String,
@@ -56,9 +56,7 @@ impl IndexedReader {
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
         match self.attempt(request, stop, sink)? {
-            Outcome::Found(trace) => {
-                Ok(SearchPlan::ByIndex { snapshot: self.snapshot.name().to_owned(), trace })
-            }
+            Outcome::Found(plan) => Ok(plan),
             Outcome::Failed { reason, shown } => {
                 let state = self.snapshot.state().parse().unwrap_or_default();
                 let live = LiveReader::new(self.source, FallbackReason::Unreadable(reason));
@@ -82,7 +80,10 @@ impl IndexedReader {
         });
         let reason = match found {
             Ok(Ok(_)) if verified.is_stopped => return Err(db::Error::Stopped.into()),
-            Ok(Ok(trace)) if !verified.is_torn => return Ok(Outcome::Found(trace)),
+            Ok(Ok(trace)) if !verified.is_torn => {
+                let snapshot = self.snapshot.name().to_owned();
+                return Ok(Outcome::Found(SearchPlan::ByIndex { snapshot, trace }));
+            }
             Ok(Ok(_)) => "its files changed while they were read".to_owned(),
             Ok(Err(index::Error::Stopped)) => return Err(db::Error::Stopped.into()),
             Ok(Err(error)) => error.to_string(),
@@ -114,9 +115,7 @@ impl Reader for IndexedReader {
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
         match self.attempt(request, stop, sink)? {
-            Outcome::Found(trace) => {
-                Ok(SearchPlan::ByIndex { snapshot: self.snapshot.name().to_owned(), trace })
-            }
+            Outcome::Found(plan) => Ok(plan),
             Outcome::Failed { .. } => Err(Error::Torn { folder: self.source.path.clone() }),
         }
     }
