@@ -22,7 +22,7 @@ use std::{
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// The registered ranges of memory, as a list that only grows: entries are used again, never freed.
-static RANGES: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
+static RANGES: AtomicPtr<Mapping> = AtomicPtr::new(ptr::null_mut());
 
 /// Held while a range is added. The signal handler takes no lock.
 static ADDING: Mutex<()> = Mutex::new(());
@@ -67,10 +67,10 @@ pub fn count() -> u64 {
 
 /// A registered range of memory; free while `end` is 0.
 #[derive(Debug)]
-struct Entry {
+struct Mapping {
     start: AtomicUsize,
     end: AtomicUsize,
-    next: *const Entry,
+    next: *const Mapping,
 }
 
 /// The registration of a map, which ends when this value is dropped: before the map is.
@@ -87,7 +87,7 @@ pub(crate) fn register(map: &[u8]) -> Registration {
         entry.end.store(end, Ordering::Release);
         return Registration(&entry.end);
     }
-    let entry: &'static mut Entry = Box::leak(Box::new(Entry {
+    let entry: &'static mut Mapping = Box::leak(Box::new(Mapping {
         start: AtomicUsize::new(start),
         end: AtomicUsize::new(end),
         next: RANGES.load(Ordering::Acquire),
@@ -103,11 +103,11 @@ impl Drop for Registration {
 }
 
 /// Returns all entries of the list; safe in a signal handler.
-fn entries() -> impl Iterator<Item = &'static Entry> {
-    let mut next: *const Entry = RANGES.load(Ordering::Acquire);
+fn entries() -> impl Iterator<Item = &'static Mapping> {
+    let mut next: *const Mapping = RANGES.load(Ordering::Acquire);
     std::iter::from_fn(move || {
         // SAFETY: every pointer in the list comes from a leaked box, whose `next` never changes.
-        let entry: &'static Entry = unsafe { next.as_ref()? };
+        let entry: &'static Mapping = unsafe { next.as_ref()? };
         next = entry.next;
         Some(entry)
     })

@@ -8,7 +8,7 @@ use std::{collections::HashSet, fs};
 use libfuzzer_sys::fuzz_target;
 use verbatim_search::{
     engine::import,
-    import::{Branches, Error, Export, Tally},
+    import::{Branches, Error, Export, ImportTally},
 };
 
 fuzz_target!(|data: &[u8]| {
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     let mut is_plain = true;
     for branches in [Branches::Shown, Branches::All] {
         let Ok(export) = Export::open(&path) else { return };
-        let mut tally = Tally::default();
+        let mut tally = ImportTally::default();
         let (mut conversations, mut messages) = (HashSet::new(), 0);
         let read = export.read::<Error>(branches, &mut tally, &|_| {}, &mut |_, conversation| {
             messages += conversation.messages.len() as u64;

@@ -11,7 +11,7 @@ use std::{
 };
 
 use libfuzzer_sys::fuzz_target;
-use verbatim_search::import::{Branches, Error, Export, Tally};
+use verbatim_search::import::{Branches, Error, Export, ImportTally};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 fuzz_target!(|data: &[u8]| {
@@ -51,7 +51,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let Ok(export) = Export::open(&path) else { return };
     let _ = export.size();
-    let mut tally = Tally::default();
+    let mut tally = ImportTally::default();
     let read = export.read::<Error>(Branches::All, &mut tally, &|_| {}, &mut |_, _| Ok(()));
     assert!(read.is_err() || tally.conversations > 0);
 });

@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use verbatim_search::text::{
     query::Query,
-    summary::{self, Turn},
+    summary::{self, SummaryTurn},
     words::Tokenizer,
 };
 
@@ -27,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
         tokenizer.cut(text, |term| terms.push(term.to_owned()));
         assert!(terms.iter().all(|term| !term.is_empty()));
         query.allows(text);
-        turns.push(Turn { by_user: number % 2 == 0, text });
+        turns.push(SummaryTurn { by_user: number % 2 == 0, text });
     }
     let summary = summary::summary(&turns);
     assert!(summary.chars().count() <= 300, "{summary:?}");

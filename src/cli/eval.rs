@@ -13,7 +13,7 @@ use std::{
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use self::corpus::{Corpus, Query};
+use self::corpus::{Corpus, EvalQuery};
 pub(super) use self::error::Error;
 use super::{environment::Environment, output::FOUND, progress};
 use crate::{
@@ -54,7 +54,6 @@ const MODES: [(&str, Mode); 3] =
 /// Messages ranked for a question.
 const DEPTH: usize = 10;
 
-/// The figures of one mode.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Figures {
     recall_at_5: f64,
@@ -103,7 +102,7 @@ pub(super) fn run(
 struct Evaluation {
     engine: Engine,
     corpus: Corpus,
-    queries: Vec<Query>,
+    queries: Vec<EvalQuery>,
     /// Questions with known answers.
     count: usize,
     /// Whether every question is ranked over all conversations.
@@ -137,7 +136,7 @@ impl Evaluation {
     }
 
     /// Returns the ids of the messages that answer a question best.
-    fn rank(&self, query: &Query, mode: Mode) -> Result<Vec<String>, Error> {
+    fn rank(&self, query: &EvalQuery, mode: Mode) -> Result<Vec<String>, Error> {
         let conversation = query.conversation.as_ref().filter(|_| !self.is_across);
         let question = Question {
             concepts: vec![query.text.clone()],

@@ -8,7 +8,6 @@ use std::{
 use super::output::harmless;
 use crate::engine::{SearchPlan, Trace};
 
-/// Writes the plan of a search and its cost.
 pub(super) fn explain(out: &mut dyn Write, plan: &SearchPlan, hits: usize) -> io::Result<()> {
     match plan {
         SearchPlan::ByIndex { snapshot, trace } => {

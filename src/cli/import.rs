@@ -177,7 +177,6 @@ pub(super) fn write_report(report: &Report, target: &Path, out: &mut dyn Write) 
     writeln!(out, "Database: {}", target.display())
 }
 
-/// Returns `1 message` or `2 messages`.
 fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", plural(number))
 }

@@ -71,7 +71,6 @@ impl JsonHit<'_> {
     }
 }
 
-/// Writes a value as one line of JSON.
 pub(super) fn json_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     writeln!(out)

@@ -74,7 +74,6 @@ fn aside(out: &mut dyn Write, hit: &Hit) -> io::Result<()> {
     writeln!(out, "  | {}: {}", harmless(&hit.role), harmless(&text))
 }
 
-/// A match as `--json` prints it.
 #[derive(Serialize)]
 struct JsonMatch<'a> {
     #[serde(flatten)]

@@ -109,8 +109,8 @@ fn write_result(result: Reindexed, out: &mut dyn Write) -> std::io::Result<()> {
                 size.text_bytes as f64 / 1e6 / took.as_secs_f64().max(1e-3),
                 HumanBytes(size.index_bytes),
                 ratio(size.index_bytes),
-                HumanBytes(size.sidecar_bytes),
-                ratio(size.sidecar_bytes),
+                HumanBytes(size.store_bytes),
+                ratio(size.store_bytes),
                 folder.display()
             )?;
         }

@@ -185,7 +185,6 @@ fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
     Ok(Some(mode))
 }
 
-/// Writes hits for a person.
 struct HitWriter<'a> {
     pattern: LikePattern,
     args: &'a Args,

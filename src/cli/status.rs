@@ -127,7 +127,6 @@ fn contents(source: &SourceStatus) -> String {
     text
 }
 
-/// Returns the size of an index.
 fn index(snapshot: &SnapshotStatus) -> String {
     let deleted: u32 = snapshot.parts.iter().map(|(_, deleted)| deleted).sum();
     let mut text = format!(

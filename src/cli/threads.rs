@@ -267,7 +267,6 @@ fn write_thread(out: &mut dyn Write, thread: &Thread) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Reads a file of turns.
 fn read_turns(path: &Path) -> Result<Vec<(String, String)>, Error> {
     let failed = |what: &dyn std::fmt::Display| {
         Error::Threads(format!("{}: cannot read the turns: {what}", path.display()))

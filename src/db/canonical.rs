@@ -15,13 +15,11 @@ pub(super) struct ConversationRow<'a> {
     pub(super) update_time: Option<Instant>,
 }
 
-/// A row of `messages`.
 #[derive(Clone, Debug)]
 pub(super) struct MessageRow<'a> {
     pub(super) id: &'a str,
     pub(super) conversation: &'a str,
     pub(super) role: Option<&'a str>,
-    /// The content as it is stored.
     pub(super) content: Cow<'a, str>,
     pub(super) create_time: Option<Instant>,
     pub(super) update_time: Option<Instant>,
@@ -29,7 +27,6 @@ pub(super) struct MessageRow<'a> {
 }
 
 impl ConversationRow<'_> {
-    /// Adds the conversation.
     pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<()> {
         let sql = "INSERT INTO conversations (id, create_time, update_time, title)
                    VALUES (?1, ?2, ?3, ?4)";

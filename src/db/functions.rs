@@ -49,7 +49,6 @@ pub(super) fn key(instant: Instant) -> [u8; 12] {
     key
 }
 
-/// Returns the instant of a [`key`].
 pub(super) fn from_key(value: ValueRef<'_>) -> Option<Instant> {
     let ValueRef::Blob(bytes) = value else { return None };
     let (seconds, nanos) = bytes.split_at_checked(8)?;

@@ -15,9 +15,9 @@ use std::{
 /// From how many open files on those are closed that are unused and gone.
 const MANY: usize = 64;
 
-static FILES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static OPEN_FILES: Mutex<Vec<OpenFile>> = Mutex::new(Vec::new());
 
-struct Entry {
+struct OpenFile {
     path: PathBuf,
     identity: Identity,
     file: Arc<File>,
@@ -25,7 +25,7 @@ struct Entry {
     spare: Vec<File>,
 }
 
-impl Entry {
+impl OpenFile {
     /// Returns whether another file, or none, is at the path now. Otherwise SQLite may have the file
     /// open, and hold locks on it.
     fn is_gone(&self) -> bool {
@@ -79,7 +79,7 @@ pub(crate) struct SharedFile {
 
 /// Returns the file at `path` for reading; the same descriptor for the same file.
 pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
-    let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut files = OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let identity = identity(&fs::metadata(path)?);
     if let Some(entry) = files.iter().find(|entry| entry.identity == identity) {
         return Ok(SharedFile { file: entry.file.clone(), identity });
@@ -95,12 +95,11 @@ pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
     if files.len() >= MANY {
         files.retain(|entry| Arc::strong_count(&entry.file) > 1 || !entry.is_gone());
     }
-    files.push(Entry { path: path.to_owned(), identity, file: file.clone(), spare: Vec::new() });
+    files.push(OpenFile { path: path.to_owned(), identity, file: file.clone(), spare: Vec::new() });
     Ok(SharedFile { file, identity })
 }
 
 impl SharedFile {
-    /// Returns which file it is.
     pub(crate) fn identity(&self) -> Identity {
         self.identity
     }

@@ -9,7 +9,6 @@ mod examine;
 mod functions;
 pub(crate) mod header;
 mod layout;
-
 mod open;
 mod outline;
 mod row_reader;
@@ -25,13 +24,16 @@ pub mod transcripts;
 mod whole;
 pub mod writer;
 
-pub use crate::model::Origin as StoredOrigin;
+/// A connection that writes, for the engine's unit tests.
+#[cfg(test)]
+pub(crate) use rusqlite::Connection as TestConnection;
+
 pub use error::Error;
 pub use examine::{counts, faults, sample_keys, span, strays};
 pub use layout::Layout;
 pub use open::{Database, open, open_again, read};
 pub use outline::{Outline, origins, outline};
-pub use row_reader::{Conversation, Row, RowReader, Scanned};
+pub use row_reader::{ConversationEntry, Row, RowReader, Scanned};
 pub use rows::{Heading, conversation};
 pub use search::search;
 pub use spill::Hits;

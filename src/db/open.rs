@@ -32,7 +32,7 @@ const ATTEMPTS: u32 = 8;
 const COPY_FROM: u32 = 4;
 
 /// Two writes within this time may leave the same time on the file.
-const CLOCK_TICK: Duration = Duration::from_millis(20);
+pub(super) const CLOCK_TICK: Duration = Duration::from_millis(20);
 
 /// Steps of SQLite's virtual machine between two checks of the stop: some 10 to 100 µs.
 const STEPS: i32 = 1_000;
@@ -77,7 +77,6 @@ struct Files {
     before: FileState,
 }
 
-/// The state of the files at one moment.
 #[derive(Debug, PartialEq, Eq)]
 struct FileState {
     header: [u8; 100],

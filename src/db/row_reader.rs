@@ -12,7 +12,7 @@ use crate::{
 
 /// A row of `conversations`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conversation {
+pub struct ConversationEntry {
     /// The row's key.
     pub key: i64,
     /// The id, as text.
@@ -105,18 +105,18 @@ impl<'d> RowReader<'d> {
     }
 
     /// Returns every conversation, by key.
-    pub fn conversations(&self) -> Result<Vec<Conversation>, Error> {
+    pub fn conversations(&self) -> Result<Vec<ConversationEntry>, Error> {
         let key = self.keys.1;
         let sql = format!(
             "SELECT {key}, CAST(id AS TEXT), CAST(title AS TEXT), typeof(id) = 'text' \
              FROM conversations ORDER BY {key}"
         );
-        let read = || -> rusqlite::Result<Vec<Conversation>> {
+        let read = || -> rusqlite::Result<Vec<ConversationEntry>> {
             let mut statement = self.database.connection().prepare(&sql)?;
             let mut rows = statement.query([])?;
             let mut conversations = Vec::new();
             while let Some(row) = rows.next()? {
-                conversations.push(Conversation {
+                conversations.push(ConversationEntry {
                     key: row.get(0)?,
                     id: String::from_utf8_lossy(bytes(row.get_ref(1)?).unwrap_or_default())
                         .into_owned(),

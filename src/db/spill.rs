@@ -22,7 +22,6 @@ pub struct Hits {
 }
 
 impl Hits {
-    /// Adds the next hit.
     pub(super) fn push(&mut self, hit: Hit<'static>) -> Result<(), Error> {
         self.push_within(hit, IN_MEMORY).map_err(Error::Spill)
     }

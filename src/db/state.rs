@@ -30,11 +30,8 @@ use std::{
 use super::{
     Error,
     header::{self, SharedFile, Stamp},
-    open::beside,
+    open::{CLOCK_TICK, beside},
 };
-
-/// Writes closer together than this may leave the same time on a file.
-const CLOCK_TICK: Duration = Duration::from_millis(20);
 
 /// The same for file systems that store whole seconds; FAT stores only every second one.
 const COARSE_TICK: Duration = Duration::from_secs(2);

@@ -41,7 +41,6 @@ impl TemporaryDatabase {
         }
     }
 
-    /// Returns the path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -26,13 +26,13 @@ use crate::model::{Instant, Message, Origin};
 const VERSION: i64 = 2;
 
 /// How long to wait for a reader that holds a lock.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// Memory for pages of the database.
 const CACHE_KIB: i64 = 16 << 10;
 
 /// The tables beside those of every canonical database.
-const FILES: &str = "
+const FILES_TABLE: &str = "
 CREATE TABLE verbatim_files (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     path TEXT NOT NULL UNIQUE,
@@ -85,7 +85,6 @@ pub enum Error {
     },
 }
 
-/// Returns a hint for an error of SQLite.
 fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
@@ -170,7 +169,7 @@ impl TranscriptStore {
             connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
             connection.execute_batch("BEGIN")?;
             schema::create(&connection, SchemaState::Empty)?;
-            connection.execute_batch(FILES)?;
+            connection.execute_batch(FILES_TABLE)?;
             connection.execute_batch(&format!("PRAGMA user_version = {VERSION}; COMMIT"))?;
             connection.close().map_err(|(_, error)| error)
         };
@@ -201,7 +200,7 @@ impl TranscriptStore {
         let open = || -> rusqlite::Result<Option<Connection>> {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let connection = Connection::open_with_flags(path, flags)?;
-            connection.busy_timeout(PATIENCE)?;
+            connection.busy_timeout(LOCK_WAIT)?;
             connection.set_prepared_statement_cache_capacity(32);
             let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
             if version != VERSION {

@@ -31,7 +31,7 @@ use crate::{
 
 /// Bytes of text in one transaction: large enough that commits cost little, small enough that
 /// readers and other imports never wait long.
-const BATCH: usize = 16 << 20;
+const BATCH_BYTES: usize = 16 << 20;
 
 /// Memory for pages of the database. Ids come in no order, so every page of their index is used.
 const CACHE_KIB: i64 = 48 << 10;
@@ -41,7 +41,7 @@ const CHECKPOINT_PAGES: i64 = 16 << 10;
 
 /// How long to wait for another writer. The lock is tried every millisecond, because an import
 /// releases it only for a moment between two batches.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LOCK_WAIT: Duration = Duration::from_secs(60);
 
 /// What can go wrong with writing a database.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +80,6 @@ pub enum Error {
     },
 }
 
-/// Returns a hint for an error of SQLite.
 fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => {
@@ -314,7 +313,7 @@ impl Writer {
         self.met.insert(id);
         self.changes.add(changes);
         self.pending += conversation.messages.iter().map(|m| m.content.len() + 200).sum::<usize>();
-        if self.pending > BATCH {
+        if self.pending > BATCH_BYTES {
             self.pending = 0;
             self.begin()?.execute_batch("COMMIT")?;
             failpoint::pass("batch committed");
@@ -361,7 +360,7 @@ fn journal_mode(connection: &Connection) -> rusqlite::Result<String> {
 fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(|attempts| {
         thread::sleep(Duration::from_millis(1));
-        u128::try_from(attempts).unwrap_or(0) < PATIENCE.as_millis()
+        u128::try_from(attempts).unwrap_or(0) < LOCK_WAIT.as_millis()
     }))?;
     connection.set_prepared_statement_cache_capacity(32);
     connection.execute_batch(&format!(

@@ -12,7 +12,7 @@ use crate::{int8::quantise, model::Stop};
 const SLICE: u32 = 2048;
 
 /// Texts that a provider is sent before their vectors are made durable.
-const BATCH: usize = 64;
+const BATCH_TEXTS: usize = 64;
 
 /// Takes the int8 rows of some vectors, one after the other, and their scales. Scale 0 means that a text
 /// has no vector.
@@ -20,7 +20,7 @@ pub type Take<'a, E> = &'a mut dyn FnMut(&[u8], &[f32]) -> Result<(), E>;
 
 /// The number of texts that have a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct EmbedProgress {
     /// Texts that have a vector.
     pub done: u64,
     /// All texts.
@@ -33,7 +33,7 @@ pub struct Encoder<'a> {
     texts: &'a Texts<'a>,
     threads: usize,
     stop: &'a Stop,
-    progress: &'a mut dyn FnMut(Progress),
+    progress: &'a mut dyn FnMut(EmbedProgress),
     /// The vectors of all texts, if a provider made them.
     cache: Option<Cache>,
     dimensions: usize,
@@ -56,7 +56,7 @@ impl Model {
         texts: &'a Texts<'a>,
         threads: usize,
         stop: &'a Stop,
-        progress: &'a mut dyn FnMut(Progress),
+        progress: &'a mut dyn FnMut(EmbedProgress),
     ) -> Result<Encoder<'a>, Error> {
         let cache = match self.is_built_in() {
             true => None,
@@ -119,7 +119,7 @@ impl Encoder<'_> {
             });
             for (rows, scales) in shares? {
                 done += scales.len() as u64;
-                (self.progress)(Progress { done, total: u64::from(count) });
+                (self.progress)(EmbedProgress { done, total: u64::from(count) });
                 take(&rows, &scales)?;
             }
         }
@@ -150,7 +150,7 @@ fn fill(
     model: &Model,
     texts: &Texts<'_>,
     stop: &Stop,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(EmbedProgress),
 ) -> Result<Cache, Error> {
     let mut cache = Cache::open(folder, model.name(), stop)?;
     if let Some(before) = cache.dimensions() {
@@ -177,7 +177,7 @@ fn fill_cache(
     model: &Model,
     texts: &Texts<'_>,
     stop: &Stop,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(EmbedProgress),
 ) -> Result<(), Error> {
     let mut batch: Vec<(u128, Cow<'_, str>)> = Vec::new();
     for number in 0..texts.count {
@@ -190,7 +190,7 @@ fn fill_cache(
         if is_wanted && batch.iter().all(|(other, _)| *other != hash) {
             batch.push((hash, text));
         }
-        if batch.len() == BATCH || (number + 1 == texts.count && !batch.is_empty()) {
+        if batch.len() == BATCH_TEXTS || (number + 1 == texts.count && !batch.is_empty()) {
             let inputs: Vec<&str> = batch.iter().map(|(_, text)| text.as_ref()).collect();
             let vectors = model.encode(&inputs, stop)?;
             let dimensions = vectors.first().map_or(0, Vec::len);
@@ -201,7 +201,7 @@ fn fill_cache(
             });
             cache.add(dimensions, records)?;
             batch.clear();
-            progress(Progress { done: u64::from(number + 1), total: u64::from(texts.count) });
+            progress(EmbedProgress { done: u64::from(number + 1), total: u64::from(texts.count) });
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use super::{
     Error, Provider, Texts, builtin, cache,
-    remote::{Client, Purpose},
+    remote::{Purpose, RemoteModel},
 };
 use crate::model::Stop;
 
@@ -17,7 +17,7 @@ pub struct Model {
 #[derive(Clone, Debug)]
 enum Kind {
     BuiltIn,
-    Remote(Arc<Client>),
+    Remote(Arc<RemoteModel>),
 }
 
 impl Model {
@@ -33,7 +33,7 @@ impl Model {
         match provider {
             Provider::BuiltIn => Model::built_in(),
             Provider::Remote(remote) => {
-                Model { kind: Kind::Remote(Arc::new(Client::new(remote.clone()))) }
+                Model { kind: Kind::Remote(Arc::new(RemoteModel::new(remote.clone()))) }
             }
         }
     }

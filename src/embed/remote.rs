@@ -53,7 +53,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// A client of a provider.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct RemoteModel {
     remote: Remote,
     name: String,
     agent: ureq::Agent,
@@ -79,8 +79,8 @@ pub(super) enum Purpose {
     Document,
 }
 
-impl Client {
-    pub(super) fn new(remote: Remote) -> Client {
+impl RemoteModel {
+    pub(super) fn new(remote: Remote) -> RemoteModel {
         let host = remote.endpoint.split('/').nth(2).unwrap_or_default();
         let is_here = ["localhost", "127.0.0.1", "[::1]"]
             .iter()
@@ -95,7 +95,7 @@ impl Client {
         if is_here {
             config = config.proxy(None);
         }
-        Client {
+        RemoteModel {
             name: remote.name(),
             agent: config.build().into(),
             dimensions: OnceLock::new(),
@@ -387,10 +387,10 @@ fn said(bytes: &[u8], remote: &Remote) -> String {
     #[serde(untagged)]
     enum Said {
         Plain { error: String },
-        Nested { error: Message },
+        Nested { error: ErrorMessage },
     }
     #[derive(Deserialize)]
-    struct Message {
+    struct ErrorMessage {
         message: String,
     }
     let text = match serde_json::from_slice(bytes) {

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     db::writer::{self, Changes, Writer},
-    import::{self, Branches, Export, Tally},
+    import::{self, Branches, Export, ImportTally},
 };
 
 /// What can go wrong with an import.
@@ -26,7 +26,7 @@ pub enum Error {
 #[derive(Debug, Default)]
 pub struct Report {
     /// What was read from the exports.
-    pub tally: Tally,
+    pub tally: ImportTally,
     /// What changed in the database.
     pub changes: Changes,
     /// The exports that could not be read.

@@ -2,11 +2,10 @@
 
 use std::fs;
 
-use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::{Config, Engine, Reindex, Resources};
-use crate::model::Stop;
+use crate::{db::TestConnection as Connection, model::Stop};
 
 /// An export in a folder of its own.
 pub(crate) struct Export {

@@ -5,7 +5,7 @@ use std::{collections::HashMap, convert::Infallible, path::Path};
 use super::{
     repeats::{History, conversation_id, is_repeat},
     tally::ImportHistory,
-    transcript::{Event, Reader},
+    transcript::{TranscriptEvent, TranscriptReader},
 };
 use crate::model::{Conversation, Message};
 
@@ -30,9 +30,9 @@ impl<'a> ConversationBuilder<'a> {
     }
 
     /// Adds an event; returns whether it was taken.
-    pub(super) fn add(&mut self, reader: &Reader, event: Event) -> bool {
+    pub(super) fn add(&mut self, reader: &TranscriptReader, event: TranscriptEvent) -> bool {
         match event {
-            Event::Message(mut message) => {
+            TranscriptEvent::Message(mut message) => {
                 let Ok(is_repeat) = is_repeat(self, reader, &message);
                 if is_repeat {
                     return false;
@@ -47,7 +47,7 @@ impl<'a> ConversationBuilder<'a> {
                 }
                 self.messages.push(message);
             }
-            Event::More { id, text } => {
+            TranscriptEvent::More { id, text } => {
                 if let Some(at) = self.by_id.get(&id) {
                     self.messages[*at].content.push_str(&text);
                 }
@@ -57,7 +57,7 @@ impl<'a> ConversationBuilder<'a> {
     }
 
     /// Returns the conversation; `None` if all messages are repeats.
-    pub(super) fn build(self, reader: &Reader) -> Option<Conversation> {
+    pub(super) fn build(self, reader: &TranscriptReader) -> Option<Conversation> {
         let ConversationBuilder { history, file, id, messages, sequence, .. } = self;
         if !sequence.is_empty() {
             history.sequences.entry(reader.id()).or_insert(sequence);

@@ -10,10 +10,10 @@ use std::{
 use crate::{
     import::{
         citations::{self, Author},
-        fields::{derived_id, names, only_files, time},
-        format::{Format, Layout, ObjectFormat},
-        json::{Damage, Fields, Raw},
-        tally::{Branches, Reason, Tally},
+        fields::{derived_id, names, only_files, own_id, time},
+        format::{FileLayout, Format, ObjectFormat},
+        json::{Damage, ObjectFields, Raw},
+        tally::{Branches, ImportTally, Reason},
     },
     model::{Conversation, Instant, Message},
 };
@@ -27,14 +27,13 @@ pub(super) const FORMAT: Format = Format {
         let is_headed = heading.iter().any(|name| fields.get(name).is_some());
         fields.get("mapping").is_some() && is_headed
     },
-    layout: Layout::Object(ObjectFormat { messages: "mapping", read: conversation }),
+    layout: FileLayout::Object(ObjectFormat { messages: "mapping", read: conversation }),
 };
 
-/// Reads one conversation from the fields of its object.
 fn conversation(
-    fields: &Fields<'_>,
+    fields: &ObjectFields<'_>,
     branches: Branches,
-    tally: &mut Tally,
+    tally: &mut ImportTally,
 ) -> Result<Conversation, Reason> {
     let mapping = fields.get("mapping").filter(|mapping| mapping.is_object() || mapping.is_array());
     let tree = Tree::read(mapping.ok_or(Reason::NoMessages("mapping"))?)?;
@@ -53,9 +52,7 @@ fn conversation(
             }
         }
     }
-    let own_id = ["id", "conversation_id", "uuid"]
-        .into_iter()
-        .find_map(|name| fields.text(name).filter(|id| !id.trim().is_empty()).map(Cow::into_owned));
+    let own_id = own_id(fields, ["id", "conversation_id", "uuid"]);
     let create_time = fields.get("create_time").and_then(time);
     let title = fields.text("title").map(Cow::into_owned);
     Ok(Conversation {
@@ -73,7 +70,7 @@ fn conversation(
 }
 
 /// Reads one message; `None` if it has neither text nor files.
-fn message(raw: Raw<'_>, node: &str, tally: &mut Tally) -> Result<Option<Message>, Damage> {
+fn message(raw: Raw<'_>, node: &str, tally: &mut ImportTally) -> Result<Option<Message>, Damage> {
     let fields = raw.fields()?;
     let role = match fields.get("author") {
         Some(author) if author.is_object() => author.fields()?.text("role").map(Cow::into_owned),
@@ -134,7 +131,7 @@ struct Node<'a> {
 
 impl<'a> Tree<'a> {
     fn read(mapping: Raw<'a>) -> Result<Tree<'a>, Damage> {
-        let mut entries: Vec<(Cow<'a, str>, Fields<'a>)> = Vec::new();
+        let mut entries: Vec<(Cow<'a, str>, ObjectFields<'a>)> = Vec::new();
         if mapping.is_array() {
             for item in mapping.items()? {
                 let node = item.fields()?;
@@ -194,7 +191,6 @@ impl<'a> Tree<'a> {
         Ok(self.newest()?.map(|at| self.path_to(at)).unwrap_or_default())
     }
 
-    /// Returns the path from the root to a node.
     fn path_to(&self, node: usize) -> Vec<usize> {
         let mut seen = HashSet::new();
         let up = std::iter::successors(Some(node), |at| self.nodes[*at].parent);

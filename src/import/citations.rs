@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::import::json::{Raw, Value};
 
 /// Opens a marker: a kind, then arguments behind [`SEPARATOR`]s, then [`CLOSE`].
-const OPEN: char = '\u{e200}';
+const MARKER_START: char = '\u{e200}';
 const CLOSE: char = '\u{e201}';
 const SEPARATOR: char = '\u{e202}';
 
@@ -51,8 +51,8 @@ pub(super) fn strip(text: &str, author: Author) -> Cow<'_, str> {
                 }
                 None => plain.push(first),
             }
-        } else if first == OPEN
-            && let Some(end) = head(after, LONGEST_MARKER).find([CLOSE, OPEN])
+        } else if first == MARKER_START
+            && let Some(end) = head(after, LONGEST_MARKER).find([CLOSE, MARKER_START])
             && after[end..].starts_with(CLOSE)
         {
             plain.push_str(&shown(&after[..end]));
@@ -83,7 +83,6 @@ fn shown(marker: &str) -> String {
     }
 }
 
-/// Returns whether this is a reference and not a text to read.
 fn is_reference(text: &str) -> bool {
     text.starts_with("http")
         || text.starts_with("turn") && text.contains(|c: char| c.is_ascii_digit())

@@ -7,10 +7,10 @@ use std::{
 
 use crate::{
     import::{
-        fields::{derived_id, names, only_files, time},
-        format::{Format, Layout, ObjectFormat},
-        json::{Damage, Fields, Raw, Value},
-        tally::{Branches, Reason, Tally},
+        fields::{derived_id, names, only_files, own_id, time},
+        format::{FileLayout, Format, ObjectFormat},
+        json::{Damage, ObjectFields, Raw, Value},
+        tally::{Branches, ImportTally, Reason},
         tool::{arguments, joined},
     },
     model::{Conversation, Message},
@@ -20,14 +20,13 @@ use crate::{
 pub(super) const FORMAT: Format = Format {
     name: "claude",
     is_conversation: |fields| fields.get("chat_messages").is_some(),
-    layout: Layout::Object(ObjectFormat { messages: "chat_messages", read: conversation }),
+    layout: FileLayout::Object(ObjectFormat { messages: "chat_messages", read: conversation }),
 };
 
-/// Reads one conversation from the fields of its object.
 fn conversation(
-    fields: &Fields<'_>,
+    fields: &ObjectFields<'_>,
     branches: Branches,
-    tally: &mut Tally,
+    tally: &mut ImportTally,
 ) -> Result<Conversation, Reason> {
     let list = fields.get("chat_messages").filter(|list| list.is_array());
     let mut turns = Vec::new();
@@ -43,9 +42,7 @@ fn conversation(
             None => tally.empty += 1,
         }
     }
-    let own_id = ["uuid", "id", "conversation_id"]
-        .into_iter()
-        .find_map(|name| fields.text(name).filter(|id| !id.trim().is_empty()).map(Cow::into_owned));
+    let own_id = own_id(fields, ["uuid", "id", "conversation_id"]);
     let create_time = fields.get("created_at").and_then(time);
     let title = fields.text("name").or_else(|| fields.text("title")).map(Cow::into_owned);
     let link = own_id.as_ref().map(|id| format!("https://claude.ai/chat/{id}"));
@@ -71,7 +68,7 @@ fn conversation(
 
 /// Returns the messages to read: the path to the current message, or the whole list if the messages
 /// do not name their parents.
-fn order(turns: &[Fields<'_>], current: Option<&str>, branches: Branches) -> Vec<usize> {
+fn order(turns: &[ObjectFields<'_>], current: Option<&str>, branches: Branches) -> Vec<usize> {
     let by_id: HashMap<Cow<'_, str>, usize> =
         turns.iter().enumerate().filter_map(|(at, turn)| Some((turn.text("uuid")?, at))).collect();
     let parent = |at: &usize| by_id.get(&turns[*at].text("parent_message_uuid")?).copied();
@@ -95,7 +92,11 @@ fn order(turns: &[Fields<'_>], current: Option<&str>, branches: Branches) -> Vec
 }
 
 /// Reads the message at a place of the list; `None` if it has neither text nor files.
-fn message(fields: &Fields<'_>, at: usize, tally: &mut Tally) -> Result<Option<Message>, Damage> {
+fn message(
+    fields: &ObjectFields<'_>,
+    at: usize,
+    tally: &mut ImportTally,
+) -> Result<Option<Message>, Damage> {
     let mut texts = Vec::new();
     if let Some(content) = fields.get("content") {
         for block in content.value()?.items() {
@@ -150,8 +151,7 @@ fn message(fields: &Fields<'_>, at: usize, tally: &mut Tally) -> Result<Option<M
     }))
 }
 
-/// Returns the text of one block of a message.
-fn text_of(block: &Value, tally: &mut Tally) -> String {
+fn text_of(block: &Value, tally: &mut ImportTally) -> String {
     if let Some(text) = block.as_str() {
         return text.to_owned();
     }

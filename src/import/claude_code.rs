@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use self::text::{assistant_block, is_injected, result, shown, typed};
 use super::{
     fields::{derived_hash, time},
-    format::{Format, Layout, RecordReader, TranscriptFormat},
-    head::{Event, Head, ending_uuid, set_first, set_last},
-    json::{Damage, Fields, Raw, Value},
+    format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
+    head::{Head, TranscriptEvent, ending_uuid, set_first, set_last},
+    json::{Damage, ObjectFields, Raw, Value},
 };
 use crate::model::Message;
 
@@ -26,16 +26,13 @@ use crate::model::Message;
 pub(super) const FORMAT: Format = Format {
     name: "claude_code",
     is_conversation: |fields| fields.get("loglines").is_some_and(Raw::is_array),
-    layout: Layout::Transcript(TranscriptFormat {
+    layout: FileLayout::Transcript(TranscriptFormat {
         is_record,
         records: &["loglines"],
         id,
         has_project_folders: true,
         reader: || Box::new(ClaudeCodeReader::default()),
-        restore: |saved| {
-            let reader: ClaudeCodeReader = serde_json::from_str(saved).ok()?;
-            Some(Box::new(reader))
-        },
+        restore: restore::<ClaudeCodeReader>,
     }),
 };
 
@@ -64,7 +61,6 @@ struct ClaudeCodeReader {
 /// A message that may continue in later records.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct OpenMessage {
-    /// The id that the model gave it.
     model_id: String,
     /// The id of its first record.
     id: String,
@@ -76,8 +72,7 @@ struct OpenMessage {
     is_repeat: bool,
 }
 
-/// Returns whether a record is of this format.
-fn is_record(kind: &str, fields: &Fields<'_>) -> bool {
+fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
     let has = |name| fields.get(name).is_some();
     match kind {
         "user" | "assistant" => {
@@ -104,10 +99,10 @@ fn id(head: &Head, stem: &str) -> String {
 impl RecordReader for ClaudeCodeReader {
     fn record(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &ObjectFields<'_>,
         line: u32,
         head: &mut Head,
-    ) -> Result<Vec<Event>, Damage> {
+    ) -> Result<Vec<TranscriptEvent>, Damage> {
         if let Some(time) = fields.get("timestamp").and_then(time) {
             head.time = Some(time);
         }
@@ -117,7 +112,7 @@ impl RecordReader for ClaudeCodeReader {
                 head.made_title = Some(self.summaries.swap_remove(at).1);
             }
         }
-        let mut record = Record { fields, line, head, reader: self, events: Vec::new() };
+        let mut record = SessionRecord { fields, line, head, reader: self, events: Vec::new() };
         record.read()?;
         Ok(record.events)
     }
@@ -156,21 +151,20 @@ fn push_within<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
 }
 
 /// One record while it is read.
-struct Record<'a, 'f> {
-    fields: &'a Fields<'f>,
+struct SessionRecord<'a, 'f> {
+    fields: &'a ObjectFields<'f>,
     line: u32,
     head: &'a mut Head,
     reader: &'a mut ClaudeCodeReader,
-    events: Vec<Event>,
+    events: Vec<TranscriptEvent>,
 }
 
-/// The content of a message.
 struct Content {
     id: String,
     blocks: Vec<Value>,
 }
 
-impl Record<'_, '_> {
+impl SessionRecord<'_, '_> {
     fn read(&mut self) -> Result<(), Damage> {
         let fields = self.fields;
         let kind = fields.text("type").unwrap_or_default();
@@ -292,7 +286,7 @@ impl Record<'_, '_> {
     }
 
     fn add(&mut self, id: String, role: &str, content: String, model: Option<String>) {
-        self.events.push(Event::Message(Message {
+        self.events.push(TranscriptEvent::Message(Message {
             id,
             role: role.to_owned(),
             content,
@@ -366,7 +360,7 @@ impl Record<'_, '_> {
             false => format!("\n\n{text}"),
         };
         if !text.is_empty() {
-            self.events.push(Event::More { id: open.id.clone(), text });
+            self.events.push(TranscriptEvent::More { id: open.id.clone(), text });
         }
     }
 

@@ -22,9 +22,9 @@ use self::text::{
 };
 use super::{
     fields::{derived_hash, time},
-    format::{Format, Layout, RecordReader, TranscriptFormat},
-    head::{Event, Head, ending_uuid, set_first, set_last},
-    json::{Damage, Fields, Raw, Value},
+    format::{FileLayout, Format, RecordReader, TranscriptFormat, restore},
+    head::{Head, TranscriptEvent, ending_uuid, set_first, set_last},
+    json::{Damage, ObjectFields, Raw, Value},
     tool::{self, joined},
 };
 use crate::model::Message;
@@ -36,7 +36,7 @@ pub(super) const FORMAT: Format = Format {
         fields.get("session").is_some_and(Raw::is_object)
             && fields.get("items").is_some_and(Raw::is_array)
     },
-    layout: Layout::Transcript(TranscriptFormat {
+    layout: FileLayout::Transcript(TranscriptFormat {
         is_record,
         records: &["session", "items"],
         id: |head, stem| {
@@ -45,10 +45,7 @@ pub(super) const FORMAT: Format = Format {
         },
         has_project_folders: false,
         reader: || Box::new(CodexReader::default()),
-        restore: |saved| {
-            let reader: CodexReader = serde_json::from_str(saved).ok()?;
-            Some(Box::new(reader))
-        },
+        restore: restore::<CodexReader>,
     }),
 };
 
@@ -81,7 +78,7 @@ struct RecentMessage {
 }
 
 /// Returns whether a record is of this format, in any generation.
-fn is_record(kind: &str, fields: &Fields<'_>) -> bool {
+fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
     let has = |name| fields.get(name).is_some();
     match kind {
         "session_meta" | "response_item" | "event_msg" | "turn_context" | "compacted" => {
@@ -98,10 +95,10 @@ fn is_record(kind: &str, fields: &Fields<'_>) -> bool {
 impl RecordReader for CodexReader {
     fn record(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &ObjectFields<'_>,
         line: u32,
         head: &mut Head,
-    ) -> Result<Vec<Event>, Damage> {
+    ) -> Result<Vec<TranscriptEvent>, Damage> {
         if let Some(time) = fields.get("timestamp").and_then(time) {
             head.time = Some(time);
         }
@@ -115,7 +112,7 @@ impl RecordReader for CodexReader {
         if fields.object("metadata")?.get("compaction_output").is_some_and(Raw::is_true) {
             return Ok(Vec::new());
         }
-        let mut record = Record { line, head, reader: self, events: Vec::new() };
+        let mut record = RolloutRecord { line, head, reader: self, events: Vec::new() };
         record.read(fields)?;
         Ok(record.events)
     }
@@ -146,15 +143,15 @@ impl CodexReader {
 }
 
 /// One record while it is read.
-struct Record<'a> {
+struct RolloutRecord<'a> {
     line: u32,
     head: &'a mut Head,
     reader: &'a mut CodexReader,
-    events: Vec<Event>,
+    events: Vec<TranscriptEvent>,
 }
 
-impl Record<'_> {
-    fn read(&mut self, fields: &Fields<'_>) -> Result<(), Damage> {
+impl RolloutRecord<'_> {
+    fn read(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         let kind = fields.text("type").unwrap_or_default();
         match &*kind {
             "session_meta" => self.meta(&fields.object("payload")?)?,
@@ -183,7 +180,7 @@ impl Record<'_> {
     }
 
     /// Reads the header of a session. In a fork, the parent's header and records follow its own.
-    fn meta(&mut self, fields: &Fields<'_>) -> Result<(), Damage> {
+    fn meta(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         let (head, reader) = (&mut *self.head, &mut *self.reader);
         let id = fields.text("id").or_else(|| fields.text("session_id"));
         if std::mem::replace(&mut reader.has_meta, true) {
@@ -207,7 +204,7 @@ impl Record<'_> {
     }
 
     /// Reads an item that the model saw.
-    fn item(&mut self, fields: &Fields<'_>) -> Result<(), Damage> {
+    fn item(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         let kind = fields.text("type").unwrap_or_default();
         match &*kind {
             // Some writers leave the kind of a message out.
@@ -240,7 +237,7 @@ impl Record<'_> {
     }
 
     /// Reads a message of the user or the model.
-    fn message_item(&mut self, fields: &Fields<'_>) -> Result<(), Damage> {
+    fn message_item(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         let content = value_of(fields, "content")?;
         let blocks = content.items();
         match &*fields.text("role").unwrap_or_default() {
@@ -258,7 +255,7 @@ impl Record<'_> {
     }
 
     /// Reads an event that the user saw.
-    fn event(&mut self, fields: &Fields<'_>) -> Result<(), Damage> {
+    fn event(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         match &*fields.text("type").unwrap_or_default() {
             "user_message" => {
                 let text = fields.text("message").unwrap_or_default();
@@ -338,7 +335,7 @@ impl Record<'_> {
         }
         let number = self.events.len() + 1;
         let suffix = if number == 1 { String::new() } else { format!("#{number}") };
-        self.events.push(Event::Message(Message {
+        self.events.push(TranscriptEvent::Message(Message {
             id: format!("/{}{suffix}", self.line),
             content: text,
             create_time: self.head.time,
@@ -351,7 +348,7 @@ impl Record<'_> {
 }
 
 /// Returns the text of a call of a tool; `None` for any other item.
-fn call(kind: &str, fields: &Fields<'_>) -> Result<Option<String>, Damage> {
+fn call(kind: &str, fields: &ObjectFields<'_>) -> Result<Option<String>, Damage> {
     Ok(match kind {
         "function_call" | "custom_tool_call" | "tool_search_call" | "mcp_call" => {
             let name = fields.text("name").unwrap_or(Cow::Borrowed("tool_search"));
@@ -390,11 +387,10 @@ fn call(kind: &str, fields: &Fields<'_>) -> Result<Option<String>, Damage> {
 }
 
 /// Returns the value of a field; `Null` if there is none.
-fn value_of(fields: &Fields<'_>, name: &str) -> Result<Value, Damage> {
+fn value_of(fields: &ObjectFields<'_>, name: &str) -> Result<Value, Damage> {
     Ok(fields.get(name).map(Raw::value).transpose()?.unwrap_or(Value::Null))
 }
 
-/// Joins the texts of blocks.
 fn all(blocks: &[Value], text: fn(&Value) -> String) -> String {
     joined("\n", &blocks.iter().map(text).collect::<Vec<_>>())
 }

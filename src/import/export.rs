@@ -7,7 +7,7 @@ use super::{
     file::{CountingReader, ExportFile},
     format::Format,
     package::Package,
-    tally::{Branches, Tally},
+    tally::{Branches, ImportTally},
 };
 use crate::model::Conversation;
 
@@ -36,7 +36,7 @@ impl Export {
     pub fn read<E: From<Error>>(
         mut self,
         branches: Branches,
-        tally: &mut Tally,
+        tally: &mut ImportTally,
         progress: &dyn Fn(u64),
         sink: &mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>,
     ) -> Result<(), E> {

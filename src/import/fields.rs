@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::json::{Damage, Raw};
+use super::json::{Damage, ObjectFields, Raw};
 use crate::{
     model::{Instant, Message},
     text::date,
@@ -11,6 +11,12 @@ use crate::{
 /// Returns the instant that a number or a text of an export denotes.
 pub(super) fn time(raw: Raw<'_>) -> Option<Instant> {
     date::from_stored(&raw.text()?)
+}
+
+/// Returns the first of some fields that holds more than white space.
+pub(super) fn own_id(fields: &ObjectFields<'_>, names: [&str; 3]) -> Option<String> {
+    let text = |name| fields.text(name).filter(|id| !id.trim().is_empty());
+    names.into_iter().find_map(text).map(Cow::into_owned)
 }
 
 /// Returns the names of a list of files; a file without one is called `file`.
@@ -48,7 +54,6 @@ pub(super) fn derived_id(
     format!("conversation-{:016x}", derived_hash(&texts))
 }
 
-/// Returns a hash of several texts.
 pub(super) fn derived_hash(texts: &[&str]) -> u64 {
     // FNV-1a: ids must not change with the version of a library.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;

@@ -9,26 +9,26 @@ use std::{
 
 use super::{
     builder::ConversationBuilder,
-    format::{Format, Layout, TranscriptFormat},
+    format::{FileLayout, Format, TranscriptFormat},
     formats,
-    json::{Damage, Fields, Raw},
+    json::{Damage, ObjectFields, Raw},
     scan::{ScannedValue, Scanner},
-    tally::{Branches, Reason, Skipped, Tally},
-    transcript::{self, Reader},
+    tally::{Branches, ImportTally, Reason, Skipped},
+    transcript::{self, TranscriptReader},
 };
 use crate::model::Conversation;
 
 /// A file that has held this many values and no conversation among them is no export.
-const FOREIGN_AFTER: u64 = 200;
+const FOREIGN_AFTER_VALUES: u64 = 200;
 
-/// Takes the conversations that are read.
-pub(super) type Sink<'a, E> = &'a mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>;
+pub(super) type ConversationSink<'a, E> =
+    &'a mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>;
 
 /// One file of an export while it is read.
 pub(super) struct ExportFile<'a> {
     name: &'a str,
     branches: Branches,
-    tally: &'a mut Tally,
+    tally: &'a mut ImportTally,
     /// Whether anything in the file was a conversation, readable or not.
     is_recognised: bool,
     /// Values that are no conversations. If a conversation follows, they are reported.
@@ -36,7 +36,11 @@ pub(super) struct ExportFile<'a> {
 }
 
 impl<'a> ExportFile<'a> {
-    pub(super) fn new(name: &'a str, branches: Branches, tally: &'a mut Tally) -> ExportFile<'a> {
+    pub(super) fn new(
+        name: &'a str,
+        branches: Branches,
+        tally: &'a mut ImportTally,
+    ) -> ExportFile<'a> {
         ExportFile { name, branches, tally, is_recognised: false, pending: Vec::new() }
     }
 
@@ -44,7 +48,7 @@ impl<'a> ExportFile<'a> {
     pub(super) fn read<E>(
         mut self,
         mut reader: CountingReader<'_, impl Read>,
-        sink: Sink<'_, E>,
+        sink: ConversationSink<'_, E>,
     ) -> Result<bool, E> {
         let mut start = Vec::new();
         let read = reader.by_ref().take(transcript::ENOUGH).read_to_end(&mut start);
@@ -60,7 +64,7 @@ impl<'a> ExportFile<'a> {
     fn values<E>(
         &mut self,
         input: io::Chain<&[u8], CountingReader<'_, impl Read>>,
-        sink: Sink<'_, E>,
+        sink: ConversationSink<'_, E>,
     ) -> Result<(), E> {
         let mut scanner = Scanner::new(input, formats::message_fields());
         let mut ordinal = 0;
@@ -119,7 +123,7 @@ impl<'a> ExportFile<'a> {
     /// Reads a conversation, unless there is a failure already.
     fn conversation(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &ObjectFields<'_>,
         format: Option<&'static Format>,
         failure: Option<Reason>,
     ) -> Result<(&'static Format, Conversation), Reason> {
@@ -128,10 +132,10 @@ impl<'a> ExportFile<'a> {
         }
         let format = format.ok_or(Reason::Unknown)?;
         match &format.layout {
-            Layout::Object(object) => {
+            FileLayout::Object(object) => {
                 Ok((format, (object.read)(fields, self.branches, self.tally)?))
             }
-            Layout::Transcript(_) => Err(Reason::Unknown),
+            FileLayout::Transcript(_) => Err(Reason::Unknown),
         }
     }
 
@@ -153,17 +157,17 @@ impl<'a> ExportFile<'a> {
             return false;
         }
         self.pending.push(skipped);
-        ordinal >= FOREIGN_AFTER
+        ordinal >= FOREIGN_AFTER_VALUES
     }
 
     /// Reads a transcript, which is one conversation.
     fn transcript<E>(
         &mut self,
         mut input: io::Chain<&[u8], CountingReader<'_, impl Read>>,
-        sink: Sink<'_, E>,
+        sink: ConversationSink<'_, E>,
     ) -> Result<(), E> {
         self.recognise();
-        let mut reader = Reader::new(Path::new(self.name));
+        let mut reader = TranscriptReader::new(Path::new(self.name));
         let mut builder = ConversationBuilder::new(&mut self.tally.history, Path::new(self.name));
         let read = reader
             .read::<io::Error>(&mut input, &mut |reader, event| Ok(builder.add(reader, event)));
@@ -179,8 +183,8 @@ impl<'a> ExportFile<'a> {
     fn records<E>(
         &mut self,
         transcript: &TranscriptFormat,
-        fields: &Fields<'_>,
-        sink: Sink<'_, E>,
+        fields: &ObjectFields<'_>,
+        sink: ConversationSink<'_, E>,
     ) -> Result<Result<(), E>, Damage> {
         let mut records: Vec<Raw<'_>> = Vec::new();
         for field in transcript.records {
@@ -189,7 +193,7 @@ impl<'a> ExportFile<'a> {
                 record => records.extend(record),
             }
         }
-        let mut reader = Reader::new(Path::new(self.name));
+        let mut reader = TranscriptReader::new(Path::new(self.name));
         let mut builder = ConversationBuilder::new(&mut self.tally.history, Path::new(self.name));
         for record in records {
             let Ok(()) = reader.item::<Infallible>(record.bytes(), &mut |reader, event| {
@@ -202,9 +206,9 @@ impl<'a> ExportFile<'a> {
 
     fn finish<E>(
         &mut self,
-        reader: &Reader,
+        reader: &TranscriptReader,
         conversation: Option<Conversation>,
-        sink: Sink<'_, E>,
+        sink: ConversationSink<'_, E>,
     ) -> Result<(), E> {
         self.tally.malformed += reader.malformed();
         match (reader.format(), conversation) {
@@ -217,7 +221,7 @@ impl<'a> ExportFile<'a> {
         &mut self,
         format: &'static Format,
         conversation: Conversation,
-        sink: Sink<'_, E>,
+        sink: ConversationSink<'_, E>,
     ) -> Result<(), E> {
         self.tally.conversations += 1;
         self.tally.messages += conversation.messages.len() as u64;
@@ -238,7 +242,7 @@ impl<'a> ExportFile<'a> {
 }
 
 /// Returns the title or the id of a conversation.
-fn name_of(fields: &Fields<'_>) -> Option<String> {
+fn name_of(fields: &ObjectFields<'_>) -> Option<String> {
     ["title", "name", "id", "uuid", "conversation_id"].into_iter().find_map(|name| {
         fields.text(name).filter(|text| !text.trim().is_empty()).map(Cow::into_owned)
     })

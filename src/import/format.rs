@@ -3,10 +3,12 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
+
 use super::{
-    head::{Event, Head},
-    json::{Damage, Fields},
-    tally::{Branches, Reason, Tally},
+    head::{Head, TranscriptEvent},
+    json::{Damage, ObjectFields},
+    tally::{Branches, ImportTally, Reason},
 };
 use crate::model::Conversation;
 
@@ -16,34 +18,33 @@ pub struct Format {
     /// The name of the format in databases.
     pub(super) name: &'static str,
     /// Returns whether the fields of a JSON object are those of a conversation in this format.
-    pub(super) is_conversation: fn(&Fields<'_>) -> bool,
-    pub(super) layout: Layout,
+    pub(super) is_conversation: fn(&ObjectFields<'_>) -> bool,
+    pub(super) layout: FileLayout,
 }
 
-/// The layout of a conversation.
 #[derive(Debug)]
-pub(super) enum Layout {
+pub(super) enum FileLayout {
     /// As one object.
     Object(ObjectFormat),
     /// As a transcript: a list of records. They are the lines of a file, or items of one object.
     Transcript(TranscriptFormat),
 }
 
-/// A format with one object for each conversation.
 #[derive(Debug)]
 pub(super) struct ObjectFormat {
     /// The name of the field with the messages. The scanner recognises a conversation by this name if
     /// the object is too damaged to be parsed.
     pub(super) messages: &'static str,
     /// Reads a conversation from the fields of its object.
-    pub(super) read: fn(&Fields<'_>, Branches, &mut Tally) -> Result<Conversation, Reason>,
+    pub(super) read:
+        fn(&ObjectFields<'_>, Branches, &mut ImportTally) -> Result<Conversation, Reason>,
 }
 
 /// A format with a list of records for each conversation.
 #[derive(Debug)]
 pub(super) struct TranscriptFormat {
     /// Returns whether a record is of this format; the text is its `type`.
-    pub(super) is_record: fn(&str, &Fields<'_>) -> bool,
+    pub(super) is_record: fn(&str, &ObjectFields<'_>) -> bool,
     /// The names of the fields that hold records, if the transcript is one object.
     pub(super) records: &'static [&'static str],
     /// Returns the id of the conversation, for a file of that name without its ending.
@@ -61,16 +62,22 @@ pub(super) trait RecordReader: fmt::Debug {
     /// Reads the record at a line, from 1; returns its events.
     fn record(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &ObjectFields<'_>,
         line: u32,
         head: &mut Head,
-    ) -> Result<Vec<Event>, Damage>;
+    ) -> Result<Vec<TranscriptEvent>, Damage>;
 
     /// Marks the message of this id as a repeat, so that later records add nothing to it.
     fn skip(&mut self, _id: &str) {}
 
     /// Returns the state as text.
     fn save(&self) -> String;
+}
+
+pub(super) fn restore<R: RecordReader + DeserializeOwned + 'static>(
+    saved: &str,
+) -> Option<Box<dyn RecordReader>> {
+    Some(Box::new(serde_json::from_str::<R>(saved).ok()?))
 }
 
 impl Format {
@@ -82,8 +89,8 @@ impl Format {
     /// Returns the description of the transcript, if the format is one of transcripts.
     pub(super) fn transcript(&self) -> Option<&TranscriptFormat> {
         match &self.layout {
-            Layout::Transcript(transcript) => Some(transcript),
-            Layout::Object(_) => None,
+            FileLayout::Transcript(transcript) => Some(transcript),
+            FileLayout::Object(_) => None,
         }
     }
 }

@@ -4,15 +4,14 @@ use memchr::memmem;
 
 use super::{
     chatgpt, claude, claude_code, codex,
-    format::{Format, Layout, TranscriptFormat},
-    json::Fields,
+    format::{FileLayout, Format, TranscriptFormat},
+    json::ObjectFields,
 };
 
 /// Every format, in the order in which they are tried.
 const ALL: [&Format; 4] = [&chatgpt::FORMAT, &claude::FORMAT, &claude_code::FORMAT, &codex::FORMAT];
 
-/// Returns the format of a conversation by the fields of its object.
-pub(super) fn of_conversation(fields: &Fields<'_>) -> Option<&'static Format> {
+pub(super) fn of_conversation(fields: &ObjectFields<'_>) -> Option<&'static Format> {
     ALL.into_iter().find(|format| (format.is_conversation)(fields))
 }
 
@@ -29,23 +28,21 @@ pub(super) fn message_fields() -> Vec<&'static str> {
     ALL.into_iter().filter_map(messages_of).collect()
 }
 
-/// Returns the format of a transcript by the fields of one of its records.
 pub(super) fn of_record(
-    fields: &Fields<'_>,
+    fields: &ObjectFields<'_>,
 ) -> Option<(&'static Format, &'static TranscriptFormat)> {
     let kind = fields.text("type").unwrap_or_default();
     let mut transcripts = ALL.into_iter().filter_map(|format| Some((format, format.transcript()?)));
     transcripts.find(|(_, transcript)| (transcript.is_record)(&kind, fields))
 }
 
-/// Returns the format of a name.
 pub(super) fn named(name: &str) -> Option<&'static Format> {
     ALL.into_iter().find(|format| format.name == name)
 }
 
 fn messages_of(format: &Format) -> Option<&'static str> {
     match &format.layout {
-        Layout::Object(object) => Some(object.messages),
-        Layout::Transcript(_) => None,
+        FileLayout::Object(object) => Some(object.messages),
+        FileLayout::Transcript(_) => None,
     }
 }

@@ -9,7 +9,7 @@ const LONGEST_TITLE: usize = 100;
 
 /// An event of a record.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum TranscriptEvent {
     /// A message begins. If its id begins with `/`, the conversation's id goes before it.
     Message(Message),
     /// An earlier message continues.

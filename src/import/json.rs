@@ -31,22 +31,19 @@ impl<'a> Raw<'a> {
     /// Returns the value that `bytes` begin with, and the bytes after it; `None` if the value has
     /// no end.
     pub(super) fn split(bytes: &'a [u8]) -> Option<(Raw<'a>, &'a [u8])> {
-        let mut cursor = Cursor { bytes, at: 0 };
+        let mut cursor = Parser { bytes, at: 0 };
         let value = cursor.value().ok()?;
         Some((value, &bytes[cursor.at..]))
     }
 
-    /// Returns the bytes of the value.
     pub(super) fn bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// Returns whether this is an object.
     pub(super) fn is_object(self) -> bool {
         self.0.first() == Some(&b'{')
     }
 
-    /// Returns whether this is an array.
     pub(super) fn is_array(self) -> bool {
         self.0.first() == Some(&b'[')
     }
@@ -57,7 +54,7 @@ impl<'a> Raw<'a> {
     }
 
     /// Returns the fields of an object in order; none for any other value.
-    pub(super) fn fields(self) -> Result<Fields<'a>, Damage> {
+    pub(super) fn fields(self) -> Result<ObjectFields<'a>, Damage> {
         match self.fields_until_damage() {
             (fields, None) => Ok(fields),
             (_, Some(damage)) => Err(damage),
@@ -65,12 +62,12 @@ impl<'a> Raw<'a> {
     }
 
     /// Returns the fields before the first damage, and the damage if there is any.
-    pub(super) fn fields_until_damage(self) -> (Fields<'a>, Option<Damage>) {
+    pub(super) fn fields_until_damage(self) -> (ObjectFields<'a>, Option<Damage>) {
         let mut fields = Vec::new();
         if !self.is_object() {
-            return (Fields(fields), None);
+            return (ObjectFields(fields), None);
         }
-        let mut cursor = Cursor { bytes: self.0, at: 1 };
+        let mut cursor = Parser { bytes: self.0, at: 1 };
         let damage = loop {
             match cursor.next_token() {
                 Some(b'}') => break None,
@@ -83,14 +80,14 @@ impl<'a> Raw<'a> {
                 None => break Some(cursor.damage("an object without an end")),
             }
         };
-        (Fields(fields), damage)
+        (ObjectFields(fields), damage)
     }
 
     /// Returns the items of an array in order; none for any other value.
     pub(super) fn items(self) -> Result<Vec<Raw<'a>>, Damage> {
         let mut items = Vec::new();
         if self.is_array() {
-            let mut cursor = Cursor { bytes: self.0, at: 1 };
+            let mut cursor = Parser { bytes: self.0, at: 1 };
             while let Some(byte) = cursor.next_token() {
                 match byte {
                     b']' => return Ok(items),
@@ -123,9 +120,9 @@ impl<'a> Raw<'a> {
         self.0 == b"true"
     }
 
-    /// Parses the value with all nested values, down to [`DEPTH`].
+    /// Parses the value with all nested values, down to [`MAX_NESTING`].
     pub(super) fn value(self) -> Result<Value, Damage> {
-        self.value_to(DEPTH)
+        self.value_to(MAX_NESTING)
     }
 
     fn value_to(self, depth: usize) -> Result<Value, Damage> {
@@ -151,13 +148,13 @@ impl<'a> Raw<'a> {
 }
 
 /// The depth below which [`Raw::value`] reads nothing; no export nests as deep.
-const DEPTH: usize = 48;
+const MAX_NESTING: usize = 48;
 
 /// The fields of one object in the order they are written.
 #[derive(Debug)]
-pub(super) struct Fields<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
+pub(super) struct ObjectFields<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
 
-impl<'a> Fields<'a> {
+impl<'a> ObjectFields<'a> {
     /// Returns the last field of that name.
     pub(super) fn get(&self, name: &str) -> Option<Raw<'a>> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| *raw)
@@ -169,12 +166,12 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the fields of the object in the field of that name; none for any other value.
-    pub(super) fn object(&self, name: &str) -> Result<Fields<'a>, Damage> {
-        self.get(name).map_or(Ok(Fields(Vec::new())), Raw::fields)
+    pub(super) fn object(&self, name: &str) -> Result<ObjectFields<'a>, Damage> {
+        self.get(name).map_or(Ok(ObjectFields(Vec::new())), Raw::fields)
     }
 }
 
-impl<'a> IntoIterator for Fields<'a> {
+impl<'a> IntoIterator for ObjectFields<'a> {
     type Item = (Cow<'a, str>, Raw<'a>);
     type IntoIter = std::vec::IntoIter<Self::Item>;
 
@@ -229,12 +226,12 @@ impl Value {
 }
 
 /// A place in some JSON text.
-struct Cursor<'a> {
+struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> Parser<'a> {
     /// Moves to the next byte that is not white space, and returns it.
     fn next_token(&mut self) -> Option<u8> {
         while let Some(byte) = self.bytes.get(self.at) {

@@ -4,7 +4,7 @@
 //! decides in which order it is read.
 //!
 //! Invariant: never holds more of an export than its longest conversation.
-//! Invariant: a broken export gives an error or a line in the [`Tally`], never a panic.
+//! Invariant: a broken export gives an error or a line in the [`ImportTally`], never a panic.
 
 mod builder;
 mod chatgpt;
@@ -32,7 +32,7 @@ use std::{io, path::PathBuf};
 pub use self::{
     export::Export,
     format::Format,
-    tally::{Branches, Skipped, Tally},
+    tally::{Branches, ImportTally, Skipped},
 };
 
 /// What can go wrong with an export as a whole.

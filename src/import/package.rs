@@ -19,7 +19,7 @@ const RATIO: u64 = 400;
 const HARMLESS: u64 = 16 << 20;
 
 /// How many levels of folders are read.
-const DEPTH: usize = 12;
+const MAX_FOLDER_DEPTH: usize = 12;
 
 /// The files of one export.
 #[derive(Debug)]
@@ -31,7 +31,6 @@ pub(super) struct Package {
     kind: &'static str,
 }
 
-/// One JSON file.
 #[derive(Debug)]
 pub(super) struct PackagedFile {
     /// The name, as reports show it.
@@ -56,7 +55,7 @@ impl Package {
             let mut package =
                 Package { zip: None, files: Vec::new(), refused: Vec::new(), kind: "the folder" };
             let root = path.canonicalize().map_err(failed)?;
-            package.walk(&root, &root, DEPTH).map_err(failed)?;
+            package.walk(&root, &root, MAX_FOLDER_DEPTH).map_err(failed)?;
             package.sort();
             return Ok(package);
         }

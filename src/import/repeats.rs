@@ -23,7 +23,7 @@ use std::{
 
 use memchr::memmem;
 
-use super::{compressed, fields::derived_hash, transcript::Reader};
+use super::{compressed, fields::derived_hash, transcript::TranscriptReader};
 use crate::model::{Instant, Message};
 
 /// Bytes of a transcript in which its first time is looked for.
@@ -60,7 +60,7 @@ pub trait History {
 /// Records a message; returns whether it repeats an earlier one.
 pub fn is_repeat<H: History>(
     history: &mut H,
-    reader: &Reader,
+    reader: &TranscriptReader,
     message: &Message,
 ) -> Result<bool, H::Error> {
     let Message { id, role, content, .. } = message;
@@ -79,7 +79,7 @@ pub fn is_repeat<H: History>(
 /// The file's name makes the id unique if possible, so that it does not depend on the other files.
 pub fn conversation_id<H: History>(
     history: &H,
-    reader: &Reader,
+    reader: &TranscriptReader,
     file: &Path,
 ) -> Result<String, H::Error> {
     let id = reader.id();

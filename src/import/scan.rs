@@ -14,7 +14,7 @@ use memchr::{memchr2, memmem};
 const CHUNK: usize = if cfg!(fuzzing) { 1 << 10 } else { 1 << 20 };
 
 /// The longest conversation that is read. Real conversations stay below 100 MB without pictures.
-const LONGEST: usize = 512 << 20;
+const MAX_VALUE_BYTES: usize = 512 << 20;
 
 /// At this length and at each doubling, a conversation is searched for others that it contains
 /// because a bracket is missing.
@@ -136,7 +136,7 @@ impl<R: Read> Scanner<R> {
             buffer: Vec::new(),
             at: 0,
             ended: false,
-            longest: LONGEST,
+            longest: MAX_VALUE_BYTES,
             message_fields,
             level: Level::Outside,
             rescues: RESCUES,
@@ -145,7 +145,6 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Returns the input.
     pub(super) fn into_inner(self) -> R {
         self.input
     }

@@ -16,7 +16,7 @@ pub enum Branches {
 
 /// Counts of what was read, and what could not be read.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct ImportTally {
     /// Conversations read.
     pub conversations: u64,
     /// Messages in them.
@@ -25,7 +25,7 @@ pub struct Tally {
     pub empty: u64,
     /// Content types that we do not know, with their counts.
     pub unknown: BTreeMap<String, u64>,
-    /// Conversations that could not be read; the first [`Tally::NAMED`] of them.
+    /// Conversations that could not be read; the first [`ImportTally::NAMED`] of them.
     pub skipped: Vec<Skipped>,
     /// How many could not be read.
     pub skipped_count: u64,
@@ -39,7 +39,7 @@ pub struct Tally {
     pub(super) history: ImportHistory,
 }
 
-impl Tally {
+impl ImportTally {
     /// How many of the conversations that could not be read are listed.
     pub const NAMED: usize = 100;
 
@@ -52,7 +52,7 @@ impl Tally {
     /// Counts a conversation that could not be read.
     pub(super) fn skip(&mut self, skipped: Skipped) {
         self.skipped_count += 1;
-        if self.skipped.len() < Tally::NAMED {
+        if self.skipped.len() < ImportTally::NAMED {
             self.skipped.push(skipped);
         }
     }
@@ -96,6 +96,5 @@ pub(super) struct ImportHistory {
     /// Fingerprints of the messages without ids, by the id of the transcript. If several
     /// transcripts have the same id, these are the first one's.
     pub(super) sequences: HashMap<String, Vec<u64>>,
-    /// The ids of the conversations.
     pub(super) conversations: HashSet<String>,
 }

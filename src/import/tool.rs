@@ -35,7 +35,6 @@ pub(super) fn arguments(input: &Value, name: &str, lines: &mut Vec<String>) {
     }
 }
 
-/// Joins the texts that are not empty.
 pub(super) fn joined(separator: &str, texts: &[impl AsRef<str>]) -> String {
     let texts: Vec<&str> =
         texts.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();

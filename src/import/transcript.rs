@@ -1,7 +1,7 @@
 //! Transcripts of coding agents: a file a session, a record a line, read as far as they go.
 //!
 //! A transcript grows while it is read, so reading may stop at any byte and continue later. The state
-//! between two readings is small; [`Reader::save`] saves it.
+//! between two readings is small; [`TranscriptReader::save`] saves it.
 //!
 //! Invariant: reading a transcript in two goes, cut at any byte, gives the events of one go.
 //! Invariant: holds no more of a transcript than one line.
@@ -14,7 +14,7 @@ use std::{
 use memchr::memchr;
 use serde::{Deserialize, Serialize};
 
-pub use super::head::Event;
+pub use super::head::TranscriptEvent;
 use super::{
     compressed,
     format::{Format, RecordReader},
@@ -28,14 +28,14 @@ use crate::model::Origin;
 const CHUNK: u64 = 256 << 10;
 
 /// The longest line that is read. Real lines, with pictures in them, stay below 50 MB.
-const LONGEST: usize = 128 << 20;
+const MAX_LINE_BYTES: usize = 128 << 20;
 
 /// A file is no transcript if this many records are of no known format.
-const FOREIGN_AFTER: u32 = 50;
+const FOREIGN_AFTER_LINES: u32 = 50;
 
 /// Reads one transcript, in one go or in several.
 #[derive(Debug)]
-pub struct Reader {
+pub struct TranscriptReader {
     position: Position,
     format: TranscriptKind,
 }
@@ -64,7 +64,6 @@ enum TranscriptKind {
     Foreign,
 }
 
-/// A reader as it is saved.
 #[derive(Serialize, Deserialize)]
 struct SavedReader {
     position: Position,
@@ -73,9 +72,9 @@ struct SavedReader {
     format: Option<(String, String)>,
 }
 
-impl Reader {
+impl TranscriptReader {
     /// Returns a reader for the transcript in the file of that name.
-    pub fn new(file: &Path) -> Reader {
+    pub fn new(file: &Path) -> TranscriptReader {
         let position = Position {
             stem: compressed::stem(file),
             lines: 0,
@@ -83,11 +82,11 @@ impl Reader {
             malformed: 0,
             head: Head::default(),
         };
-        Reader { position, format: TranscriptKind::Unknown }
+        TranscriptReader { position, format: TranscriptKind::Unknown }
     }
 
     /// Returns the reader that was saved; `None` if another version saved it.
-    pub fn restore(saved: &str) -> Option<Reader> {
+    pub fn restore(saved: &str) -> Option<TranscriptReader> {
         let saved: SavedReader = serde_json::from_str(saved).ok()?;
         let format = match saved.format {
             Some((name, state)) => {
@@ -97,10 +96,10 @@ impl Reader {
             None if saved.is_foreign => TranscriptKind::Foreign,
             None => TranscriptKind::Unknown,
         };
-        Some(Reader { position: saved.position, format })
+        Some(TranscriptReader { position: saved.position, format })
     }
 
-    /// Returns the state as text, for [`Reader::restore`].
+    /// Returns the state as text, for [`TranscriptReader::restore`].
     pub fn save(&self) -> String {
         let saved = SavedReader {
             position: self.position.clone(),
@@ -189,7 +188,7 @@ impl Reader {
     pub fn read<E: From<io::Error>>(
         &mut self,
         mut input: &mut dyn Read,
-        sink: &mut dyn FnMut(&Reader, Event) -> Result<bool, E>,
+        sink: &mut dyn FnMut(&TranscriptReader, TranscriptEvent) -> Result<bool, E>,
     ) -> Result<u64, E> {
         let mut buffer = Vec::new();
         let mut taken = 0;
@@ -220,7 +219,7 @@ impl Reader {
             if read == 0 {
                 break;
             }
-            if dropped > 0 || buffer.len() > LONGEST {
+            if dropped > 0 || buffer.len() > MAX_LINE_BYTES {
                 dropped += buffer.len() as u64;
                 buffer.clear();
                 searched = 0;
@@ -233,7 +232,7 @@ impl Reader {
     pub(super) fn item<E>(
         &mut self,
         record: &[u8],
-        sink: &mut dyn FnMut(&Reader, Event) -> Result<bool, E>,
+        sink: &mut dyn FnMut(&TranscriptReader, TranscriptEvent) -> Result<bool, E>,
     ) -> Result<(), E> {
         self.line(record, sink)
     }
@@ -242,7 +241,7 @@ impl Reader {
     fn line<E>(
         &mut self,
         line: &[u8],
-        sink: &mut dyn FnMut(&Reader, Event) -> Result<bool, E>,
+        sink: &mut dyn FnMut(&TranscriptReader, TranscriptEvent) -> Result<bool, E>,
     ) -> Result<(), E> {
         let mut rest = trimmed(line);
         while !rest.is_empty() {
@@ -265,7 +264,7 @@ impl Reader {
     fn unfinished<E>(
         &mut self,
         line: &[u8],
-        sink: &mut dyn FnMut(&Reader, Event) -> Result<bool, E>,
+        sink: &mut dyn FnMut(&TranscriptReader, TranscriptEvent) -> Result<bool, E>,
     ) -> Result<u64, E> {
         let mut taken = 0;
         loop {
@@ -285,7 +284,7 @@ impl Reader {
     fn record<E>(
         &mut self,
         record: Raw<'_>,
-        sink: &mut dyn FnMut(&Reader, Event) -> Result<bool, E>,
+        sink: &mut dyn FnMut(&TranscriptReader, TranscriptEvent) -> Result<bool, E>,
     ) -> Result<(), E> {
         self.count_line();
         let Ok(fields) = record.fields() else {
@@ -295,7 +294,7 @@ impl Reader {
         if matches!(self.format, TranscriptKind::Unknown) {
             if let Some((format, transcript)) = formats::of_record(&fields) {
                 self.format = TranscriptKind::Known(format, (transcript.reader)());
-            } else if self.position.lines >= FOREIGN_AFTER {
+            } else if self.position.lines >= FOREIGN_AFTER_LINES {
                 self.format = TranscriptKind::Foreign;
             }
         }
@@ -307,8 +306,8 @@ impl Reader {
         };
         for event in events {
             let id = match &event {
-                Event::Message(message) => Some(message.id.clone()),
-                Event::More { .. } => None,
+                TranscriptEvent::Message(message) => Some(message.id.clone()),
+                TranscriptEvent::More { .. } => None,
             };
             if !sink(self, event)?
                 && let (Some(id), TranscriptKind::Known(_, reader)) = (id, &mut self.format)
@@ -338,7 +337,7 @@ pub(super) const ENOUGH: u64 = 256 << 10;
 /// Returns whether a file that begins with these bytes is a transcript.
 pub(super) fn is_transcript(start: &[u8]) -> bool {
     let lines = start.split(|byte| *byte == b'\n').map(trimmed).filter(|line| !line.is_empty());
-    for line in lines.take(FOREIGN_AFTER as usize) {
+    for line in lines.take(FOREIGN_AFTER_LINES as usize) {
         let (fields, _) = Raw::new(line).fields_until_damage();
         if formats::of_conversation(&fields).is_some() {
             return false;
@@ -380,7 +379,7 @@ mod tests {
     fn ids_by_file_and_session() {
         let uuid = "01234567-89ab-cdef-0123-456789abcdef";
         let id = |file: &str, line: &str| {
-            let mut reader = Reader::new(Path::new(file));
+            let mut reader = TranscriptReader::new(Path::new(file));
             reader
                 .read::<io::Error>(&mut line.as_bytes(), &mut |_, _| Ok(true))
                 .expect("memory can be read");

@@ -49,7 +49,6 @@ const ABANDONED: Duration = Duration::from_secs(60);
 /// Pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A file as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileRecord {
     /// The path below the folder, with `/` between its parts.
@@ -96,7 +95,6 @@ fn list(folder: &Path, prefix: &str, names: &mut Vec<String>) -> io::Result<()> 
 }
 
 impl FileRecord {
-    /// Makes a file durable and records it.
     pub(super) fn seal(name: String, path: &Path) -> io::Result<FileRecord> {
         // Some systems let only a writer sync a file.
         let file = File::options().read(true).append(true).open(path)?;
@@ -197,7 +195,7 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
     checksum: Option<u32>,
 ) -> Result<M, Error> {
     #[derive(Deserialize)]
-    struct Format {
+    struct ArtifactFormat {
         format: u32,
     }
     let unreadable = |error: io::Error| damaged(folder, &error.to_string());
@@ -206,14 +204,13 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
         return Err(damaged(folder, "its manifest is not as it was written"));
     }
     let parse = |error: serde_json::Error| unreadable(error.into());
-    let Format { format: found } = serde_json::from_slice(&bytes).map_err(parse)?;
+    let ArtifactFormat { format: found } = serde_json::from_slice(&bytes).map_err(parse)?;
     if found != format {
         return Err(Error::Format { path: folder.to_owned(), found });
     }
     serde_json::from_slice(&bytes).map_err(parse)
 }
 
-/// Returns the error for a folder that is not as it was written.
 pub(super) fn damaged(folder: &Path, reason: &str) -> Error {
     Error::Damaged { path: folder.to_owned(), reason: reason.to_owned() }
 }

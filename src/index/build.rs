@@ -12,7 +12,7 @@ use super::{
     invert::{Inverter, Resources},
     postings::PostingsWriter,
     segment::{COLUMNS, COMMON, GRAMS, ROWS, SegmentManifest},
-    store::{Conversation, DocStoreWriter, Document},
+    store::{ConversationTitle, DocStoreWriter, Document},
 };
 use crate::{
     failpoint,
@@ -24,7 +24,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct BuildPlan<'a> {
     /// All conversations; documents refer to them by their place here.
-    pub conversations: &'a [Conversation],
+    pub conversations: &'a [ConversationTitle],
     /// Texts of some messages from all over, to find the common grams.
     pub sample: &'a [String],
     /// The snapshot that the segment is added to, whose common grams it shares.
@@ -59,7 +59,7 @@ pub struct Size {
     /// Bytes of posting lists.
     pub index_bytes: u64,
     /// Bytes of the document store.
-    pub sidecar_bytes: u64,
+    pub store_bytes: u64,
 }
 
 impl<'a> Build<'a> {
@@ -157,7 +157,7 @@ impl<'a> Build<'a> {
             messages: self.added,
             text_bytes: self.text_bytes,
             index_bytes: manifest.index_bytes(),
-            sidecar_bytes: manifest.store_bytes(),
+            store_bytes: manifest.store_bytes(),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Error,
-    plan::{Candidate, Plan, Query, QueryGrams},
+    plan::{Candidate, GramQuery, Plan, QueryGrams},
     postings::DocBits,
     snapshot::SegmentReader,
     store::DocStore,
@@ -23,7 +23,7 @@ const CACHED_TITLES: usize = 64;
 /// A search in one segment.
 pub(super) struct Cursor<'a> {
     pub(super) segment: &'a SegmentReader,
-    query: &'a Query<'a>,
+    query: &'a GramQuery<'a>,
     plan: Plan<'a>,
     verifier: Verifier<'a>,
     candidates: u64,
@@ -35,7 +35,7 @@ impl<'a> Cursor<'a> {
     /// Plans the search; `None` if nothing can match.
     pub(super) fn open(
         segment: &'a SegmentReader,
-        query: &'a Query<'_>,
+        query: &'a GramQuery<'_>,
         grams: &mut QueryGrams,
         trace: &mut Trace,
     ) -> Result<Option<Cursor<'a>>, Error> {
@@ -106,7 +106,7 @@ struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    fn new(store: &'a DocStore, query: &'a Query<'_>) -> Verifier<'a> {
+    fn new(store: &'a DocStore, query: &'a GramQuery<'_>) -> Verifier<'a> {
         Verifier {
             store,
             pattern: query.matcher.as_ref(),

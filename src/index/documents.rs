@@ -23,7 +23,7 @@ pub struct SegmentRef<'g> {
 
 impl Snapshot {
     /// Returns the segments, the oldest and largest first.
-    pub fn parts(&self) -> Vec<SegmentRef<'_>> {
+    pub fn segments(&self) -> Vec<SegmentRef<'_>> {
         let mut segments = Vec::with_capacity(self.segments.len());
         for SegmentReader { data, first, .. } in &self.segments {
             segments.push(SegmentRef {
@@ -40,7 +40,7 @@ impl Snapshot {
     }
 
     /// Returns whether a document is not deleted: the database has the message in this form.
-    pub fn is_live(&self, doc_id: u32) -> bool {
+    pub fn is_alive(&self, doc_id: u32) -> bool {
         let (reader, doc) = self.at(doc_id);
         reader.deleted.as_ref().is_none_or(|deleted| !deleted.contains(doc))
     }

@@ -52,22 +52,22 @@ pub(super) struct Block {
 
 /// The state that all workers share.
 #[derive(Debug)]
-struct Shared {
+struct SharedRuns {
     common: Arc<CommonGrams>,
     /// The bucket of each [`region`] of the gram space, ascending.
     bucket_of: Vec<u16>,
     buckets: usize,
-    spill: Mutex<Spill>,
+    spill: Mutex<PostingSpill>,
 }
 
 #[derive(Debug)]
-struct Spill {
+struct PostingSpill {
     file: File,
     length: u64,
     runs: Vec<Run>,
 }
 
-impl Spill {
+impl PostingSpill {
     /// Reads one bucket of all runs, each with its first document.
     ///
     /// The file is not mapped, because mapped pages count as memory of the process.
@@ -104,7 +104,7 @@ fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Resu
 /// Takes documents in doc-id order and gives their postings in gram order.
 #[derive(Debug)]
 pub(super) struct Inverter {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRuns>,
     jobs: Option<mpsc::SyncSender<Job>>,
     workers: Vec<thread::JoinHandle<io::Result<()>>>,
     job: Job,
@@ -133,11 +133,11 @@ impl Inverter {
     ) -> io::Result<Inverter> {
         // A bucket holds about 3 MB of text, so that many fit into the memory at once.
         let buckets = (total_bytes / 3_000_000).clamp(64, 4096) as usize;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedRuns {
             bucket_of: balance(sample, &common, buckets),
             common,
             buckets,
-            spill: Mutex::new(Spill {
+            spill: Mutex::new(PostingSpill {
                 file: tempfile::tempfile_in(folder)?,
                 length: 0,
                 runs: Vec::new(),
@@ -377,7 +377,7 @@ fn sort<T: Copy + Default>(pairs: &mut Vec<T>, spare: &mut Vec<T>, key: impl Fn(
 }
 
 /// Cuts, sorts and spills jobs until there are no more.
-fn work(shared: &Shared, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
+fn work(shared: &SharedRuns, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()> {
     let mut tokenizer = GramTokenizer::default();
     let mut buckets: Vec<Bucket> = (0..shared.buckets).map(|_| Bucket::default()).collect();
     let (mut spare, mut docs, mut encoded) = (Bucket::default(), Vec::new(), Vec::new());

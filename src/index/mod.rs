@@ -35,7 +35,7 @@ pub use directory::{CommitId, CommitStamp, IndexDir, Writing};
 pub use documents::SegmentRef;
 pub use invert::Resources;
 pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
-pub use store::{Conversation, Document};
+pub use store::{ConversationTitle, Document};
 pub use terms::{Bm25, DocSet, Norms, TermIndex, WeightedTerm, build_terms, frequencies, holding};
 pub use trace::{GramUse, Trace};
 pub use vectors::{ScoredDoc, VectorBuilder, VectorOptions, VectorTable, Vectors};

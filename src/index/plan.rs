@@ -32,7 +32,7 @@ const MAX_LATER_LISTS: usize = 4;
 const SHORT_LIST: u32 = 16;
 
 /// A request, parsed once for all segments.
-pub(super) struct Query<'a> {
+pub(super) struct GramQuery<'a> {
     pub(super) request: &'a Request,
     /// `None` without a text filter: then everything matches.
     pub(super) matcher: Option<LikePattern>,
@@ -50,15 +50,17 @@ pub(super) struct QueryGrams {
     in_title: Vec<Gram>,
 }
 
-impl<'a> Query<'a> {
-    /// Parses the text of a request.
-    pub(super) fn new(request: &'a Request, common: &'a CommonGrams) -> (Query<'a>, QueryGrams) {
+impl<'a> GramQuery<'a> {
+    pub(super) fn new(
+        request: &'a Request,
+        common: &'a CommonGrams,
+    ) -> (GramQuery<'a>, QueryGrams) {
         let pattern = Pattern::parse(&request.text);
         let has_text = !request.text.is_empty();
         let matcher = has_text.then(|| LikePattern::new(&pattern, request.case_sensitive));
         let grams = query_grams(&pattern, common);
         let gaps = wildcard_gaps(&pattern);
-        let query = Query { request, matcher, gaps, common };
+        let query = GramQuery { request, matcher, gaps, common };
         (query, QueryGrams { in_title: grams.clone(), in_text: grams })
     }
 }
@@ -93,7 +95,7 @@ impl<'a> Plan<'a> {
     /// Finds the posting lists in a segment; `None` if nothing can match there.
     pub(super) fn new(
         segment: &'a SegmentReader,
-        query: &Query<'_>,
+        query: &GramQuery<'_>,
         grams: &mut QueryGrams,
         trace: &mut Trace,
     ) -> Result<Option<Plan<'a>>, Error> {
@@ -178,7 +180,6 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The roles of a request.
 struct Roles {
     /// Whether the request names no roles and accepts all.
     all: bool,

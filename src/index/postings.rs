@@ -46,7 +46,6 @@ pub(super) struct PostingsWriter<'a> {
     pub(super) store: &'a store::DocStoreWriter,
     /// The number of documents.
     pub(super) messages: u32,
-    /// The number of conversations.
     pub(super) conversations: usize,
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Error, Snapshot, cursor::Cursor, plan::Query, trace::Trace};
+use super::{Error, Snapshot, cursor::Cursor, plan::GramQuery, trace::Trace};
 use crate::model::{Hit, Request, Stop};
 
 impl Snapshot {
@@ -23,7 +23,7 @@ impl Snapshot {
         else {
             return Ok(trace);
         };
-        let (query, mut grams) = Query::new(request, &self.common);
+        let (query, mut grams) = GramQuery::new(request, &self.common);
         let mut cursors: Vec<Cursor<'_>> = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
             cursors.extend(Cursor::open(segment, &query, &mut grams, &mut trace)?);

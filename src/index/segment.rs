@@ -22,7 +22,7 @@ use super::{
     artifact::{self, FileRecord, OpenFile, damaged, read_manifest},
     lists,
     postings::Postings,
-    store::{DocStore, Layout},
+    store::{DocStore, RowLayout},
 };
 
 /// The version of everything in a segment and in a snapshot. Other versions are not read but built
@@ -37,12 +37,11 @@ pub(super) const COLUMNS: &str = "columns";
 pub(super) const COMMON: &str = "common";
 pub(super) const GRAMS: &str = "grams";
 
-/// The files of a segment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SegmentManifest {
     format: u32,
     text_bytes: u64,
-    layout: Layout,
+    layout: RowLayout,
     files: Vec<FileRecord>,
 }
 
@@ -50,7 +49,7 @@ impl SegmentManifest {
     /// Makes every file of a segment durable, and writes the manifest.
     pub(super) fn seal(
         folder: &Path,
-        layout: Layout,
+        layout: RowLayout,
         text_bytes: u64,
     ) -> io::Result<SegmentManifest> {
         let files = artifact::seal(folder)?;
@@ -59,7 +58,6 @@ impl SegmentManifest {
         Ok(manifest)
     }
 
-    /// Reads the manifest of a segment.
     pub(super) fn read(folder: &Path, checksum: u32) -> Result<SegmentManifest, Error> {
         read_manifest(folder, FORMAT, Some(checksum))
     }
@@ -69,7 +67,6 @@ impl SegmentManifest {
         &self.files
     }
 
-    /// Returns the bytes of the document store.
     pub(super) fn store_bytes(&self) -> u64 {
         self.bytes(|name| name == ROWS || name == COLUMNS)
     }

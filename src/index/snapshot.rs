@@ -25,7 +25,6 @@ use super::{
 };
 use crate::{failpoint, text::grams::CommonGrams};
 
-/// The content of a snapshot.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SnapshotManifest {
     format: u32,
@@ -44,12 +43,10 @@ pub struct Reading {
     pub plain: bool,
 }
 
-/// A segment of a snapshot.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SegmentRecord {
     pub(super) name: String,
     pub(super) manifest_checksum: u32,
-    /// The file of its deleted documents.
     pub(super) deleted: Option<FileRecord>,
 }
 
@@ -130,7 +127,6 @@ pub(super) struct SegmentReader {
 }
 
 impl SegmentReader {
-    /// Opens a segment of the snapshot in `folder`.
     fn open(folder: &Path, record: &SegmentRecord, first: u32) -> Result<SegmentReader, Error> {
         let is_segment = record.name.strip_prefix(SEGMENT);
         if !is_segment.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {

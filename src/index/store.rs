@@ -85,14 +85,14 @@ pub struct Document<'a> {
 
 /// A conversation as it goes into the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conversation {
+pub struct ConversationTitle {
     /// `conversations.id`, as text.
     pub id: String,
     /// `conversations.title`, as bytes; `None` for NULL.
     pub title: Option<Vec<u8>>,
 }
 
-impl Conversation {
+impl ConversationTitle {
     pub(super) fn title_bytes(&self) -> &[u8] {
         self.title.as_deref().unwrap_or_default()
     }
@@ -100,7 +100,7 @@ impl Conversation {
 
 /// The sizes of the two files' arrays, and where they start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Layout {
+pub(super) struct RowLayout {
     messages: u32,
     /// The number of messages with a time; they are the first ones.
     dated: u32,
@@ -117,7 +117,7 @@ pub(super) struct Layout {
     title_bytes_at: u64,
 }
 
-impl Layout {
+impl RowLayout {
     pub(super) fn messages(&self) -> u32 {
         self.messages
     }
@@ -220,7 +220,6 @@ impl DocStoreWriter {
         by_role
     }
 
-    /// Returns the documents of each conversation.
     pub(super) fn docs_by_conversation(&self, conversations: usize) -> DocsByConversation {
         let mut ends = vec![0u32; conversations + 1];
         for conversation in &self.conversation_of {
@@ -243,8 +242,8 @@ impl DocStoreWriter {
     pub(super) fn finish(
         mut self,
         columns: &Path,
-        conversations: &[Conversation],
-    ) -> io::Result<Layout> {
+        conversations: &[ConversationTitle],
+    ) -> io::Result<RowLayout> {
         self.rows.flush()?;
         let mut out = Columns { file: BufWriter::new(File::create_new(columns)?), at: 0 };
         let time = |time: &Option<Instant>| time.unwrap_or(Instant { seconds: 0, nanos: NO_TIME });
@@ -253,7 +252,7 @@ impl DocStoreWriter {
             0x101..=0x1_0000 => 2,
             _ => 4,
         };
-        let layout = Layout {
+        let layout = RowLayout {
             messages: self.role_of.len() as u32,
             dated: self.times.iter().filter(|time| time.is_some()).count() as u32,
             irregular: self.irregular.len() as u32,
@@ -302,7 +301,6 @@ impl DocStoreWriter {
     }
 }
 
-/// The documents of each conversation.
 #[derive(Debug)]
 pub(super) struct DocsByConversation {
     /// The end of each conversation's documents in `docs`.
@@ -344,14 +342,14 @@ impl Columns {
 /// The document store, open for reading.
 #[derive(Debug)]
 pub(super) struct DocStore {
-    layout: Layout,
+    layout: RowLayout,
     rows: Mapped,
     columns: Mapped,
 }
 
 /// The texts of a message, and its flags.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Texts<'a> {
+pub(super) struct RowTexts<'a> {
     pub(super) shown: &'a [u8],
     /// The same as `shown` if the database holds plain text.
     pub(super) stored: &'a [u8],
@@ -361,7 +359,7 @@ pub(super) struct Texts<'a> {
     pub(super) nothing: bool,
 }
 
-struct Head<'a> {
+struct FileHeader<'a> {
     flags: u8,
     shown_length: Option<usize>,
     rest: &'a [u8],
@@ -374,7 +372,7 @@ struct Rest<'a> {
     id: &'a [u8],
 }
 
-impl<'a> Head<'a> {
+impl<'a> FileHeader<'a> {
     fn rest(&self) -> Rest<'a> {
         let mut rest = self.rest;
         let mut number = || {
@@ -386,7 +384,6 @@ impl<'a> Head<'a> {
         Rest { position, key, id: rest }
     }
 
-    /// Returns the message id.
     fn id(&self) -> Cow<'a, str> {
         let id = self.rest().id;
         match <&[u8; 16]>::try_from(id) {
@@ -398,7 +395,7 @@ impl<'a> Head<'a> {
 
 impl DocStore {
     /// Takes the two mapped files; returns `None` unless they are as long as the layout says.
-    pub(super) fn open(rows: Mapped, columns: Mapped, layout: Layout) -> Option<DocStore> {
+    pub(super) fn open(rows: Mapped, columns: Mapped, layout: RowLayout) -> Option<DocStore> {
         let rows = DocStore { layout, rows, columns };
         let whole = rows.titles_end().is_some_and(|end| end == rows.columns.len() as u64)
             && rows.start(rows.layout.messages) == rows.rows.len() as u64;
@@ -566,7 +563,6 @@ impl DocStore {
         }
     }
 
-    /// Returns the id of a conversation.
     pub(super) fn conversation_id(&self, conversation: u32) -> &[u8] {
         self.id_or_title(2 * conversation)
     }
@@ -606,7 +602,7 @@ impl DocStore {
     }
 
     /// Returns the head and the texts of a message's record.
-    fn record(&self, doc: u32) -> (Head<'_>, &[u8]) {
+    fn record(&self, doc: u32) -> (FileHeader<'_>, &[u8]) {
         let (start, end) = (self.start(doc) as usize, self.start(doc + 1) as usize);
         let mut record = &self.rows[start..end];
         let head_length = take_varint(&mut record) as usize;
@@ -614,18 +610,17 @@ impl DocStore {
         let flags = head[0];
         head = &head[1..];
         let shown_length = (flags & HAS_STORED != 0).then(|| take_varint(&mut head) as usize);
-        (Head { flags, shown_length, rest: head }, texts)
+        (FileHeader { flags, shown_length, rest: head }, texts)
     }
 
-    /// Returns the texts of a message.
     #[inline]
-    pub(super) fn texts(&self, doc: u32) -> Texts<'_> {
+    pub(super) fn texts(&self, doc: u32) -> RowTexts<'_> {
         let (head, texts) = self.record(doc);
         let (shown, stored) = match head.shown_length {
             Some(length) => texts.split_at(length),
             None => (texts, texts),
         };
-        Texts {
+        RowTexts {
             shown,
             stored,
             regular: head.flags & IS_IRREGULAR == 0,
@@ -634,12 +629,10 @@ impl DocStore {
         }
     }
 
-    /// Returns the id of a message.
     pub(super) fn id(&self, doc: u32) -> Cow<'_, str> {
         self.record(doc).0.id()
     }
 
-    /// Returns a message as a hit.
     pub(super) fn hit(&self, doc: u32, raw_content: bool) -> Hit<'_> {
         let (head, texts) = self.record(doc);
         let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));
@@ -720,8 +713,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (rows, columns) = (folder.path().join("rows"), folder.path().join("columns"));
         let conversations = [
-            Conversation { id: "one".into(), title: Some("Títle".into()) },
-            Conversation { id: "two".into(), title: None },
+            ConversationTitle { id: "one".into(), title: Some("Títle".into()) },
+            ConversationTitle { id: "two".into(), title: None },
         ];
         let id = "0123abcd-0000-4000-8000-00000000ffff";
         let at = |seconds| Some(Instant { seconds, nanos: 5 });

@@ -12,7 +12,7 @@ use rmcp::{
 };
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::session::Session;
+use super::session::ClientSession;
 use crate::{
     engine::Engine,
     model::Stop,
@@ -22,7 +22,7 @@ use crate::{
 /// The time between two progress notifications, and before the first.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-impl Session {
+impl ClientSession {
     /// Runs the tool that a request names.
     pub(super) async fn call(
         &self,

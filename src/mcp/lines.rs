@@ -35,7 +35,6 @@ const GRACE: Duration = Duration::from_secs(1);
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 
-/// What to do with a line.
 enum LineAction {
     Deliver(Box<ClientJsonRpcMessage>),
     Answer(Value),
@@ -52,7 +51,6 @@ pub(super) struct Lines {
     is_over: CancellationToken,
 }
 
-/// The thread that writes the output.
 pub(super) struct OutputThread(blocking::Receiver<Infallible>);
 
 /// Returns a transport on standard input and output, and the thread that writes the output.

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     logging::log,
-    session::{Session, Shared},
+    session::{ClientSession, ServerState},
 };
 use crate::{
     engine::Engine,
@@ -50,7 +50,7 @@ pub enum Error {
     Start(#[source] io::Error),
     /// The first message of the client cannot begin a session.
     #[error("the client began no session: {0}")]
-    Session(String),
+    ClientSession(String),
 }
 
 /// Serves tools on standard input and output until the input ends.
@@ -66,10 +66,10 @@ pub fn serve(
         .build()
         .map_err(Error::Start)?;
     let permits = Arc::new(Semaphore::new(CONCURRENT_CALLS));
-    let shared = Arc::new(Shared { engine, options, tools, permits });
+    let shared = Arc::new(ServerState { engine, options, tools, permits });
     let is_over = CancellationToken::new();
     let (transport, writer) = lines::standard(is_over.clone());
-    let session = Session::new(shared, is_over);
+    let session = ClientSession::new(shared, is_over);
     let outcome = runtime.block_on(async {
         match serve_server(session, transport).await {
             Ok(running) => {
@@ -79,7 +79,7 @@ pub fn serve(
                 Ok(())
             }
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-            Err(error) => Err(Error::Session(error.to_string())),
+            Err(error) => Err(Error::ClientSession(error.to_string())),
         }
     });
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
@@ -87,7 +87,7 @@ pub fn serve(
     outcome
 }
 
-impl ServerHandler for Session {
+impl ServerHandler for ClientSession {
     #[expect(deprecated, reason = "clients of older revisions know no other way to set the level")]
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()

@@ -13,8 +13,7 @@ use crate::tools::Tool;
 /// Characters of an argument at most.
 const LONGEST_ARGUMENT: usize = 1000;
 
-/// A prompt.
-struct Entry {
+struct PromptEntry {
     name: &'static str,
     title: &'static str,
     description: &'static str,
@@ -22,22 +21,22 @@ struct Entry {
     task: &'static str,
 }
 
-const ENTRIES: [Entry; 3] = [
-    Entry {
+const ENTRIES: [PromptEntry; 3] = [
+    PromptEntry {
         name: "recall",
         title: "Recall a topic",
         description: "Find what was said about a topic in past conversations",
         task: "Find what was said about {topic} in my past conversations. Quote the passages that matter \
                most, each with its date and where it stands, and say so plainly if there are none.",
     },
-    Entry {
+    PromptEntry {
         name: "summarise-topic",
         title: "Summarise a topic",
         description: "Summarise all past conversations about a topic",
         task: "Summarise what my past conversations say about {topic}: how it began, what came of it, and \
                what is still open, in order of time. Give the date and the source of each point.",
     },
-    Entry {
+    PromptEntry {
         name: "what-did-we-decide",
         title: "What did we decide?",
         description: "Find the decisions about a topic, with their reasons",
@@ -59,7 +58,7 @@ pub(super) fn list(tools: &[&'static Tool]) -> ListPromptsResult {
     let argument = |(name, description, required): (&str, &str, bool)| {
         PromptArgument::new(name).with_description(description).with_required(required)
     };
-    let prompt = |entry: &Entry| {
+    let prompt = |entry: &PromptEntry| {
         let arguments = ARGUMENTS.map(argument).to_vec();
         Prompt::new(entry.name, Some(entry.description), Some(arguments)).with_title(entry.title)
     };
@@ -68,12 +67,10 @@ pub(super) fn list(tools: &[&'static Tool]) -> ListPromptsResult {
     ListPromptsResult::with_all_items(prompts)
 }
 
-/// Returns whether there is a prompt of that name.
 pub(super) fn exists(name: &str) -> bool {
     ENTRIES.iter().any(|entry| entry.name == name)
 }
 
-/// Returns the message of a prompt.
 pub(super) fn get(
     tools: &[&'static Tool],
     name: &str,

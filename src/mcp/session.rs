@@ -12,26 +12,24 @@ use crate::{
 };
 
 /// What all sessions of a server share.
-pub(super) struct Shared {
+pub(super) struct ServerState {
     pub(super) engine: Arc<Engine>,
     pub(super) options: Options,
-    /// The tools that are offered.
     pub(super) tools: Vec<&'static Tool>,
     /// One permit for each call that may run.
     pub(super) permits: Arc<Semaphore>,
 }
 
-/// One client's session.
-pub(super) struct Session {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct ClientSession {
+    pub(super) shared: Arc<ServerState>,
     /// Cancelled some time after the client has gone; calls end then.
     pub(super) is_over: CancellationToken,
     pub(super) log: ClientLog,
 }
 
-impl Session {
-    pub(super) fn new(shared: Arc<Shared>, is_over: CancellationToken) -> Session {
-        Session { shared, is_over, log: ClientLog::default() }
+impl ClientSession {
+    pub(super) fn new(shared: Arc<ServerState>, is_over: CancellationToken) -> ClientSession {
+        ClientSession { shared, is_over, log: ClientLog::default() }
     }
 
     pub(super) fn tool(&self, name: &str) -> Option<&'static Tool> {

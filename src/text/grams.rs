@@ -256,7 +256,6 @@ impl GramTokenizer {
     }
 }
 
-/// Calls `emit` with the grams of folded ASCII.
 #[inline]
 fn cut_ascii(folded: &[u8], common: &CommonGrams, emit: &mut impl FnMut(Gram)) {
     // The length of the longest common gram at the last place. At the next place the longest one is

@@ -22,7 +22,7 @@ use super::pattern::Pattern;
 pub struct LikePattern {
     /// The pattern's segments between `%`. Each covers a fixed number of characters, so taking the
     /// leftmost match of each in turn finds a match whenever there is one.
-    segments: Vec<Segment>,
+    segments: Vec<PatternPart>,
     /// The pattern's characters for texts that are not [`is_regular`].
     characters: Vec<u32>,
     case_sensitive: bool,
@@ -30,7 +30,7 @@ pub struct LikePattern {
 
 /// A stretch of a pattern between two `%`: characters and `_`.
 #[derive(Debug)]
-struct Segment {
+struct PatternPart {
     before: Vec<Atom>,
     /// The run that should be rarest; `None` where the segment is only `_`.
     anchor: Option<Literal>,
@@ -57,7 +57,9 @@ impl LikePattern {
         let segments = pattern.segments.iter();
         let characters = pattern.text.chars();
         LikePattern {
-            segments: segments.map(|segment| Segment::new(&segment.runs, case_sensitive)).collect(),
+            segments: segments
+                .map(|segment| PatternPart::new(&segment.runs, case_sensitive))
+                .collect(),
             characters: characters.map(|c| fold_character(c as u32, case_sensitive)).collect(),
             case_sensitive,
         }
@@ -131,8 +133,8 @@ impl LikePattern {
     }
 }
 
-impl Segment {
-    fn new(runs: &[&str], case_sensitive: bool) -> Segment {
+impl PatternPart {
+    fn new(runs: &[&str], case_sensitive: bool) -> PatternPart {
         let rarity = |run: &str| run.bytes().map(|byte| 255 - u32::from(frequency(byte))).sum();
         let place = (0..runs.len())
             .filter(|place| !runs[*place].is_empty())
@@ -140,7 +142,7 @@ impl Segment {
             .unwrap_or_default();
         let anchor = runs[place];
         let bytes = |run: &&str| (!run.is_empty()).then(|| Atom::Bytes(fold(run, case_sensitive)));
-        Segment {
+        PatternPart {
             before: runs[..place]
                 .iter()
                 .flat_map(|run| bytes(run).into_iter().chain([Atom::Any]))
@@ -241,21 +243,21 @@ enum Literal {
     /// A single letter in both cases.
     Letter(u8),
     /// Bytes to compare in either ASCII case; the search looks for the two that should be rarest.
-    Folded { bytes: Vec<u8>, first: Probe, second: Probe },
+    Folded { bytes: Vec<u8>, first: ByteProbe, second: ByteProbe },
 }
 
 /// A byte of a literal; `bit` is the bit that distinguishes the two cases of a letter, else 0.
 #[derive(Clone, Copy, Debug)]
-struct Probe {
+struct ByteProbe {
     place: usize,
     byte: u8,
     bit: u8,
 }
 
-impl Probe {
-    fn of(bytes: &[u8], place: usize) -> Probe {
+impl ByteProbe {
+    fn of(bytes: &[u8], place: usize) -> ByteProbe {
         let byte = bytes[place];
-        Probe { place, byte, bit: if byte.is_ascii_alphabetic() { 0x20 } else { 0 } }
+        ByteProbe { place, byte, bit: if byte.is_ascii_alphabetic() { 0x20 } else { 0 } }
     }
 
     fn is(self, byte: u8) -> bool {
@@ -279,8 +281,8 @@ impl Literal {
         places.sort_by_key(|place| frequency(bytes[*place]));
         let (first, second) = (places[0].min(places[1]), places[0].max(places[1]));
         Literal::Folded {
-            first: Probe::of(&bytes, first),
-            second: Probe::of(&bytes, second),
+            first: ByteProbe::of(&bytes, first),
+            second: ByteProbe::of(&bytes, second),
             bytes,
         }
     }
@@ -337,7 +339,7 @@ impl Literal {
 /// Returns a bit for each place: whether both bytes are there.
 ///
 /// It has no branches, so that the compiler vectorises it on any machine.
-fn agreeing(a: &[u8; STRIDE], first: Probe, b: &[u8; STRIDE], second: Probe) -> u64 {
+fn agreeing(a: &[u8; STRIDE], first: ByteProbe, b: &[u8; STRIDE], second: ByteProbe) -> u64 {
     let mut both = [0u8; STRIDE];
     for ((both, a), b) in both.iter_mut().zip(a).zip(b) {
         *both = u8::from(first.is(*a) & second.is(*b));

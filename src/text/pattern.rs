@@ -6,12 +6,12 @@ pub struct Pattern<'t> {
     /// The whole text.
     pub text: &'t str,
     /// The stretches between `%`, none of them empty.
-    pub segments: Vec<Segment<'t>>,
+    pub segments: Vec<PatternPart<'t>>,
 }
 
 /// A stretch of a pattern between two `%`.
 #[derive(Clone, Debug)]
-pub struct Segment<'t> {
+pub struct PatternPart<'t> {
     /// The characters between the `_`. A run is empty where a `_` begins or ends the segment or
     /// follows another `_`.
     pub runs: Vec<&'t str>,
@@ -23,7 +23,7 @@ impl Pattern<'_> {
         let segments = text
             .split('%')
             .filter(|segment| !segment.is_empty())
-            .map(|segment| Segment { runs: segment.split('_').collect() })
+            .map(|segment| PatternPart { runs: segment.split('_').collect() })
             .collect();
         Pattern { text, segments }
     }

@@ -66,7 +66,7 @@ static GREETINGS: LazyLock<HashSet<&str>> =
 
 /// A message, in reading order.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn<'a> {
+pub struct SummaryTurn<'a> {
     /// Whether the user wrote it.
     pub by_user: bool,
     /// Its text.
@@ -83,7 +83,7 @@ struct Sentence {
 
 /// Returns some sentences of a conversation, 160 to 300 characters if it has that many. The summary
 /// of code, data and greetings alone is empty.
-pub fn summary(turns: &[Turn<'_>]) -> String {
+pub fn summary(turns: &[SummaryTurn<'_>]) -> String {
     let sentences = weighted(sentences(turns, PASSAGES));
     let words = sentences.iter().flat_map(|sentence| &sentence.words);
     let count = words.clone().map(|(word, _)| word + 1).max().unwrap_or_default();
@@ -136,7 +136,7 @@ pub fn summary(turns: &[Turn<'_>]) -> String {
 
 /// Returns a title for a conversation that has none: the beginning of the user's first meaningful
 /// sentence, or else of anyone's.
-pub fn title(turns: &[Turn<'_>]) -> String {
+pub fn title(turns: &[SummaryTurn<'_>]) -> String {
     let sentences = sentences(turns, SINGLE_SENTENCES);
     let first = sentences.iter().find(|(_, by_user)| *by_user).or(sentences.first());
     let text = first.map_or("", |(text, _)| text.as_str());
@@ -157,7 +157,7 @@ fn cut(text: &str, most: usize) -> String {
 
 /// Returns the sentences that compete, and whether the user wrote each. Short sentences of a
 /// paragraph are joined.
-fn sentences(turns: &[Turn<'_>], joining: Joining) -> Vec<(String, bool)> {
+fn sentences(turns: &[SummaryTurn<'_>], joining: Joining) -> Vec<(String, bool)> {
     let mut all: Vec<(String, bool)> = Vec::new();
     let mut known: HashSet<String> = HashSet::new();
     for turn in turns.iter().take(TURNS) {
@@ -427,8 +427,8 @@ mod tests {
 
     use super::*;
 
-    fn turns<'a>(texts: &[&'a str]) -> Vec<Turn<'a>> {
-        let turn = |(at, text): (usize, &&'a str)| Turn { by_user: at % 2 == 0, text };
+    fn turns<'a>(texts: &[&'a str]) -> Vec<SummaryTurn<'a>> {
+        let turn = |(at, text): (usize, &&'a str)| SummaryTurn { by_user: at % 2 == 0, text };
         texts.iter().enumerate().map(turn).collect()
     }
 
@@ -489,7 +489,7 @@ mod tests {
             "",
         ];
         for text in texts {
-            let turns = [Turn { by_user: true, text }];
+            let turns = [SummaryTurn { by_user: true, text }];
             assert_eq!(summary(&turns), "", "{text}");
             assert_eq!(title(&turns), "", "{text}");
         }
@@ -502,13 +502,13 @@ mod tests {
         let russian = "Как правильно печь хлеб дома, чтобы он был мягким? Тесто должно подниматься \
                        долго, а печь нужно хорошо прогреть перед выпечкой хлеба.";
         for text in [chinese, russian] {
-            let turns = [Turn { by_user: true, text }];
+            let turns = [SummaryTurn { by_user: true, text }];
             let summary = summary(&turns);
             assert!(summary.chars().count() >= 16, "{summary}");
             assert!(summary.contains("面包") || summary.contains("хлеб"), "{summary}");
             assert!(!summary.contains("你好"), "{summary}");
         }
-        let turns = [Turn { by_user: true, text: chinese }];
+        let turns = [SummaryTurn { by_user: true, text: chinese }];
         assert_eq!(title(&turns), "我想学习如何用烤箱做面包");
     }
 

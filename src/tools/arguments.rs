@@ -116,7 +116,6 @@ fn number_in(text: &str) -> Option<f64> {
     text.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c)).then(|| text.parse().ok())?
 }
 
-/// Returns the error for a wrong value.
 pub(super) fn wrong(name: &str, takes: &str, value: &Value) -> Error {
     Error::Refused(format!("{name} takes {takes}; got {}", shown(value)))
 }

@@ -339,7 +339,6 @@ impl<'a> Action<'a> {
     }
 }
 
-/// Returns a passage with its origin.
 fn passage(one: &Recalled) -> String {
     let time = one.time.and_then(date::to_minute).unwrap_or_else(|| "no time".to_owned());
     let role = if one.role.is_empty() { "unknown" } else { &one.role };

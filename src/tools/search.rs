@@ -201,7 +201,6 @@ fn day<'a>(
     })
 }
 
-/// A conversation as it is shown.
 #[derive(Debug, Serialize)]
 struct ShownConversation {
     path: String,

@@ -25,7 +25,6 @@ pub struct Tool {
     pub schema: fn() -> Map<String, Value>,
     /// Returns the JSON schema of [`Answer::structured`], if its answers have that.
     pub output_schema: Option<fn() -> Map<String, Value>>,
-    /// Answers a call.
     pub(super) run: fn(&Call<'_>) -> Result<Answer, Error>,
     /// Words an error as the tool's contract does.
     pub(super) refuse: fn(&Call<'_>, &Error) -> Answer,
@@ -126,7 +125,6 @@ impl From<String> for Answer {
     }
 }
 
-/// One call of a tool.
 pub(super) struct Call<'a> {
     pub(super) engine: &'a Engine,
     pub(super) options: &'a Options,
@@ -148,13 +146,11 @@ pub(super) fn json_error(_: &Call<'_>, error: &Error) -> Answer {
 pub(super) const SWITCHED_OFF: &str =
     "Conversations not enabled (ENABLE_CONVERSATIONS is false; set ENABLE_CONVERSATIONS=true)";
 
-/// Returns the object that a JSON literal is.
 pub(super) fn object(literal: Value) -> Map<String, Value> {
     let Value::Object(object) = literal else { unreachable!("the literal is an object") };
     object
 }
 
-/// Returns the UTC day of an instant.
 pub(super) fn day(instant: Option<Instant>) -> Option<String> {
     let minute = date::to_minute(instant?)?;
     Some(minute.split(' ').next().unwrap_or_default().to_owned())

@@ -23,7 +23,6 @@ pub(super) struct FolderWatcher {
     watched: BTreeMap<PathBuf, FolderIdentity>,
     /// Whether a folder cannot be watched.
     is_blind: bool,
-    /// The problems that were reported.
     reported: BTreeSet<String>,
     /// A problem of the watcher itself that is still to be reported.
     unreported: Option<String>,

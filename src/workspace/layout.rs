@@ -18,7 +18,7 @@ pub struct Dates(String);
 
 /// A conversation's folder: `TYPE/DATE/NNN-slug`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place<'a> {
+pub(super) struct ArchivePlace<'a> {
     pub(super) date: &'a str,
     pub(super) conversation: &'a str,
 }
@@ -44,7 +44,7 @@ pub(super) enum Contents<'a> {
 
 /// Recognises the paths of one folder that belong to one type, or to any type.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout<'a> {
+pub(super) struct WorkspaceLayout<'a> {
     folder: &'a Folder,
     kind: Option<&'a str>,
 }
@@ -68,7 +68,7 @@ impl Dates {
 }
 
 impl Rank {
-    pub(super) fn of(place: Place<'_>, path: &Path) -> Rank {
+    pub(super) fn of(place: ArchivePlace<'_>, path: &Path) -> Rank {
         // A month sorts after its days, because a prefix sorts before the longer text and the order
         // is reversed.
         Rank {
@@ -79,19 +79,19 @@ impl Rank {
     }
 }
 
-impl<'a> Layout<'a> {
-    pub(super) fn new(folder: &'a Folder, kind: Option<&'a str>) -> Layout<'a> {
-        Layout { folder, kind }
+impl<'a> WorkspaceLayout<'a> {
+    pub(super) fn new(folder: &'a Folder, kind: Option<&'a str>) -> WorkspaceLayout<'a> {
+        WorkspaceLayout { folder, kind }
     }
 
     /// Returns the conversation of a file; `None` for a file outside of any.
-    pub(super) fn place<'p>(&self, path: &'p Path) -> Option<Place<'p>> {
+    pub(super) fn place<'p>(&self, path: &'p Path) -> Option<ArchivePlace<'p>> {
         let in_layout = |root: &Path| {
             let mut names = path.strip_prefix(root).ok()?.components().map(name);
             let (kind, date, conversation) = (names.next()??, names.next()??, names.next()??);
             names.next()?;
             let wanted = is_date(date) && self.is_kind(kind, conversation);
-            wanted.then_some(Place { date, conversation })
+            wanted.then_some(ArchivePlace { date, conversation })
         };
         in_layout(&self.folder.path).or_else(|| in_layout(&self.folder.workspace))
     }
@@ -122,7 +122,6 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Returns whether a conversation is of the type.
     fn is_kind(&self, folder: &str, conversation: &str) -> bool {
         let Some(kind) = self.kind else { return true };
         if folder.eq_ignore_ascii_case(kind) {
@@ -180,7 +179,7 @@ mod tests {
     use super::*;
 
     fn layout(folder: &Folder, kind: Option<&'static str>, path: &str) -> Option<String> {
-        let place = Layout::new(folder, kind).place(Path::new(path))?;
+        let place = WorkspaceLayout::new(folder, kind).place(Path::new(path))?;
         Some(format!("{} {}", place.date, place.conversation))
     }
 
@@ -216,8 +215,9 @@ mod tests {
 
     #[test]
     fn newest_first() {
-        let rank =
-            |date, conversation| Rank::of(Place { date, conversation }, Path::new(conversation));
+        let rank = |date, conversation| {
+            Rank::of(ArchivePlace { date, conversation }, Path::new(conversation))
+        };
         let order = [
             ("2025-12-01", "1000-a"),
             ("2025-12-01", "002-a"),

@@ -20,7 +20,7 @@ use regex_syntax::ParserBuilder;
 use super::{
     Error, Folder, Found, Line, Question,
     best::Best,
-    layout::{Contents, Layout, Rank},
+    layout::{Contents, Rank, WorkspaceLayout},
     line,
 };
 use crate::{model::Stop, text::snippet};
@@ -122,15 +122,14 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn layout<'a>(&'a self, folder: &'a Folder) -> Layout<'a> {
-        Layout::new(folder, self.question.kind.as_deref())
+    fn layout<'a>(&'a self, folder: &'a Folder) -> WorkspaceLayout<'a> {
+        WorkspaceLayout::new(folder, self.question.kind.as_deref())
     }
 
     fn is_full(&self) -> bool {
         self.best.lock().unwrap_or_else(PoisonError::into_inner).is_full()
     }
 
-    /// Returns the dates in a folder.
     fn dates(&self, folder: &Folder) -> BTreeSet<String> {
         let layout = self.layout(folder);
         let mut dates = BTreeSet::new();
@@ -172,7 +171,7 @@ impl Search<'_> {
             if entry.depth() > DATE_DEPTH || !entry.file_type().is_some_and(|kind| kind.is_dir()) {
                 return true;
             }
-            match Layout::new(&own, kind.as_deref()).contents(entry.path()) {
+            match WorkspaceLayout::new(&own, kind.as_deref()).contents(entry.path()) {
                 Contents::Dates => true,
                 Contents::Conversations(date) => wanted.contains(date),
                 Contents::Nothing => false,
@@ -201,7 +200,7 @@ impl Search<'_> {
     }
 
     /// Searches a file if it could still add a line to the result.
-    fn file(&self, layout: &Layout<'_>, path: &Path, searcher: &mut Searcher) {
+    fn file(&self, layout: &WorkspaceLayout<'_>, path: &Path, searcher: &mut Searcher) {
         let Some(place) = layout.place(path) else { return };
         let rank = Rank::of(place, path);
         if !self.best.lock().unwrap_or_else(PoisonError::into_inner).wants(&rank) {

@@ -264,7 +264,7 @@ fn folder_of_parts() {
     let engine = Place::in_folder(&folder).engine();
     let source = engine.sources().swap_remove(0);
     failpoint::arm(number);
-    engine.merge(&source, RESOURCES, &Stop::never(), &mut |_| {}).expect("parts can be folded");
+    engine.merge(&source, RESOURCES, &Stop::never(), &mut |_| {}).expect("segments can be merged");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use verbatim_search::{
     engine::import::{self, Error, Report},
-    import::{Branches, Export, Tally},
+    import::{Branches, Export, ImportTally},
 };
 use zip::{ZipWriter, write::SimpleFileOptions};
 
@@ -32,11 +32,11 @@ fn import_text(folder: &Path, content: &[u8], branches: Branches) -> Result<Repo
 }
 
 /// Reads an export without a database; returns the ids of its conversations and the tally.
-fn read(content: &[u8]) -> (Vec<String>, Tally) {
+fn read(content: &[u8]) -> (Vec<String>, ImportTally) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("export.json");
     fs::write(&path, content).unwrap();
-    let (mut ids, mut tally) = (Vec::new(), Tally::default());
+    let (mut ids, mut tally) = (Vec::new(), ImportTally::default());
     let export = Export::open(&path).unwrap();
     let _ = export.read::<Error>(Branches::All, &mut tally, &|_| {}, &mut |_, conversation| {
         ids.push(conversation.id);

@@ -235,14 +235,18 @@ impl Pair {
     }
 
     /// The folder of the snapshots.
-    pub(crate) fn shelf(&self) -> PathBuf {
+    pub(crate) fn index_dir(&self) -> PathBuf {
         let index = std::fs::read_dir(self.folder.path().join("index")).expect("an index");
-        index.flatten().map(|entry| entry.path()).find(|path| path.is_dir()).expect("a shelf")
+        index
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| path.is_dir())
+            .expect("an index directory")
     }
 
     /// Returns the number of segments of the index.
-    pub(crate) fn parts(&self) -> usize {
-        let entries = std::fs::read_dir(self.shelf()).expect("a shelf").flatten();
+    pub(crate) fn segments(&self) -> usize {
+        let entries = std::fs::read_dir(self.index_dir()).expect("an index directory").flatten();
         entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("segment-")).count()
     }
 
@@ -516,14 +520,14 @@ fn a_damaged_index_is_not_used() {
 #[test]
 fn an_index_of_an_older_format_is_built_again() {
     let pair = Pair::of(&words(&["a", "b", "c"]), &wordy(50));
-    let shelf = pair.shelf();
+    let index_dir = pair.index_dir();
     let manifest = r#"{"format": 2, "segments": []}"#;
     for name in ["generation-9", "part-7"] {
-        std::fs::create_dir(shelf.join(name)).expect("a folder");
-        std::fs::write(shelf.join(name).join("manifest"), manifest).expect("a manifest");
+        std::fs::create_dir(index_dir.join(name)).expect("a folder");
+        std::fs::write(index_dir.join(name).join("manifest"), manifest).expect("a manifest");
     }
     let checksum = crc32fast::hash(manifest.as_bytes());
-    std::fs::write(shelf.join("current"), format!("generation-9 {checksum:08x}\n"))
+    std::fs::write(index_dir.join("current"), format!("generation-9 {checksum:08x}\n"))
         .expect("another commit");
     let request = Request { text: "thing".to_owned(), ..Request::default() };
     let fresh = Engine::new(pair.with.config().clone());
@@ -531,8 +535,8 @@ fn an_index_of_an_older_format_is_built_again() {
     assert!(format!("{answered:?}").contains("format 2"), "{answered:?}");
     assert!(matches!(reindex(&fresh, false), Reindexed::Built { .. }));
     assert!(matches!(pair.compare(&request), SearchPlan::ByIndex { .. }));
-    assert!(!shelf.join("generation-9").exists() && !shelf.join("part-7").exists());
-    assert_eq!(pair.parts(), 1);
+    assert!(!index_dir.join("generation-9").exists() && !index_dir.join("part-7").exists());
+    assert_eq!(pair.segments(), 1);
 }
 
 fn collect(folder: &Path, files: &mut Vec<std::path::PathBuf>) {

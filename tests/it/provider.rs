@@ -16,7 +16,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use verbatim_search::{
-    embed::{Error, Model, Progress, Provider, Texts},
+    embed::{EmbedProgress, Error, Model, Provider, Texts},
     engine::{Config, Engine, Reindex},
     index::{self, Resources, VectorOptions, Vectors},
     model::Stop,
@@ -207,7 +207,7 @@ fn build(
     model: &Model,
     texts: &[String],
     stop: &Stop,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(EmbedProgress),
 ) -> Result<Vectors, Box<dyn std::error::Error>> {
     let options = VectorOptions::default();
     crate::vectors::build_with(segment, model, texts, options, stop, progress)
@@ -372,7 +372,7 @@ fn interrupted_work_goes_on_where_it_was() {
         }
     });
     assert!(matches!(stopped.unwrap_err().downcast_ref(), Some(Error::Stopped)));
-    assert_eq!(steps[0], Progress { done: 66, total: 300 });
+    assert_eq!(steps[0], EmbedProgress { done: 66, total: 300 });
     assert!(Vectors::open(&segment, model.name(), 300).is_none());
     let before = server.texts().len();
     assert_eq!(before, 128);

@@ -137,7 +137,7 @@ fn check(
     let connection = Connection::open(pair.path()).expect("the database opens");
     connection.execute_batch("PRAGMA foreign_keys = OFF").expect("a setting");
     let mut texts = texts(messages);
-    let mut parts = Vec::new();
+    let mut segments = Vec::new();
     for (round, changes) in rounds.iter().enumerate() {
         apply(&connection, changes, round);
         let added = changes.iter().filter_map(|change| match change {
@@ -147,16 +147,16 @@ fn check(
         texts.extend(crate::index::texts(&added.collect::<Vec<_>>()));
         pair.reindex();
         compare(&pair, queries, &texts);
-        parts.push(pair.parts());
+        segments.push(pair.segments());
     }
     let export = pair.with.sources().into_iter().find(|s| s.kind == SourceKind::Export);
     let export = export.expect("the export is there");
     let resources = Resources { memory: 64 << 20, threads: 1 };
     pair.with.merge(&export, resources, &Stop::never(), &mut |_| {}).expect("a fold");
-    assert_eq!(pair.parts(), 1);
+    assert_eq!(pair.segments(), 1);
     assert!(!pair.with.is_merge_due(&export, &Stop::never()));
     compare(&pair, queries, &texts);
-    parts
+    segments
 }
 
 fn compare(pair: &Pair, queries: &[Query], texts: &[String]) {
@@ -223,7 +223,7 @@ fn only_what_changed_is_added() {
         matches!(refreshed, Reindexed::Refreshed { added: 11, removed: 11, .. }),
         "{refreshed:?}"
     );
-    assert_eq!(pair.parts(), 2);
+    assert_eq!(pair.segments(), 2);
     for text in ["words", "number 77 ", "title 2", "of them", "message number 4_00"] {
         pair.compare(&Request { text: text.into(), limit: Some(60), ..Request::default() });
     }
@@ -238,12 +238,12 @@ fn a_state_without_changes_keeps_every_part() {
         matches!(refreshed, Reindexed::Refreshed { added: 0, removed: 0, .. }),
         "{refreshed:?}"
     );
-    assert_eq!(pair.parts(), 1);
+    assert_eq!(pair.segments(), 1);
     pair.compare(&Request { text: "number 29".into(), limit: Some(5), ..Request::default() });
 }
 
 #[test]
-fn parts_grow_as_the_logarithm_of_what_is_added() {
+fn segments_grow_as_the_logarithm_of_what_is_added() {
     let (pair, connection) = many(3_000);
     for number in 0..40 {
         connection
@@ -253,12 +253,12 @@ fn parts_grow_as_the_logarithm_of_what_is_added() {
             )
             .expect("a message");
         pair.reindex();
-        assert!(pair.parts() <= 7, "{} parts after {number}", pair.parts());
+        assert!(pair.segments() <= 7, "{} segments after {number}", pair.segments());
     }
     pair.compare(&Request { text: "one more".into(), ..Request::default() });
     // Everything that no generation uses is gone.
-    let entries = std::fs::read_dir(pair.shelf()).expect("a folder").count();
-    assert_eq!(entries, pair.parts() + 4, "the parts, one generation, current, lock, last");
+    let entries = std::fs::read_dir(pair.index_dir()).expect("a folder").count();
+    assert_eq!(entries, pair.segments() + 4, "the segments, one snapshot, current, lock, last");
 }
 
 #[test]
@@ -271,11 +271,11 @@ fn a_keeper_folds_what_has_grown_too_many_parts() {
         )
         .expect("changes");
     pair.reindex();
-    assert_eq!(pair.parts(), 2);
+    assert_eq!(pair.segments(), 2);
     let engine = Arc::new(Engine::new(pair.with.config().clone()));
     let mut keeper = engine.maintainer();
     let begun = Instant::now();
-    while pair.parts() > 1 {
+    while pair.segments() > 1 {
         assert!(begun.elapsed() < Duration::from_secs(40), "not folded");
         let wait = keeper.poll(&Stop::never(), &mut |_| ());
         thread::sleep(wait.unwrap_or_default());

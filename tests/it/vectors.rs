@@ -8,7 +8,7 @@ use std::{
 
 use proptest::prelude::*;
 use verbatim_search::{
-    embed::{self, Model, Progress, Texts},
+    embed::{self, EmbedProgress, Model, Texts},
     index::{Error, ScoredDoc, VectorBuilder, VectorOptions, Vectors},
     model::Stop,
 };
@@ -38,7 +38,7 @@ pub(crate) fn build_with(
     texts: &[String],
     options: VectorOptions,
     stop: &Stop,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(EmbedProgress),
 ) -> Result<Vectors, Box<dyn std::error::Error>> {
     let text = |doc_id: u32| Cow::Borrowed(texts[doc_id as usize].as_str());
     let texts = Texts { count: texts.len() as u32, text: &text };
@@ -237,7 +237,7 @@ fn a_stopped_build_leaves_nothing() {
     let stop = Stop::never();
     let mut steps = 0;
     let mut progress = |step| {
-        assert!(matches!(step, Progress { total: 30_000, .. }));
+        assert!(matches!(step, EmbedProgress { total: 30_000, .. }));
         steps += 1;
         stop.request();
     };

@@ -31,7 +31,7 @@ pub(super) struct Corpus {
 }
 
 /// A question with its known answers.
-pub(super) struct Query {
+pub(super) struct EvalQuery {
     pub(super) text: String,
     pub(super) conversation: Option<String>,
     pub(super) relevant: HashSet<String>,
@@ -75,7 +75,6 @@ fn field(object: &Map<String, Value>, names: &[&str]) -> Option<String> {
     })
 }
 
-/// Reads the messages.
 pub(super) fn read(path: &Path) -> Result<Corpus, Error> {
     let mut corpus = Corpus { ids: Vec::new(), places: HashMap::new(), conversations: Vec::new() };
     let mut speakers = HashSet::new();
@@ -118,8 +117,7 @@ pub(super) fn read(path: &Path) -> Result<Corpus, Error> {
     Ok(corpus)
 }
 
-/// Reads the questions.
-pub(super) fn queries(path: &Path) -> Result<Vec<Query>, Error> {
+pub(super) fn queries(path: &Path) -> Result<Vec<EvalQuery>, Error> {
     let mut queries = Vec::new();
     lines(path, |line, object| {
         let Some(text) = field(&object, &["text", "query"]) else {
@@ -138,7 +136,7 @@ pub(super) fn queries(path: &Path) -> Result<Vec<Query>, Error> {
             _ => HashSet::new(),
         };
         let conversation = field(&object, &["conversation"]);
-        queries.push(Query { text, conversation, relevant });
+        queries.push(EvalQuery { text, conversation, relevant });
         Ok(())
     })?;
     if queries.is_empty() {

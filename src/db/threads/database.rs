@@ -104,7 +104,7 @@ pub struct Threads {
 
 /// How long to wait for other writers. A writer works for a millisecond, and there may be
 /// thousands.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LOCK_WAIT: Duration = Duration::from_secs(60);
 
 impl Threads {
     /// Opens the database; `None` if there is none.
@@ -253,7 +253,7 @@ fn make(path: &Path) -> Result<(), Error> {
 }
 
 fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
-    let patience = PATIENCE.as_millis();
+    let patience = LOCK_WAIT.as_millis();
     let mut waited = 0;
     connection.busy_handler(Some(move |tries: i32| {
         if tries == 0 {
@@ -282,7 +282,6 @@ fn explain(path: &Path, source: rusqlite::Error) -> Error {
     Error::Sqlite { path, source }
 }
 
-/// Returns a hint for an error of SQLite.
 fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "; free some space and try again: what was recorded stays",

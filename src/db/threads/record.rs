@@ -160,7 +160,6 @@ pub(super) fn thread(connection: &Connection, id: &str) -> rusqlite::Result<Opti
     connection.prepare_cached(&sql)?.query_row([id], thread_of).optional()
 }
 
-/// Reads a row of [`COLUMNS`].
 pub(super) fn thread_of(row: &Row<'_>) -> rusqlite::Result<Thread> {
     let id: String = row.get(0)?;
     let next: i64 = row.get(6)?;

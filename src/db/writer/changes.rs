@@ -23,7 +23,6 @@ impl Changes {
         self.new_conversations + self.updated_conversations > 0
     }
 
-    /// Adds up changes.
     pub(super) fn add(&mut self, other: Changes) {
         self.new_conversations += other.new_conversations;
         self.updated_conversations += other.updated_conversations;

@@ -32,7 +32,6 @@ pub(super) struct Merge<'a> {
     pub(super) mode: MergeMode,
 }
 
-/// A stored conversation.
 struct StoredConversation {
     create_time: Option<String>,
     update_time: Option<String>,
@@ -45,7 +44,6 @@ struct StoredConversation {
     origin: Option<Origin>,
 }
 
-/// A stored message.
 struct StoredMessage {
     id: String,
     role: Option<String>,
@@ -119,7 +117,6 @@ impl Merge<'_> {
             .optional()
     }
 
-    /// Adds a new conversation.
     fn insert(&self, source: &str, id: &str, new: &Conversation) -> rusqlite::Result<Changes> {
         let changes = Changes {
             new_conversations: 1,
@@ -327,7 +324,6 @@ impl Merge<'_> {
         self.details(&row.id, &row.key, new)
     }
 
-    /// Adds a message.
     fn insert_message(
         &self,
         conversation: &str,
@@ -415,7 +411,6 @@ fn conversation_row<'r>(id: &'r str, new: &'r Conversation) -> ConversationRow<'
     }
 }
 
-/// Returns whether there is a new time that differs from the stored one.
 fn differs(new: Option<Instant>, stored: &Option<String>) -> bool {
     new.is_some() && new != stored.as_deref().and_then(date::from_stored)
 }

@@ -40,7 +40,7 @@ const MAX_CHUNKED: usize = 16 << 10;
 pub(super) type ConversationKey = (usize, u32);
 
 /// What was found for a question.
-pub(super) struct Found {
+pub(super) struct ScoredMessages {
     pub(super) sources: Vec<RankedSource>,
     pub(super) concepts: Vec<Concept>,
     pub(super) scored: Vec<Scored>,
@@ -49,14 +49,14 @@ pub(super) struct Found {
 impl Ranker<'_> {
     /// Scores every message that answers. Returns `None` if there is nothing to rank by, so that
     /// the text has to be searched as a substring.
-    pub(super) fn find(&mut self) -> Result<Option<Found>, Error> {
+    pub(super) fn find(&mut self) -> Result<Option<ScoredMessages>, Error> {
         if self.question.mode == Mode::Exact {
             return Ok(None);
         }
         let texts = self.concepts();
         let sources = self.open_sources()?;
         if texts.is_empty() {
-            return Ok(Some(Found { sources, concepts: Vec::new(), scored: Vec::new() }));
+            return Ok(Some(ScoredMessages { sources, concepts: Vec::new(), scored: Vec::new() }));
         }
         if sources.is_empty() {
             return Ok(None);
@@ -80,13 +80,13 @@ impl Ranker<'_> {
             1 => by_concept.remove(0),
             _ => in_common_conversations(&sources, by_concept),
         };
-        Ok(Some(Found { sources, concepts, scored }))
+        Ok(Some(ScoredMessages { sources, concepts, scored }))
     }
 
     /// Returns the conversations that answer best.
     pub(super) fn ranked_conversations(
         &mut self,
-        found: &Found,
+        found: &ScoredMessages,
     ) -> Result<Vec<ConversationMatch>, Error> {
         let fields = self.question.fields;
         let titles = match fields {
@@ -130,7 +130,12 @@ impl Ranker<'_> {
     }
 
     /// Returns the first of some messages; messages with the same text are returned once.
-    pub(super) fn matches(&self, found: &Found, scored: &[Scored], limit: usize) -> Vec<Match> {
+    pub(super) fn matches(
+        &self,
+        found: &ScoredMessages,
+        scored: &[Scored],
+        limit: usize,
+    ) -> Vec<Match> {
         let passages = Passages::new(self, found);
         let mut matches: Vec<Match> = Vec::new();
         let mut known: HashMap<u64, usize> = HashMap::new();
@@ -190,7 +195,7 @@ struct Passages<'a> {
 }
 
 impl<'a> Passages<'a> {
-    fn new(ranker: &'a Ranker<'a>, found: &'a Found) -> Passages<'a> {
+    fn new(ranker: &'a Ranker<'a>, found: &'a ScoredMessages) -> Passages<'a> {
         let terms = found.concepts.iter().flat_map(|concept| &concept.terms);
         Passages {
             ranker,

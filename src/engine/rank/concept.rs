@@ -176,7 +176,6 @@ impl Ranker<'_> {
     }
 }
 
-/// Returns the authors that a query names.
 fn named_authors<'s>(query: &str, sources: &'s [RankedSource]) -> Vec<&'s str> {
     let of_query = words(query);
     let authors = sources.iter().flat_map(|source| source.scorer.authors());

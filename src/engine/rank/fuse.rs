@@ -12,7 +12,7 @@ use crate::engine::{
 const DEPTH_IN_CONVERSATION: usize = 100;
 
 /// The same over all conversations.
-const DEPTH: usize = 200;
+const FUSED_DEPTH: usize = 200;
 
 /// The same if several concepts must be found in a conversation.
 const DEPTH_OF_SEVERAL: usize = 1000;
@@ -24,7 +24,6 @@ const DEPTH_OF_SEVERAL: usize = 1000;
 const VECTOR_SHARE_SHORT: f32 = 0.35;
 const VECTOR_SHARE_LONG: f32 = 0.2;
 
-/// A message with its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
     /// The place of its source among the ranked sources.
@@ -127,7 +126,7 @@ impl Ranker<'_> {
         match (self.concepts().len() > 1, self.question.scope.conversation.is_some()) {
             (true, _) => DEPTH_OF_SEVERAL,
             (false, true) => DEPTH_IN_CONVERSATION,
-            (false, false) => DEPTH,
+            (false, false) => FUSED_DEPTH,
         }
     }
 

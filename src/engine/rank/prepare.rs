@@ -20,7 +20,7 @@ use crate::{
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// How often it checks whether another process has made the index that it waits for.
-const RETRY: Duration = Duration::from_millis(20);
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// After a refresh that did not finish in time, for how long questions do not try again.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -28,7 +28,6 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// What a question may use to bring an index up to date.
 const RESOURCES: Resources = Resources { memory: 128 << 20, threads: 1 };
 
-/// A source that is ranked.
 pub(super) struct RankedSource {
     pub(super) kind: SourceKind,
     pub(super) scorer: Box<dyn Scorer>,
@@ -116,7 +115,7 @@ fn refresh_within(wait: Duration, source: &Source, stop: &Stop) {
             Err(Error::Indexing { .. })
                 if source.latest_index(stop).is_none() && !in_time.requested() =>
             {
-                thread::sleep(RETRY);
+                thread::sleep(RETRY_PAUSE);
             }
             Err(error) if error.is_stopped() && !stop.requested() => {
                 // Without this pause every question would wait, and its work be lost every time.

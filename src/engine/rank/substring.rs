@@ -32,8 +32,7 @@ const MAX_MATCHES: usize = 5;
 /// At this place the score is half of the first score.
 const HALF: f64 = 20.0;
 
-/// A hit and where it is from.
-type Found = (SourceKind, Hit<'static>);
+type SourceHit = (SourceKind, Hit<'static>);
 
 impl Ranker<'_> {
     /// Returns the messages that contain every concept, the newest first; of several concepts,
@@ -90,19 +89,19 @@ impl Ranker<'_> {
     }
 
     /// Returns the messages that contain the concepts, newest first, at least `count` if there are.
-    fn containing(&self, count: usize) -> Result<Vec<Found>, Error> {
+    fn containing(&self, count: usize) -> Result<Vec<SourceHit>, Error> {
         let concepts = self.question.concepts.iter().map(|concept| trimmed(concept));
         let concepts: Vec<&str> = concepts.filter(|concept| !concept.is_empty()).collect();
         let count = if concepts.len() > 1 { MAX_OF_SEVERAL } else { count };
-        let mut by_concept: Vec<Vec<Found>> = Vec::new();
+        let mut by_concept: Vec<Vec<SourceHit>> = Vec::new();
         for concept in concepts {
-            let mut found: Vec<Found> = Vec::new();
+            let mut found: Vec<SourceHit> = Vec::new();
             for source in self.sources.within(&self.question.scope)? {
                 self.containing_in(&source, concept, count, &mut found)?;
             }
             by_concept.push(found);
         }
-        let key = |(kind, hit): &Found| (*kind, hit.conversation_id.to_string());
+        let key = |(kind, hit): &SourceHit| (*kind, hit.conversation_id.to_string());
         let mut common: Option<HashSet<(SourceKind, String)>> = None;
         for found in &by_concept {
             let here: HashSet<_> = found.iter().map(key).collect();
@@ -113,7 +112,7 @@ impl Ranker<'_> {
         }
         let common = common.unwrap_or_default();
         let mut seen = HashSet::new();
-        let mut found: Vec<Found> = by_concept.into_iter().flatten().collect();
+        let mut found: Vec<SourceHit> = by_concept.into_iter().flatten().collect();
         found.retain(|hit| {
             common.contains(&key(hit)) && seen.insert((key(hit), hit.1.message_id.to_string()))
         });
@@ -128,7 +127,7 @@ impl Ranker<'_> {
         source: &Source,
         concept: &str,
         count: usize,
-        found: &mut Vec<Found>,
+        found: &mut Vec<SourceHit>,
     ) -> Result<(), Error> {
         let scope = &self.question.scope;
         let ids = self.conversations_of_origin(source)?;

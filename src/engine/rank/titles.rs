@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use super::{
-    answer::{ConversationKey, Found},
+    answer::{ConversationKey, ScoredMessages},
     question::Mode,
     ranker::Ranker,
 };
@@ -30,14 +30,14 @@ use crate::{
 const VECTOR_SHARE: f32 = 0.4;
 
 /// How many of the nearest conversations nearness is measured among.
-const DEPTH: usize = 100;
+const MAX_TITLES: usize = 100;
 
 impl Ranker<'_> {
     /// Returns the scores, between 0 and 1, of the conversations whose titles and summaries answer
     /// every concept.
     pub(super) fn score_titles(
         &mut self,
-        found: &Found,
+        found: &ScoredMessages,
     ) -> Result<HashMap<ConversationKey, f32>, Error> {
         let with_terms = self.question.mode != Mode::Vector;
         let queries: Vec<TitleQuery<'_>> =
@@ -75,9 +75,9 @@ fn add_vectors(query: &TitleQuery<'_>, scores: &mut [f32], cosines: &[f32]) {
     if best.is_empty() {
         return;
     }
-    if best.len() > DEPTH {
-        best.select_nth_unstable_by(DEPTH - 1, |a, b| b.total_cmp(a));
-        best.truncate(DEPTH);
+    if best.len() > MAX_TITLES {
+        best.select_nth_unstable_by(MAX_TITLES - 1, |a, b| b.total_cmp(a));
+        best.truncate(MAX_TITLES);
     }
     best.sort_unstable_by(|a, b| b.total_cmp(a));
     let share = if query.terms.is_empty() { 1.0 } else { VECTOR_SHARE * query.known };

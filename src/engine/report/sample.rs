@@ -71,7 +71,7 @@ fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Result<Vec<Str
         let step = (snapshot.max_doc() as usize).div_ceil(MESSAGES).max(1);
         let mut doc_id_of: HashMap<i64, Option<u32>> =
             joined.into_iter().map(|key| (key, None)).collect();
-        for doc_id in (0..snapshot.max_doc()).filter(|doc_id| snapshot.is_live(*doc_id)) {
+        for doc_id in (0..snapshot.max_doc()).filter(|doc_id| snapshot.is_alive(*doc_id)) {
             let key = snapshot.key(doc_id);
             if (doc_id as usize).is_multiple_of(step) || doc_id_of.contains_key(&key) {
                 doc_id_of.insert(key, Some(doc_id));
@@ -109,7 +109,7 @@ fn queries(snapshot: &Snapshot) -> Vec<String> {
     let doc_ids = u64::from(snapshot.max_doc().max(1));
     let piece = |number: usize| {
         let doc_id = (random.hash_one(number) % doc_ids) as u32;
-        let text = snapshot.is_live(doc_id).then(|| snapshot.content(doc_id))?;
+        let text = snapshot.is_alive(doc_id).then(|| snapshot.content(doc_id))?;
         let count = text.chars().count().max(1) as u64;
         let start = (random.hash_one((number, "start")) % count) as usize;
         let length = 3 + (random.hash_one((number, "length")) % 12) as usize;

@@ -183,7 +183,7 @@ fn described(
     model: &str,
     current: bool,
 ) -> SnapshotStatus {
-    let segments = snapshot.parts();
+    let segments = snapshot.segments();
     let has_terms = |segment: &SegmentRef<'_>| {
         TermIndex::open(segment.folder, segment.doc_ids.len() as u32).is_ok()
     };

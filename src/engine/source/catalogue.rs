@@ -16,13 +16,13 @@ use super::{
     summaries::{Summary, SummaryFeatures},
 };
 use crate::{
-    db::{self, StoredOrigin},
+    db,
     index::Snapshot,
-    model::Instant,
+    model::{Instant, Origin},
 };
 
 /// Where coding agents' conversations come from, by id.
-pub(super) type Origins = HashMap<String, StoredOrigin>;
+pub(super) type Origins = HashMap<String, Origin>;
 
 /// The conversation number of a deleted message.
 const DELETED: u32 = u32::MAX;
@@ -60,14 +60,14 @@ pub(crate) struct Listed {
     /// Where its doc ids begin in [`Catalogue::doc_ids`], and how many there are.
     first_doc: u32,
     turns: u32,
-    reading: OnceLock<Reading>,
+    reading: OnceLock<CatalogueReading>,
     /// Its summary, once that was asked for.
     pub(super) summary: OnceLock<Summary>,
 }
 
 /// The doc ids of a conversation in reading order.
 #[derive(Debug)]
-struct Reading {
+struct CatalogueReading {
     order: Vec<u32>,
     /// (doc id, turn), sorted by doc id.
     turns: Vec<(u32, u32)>,
@@ -87,7 +87,6 @@ impl Listed {
         }
     }
 
-    /// How many messages it has.
     pub(crate) fn turns(&self) -> u32 {
         self.turns
     }
@@ -113,7 +112,7 @@ impl Catalogue {
         }
         let mut next: Vec<u32> = conversations.iter().map(|listed| listed.first_doc).collect();
         let mut doc_ids = vec![0; end as usize];
-        for segment in snapshot.parts() {
+        for segment in snapshot.segments() {
             // Doc ids are newest first, so that backwards the oldest comes first.
             for doc_id in segment.doc_ids.rev() {
                 let number = &mut conversation_of[doc_id as usize];
@@ -140,12 +139,10 @@ impl Catalogue {
         }
     }
 
-    /// The kind of the source.
     pub(crate) fn kind(&self) -> SourceKind {
         self.kind
     }
 
-    /// The snapshot.
     pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
         &self.snapshot
     }
@@ -222,7 +219,7 @@ impl Catalogue {
         }
     }
 
-    fn in_order(&self, conversation: u32) -> &Reading {
+    fn in_order(&self, conversation: u32) -> &CatalogueReading {
         self.conversations[conversation as usize].reading.get_or_init(|| {
             let snapshot = &self.snapshot;
             let place = |doc_id: &u32| {
@@ -236,7 +233,7 @@ impl Catalogue {
             let order: Vec<u32> = places.into_iter().map(|(.., doc_id)| doc_id).collect();
             let mut turns: Vec<(u32, u32)> = order.iter().copied().zip(0..).collect();
             turns.sort_unstable();
-            Reading { order, turns }
+            CatalogueReading { order, turns }
         })
     }
 }
@@ -247,11 +244,11 @@ fn collect(snapshot: &Snapshot) -> (Vec<Listed>, Vec<u32>) {
     let mut conversations: Vec<Listed> = Vec::new();
     let mut conversation_of = vec![DELETED; snapshot.max_doc() as usize];
     let mut by_name: HashMap<String, u32> = HashMap::new();
-    let segments = snapshot.parts();
+    let segments = snapshot.segments();
     for segment in &segments {
         // By the number that a conversation has within the segment.
         let mut places: Vec<u32> = Vec::new();
-        for doc_id in segment.doc_ids.clone().filter(|doc_id| snapshot.is_live(*doc_id)) {
+        for doc_id in segment.doc_ids.clone().filter(|doc_id| snapshot.is_alive(*doc_id)) {
             let number = snapshot.conversation(doc_id) as usize;
             if number >= places.len() {
                 places.resize(number + 1, DELETED);
@@ -316,7 +313,7 @@ mod tests {
         let catalogue = source.catalogue(&snapshot);
         let failed = catalogue.origins(|| Err(db::Error::Stopped));
         assert!(matches!(failed, Err(db::Error::Stopped)), "{failed:?}");
-        let origins = Origins::from([("0".to_owned(), StoredOrigin::default())]);
+        let origins = Origins::from([("0".to_owned(), Origin::default())]);
         assert_eq!(catalogue.origins(|| Ok(origins)).unwrap().len(), 1);
         let kept = catalogue.origins(|| panic!("they are known"));
         assert_eq!(kept.unwrap().len(), 1);

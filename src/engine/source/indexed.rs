@@ -17,11 +17,11 @@ use super::{
     sources::Source,
 };
 use crate::{
-    db::{self, StoredOrigin},
+    db,
     engine::error::Error,
-    index::{self, Snapshot, Trace},
+    index::{self, Snapshot},
     map_faults,
-    model::{Hit, Instant, Request, Stop},
+    model::{Hit, Instant, Origin, Request, Stop},
 };
 
 /// The reader of an index.
@@ -34,7 +34,7 @@ pub struct IndexedReader {
 
 /// How a search of the index ended.
 enum Outcome {
-    Found(Trace),
+    Found(SearchPlan),
     /// The index failed after this many hits had been shown.
     Failed {
         reason: String,
@@ -56,9 +56,7 @@ impl IndexedReader {
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
         match self.attempt(request, stop, sink)? {
-            Outcome::Found(trace) => {
-                Ok(SearchPlan::ByIndex { snapshot: self.snapshot.name().to_owned(), trace })
-            }
+            Outcome::Found(plan) => Ok(plan),
             Outcome::Failed { reason, shown } => {
                 let state = self.snapshot.state().parse().unwrap_or_default();
                 let live = LiveReader::new(self.source, FallbackReason::Unreadable(reason));
@@ -82,7 +80,10 @@ impl IndexedReader {
         });
         let reason = match found {
             Ok(Ok(_)) if verified.is_stopped => return Err(db::Error::Stopped.into()),
-            Ok(Ok(trace)) if !verified.is_torn => return Ok(Outcome::Found(trace)),
+            Ok(Ok(trace)) if !verified.is_torn => {
+                let snapshot = self.snapshot.name().to_owned();
+                return Ok(Outcome::Found(SearchPlan::ByIndex { snapshot, trace }));
+            }
             Ok(Ok(_)) => "its files changed while they were read".to_owned(),
             Ok(Err(index::Error::Stopped)) => return Err(db::Error::Stopped.into()),
             Ok(Err(error)) => error.to_string(),
@@ -114,9 +115,7 @@ impl Reader for IndexedReader {
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
         match self.attempt(request, stop, sink)? {
-            Outcome::Found(trace) => {
-                Ok(SearchPlan::ByIndex { snapshot: self.snapshot.name().to_owned(), trace })
-            }
+            Outcome::Found(plan) => Ok(plan),
             Outcome::Failed { .. } => Err(Error::Torn { folder: self.source.path.clone() }),
         }
     }
@@ -163,9 +162,9 @@ impl Reader for IndexedReader {
 
     fn span(&self, _: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
         let snapshot = &self.snapshot;
-        let time = |doc_id: u32| snapshot.is_live(doc_id).then(|| snapshot.time(doc_id)).flatten();
+        let time = |doc_id: u32| snapshot.is_alive(doc_id).then(|| snapshot.time(doc_id)).flatten();
         // Within a segment the newest message is first, and messages without a time are last.
-        let spans = snapshot.parts().into_iter().filter_map(|segment| {
+        let spans = snapshot.segments().into_iter().filter_map(|segment| {
             let last = segment.doc_ids.clone().find_map(time)?;
             Some((segment.doc_ids.rev().find_map(time)?, last))
         });
@@ -200,7 +199,7 @@ impl Listing for IndexedListing {
         (&listed.id, &listed.title)
     }
 
-    fn origin(&self, place: usize) -> Option<&StoredOrigin> {
+    fn origin(&self, place: usize) -> Option<&Origin> {
         self.origins.as_ref()?.get(self.heading(place).0)
     }
 
@@ -209,7 +208,6 @@ impl Listing for IndexedListing {
     }
 }
 
-/// The messages of a conversation of the index.
 #[derive(Debug)]
 struct IndexedMessages {
     catalogue: Arc<Catalogue>,

@@ -16,13 +16,13 @@ use super::{
     sources::Source,
 };
 use crate::{
-    db::{self, Outline, State, StoredOrigin},
+    db::{self, Outline, State},
     engine::error::Error,
-    model::{Hit, Instant, Request, Stop},
+    model::{Hit, Instant, Origin, Request, Stop},
 };
 
 /// Hits that are handed over between two confirmations.
-const BATCH: usize = 256;
+const PAGE_ROWS: usize = 256;
 
 /// The reader that works without an index.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl LiveReader {
                 return std::ops::ControlFlow::Continue(());
             }
             sink.take(hit);
-            if taken % BATCH == 0 {
+            if taken % PAGE_ROWS == 0 {
                 is_over = sink.confirm(stop).is_break();
             }
             match is_over || stop.requested() {
@@ -150,7 +150,7 @@ impl Reader for LiveReader {
 struct LiveListing {
     kind: SourceKind,
     outlines: Vec<Outline>,
-    origins: HashMap<String, StoredOrigin>,
+    origins: HashMap<String, Origin>,
 }
 
 impl Listing for LiveListing {
@@ -166,7 +166,7 @@ impl Listing for LiveListing {
         (&self.outlines[place].id, &self.outlines[place].title)
     }
 
-    fn origin(&self, place: usize) -> Option<&StoredOrigin> {
+    fn origin(&self, place: usize) -> Option<&Origin> {
         self.origins.get(&self.outlines[place].id)
     }
 

@@ -9,10 +9,9 @@ use super::{
     sink::Sink,
 };
 use crate::{
-    db::StoredOrigin,
     engine::error::Error,
     index::Trace,
-    model::{Hit, Instant, Request, Stop},
+    model::{Hit, Instant, Origin, Request, Stop},
 };
 
 /// What can be asked of a source. All readers of one state of a source give the same answers.
@@ -72,7 +71,7 @@ pub trait Listing {
     fn heading(&self, place: usize) -> (&str, &str);
 
     /// Where a coding agent's conversation comes from.
-    fn origin(&self, place: usize) -> Option<&StoredOrigin>;
+    fn origin(&self, place: usize) -> Option<&Origin>;
 
     /// Everything that is known of a conversation. This may read its messages.
     fn about(&self, place: usize) -> About;

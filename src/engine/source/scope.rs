@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::kind::SourceKind;
-use crate::{db::StoredOrigin, model::Instant};
+use crate::model::{Instant, Origin};
 
 /// Where to look; applied before anything is ranked or counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Scope {
     }
 
     /// Returns whether a conversation is of the project and the session asked for.
-    pub(super) fn accepts_origin(&self, origin: Option<&StoredOrigin>) -> bool {
+    pub(super) fn accepts_origin(&self, origin: Option<&Origin>) -> bool {
         let fits = |wanted: &Option<String>, here: Option<&String>| {
             wanted.as_ref().is_none_or(|wanted| here == Some(wanted))
         };

@@ -12,7 +12,6 @@ pub struct Session {
 }
 
 impl Session {
-    /// Returns a conversation with its messages.
     pub(crate) fn new(about: About, messages: Box<dyn Messages>) -> Session {
         Session { about, messages }
     }

@@ -36,12 +36,12 @@ pub struct Source {
     pub kind: SourceKind,
     /// Its canonical database.
     pub path: PathBuf,
-    state: Arc<State>,
+    state: Arc<SourceState>,
 }
 
 /// What the questions about one kind of source share.
 #[derive(Debug)]
-struct State {
+struct SourceState {
     config: Arc<Config>,
     /// The index that was used last.
     index: Mutex<Option<IndexHandle>>,
@@ -56,12 +56,10 @@ struct State {
     model: Model,
 }
 
-/// The sources of one configuration.
 #[derive(Debug)]
 pub(crate) struct Sources {
     config: Arc<Config>,
-    /// By kind.
-    states: [Arc<State>; SourceKind::ALL.len()],
+    states: [Arc<SourceState>; SourceKind::ALL.len()],
     /// Turns texts into vectors; does nothing before the first text.
     model: Model,
 }
@@ -72,7 +70,7 @@ impl Sources {
         let config = Arc::new(config);
         let model = Model::of(&config.embeddings);
         let states = SourceKind::ALL.map(|_| {
-            Arc::new(State {
+            Arc::new(SourceState {
                 config: Arc::clone(&config),
                 index: Mutex::default(),
                 opening: Mutex::default(),
@@ -85,7 +83,6 @@ impl Sources {
         Sources { config, states, model }
     }
 
-    /// The configuration.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
@@ -114,7 +111,6 @@ impl Sources {
         Ok(self.at(SourceKind::Export, self.config.export_database()?))
     }
 
-    /// Returns the sources in a scope. That there is no source at all is an error.
     pub(crate) fn within(&self, scope: &Scope) -> Result<Vec<Source>, Error> {
         let wanted = |kind| scope.sources.is_empty() || scope.sources.contains(&kind);
         let mut sources = self.present();

@@ -148,21 +148,21 @@ struct Known {
 }
 
 impl Known {
-    fn of(snapshot: &Snapshot, conversations: &[db::Conversation]) -> Known {
+    fn of(snapshot: &Snapshot, conversations: &[db::ConversationEntry]) -> Known {
         let titles: HashMap<&[u8], Option<&[u8]>> = conversations
             .iter()
             .map(|conversation| (conversation.id.as_bytes(), conversation.title.as_deref()))
             .collect();
         let mut known =
             Known { doc_ids: Vec::with_capacity(snapshot.messages() as usize), dead: Vec::new() };
-        for (part, found) in snapshot.parts().into_iter().enumerate() {
+        for (part, found) in snapshot.segments().into_iter().enumerate() {
             let is_as_it_was: Vec<bool> = (0..snapshot.conversations_in(part))
                 .map(|number| {
                     let (id, title) = snapshot.conversation_in(part, number);
                     titles.get(id) == Some(&title)
                 })
                 .collect();
-            for doc_id in found.doc_ids.filter(|doc_id| snapshot.is_live(*doc_id)) {
+            for doc_id in found.doc_ids.filter(|doc_id| snapshot.is_alive(*doc_id)) {
                 if is_as_it_was[snapshot.conversation(doc_id) as usize] {
                     known.doc_ids.push((snapshot.key(doc_id), doc_id));
                 } else {

@@ -42,7 +42,7 @@ pub(crate) fn enrich(
     let mut failed = None;
     let total = 2 * u64::from(snapshot.max_doc());
     let mut before = 0;
-    for segment in snapshot.parts() {
+    for segment in snapshot.segments() {
         let count = segment.doc_ids.len() as u32;
         let mut advance = |some: u32| progress(before + u64::from(some), total);
         if TermIndex::open(segment.folder, count).is_err()
@@ -70,7 +70,8 @@ pub(crate) fn enrich(
     if let Some(error) = failed {
         return Err(error);
     }
-    if let Some(index_dir) = snapshot.parts().first().and_then(|segment| segment.folder.parent()) {
+    if let Some(index_dir) = snapshot.segments().first().and_then(|segment| segment.folder.parent())
+    {
         let text = |doc_id: u32| snapshot.content(doc_id);
         let texts = Texts { count: snapshot.max_doc(), text: &text };
         model.tidy(index_dir, &texts, stop)?;
@@ -81,7 +82,7 @@ pub(crate) fn enrich(
 /// Returns whether a segment of the index in use has no term index, or no vectors of our model.
 pub(crate) fn is_lacking(source: &Source, stop: &Stop) -> bool {
     let Some(snapshot) = source.latest_index(stop) else { return false };
-    snapshot.parts().into_iter().any(|segment| {
+    snapshot.segments().into_iter().any(|segment| {
         let count = segment.doc_ids.len() as u32;
         TermIndex::open(segment.folder, count).is_err()
             || Vectors::open(segment.folder, source.model().name(), count).is_none()
@@ -91,7 +92,7 @@ pub(crate) fn is_lacking(source: &Source, stop: &Stop) -> bool {
 /// Makes what small segments of a snapshot lack, for a question that comes before the maintainer.
 /// Where something cannot be made, ranking does without it.
 pub(crate) fn enrich_small(snapshot: &Snapshot, model: &Model, resources: Resources, stop: &Stop) {
-    for segment in snapshot.parts() {
+    for segment in snapshot.segments() {
         let count = segment.doc_ids.len() as u32;
         if count > MAX_IN_A_QUESTION || stop.requested() {
             continue;
@@ -106,7 +107,6 @@ pub(crate) fn enrich_small(snapshot: &Snapshot, model: &Model, resources: Resour
     }
 }
 
-/// Makes the vectors of a segment.
 fn build_vectors(
     snapshot: &Snapshot,
     segment: &SegmentRef<'_>,
@@ -118,7 +118,7 @@ fn build_vectors(
     let text = |doc_id: u32| snapshot.content(segment.doc_ids.start + doc_id);
     let texts = Texts { count: segment.doc_ids.len() as u32, text: &text };
     let cache = segment.folder.parent().unwrap_or(segment.folder);
-    let mut embedded = |step: embed::Progress| progress(step.done as u32);
+    let mut embedded = |step: embed::EmbedProgress| progress(step.done as u32);
     let encoder = model.encoder(cache, &texts, threads, stop, &mut embedded)?;
     let options = VectorOptions { threads, ..VectorOptions::default() };
     let (name, dimensions) = (model.name(), encoder.dimensions());

@@ -20,7 +20,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(800);
 const MOST_WATCHED: usize = 2_000;
 
 /// How many levels of folders are watched.
-const DEPTH: usize = 12;
+const MAX_FOLDER_DEPTH: usize = 12;
 
 /// The state of following, from poll to poll.
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ pub(crate) fn folders(archives: &[PathBuf]) -> Vec<PathBuf> {
     for archive in archives {
         // The watcher also waits for an archive that does not exist yet.
         found.push((Some(SystemTime::now()), archive.clone()));
-        walk(archive, DEPTH, &mut found);
+        walk(archive, MAX_FOLDER_DEPTH, &mut found);
     }
     found.sort_by(|a, b| b.cmp(a));
     found.truncate(MOST_WATCHED);

@@ -70,7 +70,6 @@ pub struct Maintainer {
     sources: Arc<Sources>,
     follower: Follower,
     states: [SourceState; SourceKind::ALL.len()],
-    /// Exports that were reported.
     reported: HashSet<PathBuf>,
 }
 
@@ -109,7 +108,6 @@ struct Postponed {
 }
 
 impl Maintainer {
-    /// Returns a maintainer of some sources.
     pub(crate) fn new(sources: Arc<Sources>) -> Maintainer {
         Maintainer {
             sources,

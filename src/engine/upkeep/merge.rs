@@ -102,7 +102,7 @@ fn merge_into(
 ) -> Result<Size, Error> {
     progress(Progress::Ordering);
     let mut doc_ids: Vec<u32> =
-        (0..snapshot.max_doc()).filter(|doc_id| snapshot.is_live(*doc_id)).collect();
+        (0..snapshot.max_doc()).filter(|doc_id| snapshot.is_alive(*doc_id)).collect();
     // Sorted runs, one a segment: the standard library's sort merges them.
     doc_ids.sort_by(|a, b| snapshot.order(*a, *b));
     let (conversations, number_of) = renumber(snapshot);
@@ -122,7 +122,7 @@ fn merge_into(
         text_bytes: snapshot.text_bytes(),
     };
     let mut build = Build::start(folder, plan, resources)?;
-    let starts: Vec<u32> = snapshot.parts().into_iter().map(|it| it.doc_ids.start).collect();
+    let starts: Vec<u32> = snapshot.segments().into_iter().map(|it| it.doc_ids.start).collect();
     let mut id = String::new();
     let (mut done, mut bytes) = (0, 0);
     for doc_id in &doc_ids {
@@ -144,18 +144,18 @@ fn merge_into(
 
 /// Returns the conversations of all segments, each once, and by segment the new number of each of
 /// its conversations.
-fn renumber(snapshot: &Snapshot) -> (Vec<index::Conversation>, Vec<Vec<u32>>) {
-    let mut conversations: Vec<index::Conversation> = Vec::new();
+fn renumber(snapshot: &Snapshot) -> (Vec<index::ConversationTitle>, Vec<Vec<u32>>) {
+    let mut conversations: Vec<index::ConversationTitle> = Vec::new();
     let mut numbers: HashMap<(Vec<u8>, Option<Vec<u8>>), u32> = HashMap::new();
     let mut number_of: Vec<Vec<u32>> = Vec::new();
-    for segment in 0..snapshot.parts().len() {
+    for segment in 0..snapshot.segments().len() {
         let mut in_segment = Vec::new();
         for number in 0..snapshot.conversations_in(segment) {
             let (id, title) = snapshot.conversation_in(segment, number);
             let title = title.map(<[u8]>::to_vec);
             let number = *numbers.entry((id.to_vec(), title.clone())).or_insert_with(|| {
                 let id = String::from_utf8_lossy(id).into_owned();
-                conversations.push(index::Conversation { id, title });
+                conversations.push(index::ConversationTitle { id, title });
                 conversations.len() as u32 - 1
             });
             in_segment.push(number);

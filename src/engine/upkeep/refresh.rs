@@ -395,12 +395,12 @@ impl Work<'_> {
 /// Adds the messages of small segments to those that are new, the latest segment first, and returns
 /// how many segments are kept. Their messages have just been compared with the database.
 fn merge_small(snapshot: &Snapshot, difference: &mut Difference) -> usize {
-    let mut kept = snapshot.parts().len();
-    for segment in snapshot.parts().into_iter().skip(1).rev() {
+    let mut kept = snapshot.segments().len();
+    for segment in snapshot.segments().into_iter().skip(1).rev() {
         let is_deleted = |doc_id: &u32| difference.dead.binary_search(doc_id).is_ok();
         let alive: Vec<u32> = segment
             .doc_ids
-            .filter(|doc_id| snapshot.is_live(*doc_id) && !is_deleted(doc_id))
+            .filter(|doc_id| snapshot.is_alive(*doc_id) && !is_deleted(doc_id))
             .collect();
         if alive.len() > MERGE_FACTOR * difference.fresh.len() {
             break;
@@ -415,10 +415,12 @@ fn merge_small(snapshot: &Snapshot, difference: &mut Difference) -> usize {
 }
 
 /// Returns the keys of conversations, by key, and the conversations as an index takes them.
-fn named(conversations: Vec<db::Conversation>) -> (Vec<i64>, Vec<index::Conversation>) {
+fn named(conversations: Vec<db::ConversationEntry>) -> (Vec<i64>, Vec<index::ConversationTitle>) {
     conversations
         .into_iter()
-        .map(|db::Conversation { key, id, title, .. }| (key, index::Conversation { id, title }))
+        .map(|db::ConversationEntry { key, id, title, .. }| {
+            (key, index::ConversationTitle { id, title })
+        })
         .unzip()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::import::{
     json::{Raw, Value},
-    tally::Tally,
+    tally::ImportTally,
 };
 
 /// Known content types that [`plain`] can read.
@@ -20,7 +20,7 @@ const PLAIN: [&str; 10] = [
 ];
 
 /// Returns the text of a message's `content`; `recipient` is the tool that the message calls.
-pub(super) fn text(content: &Value, recipient: &str, tally: &mut Tally) -> String {
+pub(super) fn text(content: &Value, recipient: &str, tally: &mut ImportTally) -> String {
     let kind = match content {
         Value::Object(_) => content.str("content_type"),
         other => return parts(other),
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     fn read(json: &str, recipient: &str) -> (String, u64) {
-        let mut tally = Tally::default();
+        let mut tally = ImportTally::default();
         let content = Raw::new(json.as_bytes()).value().unwrap();
         (text(&content, recipient, &mut tally), tally.unknown.values().sum())
     }

@@ -21,7 +21,6 @@ pub(super) fn shown(block: &Value) -> String {
     }
 }
 
-/// Returns what the user typed in one block.
 pub(super) fn typed(block: &Value) -> String {
     let text = shown(block);
     // The tags around an image.

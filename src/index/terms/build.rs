@@ -129,7 +129,7 @@ impl Inversion<'_> {
     /// Inverts a share of the messages in about `budget` bytes of memory.
     fn invert(&self, share: Range<u32>, budget: usize, done: &AtomicU32) -> io::Result<Inverted> {
         let tokenizer = Tokenizer::default();
-        let mut run = Run::default();
+        let mut run = TermRun::default();
         let mut made =
             Inverted { runs: Vec::new(), lengths: Vec::with_capacity(share.len()), tokens: 0 };
         let mut seen: Vec<u32> = Vec::new();
@@ -176,7 +176,7 @@ struct Inverted {
 
 /// The growing list of a term: distances between documents and frequencies, packed.
 #[derive(Debug, Default)]
-struct List {
+struct TermList {
     bytes: Vec<u8>,
     last: u32,
     count: u32,
@@ -184,23 +184,23 @@ struct List {
 
 /// The terms and words since the last run was written.
 #[derive(Default)]
-struct Run {
+struct TermRun {
     terms: HashMap<Box<str>, u32, BuildHasherDefault<FastHasher>>,
     /// For each written word, the range of its terms in `ids`.
     words: HashMap<Box<str>, Range<u32>, BuildHasherDefault<FastHasher>>,
     ids: Vec<u32>,
-    lists: Vec<List>,
+    lists: Vec<TermList>,
     bytes: usize,
 }
 
-impl Run {
+impl TermRun {
     fn term(&mut self, term: &str) -> u32 {
         if let Some(id) = self.terms.get(term) {
             return *id;
         }
         let id = self.lists.len() as u32;
         self.terms.insert(term.into(), id);
-        self.lists.push(List::default());
+        self.lists.push(TermList::default());
         self.bytes += term.len() + ENTRY_BYTES;
         id
     }
@@ -262,7 +262,7 @@ impl Run {
         }
         let mut file = out.into_inner()?;
         file.rewind()?;
-        *self = Run::default();
+        *self = TermRun::default();
         Ok(file)
     }
 }
@@ -279,7 +279,7 @@ fn write_lists(folder: &Path, documents: u32, runs: Vec<File>, stop: &Stop) -> t
 
 /// Merges runs into posting lists; ends early when it is stopped.
 fn merge(runs: Vec<File>, out: &mut FieldSerializer<'_>, stop: &Stop) -> io::Result<()> {
-    let mut readers: Vec<RunReader> = runs.into_iter().map(RunReader::new).collect();
+    let mut readers: Vec<TermRunReader> = runs.into_iter().map(TermRunReader::new).collect();
     let mut heap = BinaryHeap::new();
     for (place, reader) in readers.iter_mut().enumerate() {
         if reader.advance()? {
@@ -316,18 +316,17 @@ fn merge(runs: Vec<File>, out: &mut FieldSerializer<'_>, stop: &Stop) -> io::Res
     }
 }
 
-/// Reads a run list by list.
-struct RunReader {
+struct TermRunReader {
     input: BufReader<File>,
     term: Vec<u8>,
     count: u64,
     list: Vec<u8>,
 }
 
-impl RunReader {
-    fn new(file: File) -> RunReader {
+impl TermRunReader {
+    fn new(file: File) -> TermRunReader {
         let input = BufReader::with_capacity(1 << 18, file);
-        RunReader { input, term: Vec::new(), count: 0, list: Vec::new() }
+        TermRunReader { input, term: Vec::new(), count: 0, list: Vec::new() }
     }
 
     /// Moves to the next term, if there is one.

@@ -60,29 +60,29 @@ pub enum DocSet<'a> {
 
 /// A score and a doc id, in the order of scores. Of equal scores, the lower doc id is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Scored(f32, Reverse<u32>);
+struct ScoredDocId(f32, Reverse<u32>);
 
-impl Eq for Scored {}
+impl Eq for ScoredDocId {}
 
-impl PartialOrd for Scored {
-    fn partial_cmp(&self, other: &Scored) -> Option<Ordering> {
+impl PartialOrd for ScoredDocId {
+    fn partial_cmp(&self, other: &ScoredDocId) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Scored {
-    fn cmp(&self, other: &Scored) -> Ordering {
+impl Ord for ScoredDocId {
+    fn cmp(&self, other: &ScoredDocId) -> Ordering {
         self.0.total_cmp(&other.0).then(self.1.cmp(&other.1))
     }
 }
 
 /// The best messages so far.
-struct Best {
-    heap: BinaryHeap<Reverse<Scored>>,
+struct TopScores {
+    heap: BinaryHeap<Reverse<ScoredDocId>>,
     most: usize,
 }
 
-impl Best {
+impl TopScores {
     /// Returns the score that a message must exceed; zero while there is room.
     fn threshold(&self) -> f32 {
         match self.heap.peek() {
@@ -92,7 +92,7 @@ impl Best {
     }
 
     fn offer(&mut self, doc_id: u32, score: f32, accepts: &dyn Fn(u32) -> bool) {
-        let scored = Scored(score, Reverse(doc_id));
+        let scored = ScoredDocId(score, Reverse(doc_id));
         let is_full = self.heap.len() == self.most;
         let enters = score > 0.0
             && (!is_full || self.heap.peek().is_some_and(|Reverse(least)| scored > *least));
@@ -134,14 +134,14 @@ impl Bm25<'_> {
         most: usize,
         stop: &Stop,
     ) -> Result<Vec<(u32, f32)>, Error> {
-        let mut best = Best { heap: BinaryHeap::with_capacity(most + 1), most };
+        let mut best = TopScores { heap: BinaryHeap::with_capacity(most + 1), most };
         if most == 0 {
             return Ok(Vec::new());
         }
         let table = self.norms.table();
         for (doc_ids, words) in self.segments {
             let cursors = self.cursors(words)?;
-            let scorer = Scorer { words, table: &table, first: doc_ids.start, accepts, stop };
+            let scorer = ListScorer { words, table: &table, first: doc_ids.start, accepts, stop };
             match among {
                 DocSet::Intervals(intervals) => {
                     let inside = intervals.iter().find(|interval| {
@@ -162,9 +162,10 @@ impl Bm25<'_> {
                 }
             }
         }
-        let mut found: Vec<Scored> = best.heap.into_iter().map(|Reverse(scored)| scored).collect();
+        let mut found: Vec<ScoredDocId> =
+            best.heap.into_iter().map(|Reverse(scored)| scored).collect();
         found.sort_unstable_by_key(|scored| Reverse(*scored));
-        Ok(found.into_iter().map(|Scored(score, Reverse(doc_id))| (doc_id, score)).collect())
+        Ok(found.into_iter().map(|ScoredDocId(score, Reverse(doc_id))| (doc_id, score)).collect())
     }
 
     /// Opens the lists of the terms that a segment has.
@@ -252,11 +253,10 @@ struct TermCursor {
 /// The terms of a window that cannot lift a document among the best by themselves.
 struct Inessential<'a> {
     cursors: &'a mut [TermCursor],
-    /// The sum of their weights.
     weight: f32,
 }
 
-struct Scorer<'a> {
+struct ListScorer<'a> {
     words: &'a TermIndex,
     table: &'a [f32; 256],
     /// The doc id of the first document.
@@ -265,7 +265,7 @@ struct Scorer<'a> {
     stop: &'a Stop,
 }
 
-impl Scorer<'_> {
+impl ListScorer<'_> {
     #[inline]
     fn norm(&self, document: u32) -> f32 {
         self.table[usize::from(self.words.lengths[document as usize])]
@@ -282,7 +282,7 @@ impl Scorer<'_> {
         &self,
         mut cursors: Vec<TermCursor>,
         documents: Range<u32>,
-        best: &mut Best,
+        best: &mut TopScores,
     ) -> Result<(), Error> {
         // Ascending: the terms of the least weight become inessential first.
         cursors.sort_by(|a, b| a.weight.total_cmp(&b.weight));
@@ -324,7 +324,7 @@ impl Scorer<'_> {
         touched: &mut Vec<u32>,
         sums: &mut [f32],
         rest: Inessential<'_>,
-        best: &mut Best,
+        best: &mut TopScores,
     ) {
         if rest.cursors.is_empty() {
             for document in touched {
@@ -361,7 +361,6 @@ impl Scorer<'_> {
         }
     }
 
-    /// Adds a term to the scores of a window.
     fn add(
         &self,
         cursor: &mut TermCursor,
@@ -403,7 +402,7 @@ impl Scorer<'_> {
         &self,
         mut cursors: Vec<TermCursor>,
         doc_ids: &[u32],
-        best: &mut Best,
+        best: &mut TopScores,
     ) -> Result<(), Error> {
         for (count, doc_id) in doc_ids.iter().enumerate() {
             if count % 1024 == 1023 && self.stop.requested() {

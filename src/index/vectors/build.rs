@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     EXACT_MOST, Vectors, clusters,
-    file::{FileWriter, Shape, Spill},
+    file::{FileWriter, Shape, VectorSpill},
 };
 use crate::{index::Error, model::Stop};
 
@@ -32,7 +32,7 @@ pub struct VectorBuilder {
     options: VectorOptions,
     scales: Vec<f32>,
     /// The rows of vectors that will be divided into clusters, in the order of their doc ids.
-    spill: Option<Spill>,
+    spill: Option<VectorSpill>,
     writer: FileWriter,
 }
 

@@ -10,7 +10,7 @@ use super::kernel;
 use crate::{index::Error, int8::quantise, model::Stop};
 
 /// Vectors in the sample for each cluster.
-const SAMPLE: usize = 64;
+const SAMPLE_PER_CLUSTER: usize = 64;
 
 /// Rounds of k-means.
 const ROUNDS: usize = 8;
@@ -26,7 +26,6 @@ pub(super) struct Clusters {
     pub(super) of: Vec<u32>,
 }
 
-/// The centres of clusters.
 #[derive(Debug)]
 pub(super) struct Centres {
     /// The int8 numbers, one centre after the other.
@@ -64,7 +63,7 @@ pub(super) fn divide(
     let clusters = clusters as usize;
     let count = rows.scales.len();
     // Rows with scale 0 have no vector, and so no direction.
-    let step = (count / (clusters * SAMPLE)).max(1);
+    let step = (count / (clusters * SAMPLE_PER_CLUSTER)).max(1);
     let sample: Vec<u32> = (0..count)
         .step_by(step)
         .filter(|row| rows.scales[*row] > 0.0)

@@ -85,7 +85,6 @@ impl Shape {
         })
     }
 
-    /// Returns the name of the folder.
     fn folder(model: &str) -> String {
         format!("vectors-{model}")
     }
@@ -147,10 +146,10 @@ impl FileWriter {
     }
 
     /// Returns a file without a name, for rows that must wait until their order is known.
-    pub(super) fn spill(&self) -> Result<Spill, Error> {
+    pub(super) fn spill(&self) -> Result<VectorSpill, Error> {
         let folder = self.unfinished.folder().to_owned();
         match tempfile::tempfile_in(&folder) {
-            Ok(file) => Ok(Spill { folder, file: BufWriter::with_capacity(1 << 20, file) }),
+            Ok(file) => Ok(VectorSpill { folder, file: BufWriter::with_capacity(1 << 20, file) }),
             Err(error) => Err(failed(&folder, error)),
         }
     }
@@ -171,12 +170,12 @@ impl FileWriter {
 
 /// A file without a name, which goes away when it is dropped.
 #[derive(Debug)]
-pub(super) struct Spill {
+pub(super) struct VectorSpill {
     folder: PathBuf,
     file: BufWriter<File>,
 }
 
-impl Spill {
+impl VectorSpill {
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.file.write_all(bytes).map_err(|error| failed(&self.folder, error))
     }

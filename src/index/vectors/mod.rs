@@ -94,7 +94,7 @@ impl Vectors {
         accepts: impl Fn(u32) -> bool,
     ) -> Result<Vec<ScoredDoc>, Error> {
         let query = self.query(query)?;
-        let mut best = Best::new(k);
+        let mut best = TopDocs::new(k);
         if k == 0 || self.count() == 0 || query.scale == 0.0 {
             return Ok(Vec::new());
         }
@@ -140,10 +140,10 @@ impl Vectors {
     fn search(
         &self,
         rows: Range<usize>,
-        query: &Query,
+        query: &QueryVector,
         is_wide: bool,
         accepts: &impl Fn(u32) -> bool,
-        best: &mut Best,
+        best: &mut TopDocs,
     ) -> usize {
         let mut compared = 0;
         let mut products = [0; BLOCK];
@@ -176,7 +176,7 @@ impl Vectors {
     }
 
     /// Returns all clusters, the nearest to the query first.
-    fn nearest_clusters(&self, query: &Query) -> Vec<usize> {
+    fn nearest_clusters(&self, query: &QueryVector) -> Vec<usize> {
         let clusters = self.shape.clusters as usize;
         let mut products = vec![0; clusters];
         kernel::dots(&query.numbers, &self.map[self.sections.centres.clone()], &mut products);
@@ -187,9 +187,13 @@ impl Vectors {
         order
     }
 
-    fn query(&self, query: &[f32]) -> Result<Query, Error> {
+    fn query(&self, query: &[f32]) -> Result<QueryVector, Error> {
         let (ours, theirs) = (self.dimensions(), query.len());
-        if ours == theirs { Ok(Query::new(query)) } else { Err(Error::Lengths { ours, theirs }) }
+        if ours == theirs {
+            Ok(QueryVector::new(query))
+        } else {
+            Err(Error::Lengths { ours, theirs })
+        }
     }
 
     fn rows(&self, rows: Range<usize>) -> &[u8] {
@@ -236,16 +240,16 @@ fn f32_at(bytes: &[u8], at: usize) -> f32 {
 }
 
 /// The vector of a query, rounded like the vectors of messages.
-struct Query {
+struct QueryVector {
     numbers: Vec<i8>,
     scale: f32,
 }
 
-impl Query {
-    fn new(vector: &[f32]) -> Query {
+impl QueryVector {
+    fn new(vector: &[f32]) -> QueryVector {
         let mut bytes = vec![0; vector.len()];
         let scale = quantise(vector, &mut bytes);
-        Query { numbers: bytes.into_iter().map(|byte| byte as i8).collect(), scale }
+        QueryVector { numbers: bytes.into_iter().map(|byte| byte as i8).collect(), scale }
     }
 
     fn score(&self, product: i32, scale: f32) -> f32 {
@@ -255,7 +259,7 @@ impl Query {
 }
 
 /// The best results so far, with the worst of them on top of the heap.
-struct Best {
+struct TopDocs {
     heap: BinaryHeap<Worst>,
     k: usize,
     /// The lowest score that still enters.
@@ -284,9 +288,9 @@ impl PartialEq for Worst {
 
 impl Eq for Worst {}
 
-impl Best {
-    fn new(k: usize) -> Best {
-        Best { heap: BinaryHeap::new(), k, threshold: f32::MIN }
+impl TopDocs {
+    fn new(k: usize) -> TopDocs {
+        TopDocs { heap: BinaryHeap::new(), k, threshold: f32::MIN }
     }
 
     fn offer(&mut self, scored: ScoredDoc) {

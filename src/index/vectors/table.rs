@@ -1,6 +1,6 @@
 //! Vectors in memory, rounded like those on disk.
 
-use super::{Query, kernel};
+use super::{QueryVector, kernel};
 use crate::int8::quantise;
 
 /// Numbered vectors of one model.
@@ -58,7 +58,7 @@ impl VectorTable {
         if query.len() != self.dimensions {
             return Vec::new();
         }
-        let query = Query::new(query);
+        let query = QueryVector::new(query);
         let mut products = vec![0; self.scales.len()];
         kernel::dots(&query.numbers, &self.rows, &mut products);
         let scored = products.into_iter().zip(&self.scales);

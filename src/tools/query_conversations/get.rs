@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{
     answer::{answer, compact_id, iso, summary, text_of},
-    turn::{ANSWER_TOKENS, Budget, CompactTurn, Turn},
+    turn::{ANSWER_TOKENS, Budget, CompactTurn, TurnText},
 };
 use crate::{
     engine::{About, Session},
@@ -28,7 +28,7 @@ struct Got {
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<Described>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    turns: Option<Vec<Turn>>,
+    turns: Option<Vec<TurnText>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
 }
@@ -83,8 +83,8 @@ pub(super) fn get(
     let about = &session.about;
     let mut budget = Budget::new(ANSWER_TOKENS, READ_TURN_TOKENS);
     let wanted = session.turns().min(most_turns);
-    let turns: Vec<Turn> =
-        (0..wanted).map_while(|at| Turn::of(&session, at, &mut budget)).collect();
+    let turns: Vec<TurnText> =
+        (0..wanted).map_while(|at| TurnText::of(&session, at, &mut budget)).collect();
     let message = (budget.is_cut || turns.len() < session.turns())
         .then(|| rest(call, &session, turns.len(), budget.is_cut));
     let described = Described {

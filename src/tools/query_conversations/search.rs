@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{
     answer::{answer, compact_id, summary, text_of},
-    turn::{ANSWER_TOKENS, Budget, CompactTurn, TURN_FRAME, Turn},
+    turn::{ANSWER_TOKENS, Budget, CompactTurn, TURN_FRAME, TurnText},
 };
 use crate::{
     engine::{About, ConversationMatch, Fields, Match, Question},
@@ -40,9 +40,9 @@ struct SearchItem {
     summary: Option<String>,
     score: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    turns: Option<Vec<Turn>>,
+    turns: Option<Vec<TurnText>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    matched_turns: Option<Vec<Turn>>,
+    matched_turns: Option<Vec<TurnText>>,
 }
 
 #[derive(Serialize)]
@@ -70,7 +70,7 @@ struct CompactSearchItem {
 
 impl CompactSearchItem {
     fn of(item: &SearchItem) -> CompactSearchItem {
-        let compact = |turns: &Vec<Turn>, count, most| {
+        let compact = |turns: &Vec<TurnText>, count, most| {
             turns.iter().take(count).map(|turn| CompactTurn::of(turn, most)).collect()
         };
         let summary =
@@ -164,9 +164,9 @@ fn cost(about: &About) -> usize {
 }
 
 /// Returns the turns that matched, the best first.
-fn matched_turns(item: &ConversationMatch, budget: &mut Budget) -> Vec<Turn> {
+fn matched_turns(item: &ConversationMatch, budget: &mut Budget) -> Vec<TurnText> {
     let turn = |matched: &Match| {
-        Some(Turn {
+        Some(TurnText {
             role: matched.hit.role.to_string(),
             content: budget.take(&matched.passage)?,
             turn_index: None,
@@ -183,15 +183,16 @@ fn last_turns(
     about: &About,
     most: usize,
     budget: &mut Budget,
-) -> Result<Vec<Turn>, Error> {
+) -> Result<Vec<TurnText>, Error> {
     let raw_content = call.options.raw_content;
     let session = call.engine.session(about.source, &about.id, raw_content, call.stop)?;
     let Some(session) = session else { return Ok(Vec::new()) };
     let first = session.turns().saturating_sub(most);
     // From the end: the latest turns matter most if the budget does not cover all.
     let turns = (first..session.turns()).rev();
-    let turns = turns.map_while(|at| Turn::of(&session, at, budget));
-    let mut turns: Vec<Turn> = turns.map(|turn| Turn { created_at: None, ..turn }).collect();
+    let turns = turns.map_while(|at| TurnText::of(&session, at, budget));
+    let mut turns: Vec<TurnText> =
+        turns.map(|turn| TurnText { created_at: None, ..turn }).collect();
     turns.reverse();
     Ok(turns)
 }

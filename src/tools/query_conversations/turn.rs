@@ -17,7 +17,7 @@ pub(super) const TURN_FRAME: usize = 30;
 /// One turn of a transcript, or one that matched.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Turn {
+pub(super) struct TurnText {
     pub(super) role: String,
     pub(super) content: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,11 +28,11 @@ pub(super) struct Turn {
     pub(super) score: Option<f64>,
 }
 
-impl Turn {
+impl TurnText {
     /// Returns a turn of a session as far as the budget allows; `None` if nothing is left of it.
-    pub(super) fn of(session: &Session, at: usize, budget: &mut Budget) -> Option<Turn> {
+    pub(super) fn of(session: &Session, at: usize, budget: &mut Budget) -> Option<TurnText> {
         let message = session.message(at);
-        Some(Turn {
+        Some(TurnText {
             content: budget.take(&message.content)?,
             role: if message.role.is_empty() {
                 "unknown".to_owned()
@@ -55,7 +55,7 @@ pub(super) struct CompactTurn {
 
 impl CompactTurn {
     /// Returns a turn with its content cut to some characters.
-    pub(super) fn of(turn: &Turn, most: usize) -> CompactTurn {
+    pub(super) fn of(turn: &TurnText, most: usize) -> CompactTurn {
         let content = snippet::cut(&turn.content, most).unwrap_or(&turn.content);
         CompactTurn { r: turn.role.chars().take(1).collect(), c: content.to_owned() }
     }

@@ -59,7 +59,7 @@ impl ScopeFilter {
     fn accepts(&self, searcher: &Searcher, doc_id: u32) -> bool {
         let snapshot = searcher.snapshot();
         (self.roles.is_empty() || self.roles.iter().any(|role| role == snapshot.role(doc_id)))
-            && snapshot.is_live(doc_id)
+            && snapshot.is_alive(doc_id)
             && self.intervals.iter().any(|interval| interval.contains(&doc_id))
             && self.conversations.as_ref().is_none_or(|wanted| {
                 let conversation = searcher.catalogue.conversation(doc_id);

@@ -21,7 +21,6 @@ pub(crate) struct Searcher {
     pub(super) model: Model,
 }
 
-/// A segment of it.
 #[derive(Debug)]
 pub(super) struct SegmentSearcher {
     pub(super) doc_ids: Range<u32>,
@@ -31,7 +30,7 @@ pub(super) struct SegmentSearcher {
 
 impl Searcher {
     pub(in crate::engine::source) fn open(catalogue: Arc<Catalogue>, model: &Model) -> Searcher {
-        let segments = catalogue.snapshot().parts().into_iter().map(|segment| {
+        let segments = catalogue.snapshot().segments().into_iter().map(|segment| {
             let count = segment.doc_ids.len() as u32;
             SegmentSearcher {
                 terms: TermIndex::open(segment.folder, count).ok().map(Arc::new),

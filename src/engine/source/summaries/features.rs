@@ -56,18 +56,15 @@ impl SummaryFeatures {
         [&self.terms[start..of_title], &self.terms[of_title..of_summary]]
     }
 
-    /// The vectors.
     pub(crate) fn vectors(&self) -> &VectorTable {
         &self.vectors
     }
 }
 
-/// Returns the hash of a term.
 pub(crate) fn hash(term: &str) -> u32 {
     crc32fast::hash(term.as_bytes())
 }
 
-/// Returns the hashes of the terms of a text.
 pub(crate) fn terms_of(tokenizer: &Tokenizer, text: &str) -> Vec<u32> {
     tokenizer.question(text).iter().map(|term| hash(term)).collect()
 }

@@ -48,10 +48,8 @@ pub(crate) struct Fingerprints {
     pub(crate) text: u64,
 }
 
-/// The record of one conversation.
 #[derive(Debug)]
-pub(crate) struct Record<'k> {
-    /// The fingerprint of its text.
+pub(crate) struct SummaryRecord<'k> {
     pub(crate) text: u64,
     pub(crate) summary: Summary,
     pub(crate) title_terms: Vec<u32>,
@@ -100,16 +98,16 @@ impl SummaryCache {
     }
 
     /// Returns the record of the conversation whose opening is at a place.
-    pub(crate) fn at_place(&self, fingerprint: u64) -> Option<Record<'_>> {
+    pub(crate) fn at_place(&self, fingerprint: u64) -> Option<SummaryRecord<'_>> {
         self.record(*self.by_place.get(&fingerprint)?)
     }
 
     /// Returns the record of a conversation whose opening has the same text.
-    pub(crate) fn of_text(&self, fingerprint: u64) -> Option<Record<'_>> {
+    pub(crate) fn of_text(&self, fingerprint: u64) -> Option<SummaryRecord<'_>> {
         self.record(*self.by_text.get(&fingerprint)?)
     }
 
-    fn record(&self, at: usize) -> Option<Record<'_>> {
+    fn record(&self, at: usize) -> Option<SummaryRecord<'_>> {
         let [title, summary, title_terms, summary_terms] = sections(&self.bytes, at)?;
         let text = |range: Range<usize>| {
             let bytes = self.bytes.get(range)?;
@@ -120,7 +118,7 @@ impl SummaryCache {
             Some(bytes.iter().map(|four| u32::from_le_bytes(*four)).collect())
         };
         let row = summary_terms.end..summary_terms.end + self.dimensions;
-        Some(Record {
+        Some(SummaryRecord {
             text: fingerprint(&self.bytes, at + 8)?,
             summary: Summary { title: text(title)?, text: text(summary)? },
             title_terms: terms(title_terms)?,

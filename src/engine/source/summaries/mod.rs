@@ -35,7 +35,7 @@ use crate::{
     text::{
         hash::Fnv1a,
         snippet,
-        summary::{self, Turn},
+        summary::{self, SummaryTurn},
         words::Tokenizer,
     },
 };
@@ -51,7 +51,7 @@ const FILE: &str = "summaries";
 const MAX_IN_A_QUESTION: usize = 500;
 
 /// Texts that are sent to a provider in one request.
-const BATCH: usize = 64;
+const BATCH_SUMMARIES: usize = 64;
 
 /// How often summaries are stored while a provider is making their vectors.
 const STORE_EVERY: Duration = Duration::from_secs(30);
@@ -102,8 +102,8 @@ impl Catalogue {
             .filter(|(role, _)| !["tool", "system"].contains(role))
             .map(|(role, text)| (role != "assistant", text))
             .collect();
-        let turns: Vec<Turn<'_>> =
-            turns.iter().map(|(by_user, text)| Turn { by_user: *by_user, text }).collect();
+        let turns: Vec<SummaryTurn<'_>> =
+            turns.iter().map(|(by_user, text)| SummaryTurn { by_user: *by_user, text }).collect();
         let title = if is_untitled { summary::title(&turns) } else { String::new() };
         let text = self.saved_summary(conversation).unwrap_or_else(|| summary::summary(&turns));
         Summary { title, text }
@@ -117,7 +117,6 @@ impl Catalogue {
         doc_ids
     }
 
-    /// Returns the summary that a thread was saved with.
     fn saved_summary(&self, conversation: u32) -> Option<String> {
         if self.kind() != SourceKind::Threads {
             return None;
@@ -158,7 +157,7 @@ impl Catalogue {
 
     /// Returns the path of the cache, and the names of the segments by their first doc ids.
     fn cache_place(&self) -> Option<(PathBuf, Vec<(u32, String)>)> {
-        let segments = self.snapshot().parts();
+        let segments = self.snapshot().segments();
         let index_dir = segments.first()?.folder.parent()?;
         let name =
             |folder: &Path| folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -175,7 +174,7 @@ pub(crate) fn build(
     stop: &Stop,
     progress: &mut dyn FnMut(),
 ) -> Result<(), Error> {
-    let Some(mut work) = Work::begin(catalogue, model, true, stop)? else { return Ok(()) };
+    let Some(mut work) = SummaryWork::begin(catalogue, model, true, stop)? else { return Ok(()) };
     work.collect(usize::MAX, stop, progress)?;
     let outcome = work.encode(stop, &mut |work| {
         progress();
@@ -202,7 +201,7 @@ pub(crate) fn features(
         return Ok(Arc::clone(known));
     }
     let with_vectors = model.is_built_in();
-    let features = match Work::begin(catalogue, model, with_vectors, stop)? {
+    let features = match SummaryWork::begin(catalogue, model, with_vectors, stop)? {
         None => SummaryFeatures::default(),
         Some(mut work) => {
             work.collect(MAX_IN_A_QUESTION, stop, &mut || ())?;
@@ -217,7 +216,7 @@ pub(crate) fn features(
 }
 
 /// The summaries of a catalogue: some from the cache, some just made.
-struct Work<'a> {
+struct SummaryWork<'a> {
     catalogue: &'a Catalogue,
     model: &'a Model,
     path: PathBuf,
@@ -238,13 +237,13 @@ struct Work<'a> {
     failed: Option<embed::Error>,
 }
 
-impl<'a> Work<'a> {
+impl<'a> SummaryWork<'a> {
     fn begin(
         catalogue: &'a Catalogue,
         model: &'a Model,
         with_vectors: bool,
         stop: &Stop,
-    ) -> Result<Option<Work<'a>>, Error> {
+    ) -> Result<Option<SummaryWork<'a>>, Error> {
         let Some((path, segments)) = catalogue.cache_place() else { return Ok(None) };
         let cache = SummaryCache::load(&path, model.name());
         let mut failed = None;
@@ -255,7 +254,7 @@ impl<'a> Work<'a> {
                 Err(error) => failed = Some(error),
             }
         }
-        Ok(Some(Work {
+        Ok(Some(SummaryWork {
             catalogue,
             model,
             path,
@@ -350,7 +349,7 @@ impl<'a> Work<'a> {
         if self.dimensions == 0 {
             return Ok(());
         }
-        for batch in std::mem::take(&mut self.to_encode).chunks(BATCH) {
+        for batch in std::mem::take(&mut self.to_encode).chunks(BATCH_SUMMARIES) {
             if stop.requested() {
                 return Err(db::Error::Stopped.into());
             }

@@ -14,13 +14,13 @@ use super::{
 };
 use crate::{
     db::transcripts::{ConversationData, TranscriptFile, TranscriptStore},
-    import::{compressed, repeats::ReadingOrder, transcript::Reader},
+    import::{compressed, repeats::ReadingOrder, transcript::TranscriptReader},
     model::{self, Stop},
     text::hash::fnv1a,
 };
 
 /// Bytes read before a commit.
-const BATCH: u64 = 16 << 20;
+const BATCH_BYTES: u64 = 16 << 20;
 
 /// Bytes at either end of what was read that are compared to see whether a file has only grown.
 const ENDS: usize = 4 << 10;
@@ -95,7 +95,6 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Removes the files that are gone.
     fn forget_gone(
         &mut self,
         walk: &Walk,
@@ -127,7 +126,8 @@ impl<'a> Pass<'a> {
             self.again.extend(self.store.forget(id)?);
             return Ok(());
         }
-        let reader = Reader::restore(&file.reader).unwrap_or_else(|| Reader::new(&found.path));
+        let reader = TranscriptReader::restore(&file.reader)
+            .unwrap_or_else(|| TranscriptReader::new(&found.path));
         self.read(found, input, file, reader)
     }
 
@@ -138,7 +138,7 @@ impl<'a> Pass<'a> {
         let mut file = TranscriptFile { path: found.name.clone(), ..TranscriptFile::default() };
         // The number is needed while the file is read.
         self.store.save(&mut file)?;
-        self.read(found, input, file, Reader::new(&found.path))
+        self.read(found, input, file, TranscriptReader::new(&found.path))
     }
 
     fn open(&mut self, found: &TranscriptPath) -> Option<File> {
@@ -159,11 +159,11 @@ impl<'a> Pass<'a> {
         found: &TranscriptPath,
         mut input: File,
         mut file: TranscriptFile,
-        mut reader: Reader,
+        mut reader: TranscriptReader,
     ) -> Result<(), SyncError> {
         self.report.read += 1;
         let malformed = reader.malformed();
-        let mut size = BATCH;
+        let mut size = BATCH_BYTES;
         loop {
             let Some(batch) = self.read_batch(found, &mut input, &mut file, &mut reader, size)?
             else {
@@ -188,7 +188,7 @@ impl<'a> Pass<'a> {
             self.store.begin()?;
         }
         self.report.malformed += reader.malformed() - malformed;
-        if self.uncommitted > BATCH {
+        if self.uncommitted > BATCH_BYTES {
             self.commit()?;
         }
         Ok(())
@@ -200,7 +200,7 @@ impl<'a> Pass<'a> {
         found: &TranscriptPath,
         input: &mut File,
         file: &mut TranscriptFile,
-        reader: &mut Reader,
+        reader: &mut TranscriptReader,
         size: u64,
     ) -> Result<Option<Batch>, SyncError> {
         if let Err(error) = input.seek(SeekFrom::Start(file.taken)) {
@@ -209,7 +209,7 @@ impl<'a> Pass<'a> {
         }
         let is_compressed = compressed::plain(&found.path).is_some();
         let mut sink = StoreSink::new(self.store, file);
-        let mut add = |reader: &Reader, event| sink.add(reader, event);
+        let mut add = |reader: &TranscriptReader, event| sink.add(reader, event);
         // Nothing is appended to a compressed file, so it is read whole.
         let (result, is_end) = if is_compressed {
             let mut lines = compressed::unpacked(input);
@@ -245,7 +245,7 @@ impl<'a> Pass<'a> {
     fn save(
         &self,
         file: &mut TranscriptFile,
-        reader: &Reader,
+        reader: &TranscriptReader,
         input: &mut File,
         last: Option<model::Instant>,
     ) -> Result<(), SyncError> {
@@ -286,7 +286,7 @@ fn order(found: &TranscriptPath) -> ReadingOrder {
 fn has_only_grown(input: &mut File, file: &TranscriptFile, found: &TranscriptPath) -> bool {
     compressed::plain(&found.path).is_none()
         && found.size > file.taken
-        && Reader::restore(&file.reader).is_some()
+        && TranscriptReader::restore(&file.reader).is_some()
         && ends(input, file.taken).is_ok_and(|ends| ends == file.ends)
 }
 

@@ -8,7 +8,7 @@ use crate::{
     import::{
         Format,
         repeats::{History, conversation_id, is_repeat},
-        transcript::{Event, Reader},
+        transcript::{TranscriptEvent, TranscriptReader},
     },
     model::{self, Message},
 };
@@ -17,7 +17,6 @@ use crate::{
 pub(super) struct StoreSink<'a> {
     store: &'a TranscriptStore,
     file: &'a mut TranscriptFile,
-    /// How many messages were added.
     pub(super) messages: u64,
     /// The time of the last message that has one.
     pub(super) last: Option<model::Instant>,
@@ -29,9 +28,13 @@ impl<'a> StoreSink<'a> {
     }
 
     /// Adds an event; returns whether it was taken.
-    pub(super) fn add(&mut self, reader: &Reader, event: Event) -> Result<bool, SyncError> {
+    pub(super) fn add(
+        &mut self,
+        reader: &TranscriptReader,
+        event: TranscriptEvent,
+    ) -> Result<bool, SyncError> {
         match event {
-            Event::Message(message) => {
+            TranscriptEvent::Message(message) => {
                 if is_repeat(self, reader, &message)? {
                     return Ok(false);
                 }
@@ -40,7 +43,7 @@ impl<'a> StoreSink<'a> {
                 self.messages += 1;
                 self.last = message.create_time.or(self.last);
             }
-            Event::More { id, text } => {
+            TranscriptEvent::More { id, text } => {
                 if let Some(conversation) = &self.file.conversation {
                     self.store.append(conversation, &id, &text)?;
                 }
@@ -50,7 +53,11 @@ impl<'a> StoreSink<'a> {
     }
 
     /// Returns the id of the transcript's conversation, which is added with its first message.
-    fn conversation(&mut self, reader: &Reader, first: &Message) -> Result<String, SyncError> {
+    fn conversation(
+        &mut self,
+        reader: &TranscriptReader,
+        first: &Message,
+    ) -> Result<String, SyncError> {
         if let Some(id) = &self.file.conversation {
             return Ok(id.clone());
         }

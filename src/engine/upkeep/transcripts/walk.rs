@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// How many levels of folders are walked.
-const DEPTH: usize = 12;
+const MAX_FOLDER_DEPTH: usize = 12;
 
 /// A transcript found by a walk.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub(super) fn walk(archives: &[PathBuf], report: &mut ArchiveReport) -> Walk {
     let outer = roots.clone();
     roots.retain(|root| !outer.iter().any(|it| it != root && root.starts_with(it)));
     for root in roots {
-        walk.look(&root, DEPTH, report);
+        walk.look(&root, MAX_FOLDER_DEPTH, report);
     }
     walk
 }
