@@ -45,9 +45,9 @@ pub struct Conversation {
     pub id: String,
     /// The title, if the export has one.
     pub title: Option<String>,
-    /// When it was started.
+    /// The time when the conversation was started.
     pub create_time: Option<Instant>,
-    /// When it was last changed.
+    /// The time of the last change.
     pub update_time: Option<Instant>,
     /// The model that answered, as the export names it.
     pub model: Option<String>,
@@ -57,13 +57,13 @@ pub struct Conversation {
     pub archived: bool,
     /// Whether the user starred it.
     pub starred: bool,
-    /// Its messages in reading order.
+    /// The messages in reading order.
     pub messages: Vec<Message>,
-    /// Where it comes from, if it is a coding agent's.
+    /// The origin, if this is a coding agent's conversation.
     pub origin: Option<Origin>,
 }
 
-/// Where a coding agent's conversation comes from, as far as it is known.
+/// The origin of a coding agent's conversation, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The path of the transcript.
@@ -87,9 +87,9 @@ pub struct Message {
     pub role: String,
     /// The text as the service shows it.
     pub content: String,
-    /// When it was written.
+    /// The time when the message was written.
     pub create_time: Option<Instant>,
-    /// When it was last changed.
+    /// The time of the last change.
     pub update_time: Option<Instant>,
     /// The model that wrote it, as the export names it.
     pub model: Option<String>,

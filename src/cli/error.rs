@@ -1,4 +1,4 @@
-//! What can go wrong with a command.
+//! An error of a command.
 
 use std::{io, path::PathBuf};
 
@@ -8,7 +8,7 @@ use crate::{
     mcp, tools,
 };
 
-/// What can go wrong with a command.
+/// An error of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The command line is wrong.
@@ -40,7 +40,7 @@ pub enum Error {
     Drawing {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The evaluation failed.

@@ -57,13 +57,13 @@ pub struct Database {
 /// How SQLite reads the files.
 #[derive(Debug)]
 enum Access {
-    /// In rollback mode, under SQLite's locks.
+    /// The database is in rollback mode: SQLite's locks protect the read.
     Locked,
-    /// In WAL mode, through the existing `-wal` and `-shm`.
+    /// The database is in WAL mode: read through the existing `-wal` and `-shm`.
     Wal,
-    /// In WAL mode with an empty log: as a file that does not change.
+    /// The database is in WAL mode with an empty log: read as a file that does not change.
     Immutable,
-    /// In WAL mode with a log and no `-shm`: SQLite indexes the log in memory, without locks.
+    /// A log but no `-shm`: SQLite indexes the log in memory, without locks.
     Log,
     /// A private copy, because SQLite must write to recover.
     Copy { folder: TempDir },

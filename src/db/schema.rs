@@ -8,7 +8,7 @@ use crate::model::Origin;
 
 /// The version of our own tables, stored in `verbatim_meta`.
 ///
-/// 2: `verbatim_transcripts`.
+/// Version 2 added `verbatim_transcripts`.
 pub(super) const VERSION: i64 = 2;
 
 /// The canonical tables, as ChatGPT Browser defines them.

@@ -33,7 +33,7 @@ use super::{
     open::{CLOCK_TICK, beside},
 };
 
-/// The same for file systems that store whole seconds; FAT stores only every second one.
+/// The clock tick of file systems that store whole seconds. FAT stores only every second one.
 const COARSE_TICK: Duration = Duration::from_secs(2);
 
 /// The first bytes of a rollback journal that is in use.

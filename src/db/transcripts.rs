@@ -64,7 +64,7 @@ CREATE TABLE verbatim_repeats ( -- a file leaves out messages that another file 
 CREATE INDEX verbatim_repeats_by_repeated ON verbatim_repeats(repeated);
 ";
 
-/// What can go wrong with the transcript store.
+/// An error of the transcript store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database or its folder cannot be created or read.
@@ -138,7 +138,7 @@ pub struct ConversationData<'a> {
     pub model: Option<&'a str>,
     /// The time of a message: of the first one for a new conversation, else of the last one.
     pub time: Option<Instant>,
-    /// Where the conversation comes from.
+    /// The origin of the conversation.
     pub origin: &'a Origin,
 }
 

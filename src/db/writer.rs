@@ -43,7 +43,7 @@ const CHECKPOINT_PAGES: i64 = 16 << 10;
 /// releases it only for a moment between two batches.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
 
-/// What can go wrong with writing a database.
+/// An error of writing a database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The target exists and is no canonical database.
@@ -51,7 +51,7 @@ pub enum Error {
     Foreign {
         /// The target.
         path: PathBuf,
-        /// What is missing.
+        /// The table or column that is missing.
         reason: String,
     },
     /// A later version of this program made it.
@@ -59,7 +59,7 @@ pub enum Error {
     Later {
         /// The target.
         path: PathBuf,
-        /// Its version.
+        /// The version of the target.
         version: i64,
     },
     /// The target or its folder cannot be made or read.

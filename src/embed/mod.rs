@@ -41,7 +41,7 @@ pub enum Error {
     Provider {
         /// The address.
         endpoint: String,
-        /// What went wrong.
+        /// The reason of the failure.
         why: String,
     },
     /// A provider's vectors have another dimension than those in its cache.

@@ -1,4 +1,4 @@
-//! Where things are: databases, indexes, transcripts.
+//! The paths of databases, indexes and transcripts.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 use super::Error;
 use crate::{db, embed::Provider, text::hash::fnv1a};
 
-/// Where things are, as flags and environment say.
+/// The paths and the model that flags and the environment choose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// The database, if the user named one; it must exist.
@@ -22,7 +22,7 @@ pub struct Config {
     pub workspaces: Vec<PathBuf>,
     /// The folders of coding agents' transcripts.
     pub archives: Vec<PathBuf>,
-    /// Where vectors come from.
+    /// The provider of vectors.
     pub embeddings: Provider,
 }
 

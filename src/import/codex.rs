@@ -207,7 +207,7 @@ impl RolloutRecord<'_> {
     fn item(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         let kind = fields.text("type").unwrap_or_default();
         match &*kind {
-            // Some writers leave the kind of a message out.
+            // Some programs write messages without a kind.
             "message" | "" => self.message_item(fields)?,
             // A message of one agent to another.
             "agent_message" => {

@@ -24,9 +24,9 @@ pub struct Format {
 
 #[derive(Debug)]
 pub(super) enum FileLayout {
-    /// As one object.
+    /// A conversation is one object.
     Object(ObjectFormat),
-    /// As a transcript: a list of records. They are the lines of a file, or items of one object.
+    /// A conversation is a list of records: the lines of a file, or the items of one object.
     Transcript(TranscriptFormat),
 }
 

@@ -1,4 +1,4 @@
-//! What the readers of transcripts share: the events of a transcript and its head.
+//! The events of a transcript and its head, which the readers of all formats share.
 
 use serde::{Deserialize, Serialize};
 

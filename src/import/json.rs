@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
-/// Where and why the input is not JSON.
+/// The place in the input that is not JSON, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON: {what} at `{near}`")]
 pub(super) struct Damage {

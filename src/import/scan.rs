@@ -53,7 +53,7 @@ pub(super) struct Scanner<R> {
     rescues: usize,
     /// The place of the last returned value in the buffer.
     last: Range<usize>,
-    /// Why reading stopped before the end of the stream.
+    /// The error that stopped reading before the end of the stream.
     failure: Option<io::Error>,
 }
 
@@ -62,9 +62,9 @@ pub(super) struct Scanner<R> {
 enum Level {
     /// Before, between or after outermost values.
     Outside,
-    /// In the array whose elements are wanted.
+    /// The scanner is in the array of conversations.
     Array,
-    /// In the object that holds the array, after it.
+    /// The scanner is in the object around the array, behind the array.
     Wrapper,
 }
 

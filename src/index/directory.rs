@@ -38,7 +38,7 @@ const OLD_SEGMENT: &str = "part-";
 /// that is just being started, until that is another program.
 const ATTEMPTS: u32 = 20;
 
-/// The folder of one database's snapshots.
+/// The folder with the snapshots of one database.
 #[derive(Clone, Debug)]
 pub struct IndexDir {
     folder: PathBuf,

@@ -15,9 +15,9 @@ use crate::model::{Hit, Instant};
 /// A segment of a snapshot: a folder of files that never change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentRef<'g> {
-    /// Its folder, where its term index and its vectors stand too.
+    /// The segment's folder, which also holds its term index and its vectors.
     pub folder: &'g Path,
-    /// Its doc ids.
+    /// The segment's doc ids.
     pub doc_ids: Range<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Snapshot {
         segments
     }
 
-    /// Returns the number of doc ids, with those of deleted documents.
+    /// Returns the number of doc ids, including deleted documents.
     pub fn max_doc(&self) -> u32 {
         self.segments.last().map_or(0, |last| last.first + last.data.store.messages())
     }

@@ -56,7 +56,7 @@ pub enum Error {
     Damaged {
         /// The folder.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason why the index is damaged.
         reason: String,
     },
     /// The index was written by an earlier or later version of the program.

@@ -90,7 +90,7 @@ pub(super) struct Segment {
     pub(super) common: Vec<u64>,
     pub(super) folder: PathBuf,
     pub(super) text_bytes: u64,
-    /// The size of its files.
+    /// The size of the segment's files.
     pub(super) bytes: u64,
     /// The files that are mapped as long as the segment is open.
     mapped: Vec<OpenFile>,

@@ -120,7 +120,7 @@ impl SnapshotBuilder {
 #[derive(Debug)]
 pub(super) struct SegmentReader {
     pub(super) data: Segment,
-    /// Its deleted documents; `None` if there are none.
+    /// The segment's deleted documents; `None` if there are none.
     pub(super) deleted: Option<DocBits>,
     /// The doc id of its first message.
     pub(super) first: u32,
@@ -230,7 +230,7 @@ impl Snapshot {
         self.bytes
     }
 
-    /// Returns the size of its texts in bytes, with those of deleted documents.
+    /// Returns the size of the texts in bytes, including deleted documents.
     pub fn text_bytes(&self) -> u64 {
         self.segments.iter().map(|reader| reader.data.text_bytes).sum()
     }

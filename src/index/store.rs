@@ -73,7 +73,7 @@ pub struct Document<'a> {
     pub conversation: u32,
     /// `messages.role`; empty for NULL.
     pub role: &'a str,
-    /// Its time.
+    /// The time of the message.
     pub time: Option<Instant>,
     /// `messages.position`.
     pub position: Option<i64>,
@@ -351,7 +351,7 @@ pub(super) struct DocStore {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowTexts<'a> {
     pub(super) shown: &'a [u8],
-    /// The same as `shown` if the database holds plain text.
+    /// The text as the database stores it; equal to `shown` for plain text.
     pub(super) stored: &'a [u8],
     pub(super) regular: bool,
     pub(super) differ: bool,

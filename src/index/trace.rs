@@ -1,4 +1,4 @@
-//! What an exact search did, for `verbatim search --explain`.
+//! The trace of an exact search, for `verbatim search --explain`.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ pub struct GramUse {
     pub messages: u32,
 }
 
-/// What a search did.
+/// The steps and counts of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// The grams whose lists were used.
+    /// The grams with the posting lists that the search used.
     pub grams: Vec<GramUse>,
     /// How many `_` were expanded to narrow the candidates.
     pub gaps: u64,

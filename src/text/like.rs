@@ -42,7 +42,7 @@ struct PatternPart {
 enum Atom {
     /// `_`: any one character.
     Any,
-    /// These bytes, in lower case unless the pattern is case-sensitive.
+    /// Literal bytes, in lower case unless the pattern is case-sensitive.
     Bytes(Vec<u8>),
 }
 

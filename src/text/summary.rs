@@ -19,7 +19,7 @@ const MIN_CHARACTERS: usize = 160;
 /// The longest summary, in characters.
 const MAX_CHARACTERS: usize = 300;
 
-/// When short sentences of a paragraph are joined into a passage.
+/// The rule for joining short sentences of a paragraph into a passage.
 #[derive(Clone, Copy)]
 struct Joining {
     /// A sentence shorter than this is joined with the next one, in characters.
@@ -69,7 +69,7 @@ static GREETINGS: LazyLock<HashSet<&str>> =
 pub struct SummaryTurn<'a> {
     /// Whether the user wrote it.
     pub by_user: bool,
-    /// Its text.
+    /// The text of the turn.
     pub text: &'a str,
 }
 

@@ -17,9 +17,9 @@ pub struct Tool {
     pub name: &'static str,
     /// A name for people.
     pub title: &'static str,
-    /// What the model reads.
+    /// The description that the model reads.
     pub description: &'static str,
-    /// What a call changes.
+    /// The effect of a call.
     pub effect: Effect,
     /// Returns the JSON schema of its arguments.
     pub schema: fn() -> Map<String, Value>,
@@ -82,14 +82,14 @@ impl Tool {
     }
 }
 
-/// What calling a tool changes.
+/// The effect of calling a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It changes nothing.
+    /// The call changes nothing.
     Reads,
-    /// It adds to what is stored; each call adds again.
+    /// The call adds to the stored threads; each call adds again.
     Adds,
-    /// It may remove or replace what is stored.
+    /// The call may remove or replace stored threads.
     Removes,
 }
 

@@ -1,10 +1,10 @@
-//! What can go wrong with an evaluation.
+//! An error of an evaluation.
 
 use std::{io, path::PathBuf};
 
 use crate::engine::{self, WriterError};
 
-/// What can go wrong with an evaluation.
+/// An error of an evaluation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read.
@@ -12,7 +12,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// A line has no message or question.
@@ -22,7 +22,7 @@ pub enum Error {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason why the file cannot be read.
         reason: String,
     },
     /// A file has no messages or questions.
@@ -30,7 +30,7 @@ pub enum Error {
     Empty {
         /// The file.
         path: PathBuf,
-        /// What it lacks.
+        /// The missing field or record.
         what: &'static str,
     },
     /// The folder for the index cannot be made.

@@ -32,7 +32,7 @@ const STEPS: [&str; VERSION as usize] = ["
     ) WITHOUT ROWID;
     CREATE INDEX verbatim_threads_by_user ON verbatim_threads (user_id);"];
 
-/// What can go wrong with threads.
+/// An error of recorded threads.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no such thread.
@@ -63,7 +63,7 @@ pub enum Error {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What is missing.
+        /// The table or column that is missing.
         reason: String,
     },
     /// A later version of this program made it.
@@ -71,7 +71,7 @@ pub enum Error {
     Later {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The version of the file.
         version: i64,
     },
     /// The file or its folder cannot be created.

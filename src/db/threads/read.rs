@@ -22,7 +22,7 @@ pub struct Turn {
     pub role: String,
     /// The text.
     pub content: String,
-    /// When it was recorded.
+    /// The time when the message was recorded.
     pub time: Option<Instant>,
 }
 
@@ -108,7 +108,7 @@ impl Threads {
     /// Returns how the threads are used.
     pub fn analytics(&self) -> Result<Analytics, Error> {
         let read = || -> rusqlite::Result<Analytics> {
-            // One transaction, so that all numbers are of the same moment.
+            // One transaction, so that all counts describe the same state.
             let reading = self.connection.unchecked_transaction()?;
             let count = |sql| reading.query_row(sql, [], |row| row.get::<_, i64>(0));
             let threads = count("SELECT count(*) FROM verbatim_threads")?;

@@ -29,9 +29,9 @@ pub struct Thread {
     pub platform: Option<String>,
     /// The key it was saved under.
     pub key: Option<String>,
-    /// When it was started.
+    /// The time when the thread was started.
     pub begun: Option<Instant>,
-    /// When its last message was recorded.
+    /// The time when the thread's last message was recorded.
     pub last: Option<Instant>,
     /// How many messages it has.
     pub messages: u64,

@@ -39,7 +39,7 @@ const MAX_CHUNKED: usize = 16 << 10;
 /// A conversation: the place of its source among the ranked sources, and its number there.
 pub(super) type ConversationKey = (usize, u32);
 
-/// What was found for a question.
+/// The scored messages for a question, with the sources and concepts.
 pub(super) struct ScoredMessages {
     pub(super) sources: Vec<RankedSource>,
     pub(super) concepts: Vec<Concept>,

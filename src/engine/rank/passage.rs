@@ -1,4 +1,4 @@
-//! What of a text answers best: about as much as one reads at a glance.
+//! The passage of a text that answers best, of a length that one reads at a glance.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(crate) fn passage(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -
         return text.to_owned();
     }
     let marks = marks(up_to(text, MOST_BYTES), terms, cutter);
-    // As many bytes as letters: less than the passage where letters take more.
+    // A letter takes at least one byte, so the range holds no more letters than the passage.
     let reach = LENGTH * 3 / 4;
     let mut best: (f32, Range<usize>) = (0.0, 0..0);
     let mut counts = vec![0u32; terms.len()];
@@ -81,7 +81,7 @@ pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
     chunks
 }
 
-/// Returns where each of the terms stands.
+/// Returns the places of each term in the text.
 fn marks(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> Vec<(usize, usize)> {
     let mut marks = Vec::new();
     let place_of = |term: &str| terms.iter().position(|(known, _)| known == term);

@@ -158,7 +158,7 @@ impl Ranker<'_> {
         Ok(())
     }
 
-    /// Returns the ids of the conversations of the project or session asked for; `None` for all.
+    /// Returns the ids of the conversations of the scope's project or session; `None` for all.
     fn conversations_of_origin(&self, source: &Source) -> Result<Option<HashSet<String>>, Error> {
         let scope = &self.question.scope;
         if scope.project.is_none() && scope.session.is_none() {

@@ -42,9 +42,9 @@ impl Ranker<'_> {
         let with_terms = self.question.mode != Mode::Vector;
         let queries: Vec<TitleQuery<'_>> =
             found.concepts.iter().map(|concept| title_query(concept, with_terms)).collect();
-        // By conversation: a score for each concept.
+        // For each conversation, a score for each concept.
         let mut all: Vec<(ConversationKey, Vec<f32>)> = Vec::new();
-        // By concept: a cosine for each conversation.
+        // For each concept, a cosine for each conversation.
         let mut cosines: Vec<Vec<f32>> = vec![Vec::new(); queries.len()];
         for (place, source) in found.sources.iter().enumerate() {
             let (scores, missing) = source.scorer.titles(&queries, self.stop)?;

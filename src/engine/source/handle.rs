@@ -7,12 +7,12 @@ use crate::{
     index::{CommitStamp, IndexDir, Snapshot},
 };
 
-/// Why `LIKE` answers and not the index.
+/// The reason why `LIKE` answers and not the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FallbackReason {
     /// This database has no index.
     NoIndex,
-    /// The index is of another state of the database.
+    /// The index holds another state of the database.
     Stale,
     /// The index cannot be read; the reason.
     Unreadable(String),
@@ -74,7 +74,7 @@ impl IndexHandle {
         Some(self.compared(&now))
     }
 
-    /// Returns the snapshot if it is of the state `now`.
+    /// Returns the snapshot if it holds the state `now` of the database.
     fn compared(&self, now: &State) -> Result<Arc<Snapshot>, FallbackReason> {
         match &self.opened {
             Ok((snapshot, state)) if state == now => Ok(Arc::clone(snapshot)),

@@ -72,7 +72,7 @@ impl IndexedReader {
         sink: &mut dyn Sink,
     ) -> Result<Outcome, Error> {
         let mut verified = VerifiedSink::new(&self.snapshot, stop, sink);
-        // Its files were checked when it was opened, and looked at a moment ago.
+        // The snapshot's files were checked when it was opened, and their stamps a moment ago.
         let found = map_faults::caught(|| {
             let trace = self.snapshot.search(request, stop, &mut |hit| verified.take(hit))?;
             verified.confirm();
@@ -124,7 +124,7 @@ impl Reader for IndexedReader {
         let catalogue = self.catalogue();
         let origins = match self.origins(stop) {
             Ok(origins) => origins,
-            // Without its origin a conversation is known all the same, unless that is asked for.
+            // Only a scope with a project or a session needs the origins.
             Err(error) if scope.has_origin() => return Err(error),
             Err(_) => None,
         };

@@ -32,14 +32,14 @@ const RETRY: Duration = Duration::from_millis(1);
 /// Clones share what is open.
 #[derive(Clone)]
 pub struct Source {
-    /// What it is.
+    /// The kind of the source.
     pub kind: SourceKind,
-    /// Its canonical database.
+    /// The source's canonical database.
     pub path: PathBuf,
     state: Arc<SourceState>,
 }
 
-/// What the questions about one kind of source share.
+/// The state that all questions to one kind of source share.
 #[derive(Debug)]
 struct SourceState {
     config: Arc<Config>,

@@ -18,7 +18,7 @@ use crate::{
 /// The largest segment, in messages, whose terms and vectors a question waits for: about a second.
 const MAX_IN_A_QUESTION: u32 = 20_000;
 
-/// What was made.
+/// The counts of term indexes and vectors that were built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Enriched {
     /// Messages whose terms were indexed.

@@ -24,7 +24,7 @@ const WINDOW: u32 = 1 << 15;
 pub struct WeightedTerm {
     /// The term.
     pub term: String,
-    /// Its weight, which is higher for rarer terms.
+    /// The weight of the term, which is higher for rarer terms.
     pub weight: f32,
 }
 

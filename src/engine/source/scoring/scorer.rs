@@ -1,4 +1,4 @@
-//! What one source does for a ranked search.
+//! The scorer of one source in a ranked search.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -33,22 +33,22 @@ pub struct Statistics {
     pub frequencies: Vec<u32>,
     /// How many messages there are.
     pub messages: u64,
-    /// The sum of their lengths, in terms.
+    /// The sum of the messages' lengths, in terms.
     pub tokens: u64,
 }
 
 /// The best messages of a source: (doc id, score), the best first.
 #[derive(Debug, Default)]
 pub struct Candidates {
-    /// By BM25.
+    /// Scores by BM25.
     pub by_terms: Vec<(u32, f32)>,
-    /// By the cosine of their vectors.
+    /// Scores by the cosine of the vectors.
     pub by_vector: Vec<(u32, f32)>,
-    /// Why the vectors could not be compared.
+    /// The reason why the vectors could not be compared.
     pub vector_error: Option<String>,
 }
 
-/// What makes the scores of all sources comparable.
+/// The scale that makes the scores of all sources comparable.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     /// The weight of BM25 in a score.
@@ -156,7 +156,7 @@ pub trait ConceptScorer {
     ) -> Result<Vec<(u32, f32)>, Error>;
 }
 
-/// What titles and summaries are compared with.
+/// The terms and the vector that titles and summaries are compared with.
 #[derive(Debug)]
 pub struct TitleQuery<'a> {
     /// Hashes of the query's terms with their weights, whose sum is 1.
@@ -170,10 +170,10 @@ pub struct TitleQuery<'a> {
 /// A conversation and how it compares with each query.
 #[derive(Debug)]
 pub struct ConversationScore {
-    /// Its number.
+    /// The number of the conversation in its source.
     pub conversation: u32,
-    /// By query: the weight of the terms that its title and summary have.
+    /// For each query, the weight of its terms that the title and the summary have.
     pub terms: Vec<f32>,
-    /// By query: the cosine of its vector; minus infinity without vectors.
+    /// For each query, the cosine of the summary's vector; minus infinity without vectors.
     pub cosines: Vec<f32>,
 }

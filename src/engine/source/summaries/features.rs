@@ -3,12 +3,12 @@
 
 use crate::{index::VectorTable, text::words::Tokenizer};
 
-/// What a conversation is about.
+/// The summary of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
     /// A title, if the conversation has none of its own; else empty.
     pub(crate) title: String,
-    /// One or two of its own sentences; empty if none of them says something.
+    /// One or two of the conversation's own sentences; empty if none is worth showing.
     pub(crate) text: String,
 }
 
@@ -17,7 +17,7 @@ pub(crate) struct Summary {
 pub(crate) struct SummaryFeatures {
     /// Hashes of terms: for each conversation those of its title, then those of its summary.
     terms: Vec<u32>,
-    /// By conversation: where the terms of its title end, and those of its summary.
+    /// For each conversation, where the terms of the title end, and where the terms of the summary end.
     ends: Vec<[u32; 2]>,
     vectors: VectorTable,
     /// How many conversations have no summary yet, or lack their vector.

@@ -233,7 +233,7 @@ struct SummaryWork<'a> {
     /// Whether the cache file has to be written again.
     is_changed: bool,
     stored: Instant,
-    /// Why the model made no vectors.
+    /// The reason why the model made no vectors.
     failed: Option<embed::Error>,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Pass<'a> {
     /// Paths of the files that have been forgotten and have to be read again. Those that a stop
     /// leaves unread are unknown to the next pass.
     again: BTreeSet<String>,
-    /// Bytes to read in all.
+    /// The number of bytes that the whole pass reads.
     total: u64,
     /// Bytes read since the last commit.
     uncommitted: u64,
