@@ -69,7 +69,7 @@ enum Access {
     Copy { folder: TempDir },
 }
 
-/// A database with the files beside it.
+/// A database with its journal, `-wal` and `-shm` files.
 #[derive(Debug)]
 struct Files {
     database: SharedFile,
@@ -197,7 +197,7 @@ fn attempt(
             _ => return Err(error),
         };
     };
-    // SQLite finds the files beside a database by name: it may have opened one file and the log of
+    // SQLite finds the log of a database by name: it may have opened one file and the log of
     // another, or our file may be gone.
     if !matches!(access, Access::Copy { .. }) && !files.in_place() {
         return Err(Error::Unsteady { path: path.to_owned() });
@@ -384,7 +384,7 @@ impl FileState {
 /// The name of a private copy in its folder.
 const COPY_NAME: &str = "copy.db";
 
-/// Returns the path of a file that SQLite creates beside a database.
+/// Returns the path of a database's companion file, such as `-wal`.
 pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);

@@ -1,4 +1,4 @@
-//! The canonical tables, and our own tables beside them.
+//! The canonical tables, and our own additional tables.
 
 use std::cmp::Ordering;
 
@@ -185,7 +185,7 @@ pub(super) fn create(connection: &Connection, found: SchemaState) -> rusqlite::R
     Ok(())
 }
 
-/// Stores where a conversation comes from.
+/// Stores the origin of a conversation.
 pub(super) fn set_origin(
     connection: &Connection,
     conversation: &str,

@@ -55,7 +55,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Opens the database file and notes the paths of the files beside it.
+    /// Opens the database file and notes the paths of its companion files, such as `-wal`.
     pub fn of(path: &Path) -> Result<Probe, Error> {
         let find = || {
             let real = fs::canonicalize(path)?;

@@ -31,7 +31,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(30);
 /// Memory for pages of the database.
 const CACHE_KIB: i64 = 16 << 10;
 
-/// The tables beside those of every canonical database.
+/// The tables of the store that other canonical databases do not have.
 const FILES_TABLE: &str = "
 CREATE TABLE verbatim_files (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -177,7 +177,7 @@ impl TranscriptStore {
         file.replace(path).map_err(|error| failed(error.error))
     }
 
-    /// Removes a store with the files beside it.
+    /// Removes a store with its `-wal` and `-shm` files.
     pub fn remove(path: &Path) -> Result<(), Error> {
         for path in
             [path.to_owned(), beside(path, "-wal"), beside(path, "-shm"), beside(path, "-journal")]
@@ -206,8 +206,7 @@ impl TranscriptStore {
             if version != VERSION {
                 return Ok(None);
             }
-            // In WAL mode readers continue while we write. If the mode is not available, we do
-            // without.
+            // In WAL mode readers continue while we write. Without WAL mode they wait.
             let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
             connection.execute_batch(&format!(
                 "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE_KIB}; \

@@ -33,7 +33,7 @@ use crate::{
 /// readers and other imports never wait long.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// Memory for pages of the database. Ids come in no order, so every page of their index is used.
+/// Memory for pages of the database. Ids have no order, so every page of the index of ids is used.
 const CACHE_KIB: i64 = 48 << 10;
 
 /// Pages in the write-ahead log before they are copied to the database: 64 MB.
@@ -329,8 +329,7 @@ impl Writer {
             self.connection.as_ref().expect("there is a database once a conversation came");
         if connection.is_autocommit() {
             if journal_mode(connection)? != "wal" {
-                // In WAL mode readers continue while we write. If the mode is not available, we do
-                // without.
+                // In WAL mode readers continue while we write. Without WAL mode they wait.
                 let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
                 if journal_mode(connection)? == "wal" {
                     connection.execute_batch("PRAGMA synchronous = NORMAL")?;

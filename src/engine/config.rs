@@ -65,7 +65,7 @@ impl Config {
     }
 
     /// Returns the database that threads are recorded in. It is not in `db/`, where the newest file
-    /// is taken for an export.
+    /// counts as the export.
     pub fn threads_database(&self) -> PathBuf {
         self.home.join("threads.db")
     }

@@ -85,7 +85,7 @@ pub enum Error {
     /// Reading the database failed.
     #[error(transparent)]
     Db(#[from] db::Error),
-    /// Writing the mirror of the transcripts failed.
+    /// Writing the transcript store failed.
     #[error(transparent)]
     Transcripts(#[from] db::transcripts::Error),
     /// A transcript could not be read to its end.

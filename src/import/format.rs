@@ -17,7 +17,7 @@ use crate::model::Conversation;
 pub struct Format {
     /// The name of the format in databases.
     pub(super) name: &'static str,
-    /// Returns whether the fields of a JSON object are those of a conversation in this format.
+    /// Returns whether a JSON object with these fields is a conversation in this format.
     pub(super) is_conversation: fn(&ObjectFields<'_>) -> bool,
     pub(super) layout: FileLayout,
 }

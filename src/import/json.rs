@@ -324,7 +324,7 @@ fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Returns the place after the bracket that closes the one at `start`.
+/// Returns the place after the bracket that closes the bracket at `start`.
 fn nested_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut depth = 0usize;
     let mut at = start;

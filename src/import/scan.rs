@@ -251,7 +251,7 @@ impl<R: Read> Scanner<R> {
         !last.is_empty() && self.rescue(last.start, last.end).is_some()
     }
 
-    /// Moves to the conversation inside the one from `start` to `end`, if there is one.
+    /// Moves to a conversation inside the value from `start` to `end`, if there is one.
     fn rescue(&mut self, start: usize, end: usize) -> Option<usize> {
         self.rescues = self.rescues.checked_sub(1)?;
         let next = start + similar_start(&self.buffer[start..end])?;

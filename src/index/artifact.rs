@@ -42,8 +42,8 @@ const UNFINISHED: &str = "new-";
 /// The prefix of files that are about to replace another.
 pub(super) const TEMPORARY: &str = "current-";
 
-/// Age at which an unfinished folder without a lock is taken for abandoned. Its writer makes the
-/// lock at once.
+/// Age at which an unfinished folder without a lock counts as abandoned. A writer takes the lock at
+/// once.
 const ABANDONED: Duration = Duration::from_secs(60);
 
 /// Pause between two attempts to take a lock.
@@ -244,8 +244,7 @@ impl Lock {
     }
 }
 
-/// A folder under construction, beside the place where it will stand. It is removed when it is
-/// dropped unpublished.
+/// A folder under construction, next to its final place. Dropping it unpublished removes it.
 #[derive(Debug)]
 pub(super) struct Unfinished {
     /// `None` on file systems without locks: then another writer may remove the folder, and this
@@ -256,7 +255,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Makes an empty folder for what will stand at `parent/name`, and removes the unfinished
+    /// Makes an empty folder that will be published as `parent/name`, and removes the unfinished
     /// folders of writers that died.
     pub(super) fn begin(parent: &Path, name: &str) -> io::Result<Unfinished> {
         remove_abandoned(parent);
@@ -271,8 +270,8 @@ impl Unfinished {
         self.folder.path()
     }
 
-    /// Writes the manifest and puts the folder in its place. A folder that stands there is
-    /// replaced; processes that have its files open keep them.
+    /// Writes the manifest and moves the folder to its place. A folder there is replaced; processes
+    /// that have its files open can still read them.
     pub(super) fn publish(self, manifest: &impl Serialize) -> io::Result<()> {
         let Unfinished { lock, folder, target } = self;
         write_manifest(folder.path(), manifest)?;

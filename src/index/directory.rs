@@ -165,7 +165,7 @@ impl Writing {
         }
     }
 
-    /// Records what was done since the lock was taken, for [`IndexDir::last`].
+    /// Records the work since the lock was taken, for [`IndexDir::last`].
     pub fn record(&self, what: &str, messages: u64) {
         self.begun.record(&self.index_dir.folder, what, messages);
     }

@@ -1,6 +1,6 @@
 //! The index of a database: posting lists of n-grams, a document store, term indexes and vectors.
 //!
-//! Documents stand in result order: doc id 0 is the newest message. So the first verified candidates
+//! Documents are in result order: doc id 0 is the newest message. So the first verified candidates
 //! are the answer, a range of dates is an interval of doc ids, and a search ends with its last hit.
 //!
 //! Invariant: holds nothing that cannot be built again from the database.
@@ -86,7 +86,7 @@ pub enum Error {
         /// The folder of the segment.
         path: PathBuf,
     },
-    /// The vector of a query and those of the messages have different dimensions.
+    /// The vector of a query and the vectors of the messages have different dimensions.
     #[error(
         "the embedding model answers with {theirs} numbers now, and the messages' vectors have \
          {ours}; `verbatim reindex --full` embeds them anew"

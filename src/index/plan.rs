@@ -255,7 +255,7 @@ fn rarest_lists(
     trace: &mut Trace,
 ) -> Result<Option<Vec<(TermInfo, List)>>, Error> {
     let is_first = segment.first == 0;
-    // The first segment is by far the largest, so its numbers stand for all.
+    // The first segment is by far the largest, so the plan uses its numbers only.
     let mut record = |gram: Gram, messages| {
         if is_first {
             let in_titles = list == List::Title;

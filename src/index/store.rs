@@ -15,7 +15,7 @@
 //! start of its record (u64) | seconds (i64) | nanoseconds (u32) | conversation (u32)
 //! ```
 //!
-//! After the last message stands one more such entry, for the end of its record. Then come:
+//! One more such entry follows the last message, for the end of its record. Then follow:
 //!
 //! - the role of each message as a number: one byte each, or as many as the number of distinct roles
 //!   needs. They stand close together because every candidate is checked against them first.
@@ -433,7 +433,7 @@ impl DocStore {
         self.columns[at..at + FIELDS].try_into().expect("as many bytes as fields have")
     }
 
-    /// Returns the start of a message's record, which is the end of the one before.
+    /// Returns the start of a message's record, which is the end of the previous record.
     fn start(&self, doc: u32) -> u64 {
         u64::from_le_bytes(self.fields(doc)[..8].try_into().expect("eight bytes"))
     }

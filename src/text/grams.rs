@@ -324,7 +324,7 @@ pub fn query_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
     grams
 }
 
-/// A single `_` of a pattern with the characters beside it, ASCII letters folded.
+/// A single `_` of a pattern with its neighbouring characters, ASCII letters folded.
 ///
 /// A character that fills the gap makes a run with its neighbours, and every gram of that run is
 /// known. Few characters occur there in any text, so the posting lists tell which documents hold

@@ -1,4 +1,4 @@
-//! A hash that is the same in every version of the program, for what is written to disk.
+//! A hash that is the same in every version of the program, because files hold it.
 
 /// Returns the 64-bit FNV-1a hash of some bytes.
 ///

@@ -37,7 +37,7 @@ struct PatternPart {
     after: Vec<Atom>,
 }
 
-/// An element of a segment beside its anchor.
+/// An element of a segment before or after its anchor.
 #[derive(Debug)]
 enum Atom {
     /// `_`: any one character.
@@ -86,7 +86,8 @@ impl LikePattern {
     pub fn matches_irregular(&self, text: &[u8]) -> bool {
         let text: Vec<u32> =
             Characters(text).map(|c| fold_character(c, self.case_sensitive)).collect();
-        // The pattern stands between two `%`: match greedily, and on failure go back to the last `%`.
+        // The pattern begins and ends with `%`: match greedily, and on failure go back to the last
+        // `%`.
         let (mut at, mut next) = (0, 0);
         let (mut retry_at, mut retry_next) = (0, 0);
         while next < self.characters.len() {

@@ -37,7 +37,7 @@ impl Pattern<'_> {
             .filter(|run| !run.is_empty())
     }
 
-    /// Returns the gaps: the runs on both sides of each single `_` that stands between two runs.
+    /// Returns the gaps: the runs on both sides of each single `_` between two runs.
     pub fn gaps(&self) -> impl Iterator<Item = (&str, &str)> {
         self.segments
             .iter()

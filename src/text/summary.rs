@@ -1,7 +1,7 @@
 //! Summarises a conversation in its own words: one or two of its sentences, or more short ones, and a
 //! title.
 //!
-//! The first sentence is the one nearest to the centroid of all sentences, with rare words weighing
+//! The first sentence is the nearest to the centroid of all sentences, with rare words weighing
 //! more. Each further sentence also loses by repeating the chosen ones (maximal marginal relevance,
 //! Carbonell and Goldstein 1998). No language is favoured: Unicode says where sentences end, and two
 //! neighbouring characters make a word of Chinese or Japanese.

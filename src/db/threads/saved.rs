@@ -19,7 +19,7 @@ const USER: &str = "default";
 pub struct Save<'a> {
     /// The key to save it under; `None` to make one of the title.
     pub key: Option<&'a str>,
-    /// The title; `None` to leave the one it has.
+    /// The new title; `None` to leave the title unchanged.
     pub title: Option<&'a str>,
     /// The summary: its first message, of the role `system`.
     pub summary: &'a str,
@@ -39,7 +39,7 @@ pub struct Saved {
 impl Threads {
     /// Saves a conversation, or updates the one with its key.
     ///
-    /// Turns that are already its last ones are not added again.
+    /// Turns that the conversation already ends with are not added again.
     pub fn save(&mut self, save: &Save<'_>, now: Instant) -> Result<Saved, Error> {
         let saved = self.write(|connection| {
             let known = match save.key {

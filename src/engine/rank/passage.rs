@@ -13,8 +13,7 @@ pub(crate) const LENGTH: usize = 300;
 /// Bytes of a text that are looked through.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Returns the passage of a text where the most of these terms, by weight, stand together; its
-/// beginning where none does.
+/// Returns the passage of a text with the largest weight of terms; the beginning if it has no term.
 pub(crate) fn passage(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> String {
     let text = snippet::trim(text);
     if snippet::cut(text, LENGTH).is_none() {

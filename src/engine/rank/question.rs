@@ -60,7 +60,7 @@ pub struct Match {
     pub line: u32,
     /// The part of its text that answers best, about 300 characters.
     pub passage: String,
-    /// How many messages have this text, this message included; it stands for all of them.
+    /// The number of messages with this text, this message included. Only this one is listed.
     pub copies: u32,
 }
 

@@ -35,8 +35,8 @@ const HALF: f64 = 20.0;
 type SourceHit = (SourceKind, Hit<'static>);
 
 impl Ranker<'_> {
-    /// Returns the messages that contain every concept, the newest first; of several concepts,
-    /// those of conversations that contain all.
+    /// Returns the messages that contain a concept, the newest first, from conversations that
+    /// contain every concept.
     pub(super) fn messages_by_substring(&self) -> Result<Ranking<Match>, Error> {
         let mut found = self.containing(self.question.limit)?;
         found.truncate(self.question.limit);

@@ -206,8 +206,8 @@ impl Catalogue {
             || doc_ids.any(|doc_id| roles.iter().any(|role| role == self.snapshot.role(*doc_id)))
     }
 
-    /// Returns where conversations come from. What `read` returns is kept; an error is not, so that
-    /// the next question reads again.
+    /// Returns the origins of conversations. The result of `read` is cached, but not an error, so
+    /// that the next question reads again.
     pub(super) fn origins(
         &self,
         read: impl FnOnce() -> Result<Origins, db::Error>,

@@ -61,7 +61,7 @@ impl IndexHandle {
         Ok(IndexHandle { probe, index_dir, stamp, opened })
     }
 
-    /// Returns the snapshot if it is of the state that the database is in now; `None` if the handle
+    /// Returns the snapshot if it holds the current state of the database; `None` if the handle
     /// itself is out of date and has to be opened again.
     pub(super) fn snapshot(&self, path: &Path) -> Option<Result<Arc<Snapshot>, FallbackReason>> {
         let is_same = self.probe.path() == path

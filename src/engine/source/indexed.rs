@@ -1,4 +1,4 @@
-//! Asks the index of a source, which is of the state that its database is in.
+//! The reader that answers from the index of a source.
 
 use std::{
     ops::ControlFlow,
@@ -97,7 +97,7 @@ impl IndexedReader {
         self.catalogue.get_or_init(|| self.source.catalogue(&self.snapshot))
     }
 
-    /// Returns where conversations come from; `None` for sources that do not know.
+    /// Returns the origins of conversations; `None` for sources without origins.
     fn origins(&self, stop: &Stop) -> Result<Option<Arc<Origins>>, Error> {
         if self.source.kind != SourceKind::Archive {
             return Ok(None);
@@ -264,7 +264,7 @@ struct VerifiedSink<'a> {
     stop: &'a Stop,
     faults: u64,
     sink: &'a mut dyn Sink,
-    /// Hits that were taken and not confirmed, and the bytes of their texts.
+    /// Hits that are not confirmed yet, and the bytes of their texts.
     held: usize,
     bytes: usize,
     /// Hits that were confirmed.
@@ -304,7 +304,7 @@ impl<'a> VerifiedSink<'a> {
         }
     }
 
-    /// Confirms what was taken, unless the files may not be as they were written.
+    /// Confirms the hits so far, unless the index files may have changed.
     fn confirm(&mut self) {
         if self.is_over || self.is_torn || self.is_stopped {
             return;

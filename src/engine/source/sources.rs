@@ -163,7 +163,7 @@ impl Source {
         *lock(&self.state.refresh_again) = Some(Instant::now() + pause);
     }
 
-    /// Returns the snapshot of the index if it is of the state that the database is in now.
+    /// Returns the snapshot of the index if it holds the current state of the database.
     pub(crate) fn current_index(&self, stop: &Stop) -> Result<Arc<Snapshot>, FallbackReason> {
         let known = || lock(&self.state.index).as_ref()?.snapshot(&self.path);
         if let Some(answer) = known() {
@@ -190,7 +190,7 @@ impl Source {
         lock(&self.state.index).insert(handle).opened_for(now)
     }
 
-    /// Returns the snapshot of the index in use, whichever state of the database it is of.
+    /// Returns the snapshot of the index in use, even if it is out of date.
     pub(crate) fn latest_index(&self, stop: &Stop) -> Option<Arc<Snapshot>> {
         if let Ok(snapshot) = self.current_index(stop) {
             return Some(snapshot);
@@ -205,7 +205,8 @@ impl Source {
         fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
     }
 
-    /// Returns the searcher of a catalogue, the one opened before if nothing was missing in it.
+    /// Returns the searcher of a catalogue. A searcher that was opened before is used again if it is
+    /// complete.
     pub(crate) fn searcher(&self, catalogue: &Arc<Catalogue>) -> Arc<Searcher> {
         let known = lock(&self.state.searcher).clone();
         let is_complete = |known: &Arc<Searcher>| {

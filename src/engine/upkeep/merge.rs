@@ -51,7 +51,7 @@ pub(crate) fn merge_at_rest(
     }
 }
 
-/// Merges all segments of a source's index into one, whichever state of the database it is of.
+/// Merges all segments of a source's index into one, even if the index is out of date.
 /// Returns false if there was one segment without deleted messages.
 ///
 /// Only the index is read. It can be searched meanwhile.

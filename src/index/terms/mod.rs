@@ -41,7 +41,7 @@ const FOLDER: &str = "words";
 const TERMS: &str = "terms";
 const LENGTHS: &str = "lengths";
 
-/// The fewest letters of a term that is taken for a slip: short words resemble too many others.
+/// The fewest letters of a term that may be a typing error: short words resemble too many others.
 const SHORTEST_SLIP: usize = 4;
 
 #[derive(Debug, Serialize, Deserialize)]

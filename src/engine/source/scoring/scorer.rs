@@ -147,7 +147,7 @@ pub trait ConceptScorer {
     /// Returns the best messages, at most `depth` by each measure.
     fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates, Error>;
 
-    /// Returns the scores, above 0, of some candidates and of the messages beside them.
+    /// Returns the scores, above 0, of some candidates and of their neighbouring messages.
     fn scores(
         &self,
         candidates: &mut dyn Iterator<Item = u32>,

@@ -15,7 +15,7 @@ pub(crate) struct Summary {
 /// The features of every conversation of a catalogue, in its order: some 400 bytes each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SummaryFeatures {
-    /// Hashes of terms: for each conversation those of its title, then those of its summary.
+    /// Hashes of terms: for each conversation the terms of its title, then the terms of its summary.
     terms: Vec<u32>,
     /// For each conversation, where the terms of the title end, and where the terms of the summary end.
     ends: Vec<[u32; 2]>,

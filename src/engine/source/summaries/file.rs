@@ -92,7 +92,7 @@ impl SummaryCache {
         self.by_place.len()
     }
 
-    /// How many numbers its vectors have; 0 where there are none by the model asked for.
+    /// The number of dimensions of the vectors; 0 if the file has no vectors of the model.
     pub(crate) fn dimensions(&self) -> usize {
         self.dimensions
     }

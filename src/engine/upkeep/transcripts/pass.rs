@@ -119,7 +119,7 @@ impl<'a> Pass<'a> {
     fn read_known(&mut self, found: &TranscriptPath, id: i64) -> Result<(), SyncError> {
         let Some(mut input) = self.open(found) else { return Ok(()) };
         self.store.begin()?;
-        // A file that repeats one that was forgotten is forgotten as well.
+        // A file that repeats messages of a removed file is removed as well.
         let Some(file) = self.store.file(id)? else { return Ok(()) };
         if !has_only_grown(&mut input, &file, found) {
             self.again.insert(file.path);
@@ -153,7 +153,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Reads a file from where `reader` stands, batch by batch.
+    /// Reads a file from the position of `reader` on, batch by batch.
     fn read(
         &mut self,
         found: &TranscriptPath,
