@@ -53,9 +53,9 @@ pub struct Conversation {
     pub model: Option<String>,
     /// A link to the conversation on the service's site.
     pub link: Option<String>,
-    /// Whether the user archived it.
+    /// Whether the user archived the conversation.
     pub archived: bool,
-    /// Whether the user starred it.
+    /// Whether the user starred the conversation.
     pub starred: bool,
     /// The messages in reading order.
     pub messages: Vec<Message>,
@@ -91,7 +91,7 @@ pub struct Message {
     pub create_time: Option<Instant>,
     /// The time of the last change.
     pub update_time: Option<Instant>,
-    /// The model that wrote it, as the export names it.
+    /// The model that wrote the message, as the export names it.
     pub model: Option<String>,
     /// Names of the attached files.
     pub attachments: Vec<String>,
@@ -104,9 +104,9 @@ pub struct Message {
 /// Its texts may be lent by the index that they are stored in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit<'a> {
-    /// `messages.id`.
+    /// The message's id, from `messages.id`.
     pub message_id: Cow<'a, str>,
-    /// `messages.conversation_id`.
+    /// The conversation's id, from `messages.conversation_id`.
     pub conversation_id: Cow<'a, str>,
     /// `conversations.title`; empty where it is NULL.
     pub title: Cow<'a, str>,

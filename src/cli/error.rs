@@ -38,7 +38,7 @@ pub enum Error {
     /// A chart could not be written.
     #[error("{}: cannot write the chart: {source}", path.display())]
     Drawing {
-        /// The file.
+        /// The path of the file that cannot be written.
         path: PathBuf,
         /// The system's error.
         source: io::Error,

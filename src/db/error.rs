@@ -48,7 +48,7 @@ pub enum Error {
     /// A file could not be read.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// The path of the database.
         path: PathBuf,
         /// The system's error.
         source: io::Error,

@@ -50,7 +50,7 @@ pub struct Database {
     files: Files,
     access: Access,
     stop: Stop,
-    /// The count of map faults when it was opened.
+    /// The count of map faults when the database was opened.
     faults: u64,
 }
 
@@ -127,7 +127,7 @@ impl Database {
         &self.layout
     }
 
-    /// Returns the path that it was opened by.
+    /// Returns the path by which the database was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -288,7 +288,7 @@ impl Files {
         Ok(Files { database, real, before })
     }
 
-    /// Returns how to access the files as they are now.
+    /// Returns the kind of access that the current state of the files allows.
     fn access(&self) -> Access {
         // Read again, so that little time passes before SQLite itself reads the files.
         let now = self.now();

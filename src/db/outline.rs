@@ -12,7 +12,7 @@ pub struct Outline {
     pub id: String,
     /// The title of the conversation; empty for NULL.
     pub title: String,
-    /// How many messages it has.
+    /// The number of messages of the conversation.
     pub turns: u32,
     /// The time of the conversation's first message.
     pub begun: Option<Instant>,

@@ -89,7 +89,7 @@ CREATE TABLE verbatim_transcripts (
 /// The tables that a database has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemaState {
-    /// No tables.
+    /// The database has no tables.
     Empty,
     /// The canonical tables, written by another program.
     Canonical,

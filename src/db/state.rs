@@ -71,7 +71,7 @@ impl Probe {
         find().map_err(|source| explain(path, source))
     }
 
-    /// Returns the path that it was created with.
+    /// Returns the path of the database.
     pub fn path(&self) -> &Path {
         &self.path
     }

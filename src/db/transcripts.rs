@@ -78,7 +78,7 @@ pub enum Error {
     /// SQLite failed.
     #[error("{}: cannot write the transcript store: {source}{}", path.display(), hint(source))]
     Sqlite {
-        /// The database.
+        /// The path of the transcript store.
         path: PathBuf,
         /// SQLite's error.
         source: rusqlite::Error,
@@ -100,7 +100,7 @@ fn hint(error: &rusqlite::Error) -> &'static str {
 /// The reading state of a transcript's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TranscriptFile {
-    /// The number of the file; 0 before it is saved.
+    /// The number of the file; 0 for a file that is not saved yet.
     pub id: i64,
     /// The path of the file.
     pub path: String,
@@ -132,7 +132,7 @@ pub struct TranscriptStore {
 pub struct ConversationData<'a> {
     /// The name of the format: `claude_code` or `codex`.
     pub source: &'a str,
-    /// The title.
+    /// The title of the conversation.
     pub title: Option<&'a str>,
     /// The model that answered.
     pub model: Option<&'a str>,

@@ -49,15 +49,15 @@ pub enum Error {
     /// The target exists and is no canonical database.
     #[error("{}: not written to: {reason}; name another file with --out", path.display())]
     Foreign {
-        /// The target.
+        /// The path of the database to write.
         path: PathBuf,
         /// The table or column that is missing.
         reason: String,
     },
-    /// A later version of this program made it.
+    /// A later version of this program made the target.
     #[error("{}: written by a later version of verbatim (schema {version}, this one knows {}); update verbatim", path.display(), schema::VERSION)]
     Later {
-        /// The target.
+        /// The path of the database to write.
         path: PathBuf,
         /// The version of the target.
         version: i64,
@@ -73,7 +73,7 @@ pub enum Error {
     /// SQLite failed.
     #[error("{}: cannot write the database: {source}{}", path.display(), hint(source))]
     Sqlite {
-        /// The target.
+        /// The path of the database to write.
         path: PathBuf,
         /// SQLite's error.
         source: rusqlite::Error,

@@ -39,7 +39,7 @@ pub enum Error {
     /// A provider did not answer, or its answer is wrong.
     #[error("the embedding provider at {endpoint}: {why}")]
     Provider {
-        /// The address.
+        /// The address of the provider.
         endpoint: String,
         /// The reason of the failure.
         why: String,

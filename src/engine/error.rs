@@ -48,7 +48,7 @@ pub enum Error {
     Ambiguous {
         /// The word that should name a conversation.
         word: String,
-        /// The first of them.
+        /// The first conversations that the word could mean.
         candidates: Vec<Heading>,
     },
     /// Another process is building the index.
@@ -73,13 +73,13 @@ pub enum Error {
         path.display()
     )]
     NoKeys {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
     },
     /// The database has more messages than an index can number.
     #[error("{}: more than four thousand million messages cannot be indexed", path.display())]
     TooMany {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
     },
     /// Reading the database failed.

@@ -31,7 +31,7 @@ pub struct Report {
     pub changes: Changes,
     /// The exports that could not be read.
     pub failures: Vec<import::Error>,
-    /// How long it took.
+    /// The duration of the import.
     pub took: Duration,
 }
 

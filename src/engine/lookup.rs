@@ -27,7 +27,7 @@ const DIGITS: usize = 8;
 /// The heading of a conversation in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationHeading {
-    /// `conversations.id`.
+    /// The conversation's id, from `conversations.id`.
     pub id: String,
     /// `conversations.title`; empty where it is NULL.
     pub title: String,

@@ -62,9 +62,9 @@ struct ClaudeCodeReader {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct OpenMessage {
     model_id: String,
-    /// The id of its first record.
+    /// The id of the message's first record.
     id: String,
-    /// Hashes of the ids of its records.
+    /// Hashes of the ids of the message's records.
     records: Vec<u64>,
     /// Length and hash of the message's last block of text. A later record may hold a longer
     /// version.

@@ -73,7 +73,7 @@ impl Head {
     }
 }
 
-/// Sets a value that has none, unless the new one is empty.
+/// Sets `known` to `new` if `known` has no value and `new` is not empty.
 pub(super) fn set_first(known: &mut Option<String>, new: Option<impl Into<String>>) {
     if known.is_none() {
         set_last(known, new);

@@ -63,7 +63,7 @@ pub enum Error {
     Bomb {
         /// The zip.
         path: PathBuf,
-        /// The unpacked size that its entries claim.
+        /// The unpacked size that the zip's entries claim.
         unpacked: u64,
         /// The highest ratio of sizes that is accepted.
         ratio: u64,

@@ -19,7 +19,7 @@ pub enum Branches {
 pub struct ImportTally {
     /// Conversations read.
     pub conversations: u64,
-    /// Messages in them.
+    /// Messages of the conversations that were read.
     pub messages: u64,
     /// Messages left out because they have neither text nor files.
     pub empty: u64,
@@ -61,7 +61,7 @@ impl ImportTally {
 /// A conversation that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// The file it is in.
+    /// The file of the conversation.
     pub file: String,
     /// The number of the conversation in the file, from 1.
     pub ordinal: u64,

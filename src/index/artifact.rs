@@ -104,7 +104,7 @@ impl FileRecord {
         Ok(FileRecord { name, length: metadata.len(), identity: identity(&metadata), checksum })
     }
 
-    /// Opens the file if it is as it was written.
+    /// Opens the file if its size and checksum are unchanged.
     pub(super) fn open(&self, folder: &Path) -> Result<OpenFile, Error> {
         let failed = |error: io::Error| self.unreadable(folder, &error);
         let file = File::open(folder.join(&self.name)).map_err(failed)?;

@@ -94,7 +94,7 @@ impl IndexDir {
         IndexDir { folder: index.join(format!("{stem}-{hash:016x}")) }
     }
 
-    /// Returns the folder.
+    /// Returns the path of the index directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -46,15 +46,15 @@ pub enum Error {
     /// A file could not be written.
     #[error("writing the index in {path}: {error}")]
     Write {
-        /// The folder.
+        /// The folder of the index.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
     },
-    /// A file is not as it was written.
+    /// A file has another content than was written.
     #[error("{path}: the index is damaged: {reason}; `verbatim reindex --full` builds it anew")]
     Damaged {
-        /// The folder.
+        /// The folder of the index.
         path: PathBuf,
         /// The reason why the index is damaged.
         reason: String,
@@ -64,9 +64,9 @@ pub enum Error {
         "{path}: the index has format {found}, which this version does not read; `verbatim reindex` builds it anew"
     )]
     Format {
-        /// The folder.
+        /// The folder of the index.
         path: PathBuf,
-        /// The number of its format.
+        /// The number of the format that was found.
         found: u32,
     },
     /// A posting list could not be read.
@@ -75,7 +75,7 @@ pub enum Error {
     /// The file of a segment's vectors could not be written.
     #[error("writing vectors in {}: {error}", path.display())]
     WriteVectors {
-        /// The folder.
+        /// The folder of the index.
         path: PathBuf,
         /// The system's error.
         error: io::Error,

@@ -68,9 +68,9 @@ impl<'a> GramQuery<'a> {
 /// A document that may match.
 pub(super) struct Candidate {
     pub(super) doc: u32,
-    /// Whether its text may match.
+    /// Whether the message's text may match.
     pub(super) by_text: bool,
-    /// Whether the title of its conversation may match.
+    /// Whether the title of the message's conversation may match.
     pub(super) by_title: bool,
 }
 

@@ -86,7 +86,7 @@ impl SegmentManifest {
 pub(super) struct Segment {
     pub(super) store: DocStore,
     pub(super) postings: Postings,
-    /// The grams that were common when it was built, packed.
+    /// The packed grams that were common when the segment was built.
     pub(super) common: Vec<u64>,
     pub(super) folder: PathBuf,
     pub(super) text_bytes: u64,

@@ -65,9 +65,9 @@ const NO_TITLE: u64 = 1 << 63;
 /// A message as it goes into the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
-    /// The key of its row in the database.
+    /// The key of the message's row in the database.
     pub key: i64,
-    /// `messages.id`, as text.
+    /// The message's id, from `messages.id`, as text.
     pub id: &'a str,
     /// The number of its conversation, in the order of [`super::BuildPlan::conversations`].
     pub conversation: u32,
@@ -75,7 +75,7 @@ pub struct Document<'a> {
     pub role: &'a str,
     /// The time of the message.
     pub time: Option<Instant>,
-    /// `messages.position`.
+    /// The message's position, from `messages.position`.
     pub position: Option<i64>,
     /// The text that is searched and shown; `None` for NULL.
     pub shown: Option<&'a [u8]>,
@@ -86,7 +86,7 @@ pub struct Document<'a> {
 /// A conversation as it goes into the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationTitle {
-    /// `conversations.id`, as text.
+    /// The conversation's id, from `conversations.id`, as text.
     pub id: String,
     /// `conversations.title`, as bytes; `None` for NULL.
     pub title: Option<Vec<u8>>,

@@ -9,7 +9,7 @@ pub struct GramUse {
     pub gram: String,
     /// Whether it was looked up in the titles rather than the texts.
     pub in_titles: bool,
-    /// The number of messages that hold it.
+    /// The number of messages that hold the gram.
     pub messages: u32,
 }
 
@@ -28,8 +28,8 @@ pub struct Trace {
     pub bytes_read: u64,
     /// Time to find the posting lists.
     pub lookup: Duration,
-    /// Time to intersect them and to verify.
+    /// Time to intersect the lists and to verify candidates.
     pub search: Duration,
-    /// Time to make rows and to hand them over.
+    /// Time to make hits and to hand them over.
     pub rows: Duration,
 }

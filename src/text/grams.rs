@@ -98,7 +98,7 @@ impl CommonGrams {
     /// Counts the grams of sampled texts and collects the common ones.
     ///
     /// It goes level by level, as Agrawal and Srikant's Apriori does: a gram can be common only if
-    /// the gram without its last character and the gram without its first one both are.
+    /// it is common without its last character and also common without its first character.
     /// [`GramTokenizer`] relies on this property of the set.
     pub fn of_sample<'a>(texts: impl Iterator<Item = &'a str>) -> CommonGrams {
         let mut characters: Vec<char> = Vec::new();

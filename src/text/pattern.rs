@@ -3,7 +3,7 @@
 /// The text of a query, split at its wildcards: `%` stands for any characters, `_` for exactly one.
 #[derive(Clone, Debug)]
 pub struct Pattern<'t> {
-    /// The whole text.
+    /// The whole text of the query.
     pub text: &'t str,
     /// The stretches between `%`, none of them empty.
     pub segments: Vec<PatternPart<'t>>,

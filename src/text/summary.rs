@@ -52,7 +52,7 @@ const USER_FACTOR: f32 = 1.25;
 /// The factor for each sentence further on: conversations say early what they are about.
 const LATER_FACTOR: f32 = 0.985;
 
-/// The penalty for repeating a chosen sentence, times their cosine.
+/// The penalty for repeating a chosen sentence; the cosine of the two sentences multiplies it.
 const REPETITION_PENALTY: f32 = 0.6;
 
 /// The words of greetings, thanks and agreement.
@@ -67,7 +67,7 @@ static GREETINGS: LazyLock<HashSet<&str>> =
 /// A message, in reading order.
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryTurn<'a> {
-    /// Whether the user wrote it.
+    /// Whether the user wrote the turn.
     pub by_user: bool,
     /// The text of the turn.
     pub text: &'a str,
@@ -76,7 +76,7 @@ pub struct SummaryTurn<'a> {
 /// A sentence that may become part of the summary.
 struct Sentence {
     text: String,
-    /// Numbers of its words, ascending, with the weight of each.
+    /// Numbers of the sentence's words, ascending, with the weight of each.
     words: Vec<(usize, f32)>,
     by_user: bool,
 }

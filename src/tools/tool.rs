@@ -13,7 +13,7 @@ use crate::{
 /// One tool as a face offers it.
 #[derive(Debug)]
 pub struct Tool {
-    /// The name by which it is called.
+    /// The name by which the tool is called.
     pub name: &'static str,
     /// A name for people.
     pub title: &'static str,
@@ -21,7 +21,7 @@ pub struct Tool {
     pub description: &'static str,
     /// The effect of a call.
     pub effect: Effect,
-    /// Returns the JSON schema of its arguments.
+    /// Returns the JSON schema of the tool's arguments.
     pub schema: fn() -> Map<String, Value>,
     /// Returns the JSON schema of [`Answer::structured`], if its answers have that.
     pub output_schema: Option<fn() -> Map<String, Value>>,
@@ -113,7 +113,7 @@ pub struct Answer {
     pub text: String,
     /// The same for a program, as the tool's output schema says; `None` with an error.
     pub structured: Option<Value>,
-    /// Whether the protocol should mark it as an error.
+    /// Whether the protocol should mark the answer as an error.
     pub is_error: bool,
     /// A line for the server's log, if something unexpected went wrong.
     pub log: Option<String>,

@@ -30,7 +30,7 @@ pub enum Error {
     /// A configured workspace does not exist or cannot be read.
     #[error("workspace {}: {source}", path.display())]
     Unreadable {
-        /// The folder.
+        /// The path of the workspace.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -88,7 +88,7 @@ pub struct Line {
 /// The matching lines: newest conversation first, then by path, then by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The lines.
+    /// The matching lines.
     pub lines: Vec<Line>,
     /// Files and folders that could not be read, with the system's error.
     pub unread: Vec<String>,
@@ -99,7 +99,7 @@ pub struct Found {
 pub struct Folder {
     /// The path of the workspace, with links resolved.
     path: PathBuf,
-    /// The path of its configured workspace, with links resolved.
+    /// The path of the configured workspace, with links resolved.
     workspace: PathBuf,
 }
 

@@ -10,7 +10,7 @@ pub enum Error {
     /// A file cannot be read.
     #[error("{}: {error}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file of messages or questions.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -18,7 +18,7 @@ pub enum Error {
     /// A line has no message or question.
     #[error("{}:{line}: {reason}", path.display())]
     Line {
-        /// The file.
+        /// The path of the file of messages or questions.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
@@ -28,7 +28,7 @@ pub enum Error {
     /// A file has no messages or questions.
     #[error("{}: {what}", path.display())]
     Empty {
-        /// The file.
+        /// The path of the file of messages or questions.
         path: PathBuf,
         /// The missing field or record.
         what: &'static str,

@@ -20,7 +20,7 @@ const RECENT: i64 = 10;
 pub struct Turn {
     /// `user`, `assistant` or `system`.
     pub role: String,
-    /// The text.
+    /// The text of the message.
     pub content: String,
     /// The time when the message was recorded.
     pub time: Option<Instant>,
@@ -29,9 +29,9 @@ pub struct Turn {
 /// How threads are used.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Analytics {
-    /// How many there are.
+    /// The number of threads.
     pub threads: u64,
-    /// How many messages they have.
+    /// The number of messages in the recorded threads.
     pub messages: u64,
     /// How many threads each user has, the busiest first.
     pub users: Vec<(String, u64)>,

@@ -17,11 +17,11 @@ const USER: &str = "default";
 /// A conversation to save.
 #[derive(Clone, Copy, Debug)]
 pub struct Save<'a> {
-    /// The key to save it under; `None` to make one of the title.
+    /// The key of the conversation; `None` makes a key of the title.
     pub key: Option<&'a str>,
     /// The new title; `None` to leave the title unchanged.
     pub title: Option<&'a str>,
-    /// The summary: its first message, of the role `system`.
+    /// The summary, stored as the first message with the role `system`.
     pub summary: &'a str,
     /// The latest turns: role and text.
     pub turns: &'a [(String, String)],
@@ -30,7 +30,7 @@ pub struct Save<'a> {
 /// The result of saving a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
-    /// The conversation.
+    /// The saved conversation.
     pub thread: Thread,
     /// How many turns were new.
     pub turns: usize,

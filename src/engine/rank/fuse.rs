@@ -26,7 +26,7 @@ const VECTOR_SHARE_LONG: f32 = 0.2;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
-    /// The place of its source among the ranked sources.
+    /// The place of the message's source among the ranked sources.
     pub(super) source: usize,
     pub(super) doc_id: u32,
     pub(super) score: f32,

@@ -5,7 +5,7 @@ use crate::{
     model::Hit,
 };
 
-/// How to rank.
+/// The mode of ranking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Only messages that contain the text as `LIKE` finds it, the newest first.
@@ -36,7 +36,7 @@ pub enum Fields {
 pub struct Question {
     /// The concepts to find; a conversation must have every one.
     pub concepts: Vec<String>,
-    /// How to rank.
+    /// The mode of ranking.
     pub mode: Mode,
     /// The fields that are ranked.
     pub fields: Fields,
@@ -51,7 +51,7 @@ pub struct Question {
 pub struct Match {
     /// The kind of the message's source.
     pub source: SourceKind,
-    /// The message.
+    /// The message that answers.
     pub hit: Hit<'static>,
     /// How well it answers, from 0 to 1; falls from the first match to the last.
     pub score: f64,
@@ -78,7 +78,7 @@ pub struct ConversationMatch {
 /// A ranked answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranking<T> {
-    /// The best first.
+    /// The matches, the best first.
     pub items: Vec<T>,
     /// Limits of the answer, a sentence each; for example that a provider did not answer.
     pub notes: Vec<String>,

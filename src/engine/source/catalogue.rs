@@ -49,7 +49,7 @@ pub(crate) struct Catalogue {
 /// A conversation of a [`Catalogue`].
 #[derive(Debug)]
 pub(crate) struct Listed {
-    /// `conversations.id`.
+    /// The conversation's id, from `conversations.id`.
     pub(crate) id: String,
     /// `conversations.title`; empty for NULL.
     pub(crate) title: String,

@@ -271,7 +271,7 @@ struct VerifiedSink<'a> {
     shown: usize,
     is_over: bool,
     is_stopped: bool,
-    /// Whether the files did not stay as they were.
+    /// Whether the index files changed during the search.
     is_torn: bool,
 }
 

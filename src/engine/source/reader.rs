@@ -36,7 +36,7 @@ pub trait Reader: Send + Sync {
 
     /// Opens the messages of a conversation; `None` if it has none or does not exist.
     ///
-    /// `raw_content` asks for the stored text where that is JSON parts.
+    /// With `raw_content`, contents that are JSON parts come as stored.
     fn read(
         &self,
         id: &str,
@@ -88,7 +88,7 @@ pub trait Messages: std::fmt::Debug + Send + Sync {
     /// The position of a message, if the database has that column.
     fn position(&self, turn: usize) -> Option<i64>;
 
-    /// A message.
+    /// Returns the message with a number, counted in reading order.
     fn message(&self, turn: usize) -> Hit<'_>;
 
     /// The turn of a message of this conversation.

@@ -51,13 +51,13 @@ impl Scope {
 pub struct About {
     /// The kind of the conversation's source.
     pub source: SourceKind,
-    /// `conversations.id`.
+    /// The conversation's id, from `conversations.id`.
     pub id: String,
     /// `conversations.title`, or a title made from its messages; empty if there is neither.
     pub title: String,
     /// One or two of the conversation's own sentences, as a summary; may be empty.
     pub summary: String,
-    /// How many messages it has.
+    /// The number of messages of the conversation.
     pub turns: u32,
     /// The time of the conversation's first message.
     pub begun: Option<Instant>,

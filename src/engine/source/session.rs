@@ -16,7 +16,7 @@ impl Session {
         Session { about, messages }
     }
 
-    /// How many messages it has.
+    /// Returns the number of messages of the conversation.
     pub fn turns(&self) -> usize {
         self.messages.turns()
     }

@@ -36,12 +36,12 @@ pub struct Source {
     pub kind: SourceKind,
     /// The source's canonical database.
     pub path: PathBuf,
-    state: Arc<SourceState>,
+    state: Arc<SharedState>,
 }
 
 /// The state that all questions to one kind of source share.
 #[derive(Debug)]
-struct SourceState {
+struct SharedState {
     config: Arc<Config>,
     /// The index that was used last.
     index: Mutex<Option<IndexHandle>>,
@@ -59,7 +59,7 @@ struct SourceState {
 #[derive(Debug)]
 pub(crate) struct Sources {
     config: Arc<Config>,
-    states: [Arc<SourceState>; SourceKind::ALL.len()],
+    states: [Arc<SharedState>; SourceKind::ALL.len()],
     /// Turns texts into vectors; does nothing before the first text.
     model: Model,
 }
@@ -70,7 +70,7 @@ impl Sources {
         let config = Arc::new(config);
         let model = Model::of(&config.embeddings);
         let states = SourceKind::ALL.map(|_| {
-            Arc::new(SourceState {
+            Arc::new(SharedState {
                 config: Arc::clone(&config),
                 index: Mutex::default(),
                 opening: Mutex::default(),

@@ -97,7 +97,7 @@ struct SourceState {
     postponed: Postponed,
 }
 
-/// Making terms and vectors that was put off.
+/// The postponed building of terms and vectors.
 #[derive(Clone, Copy, Debug, Default)]
 struct Postponed {
     until: Option<Instant>,

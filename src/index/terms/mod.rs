@@ -50,7 +50,7 @@ struct TermManifest {
     /// The checksum of the segment's manifest.
     segment: u32,
     documents: u32,
-    /// The sum of all lengths.
+    /// The sum of the lengths of all messages.
     tokens: u64,
     files: Vec<FileRecord>,
 }

@@ -35,7 +35,7 @@ pub struct Norms {
     pub k1: f32,
     /// How much the length of a message counts, from 0 to 1.
     pub b: f32,
-    /// The average length.
+    /// The average length of a message.
     pub average: f32,
 }
 
@@ -112,7 +112,7 @@ pub struct Bm25<'a> {
     pub segments: &'a [(Range<u32>, &'a TermIndex)],
     /// The terms of the query.
     pub terms: &'a [WeightedTerm],
-    /// The parameters.
+    /// The parameters of BM25.
     pub norms: Norms,
 }
 

@@ -34,8 +34,8 @@ pub(super) struct Pass<'a> {
     stop: &'a Stop,
     progress: &'a dyn Fn(ArchiveProgress),
     report: &'a mut ArchiveReport,
-    /// Paths of the files that have been forgotten and have to be read again. Those that a stop
-    /// leaves unread are unknown to the next pass.
+    /// Paths of the files that were removed from the store and must be read again. If a stop leaves
+    /// some unread, the next pass treats them as new files.
     again: BTreeSet<String>,
     /// The number of bytes that the whole pass reads.
     total: u64,
