@@ -15,9 +15,9 @@ use std::{
 /// How many unused files stay open at most.
 const MOST_IDLE: usize = 64;
 
-static OPEN_FILES: Mutex<Vec<OpenFile>> = Mutex::new(Vec::new());
+static OPEN_FILES: Mutex<Vec<OpenDescriptor>> = Mutex::new(Vec::new());
 
-struct OpenFile {
+struct OpenDescriptor {
     path: PathBuf,
     identity: Identity,
     file: Arc<File>,
@@ -89,7 +89,12 @@ pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
     {
         files.remove(idle);
     }
-    files.push(OpenFile { path: path.to_owned(), identity, file: file.clone(), spare: Vec::new() });
+    files.push(OpenDescriptor {
+        path: path.to_owned(),
+        identity,
+        file: file.clone(),
+        spare: Vec::new(),
+    });
     Ok(SharedFile { file, identity })
 }
 

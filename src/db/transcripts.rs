@@ -22,7 +22,7 @@ use crate::model::{Instant, Message, Origin};
 
 /// The version of the tables and of the texts in them. A store of another version is rebuilt.
 ///
-/// 2: `verbatim_fingerprints` and `verbatim_sequences`.
+/// Version 2 added `verbatim_fingerprints` and `verbatim_sequences`.
 const VERSION: i64 = 2;
 
 /// How long to wait for a reader that holds a lock.

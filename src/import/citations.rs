@@ -16,7 +16,7 @@ const LONGEST_BRACKET: usize = 300;
 /// The author of a text, which decides what its markers mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Author {
-    /// A person: private-use characters stay.
+    /// A person wrote the text: private-use characters stay.
     Person,
     /// The model: a marker in brackets is a citation.
     Model,

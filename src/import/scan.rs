@@ -60,7 +60,7 @@ pub(super) struct Scanner<R> {
 /// The place in the outermost structure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
-    /// Before, between or after outermost values.
+    /// The scanner is before, between or after outermost values.
     Outside,
     /// The scanner is in the array of conversations.
     Array,

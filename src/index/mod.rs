@@ -17,6 +17,7 @@ mod invert;
 mod lists;
 mod plan;
 mod postings;
+mod scored;
 mod search;
 mod segment;
 mod snapshot;
@@ -34,11 +35,12 @@ pub use build::{Build, BuildPlan, Size};
 pub use directory::{CommitId, CommitStamp, IndexDir, Writing};
 pub use documents::SegmentRef;
 pub use invert::Resources;
+pub use scored::ScoredDoc;
 pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{ConversationTitle, Document};
 pub use terms::{Bm25, DocSet, Norms, TermIndex, WeightedTerm, build_terms, frequencies, holding};
 pub use trace::{GramUse, Trace};
-pub use vectors::{ScoredDoc, VectorBuilder, VectorOptions, VectorTable, Vectors};
+pub use vectors::{VectorBuilder, VectorOptions, VectorTable, Vectors};
 
 /// An error of an index. It never keeps a database from being searched.
 #[derive(Debug, thiserror::Error)]

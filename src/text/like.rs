@@ -22,7 +22,7 @@ use super::pattern::Pattern;
 pub struct LikePattern {
     /// The pattern's segments between `%`. Each covers a fixed number of characters, so taking the
     /// leftmost match of each in turn finds a match whenever there is one.
-    segments: Vec<PatternPart>,
+    segments: Vec<LikeSegment>,
     /// The pattern's characters for texts that are not [`is_regular`].
     characters: Vec<u32>,
     case_sensitive: bool,
@@ -30,7 +30,7 @@ pub struct LikePattern {
 
 /// A stretch of a pattern between two `%`: characters and `_`.
 #[derive(Debug)]
-struct PatternPart {
+struct LikeSegment {
     before: Vec<Atom>,
     /// The run that should be rarest; `None` where the segment is only `_`.
     anchor: Option<Literal>,
@@ -58,7 +58,7 @@ impl LikePattern {
         let characters = pattern.text.chars();
         LikePattern {
             segments: segments
-                .map(|segment| PatternPart::new(&segment.runs, case_sensitive))
+                .map(|segment| LikeSegment::new(&segment.runs, case_sensitive))
                 .collect(),
             characters: characters.map(|c| fold_character(c as u32, case_sensitive)).collect(),
             case_sensitive,
@@ -134,8 +134,8 @@ impl LikePattern {
     }
 }
 
-impl PatternPart {
-    fn new(runs: &[&str], case_sensitive: bool) -> PatternPart {
+impl LikeSegment {
+    fn new(runs: &[&str], case_sensitive: bool) -> LikeSegment {
         let rarity = |run: &str| run.bytes().map(|byte| 255 - u32::from(frequency(byte))).sum();
         let place = (0..runs.len())
             .filter(|place| !runs[*place].is_empty())
@@ -143,7 +143,7 @@ impl PatternPart {
             .unwrap_or_default();
         let anchor = runs[place];
         let bytes = |run: &&str| (!run.is_empty()).then(|| Atom::Bytes(fold(run, case_sensitive)));
-        PatternPart {
+        LikeSegment {
             before: runs[..place]
                 .iter()
                 .flat_map(|run| bytes(run).into_iter().chain([Atom::Any]))

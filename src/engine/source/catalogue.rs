@@ -234,8 +234,8 @@ impl Catalogue {
     }
 }
 
-/// Returns the conversations of a snapshot in the order in which they are met, and by doc id the
-/// place of its conversation there.
+/// Returns the conversations of a snapshot in the order of their first doc ids, and for each doc id
+/// the place of its conversation.
 fn collect(snapshot: &Snapshot) -> (Vec<Listed>, Vec<u32>) {
     let mut conversations: Vec<Listed> = Vec::new();
     let mut conversation_of = vec![DELETED; snapshot.max_doc() as usize];

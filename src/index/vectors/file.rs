@@ -180,7 +180,7 @@ impl VectorSpill {
         self.file.write_all(bytes).map_err(|error| failed(&self.folder, error))
     }
 
-    /// Maps what was written.
+    /// Maps the numbers that were written.
     pub(super) fn read(self) -> Result<Mapped, Error> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
         file.and_then(|file| Mapped::new(&file)).map_err(|error| failed(&self.folder, error))

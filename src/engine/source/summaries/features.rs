@@ -1,5 +1,5 @@
-//! What conversations are ranked by as a whole: the terms of their titles and summaries, and one
-//! vector for both.
+//! The features that rank whole conversations: the terms of titles and summaries, and one vector for
+//! both.
 
 use crate::{index::VectorTable, text::words::Tokenizer};
 
