@@ -30,7 +30,7 @@ static ADDING: Mutex<()> = Mutex::new(());
 thread_local! {
     /// Whether this thread runs inside [`caught`], which reports panics to its caller.
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
-    /// Where in the source the last panic began that was caught on this thread.
+    /// The place in the source where the last panic that was caught on this thread began.
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(read_beyond_the_cut(true), 0, "an entry is used again");
     }
 
-    /// Not a test in itself: the child process of the next one.
+    /// The child process of the next test; alone it tests nothing.
     #[test]
     fn child_with_a_foreign_map() {
         if env::var_os(FOREIGN).is_some() {

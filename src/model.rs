@@ -45,25 +45,25 @@ pub struct Conversation {
     pub id: String,
     /// The title, if the export has one.
     pub title: Option<String>,
-    /// When it was started.
+    /// The time when the conversation was started.
     pub create_time: Option<Instant>,
-    /// When it was last changed.
+    /// The time of the last change.
     pub update_time: Option<Instant>,
     /// The model that answered, as the export names it.
     pub model: Option<String>,
     /// A link to the conversation on the service's site.
     pub link: Option<String>,
-    /// Whether the user archived it.
+    /// Whether the user archived the conversation.
     pub archived: bool,
-    /// Whether the user starred it.
+    /// Whether the user starred the conversation.
     pub starred: bool,
-    /// Its messages in reading order.
+    /// The messages in reading order.
     pub messages: Vec<Message>,
-    /// Where it comes from, if it is a coding agent's.
+    /// The origin, if this is a coding agent's conversation.
     pub origin: Option<Origin>,
 }
 
-/// Where a coding agent's conversation comes from, as far as it is known.
+/// The origin of a coding agent's conversation, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The path of the transcript.
@@ -87,11 +87,11 @@ pub struct Message {
     pub role: String,
     /// The text as the service shows it.
     pub content: String,
-    /// When it was written.
+    /// The time when the message was written.
     pub create_time: Option<Instant>,
-    /// When it was last changed.
+    /// The time of the last change.
     pub update_time: Option<Instant>,
-    /// The model that wrote it, as the export names it.
+    /// The model that wrote the message, as the export names it.
     pub model: Option<String>,
     /// Names of the attached files.
     pub attachments: Vec<String>,
@@ -104,9 +104,9 @@ pub struct Message {
 /// Its texts may be lent by the index that they are stored in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit<'a> {
-    /// `messages.id`.
+    /// The message's id, from `messages.id`.
     pub message_id: Cow<'a, str>,
-    /// `messages.conversation_id`.
+    /// The conversation's id, from `messages.conversation_id`.
     pub conversation_id: Cow<'a, str>,
     /// `conversations.title`; empty where it is NULL.
     pub title: Cow<'a, str>,

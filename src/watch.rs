@@ -26,7 +26,7 @@ use crate::{
 /// The time between two polls without an event.
 const POLL: Duration = Duration::from_secs(5);
 
-/// The same if the system sends no events.
+/// Pause between two polls if the system sends no file events.
 const BLIND_POLL: Duration = Duration::from_secs(2);
 
 /// The least time between two polls: a busy folder must not keep a core busy.

@@ -122,7 +122,7 @@ fn fault(server: &Value, environment: &Environment, parse: ParseServe) -> Option
         return Some((what, format!("set \"command\" to {program}")));
     }
     if Path::new(command).file_stem().is_none_or(|stem| stem != "verbatim") {
-        // What a shell or a wrapper starts is not known here.
+        // A shell or a wrapper does not say which program it starts.
         return None;
     }
     let shown = args.join(" ");

@@ -1,4 +1,4 @@
-//! What can go wrong with a command.
+//! An error of a command.
 
 use std::{io, path::PathBuf};
 
@@ -8,7 +8,7 @@ use crate::{
     mcp, tools,
 };
 
-/// What can go wrong with a command.
+/// An error of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The command line is wrong.
@@ -38,9 +38,9 @@ pub enum Error {
     /// A chart could not be written.
     #[error("{}: cannot write the chart: {source}", path.display())]
     Drawing {
-        /// The file.
+        /// The path of the file that cannot be written.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The evaluation failed.

@@ -52,7 +52,7 @@ pub(super) enum BranchesArg {
     All,
 }
 
-/// What can go wrong with an import.
+/// An error of an import.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing was imported.
@@ -66,7 +66,7 @@ pub enum Error {
     Sample {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The report could not be written.

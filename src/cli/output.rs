@@ -1,4 +1,4 @@
-//! What commands print, and their exit codes.
+//! The output and the exit codes of commands.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Where the data is: flags, environment, defaults.
+//! The paths of the data, from flags, the environment and defaults.
 
 use std::{env, ffi::OsString, path::PathBuf};
 
@@ -68,7 +68,7 @@ fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
         named.or_else(|| Some(environment.user_folder.as_ref()?.join(name)))
     };
     let claude = agent(&environment.claude_config_dir, ".claude");
-    // Some systems have it here, unless the variable names a folder.
+    // Some systems have the data folder here, unless the variable names another folder.
     let user_folder = &environment.user_folder;
     let xdg_claude = user_folder.as_ref().filter(|_| environment.claude_config_dir.is_none());
     let xdg_claude = xdg_claude.map(|folder| folder.join(".config/claude"));

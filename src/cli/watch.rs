@@ -23,7 +23,7 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {}
 
-/// What the loop waits for.
+/// An event that wakes the loop of `verbatim watch`.
 enum Wake {
     Event(watch::Event),
     Interrupted,

@@ -1,4 +1,4 @@
-//! What can go wrong with a database.
+//! An error of a database.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -7,7 +7,7 @@ use super::layout;
 /// How long to wait for another program's lock.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// What can go wrong with a database.
+/// An error of a database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no such file.
@@ -48,7 +48,7 @@ pub enum Error {
     /// A file could not be read.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// The path of the database.
         path: PathBuf,
         /// The system's error.
         source: io::Error,

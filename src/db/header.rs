@@ -15,9 +15,9 @@ use std::{
 /// From how many open files on those are closed that are unused and gone.
 const MANY: usize = 64;
 
-static OPEN_FILES: Mutex<Vec<OpenFile>> = Mutex::new(Vec::new());
+static OPEN_FILES: Mutex<Vec<OpenDescriptor>> = Mutex::new(Vec::new());
 
-struct OpenFile {
+struct OpenDescriptor {
     path: PathBuf,
     identity: Identity,
     file: Arc<File>,
@@ -95,7 +95,12 @@ pub(crate) fn shared_file(path: &Path) -> io::Result<SharedFile> {
     if files.len() >= MANY {
         files.retain(|entry| Arc::strong_count(&entry.file) > 1 || !entry.is_gone());
     }
-    files.push(OpenFile { path: path.to_owned(), identity, file: file.clone(), spare: Vec::new() });
+    files.push(OpenDescriptor {
+        path: path.to_owned(),
+        identity,
+        file: file.clone(),
+        spare: Vec::new(),
+    });
     Ok(SharedFile { file, identity })
 }
 

@@ -25,7 +25,7 @@ pub struct Layout {
     pub parts: bool,
     /// The name by which `messages` gives its rowid; `None` for a view or a table without one.
     pub message_key: Option<&'static str>,
-    /// The same for `conversations`.
+    /// The name by which `conversations` gives its rowid; `None` for a view or a table without one.
     pub conversation_key: Option<&'static str>,
 }
 

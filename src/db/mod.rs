@@ -1,6 +1,6 @@
 //! Canonical SQLite databases: opened for reading, searched by SQLite's own `LIKE`.
 //!
-//! Invariant: a user's database is never written to, and no file is left beside it.
+//! Invariant: a user's database is never written to, and no file is added to its folder.
 //! Invariant: another writer of the database waits no longer than one of our queries takes.
 
 mod canonical;

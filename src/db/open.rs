@@ -50,26 +50,26 @@ pub struct Database {
     files: Files,
     access: Access,
     stop: Stop,
-    /// The count of map faults when it was opened.
+    /// The count of map faults when the database was opened.
     faults: u64,
 }
 
 /// How SQLite reads the files.
 #[derive(Debug)]
 enum Access {
-    /// In rollback mode, under SQLite's locks.
+    /// The database is in rollback mode: SQLite's locks protect the read.
     Locked,
-    /// In WAL mode, through the existing `-wal` and `-shm`.
+    /// The database is in WAL mode: read through the existing `-wal` and `-shm`.
     Wal,
-    /// In WAL mode with an empty log: as a file that does not change.
+    /// The database is in WAL mode with an empty log: read as a file that does not change.
     Immutable,
-    /// In WAL mode with a log and no `-shm`: SQLite indexes the log in memory, without locks.
+    /// A log but no `-shm`: SQLite indexes the log in memory, without locks.
     Log,
     /// A private copy, because SQLite must write to recover.
     Copy { folder: TempDir },
 }
 
-/// A database with the files beside it.
+/// A database with its journal, `-wal` and `-shm` files.
 #[derive(Debug)]
 struct Files {
     database: SharedFile,
@@ -127,7 +127,7 @@ impl Database {
         &self.layout
     }
 
-    /// Returns the path that it was opened by.
+    /// Returns the path by which the database was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -205,7 +205,7 @@ fn attempt(
             _ => return Err(error),
         };
     };
-    // SQLite finds the files beside a database by name: it may have opened one file and the log of
+    // SQLite finds the log of a database by name: it may have opened one file and the log of
     // another, or our file may be gone.
     if !matches!(access, Access::Copy { .. }) && !files.in_place() {
         return Err(Error::Unsteady { path: path.to_owned() });
@@ -296,7 +296,7 @@ impl Files {
         Ok(Files { database, real, before })
     }
 
-    /// Returns how to access the files as they are now.
+    /// Returns the kind of access that the current state of the files allows.
     fn access(&self) -> Access {
         // Read again, so that little time passes before SQLite itself reads the files.
         let now = self.now();
@@ -392,7 +392,7 @@ impl FileState {
 /// The name of a private copy in its folder.
 const COPY_NAME: &str = "copy.db";
 
-/// Returns the path of a file that SQLite creates beside a database.
+/// Returns the path of a database's companion file, such as `-wal`.
 pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);

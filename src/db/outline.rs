@@ -8,15 +8,15 @@ use crate::model::{Instant, Origin};
 /// A conversation that has messages, as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outline {
-    /// Its id.
+    /// The id of the conversation.
     pub id: String,
-    /// Its title; empty for NULL.
+    /// The title of the conversation; empty for NULL.
     pub title: String,
-    /// How many messages it has.
+    /// The number of messages of the conversation.
     pub turns: u32,
-    /// When its first message was written.
+    /// The time of the conversation's first message.
     pub begun: Option<Instant>,
-    /// When its last message was written.
+    /// The time of the conversation's last message.
     pub last: Option<Instant>,
 }
 

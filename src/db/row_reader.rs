@@ -13,7 +13,7 @@ use crate::{
 /// A row of `conversations`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationEntry {
-    /// The row's key.
+    /// The key of the row.
     pub key: i64,
     /// The id, as text.
     pub id: String,
@@ -26,7 +26,7 @@ pub struct ConversationEntry {
 /// A row of `messages`; empty strings for NULL.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// The row's key.
+    /// The key of the row.
     pub key: i64,
     /// The id, as text.
     pub id: &'a str,
@@ -47,7 +47,7 @@ pub struct Row<'a> {
 /// A row of `messages`, as [`RowReader::scan`] reads it.
 #[derive(Clone, Debug)]
 pub struct Scanned<'a> {
-    /// The row's key.
+    /// The key of the row.
     pub key: i64,
     /// The id, as text.
     pub id: Cow<'a, str>,

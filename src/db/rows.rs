@@ -11,7 +11,7 @@ use crate::{
 /// A conversation's id and title.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
-    /// `conversations.id`.
+    /// The conversation's id, from `conversations.id`.
     pub id: String,
     /// `conversations.title`; empty for NULL.
     pub title: String,

@@ -1,4 +1,4 @@
-//! The canonical tables, and our own tables beside them.
+//! The canonical tables, and our own additional tables.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use crate::model::Origin;
 
 /// The version of our own tables, stored in `verbatim_meta`.
 ///
-/// 2: `verbatim_transcripts`.
+/// Version 2 added `verbatim_transcripts`.
 pub(super) const VERSION: i64 = 2;
 
 /// The canonical tables, as ChatGPT Browser defines them.
@@ -89,7 +89,7 @@ CREATE TABLE verbatim_transcripts (
 /// The tables that a database has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemaState {
-    /// No tables.
+    /// The database has no tables.
     Empty,
     /// The canonical tables, written by another program.
     Canonical,
@@ -185,7 +185,7 @@ pub(super) fn create(connection: &Connection, found: SchemaState) -> rusqlite::R
     Ok(())
 }
 
-/// Stores where a conversation comes from.
+/// Stores the origin of a conversation.
 pub(super) fn set_origin(
     connection: &Connection,
     conversation: &str,

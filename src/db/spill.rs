@@ -45,7 +45,7 @@ impl Hits {
         self.first.len() + self.spilled
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no hits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

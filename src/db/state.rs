@@ -33,7 +33,7 @@ use super::{
     open::{CLOCK_TICK, beside},
 };
 
-/// The same for file systems that store whole seconds; FAT stores only every second one.
+/// The clock tick of file systems that store whole seconds. FAT stores only every second one.
 const COARSE_TICK: Duration = Duration::from_secs(2);
 
 /// The first bytes of a rollback journal that is in use.
@@ -55,7 +55,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Opens the database file and notes the paths of the files beside it.
+    /// Opens the database file and notes the paths of its companion files, such as `-wal`.
     pub fn of(path: &Path) -> Result<Probe, Error> {
         let find = || {
             let real = fs::canonicalize(path)?;
@@ -71,7 +71,7 @@ impl Probe {
         find().map_err(|source| explain(path, source))
     }
 
-    /// Returns the path that it was created with.
+    /// Returns the path of the database.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -45,7 +45,7 @@ impl TemporaryDatabase {
         &self.path
     }
 
-    /// Gives the file its name, unless the name is taken.
+    /// Gives the file its name, unless another file has that name.
     pub(super) fn take_place(self, path: &Path) -> Result<(), PathPersistError> {
         self.path.persist_noclobber(path)
     }

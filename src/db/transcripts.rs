@@ -22,7 +22,7 @@ use crate::model::{Instant, Message, Origin};
 
 /// The version of the tables and of the texts in them. A store of another version is rebuilt.
 ///
-/// 2: `verbatim_fingerprints` and `verbatim_sequences`.
+/// Version 2 added `verbatim_fingerprints` and `verbatim_sequences`.
 const VERSION: i64 = 2;
 
 /// How long to wait for a reader that holds a lock.
@@ -31,7 +31,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(30);
 /// Memory for pages of the database.
 const CACHE_KIB: i64 = 16 << 10;
 
-/// The tables beside those of every canonical database.
+/// The tables of the store that other canonical databases do not have.
 const FILES_TABLE: &str = "
 CREATE TABLE verbatim_files (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -64,7 +64,7 @@ CREATE TABLE verbatim_repeats ( -- a file leaves out messages that another file 
 CREATE INDEX verbatim_repeats_by_repeated ON verbatim_repeats(repeated);
 ";
 
-/// What can go wrong with the transcript store.
+/// An error of the transcript store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database or its folder cannot be created or read.
@@ -78,7 +78,7 @@ pub enum Error {
     /// SQLite failed.
     #[error("{}: cannot write the transcript store: {source}{}", path.display(), hint(source))]
     Sqlite {
-        /// The database.
+        /// The path of the transcript store.
         path: PathBuf,
         /// SQLite's error.
         source: rusqlite::Error,
@@ -100,7 +100,7 @@ fn hint(error: &rusqlite::Error) -> &'static str {
 /// The reading state of a transcript's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TranscriptFile {
-    /// The number of the file; 0 before it is saved.
+    /// The number of the file; 0 for a file that is not saved yet.
     pub id: i64,
     /// The path of the file.
     pub path: String,
@@ -132,13 +132,13 @@ pub struct TranscriptStore {
 pub struct ConversationData<'a> {
     /// The name of the format: `claude_code` or `codex`.
     pub source: &'a str,
-    /// The title.
+    /// The title of the conversation.
     pub title: Option<&'a str>,
     /// The model that answered.
     pub model: Option<&'a str>,
     /// The time of a message: of the first one for a new conversation, else of the last one.
     pub time: Option<Instant>,
-    /// Where the conversation comes from.
+    /// The origin of the conversation.
     pub origin: &'a Origin,
 }
 
@@ -177,7 +177,7 @@ impl TranscriptStore {
         file.replace(path).map_err(|error| failed(error.error))
     }
 
-    /// Removes a store with the files beside it.
+    /// Removes a store with its `-wal` and `-shm` files.
     pub fn remove(path: &Path) -> Result<(), Error> {
         for path in
             [path.to_owned(), beside(path, "-wal"), beside(path, "-shm"), beside(path, "-journal")]
@@ -206,8 +206,7 @@ impl TranscriptStore {
             if version != VERSION {
                 return Ok(None);
             }
-            // In WAL mode readers continue while we write. If the mode is not available, we do
-            // without.
+            // In WAL mode readers continue while we write. Without WAL mode they wait.
             let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
             connection.execute_batch(&format!(
                 "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE_KIB}; \

@@ -11,8 +11,7 @@ use super::{
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Returns whether a file is a database of the length that its header says, and not a copy in
-/// progress or another kind of file. If there is a log beside it, the header may be ahead of the
-/// file.
+/// progress or another kind of file. If the database has a log, the header may be ahead of the file.
 ///
 /// This takes a few system calls and reads 100 bytes.
 pub fn is_whole(path: &Path) -> bool {

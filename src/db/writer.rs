@@ -33,7 +33,7 @@ use crate::{
 /// readers and other imports never wait long.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// Memory for pages of the database. Ids come in no order, so every page of their index is used.
+/// Memory for pages of the database. Ids have no order, so every page of the index of ids is used.
 const CACHE_KIB: i64 = 48 << 10;
 
 /// Pages in the write-ahead log before they are copied to the database: 64 MB.
@@ -43,23 +43,23 @@ const CHECKPOINT_PAGES: i64 = 16 << 10;
 /// releases it only for a moment between two batches.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
 
-/// What can go wrong with writing a database.
+/// An error of writing a database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The target exists and is no canonical database.
     #[error("{}: not written to: {reason}; name another file with --out", path.display())]
     Foreign {
-        /// The target.
+        /// The path of the database to write.
         path: PathBuf,
-        /// What is missing.
+        /// The table or column that is missing.
         reason: String,
     },
-    /// A later version of this program made it.
+    /// A later version of this program made the target.
     #[error("{}: written by a later version of verbatim (schema {version}, this one knows {}); update verbatim", path.display(), schema::VERSION)]
     Later {
-        /// The target.
+        /// The path of the database to write.
         path: PathBuf,
-        /// Its version.
+        /// The version of the target.
         version: i64,
     },
     /// The target or its folder cannot be made or read.
@@ -73,7 +73,7 @@ pub enum Error {
     /// SQLite failed.
     #[error("{}: cannot write the database: {source}{}", path.display(), hint(source))]
     Sqlite {
-        /// The target.
+        /// The path of the database to write.
         path: PathBuf,
         /// SQLite's error.
         source: rusqlite::Error,
@@ -329,8 +329,7 @@ impl Writer {
             self.connection.as_ref().expect("there is a database once a conversation came");
         if connection.is_autocommit() {
             if journal_mode(connection)? != "wal" {
-                // In WAL mode readers continue while we write. If the mode is not available, we do
-                // without.
+                // In WAL mode readers continue while we write. Without WAL mode they wait.
                 let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
                 if journal_mode(connection)? == "wal" {
                     connection.execute_batch("PRAGMA synchronous = NORMAL")?;

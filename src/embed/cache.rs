@@ -111,7 +111,7 @@ impl Cache {
 
     /// Moves the last records into gaps and cuts the rest of the file off.
     ///
-    /// If the process is killed meanwhile, one record is broken or stands there twice.
+    /// If the process is killed meanwhile, one record may be damaged or stored twice.
     fn close_gaps(&mut self) -> io::Result<()> {
         let size = HEAD + self.dimensions;
         let end = (HEADER + self.records.len() * size) as u64;

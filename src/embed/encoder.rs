@@ -23,7 +23,7 @@ pub type Take<'a, E> = &'a mut dyn FnMut(&[u8], &[f32]) -> Result<(), E>;
 pub struct EmbedProgress {
     /// Texts that have a vector.
     pub done: u64,
-    /// All texts.
+    /// The number of texts to encode.
     pub total: u64,
 }
 

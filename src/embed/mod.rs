@@ -39,9 +39,9 @@ pub enum Error {
     /// A provider did not answer, or its answer is wrong.
     #[error("the embedding provider at {endpoint}: {why}")]
     Provider {
-        /// The address.
+        /// The address of the provider.
         endpoint: String,
-        /// What went wrong.
+        /// The reason of the failure.
         why: String,
     },
     /// A provider's vectors have another dimension than those in its cache.

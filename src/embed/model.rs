@@ -88,8 +88,9 @@ impl Model {
         }
     }
 
-    /// Removes useless vectors from the caches in a folder: of texts that are not among these, which
-    /// must be all texts of the folder, and of models that are no longer used.
+    /// Removes vectors that are not needed from the caches in a folder: vectors of texts that
+    /// `texts` does not hold, and vectors of models that are no longer used. `texts` must hold all
+    /// texts of the folder.
     pub fn tidy(&self, folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<(), Error> {
         cache::tidy(folder, self.name(), texts, stop)
     }

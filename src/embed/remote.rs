@@ -64,7 +64,7 @@ pub(super) struct RemoteModel {
 
 /// Why a request failed.
 enum Failure {
-    /// A later attempt may work; the provider may have said how long to wait.
+    /// A later attempt may work. The provider may have said how long to wait.
     Passing(String, Option<Duration>),
     /// No attempt will work.
     Final(String),
@@ -176,7 +176,8 @@ impl RemoteModel {
         Error::Provider { endpoint, why }
     }
 
-    /// Requests the vectors of texts. Repeats a request that failed, and halves one that is too large.
+    /// Requests the vectors of texts. Repeats a failed request, and halves a request that is too
+    /// large.
     fn ask(&self, texts: &[&str], purpose: Purpose, stop: &Stop) -> Result<Vec<Vec<f32>>, Error> {
         let tries = match purpose {
             Purpose::Document => DOCUMENT_ATTEMPTS,

@@ -1,4 +1,4 @@
-//! Where things are: databases, indexes, transcripts.
+//! The paths of databases, indexes and transcripts.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 use super::Error;
 use crate::{db, embed::Provider, text::hash::fnv1a};
 
-/// Where things are, as flags and environment say.
+/// The paths and the model that flags and the environment choose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// The database, if the user named one; it must exist.
@@ -22,7 +22,7 @@ pub struct Config {
     pub workspaces: Vec<PathBuf>,
     /// The folders of coding agents' transcripts.
     pub archives: Vec<PathBuf>,
-    /// Where vectors come from.
+    /// The provider of vectors.
     pub embeddings: Provider,
 }
 
@@ -65,7 +65,7 @@ impl Config {
     }
 
     /// Returns the database that threads are recorded in. It is not in `db/`, where the newest file
-    /// is taken for an export.
+    /// counts as the export.
     pub fn threads_database(&self) -> PathBuf {
         self.home.join("threads.db")
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a question.
+//! An error of a question.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::{
     text::like::MOST_PATTERN_BYTES,
 };
 
-/// What can go wrong with a question.
+/// An error of a question.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing was configured, and there is nothing in the home folder either.
@@ -18,7 +18,7 @@ pub enum Error {
         folder.display()
     )]
     NoDatabase {
-        /// Where one was looked for.
+        /// The folder that was searched for a database.
         folder: PathBuf,
     },
     /// The query holds a NUL.
@@ -34,21 +34,21 @@ pub enum Error {
         MOST_PATTERN_BYTES
     )]
     QueryTooLong {
-        /// Its length as a pattern.
+        /// The length of the text as a pattern.
         bytes: usize,
     },
     /// No conversation has that id or title.
     #[error("no conversation has the id, the beginning of an id or the title {word:?}")]
     NoConversation {
-        /// What was asked for.
+        /// The word that should name a conversation.
         word: String,
     },
     /// Several conversations may be meant.
     #[error("{word:?} may be any of:{}\nname one by its id", list(candidates))]
     Ambiguous {
-        /// What was asked for.
+        /// The word that should name a conversation.
         word: String,
-        /// The first of them.
+        /// The first conversations that the word could mean.
         candidates: Vec<Heading>,
     },
     /// Another process is building the index.
@@ -73,19 +73,19 @@ pub enum Error {
         path.display()
     )]
     NoKeys {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
     },
     /// The database has more messages than an index can number.
     #[error("{}: more than four thousand million messages cannot be indexed", path.display())]
     TooMany {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
     },
     /// Reading the database failed.
     #[error(transparent)]
     Db(#[from] db::Error),
-    /// Writing the mirror of the transcripts failed.
+    /// Writing the transcript store failed.
     #[error(transparent)]
     Transcripts(#[from] db::transcripts::Error),
     /// A transcript could not be read to its end.

@@ -11,7 +11,7 @@ use crate::{
     import::{self, Branches, Export, ImportTally},
 };
 
-/// What can go wrong with an import.
+/// An error of an import.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An export cannot be read.
@@ -25,13 +25,13 @@ pub enum Error {
 /// The result of an import.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What was read from the exports.
+    /// Counts of the conversations and messages read from the exports.
     pub tally: ImportTally,
-    /// What changed in the database.
+    /// The changes to the database.
     pub changes: Changes,
     /// The exports that could not be read.
     pub failures: Vec<import::Error>,
-    /// How long it took.
+    /// The duration of the import.
     pub took: Duration,
 }
 

@@ -24,14 +24,14 @@ const MAX_CANDIDATES: usize = 20;
 /// Hexadecimal digits at the end of a key.
 const DIGITS: usize = 8;
 
-/// What a list of conversations shows first.
+/// The heading of a conversation in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationHeading {
-    /// `conversations.id`.
+    /// The conversation's id, from `conversations.id`.
     pub id: String,
     /// `conversations.title`; empty where it is NULL.
     pub title: String,
-    /// When its last message was written.
+    /// The time of the conversation's last message.
     pub last: Option<Instant>,
     /// The project, of a coding agent's conversation.
     pub project: Option<String>,

@@ -14,7 +14,7 @@ use crate::model::{Conversation, Message};
 pub(super) struct ConversationBuilder<'a> {
     history: &'a mut ImportHistory,
     file: &'a Path,
-    /// The conversation's id, once a message has been taken.
+    /// The conversation's id, once it has a message.
     id: Option<String>,
     messages: Vec<Message>,
     /// Places in `messages`, by the ids that the transcript gives.
@@ -29,7 +29,7 @@ impl<'a> ConversationBuilder<'a> {
         ConversationBuilder { history, file, id, messages, by_id, sequence }
     }
 
-    /// Adds an event; returns whether it was taken.
+    /// Adds an event; returns false if the event is left out.
     pub(super) fn add(&mut self, reader: &TranscriptReader, event: TranscriptEvent) -> bool {
         match event {
             TranscriptEvent::Message(mut message) => {

@@ -9,14 +9,14 @@ const MARKER_START: char = '\u{e200}';
 const CLOSE: char = '\u{e201}';
 const SEPARATOR: char = '\u{e202}';
 
-/// Markers are short. If no end is near, the opening character stands alone.
+/// Markers are short. An opening character without a near end is no marker.
 const LONGEST_MARKER: usize = 16 << 10;
 const LONGEST_BRACKET: usize = 300;
 
 /// The author of a text, which decides what its markers mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Author {
-    /// A person: private-use characters stay.
+    /// A person wrote the text: private-use characters stay.
     Person,
     /// The model: a marker in brackets is a citation.
     Model,

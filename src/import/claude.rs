@@ -180,7 +180,7 @@ fn text_of(block: &Value, tally: &mut ImportTally) -> String {
         "knowledge" | "web_search_result" | "search_result" => {
             joined("\n", &[block.str("title"), block.str("url"), block.str("text")])
         }
-        // They describe how the answer was made and have no text for the reader.
+        // These blocks describe how the answer was made and have no text for the reader.
         "token_budget" | "flag" | "redacted_thinking" => String::new(),
         kind => {
             tally.unknown(if kind.is_empty() { "(no type)" } else { kind });

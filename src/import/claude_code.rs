@@ -1,5 +1,5 @@
-//! Transcripts of Claude Code: `~/.claude/projects/PROJECT/SESSION.jsonl`, and those of the agents
-//! that a session starts, in files of their own.
+//! Transcripts of Claude Code: `~/.claude/projects/PROJECT/SESSION.jsonl`, and the transcripts of
+//! its agents, in files of their own.
 //!
 //! It reads the messages of the user and the model; the model's thinking, below `[thinking]`; calls
 //! of tools, in the message that made them; their results, as messages of the role `tool`; and the
@@ -39,7 +39,7 @@ pub(super) const FORMAT: Format = Format {
 /// The most messages that may continue. The model works on one at a time, its agents on some more.
 const OPEN: usize = 32;
 
-/// The most prompts that wait for the model, and the most that may come again in a second record.
+/// The most prompts that wait for the model, and the most hashes of prompts that may be repeated.
 const PROMPTS: usize = 32;
 
 /// Summaries whose sessions are not known yet.
@@ -51,7 +51,7 @@ struct ClaudeCodeReader {
     open: VecDeque<OpenMessage>,
     /// Prompts that the user gave while the model was working.
     waiting: VecDeque<String>,
-    /// Hashes of prompts that have been read already, and may come again in another record.
+    /// Hashes of prompts that have been read, and that another record may repeat.
     queued: VecDeque<u64>,
     /// Summaries, each with the hash of the id of the record that it ends at.
     summaries: Vec<(u64, String)>,
@@ -62,11 +62,12 @@ struct ClaudeCodeReader {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct OpenMessage {
     model_id: String,
-    /// The id of its first record.
+    /// The id of the message's first record.
     id: String,
-    /// Hashes of the ids of its records.
+    /// Hashes of the ids of the message's records.
     records: Vec<u64>,
-    /// Length and hash of its last block of text, which may come again and longer.
+    /// Length and hash of the message's last block of text. A later record may hold a longer
+    /// version.
     block: (usize, u64),
     /// Whether it repeats a message of another transcript.
     is_repeat: bool,
@@ -136,7 +137,7 @@ impl ClaudeCodeReader {
         at.and_then(|at| self.queued.remove(at)).is_some()
     }
 
-    /// Notes a prompt that may come again in another record.
+    /// Notes a prompt that another record may repeat.
     fn note_queued(&mut self, text: &str) {
         push_within(&mut self.queued, derived_hash(&[text.trim()]), PROMPTS);
     }
@@ -223,7 +224,7 @@ impl SessionRecord<'_, '_> {
         set_last(&mut head.branch, fields.text("gitBranch"));
     }
 
-    /// Takes a summary for the title if it is of this conversation.
+    /// Uses a summary as the title if it belongs to this conversation.
     ///
     /// A session's file begins with the summaries of earlier sessions. Each names the record that it
     /// ends at.

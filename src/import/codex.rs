@@ -1,6 +1,7 @@
 //! Transcripts of Codex: `~/.codex/sessions/YEAR/MONTH/DAY/rollout-TIME-SESSION.jsonl`.
 //!
-//! There are three generations: first a header and bare items; then every record in an envelope
+//! There are three versions of the format: first a header and bare items; then every record in an
+//! envelope
 //! with its kind and time; then the same with more kinds of records. From the second generation on,
 //! each turn is recorded twice: as the item that the model saw and as the event that the user saw.
 //! It is read once. One of the two records may be missing, and they may come in any order.
@@ -60,24 +61,25 @@ const MOST_REASONING: usize = 64 << 10;
 struct CodexReader {
     /// Messages whose second record has not come yet.
     recent: VecDeque<RecentMessage>,
-    /// Reasoning that the next answer begins with, and the line that it comes from.
+    /// Reasoning to put before the next answer, and the line of its record.
     reasoning: Vec<String>,
     reasoning_line: u32,
     /// Hashes of reasoning that has been read.
     known_reasoning: VecDeque<u64>,
     has_meta: bool,
-    /// The number of this session's first record. Earlier ones are of the session it was forked from.
+    /// The number of this session's first record. Earlier records belong to the session that this
+    /// one was forked from.
     own_from: Option<u64>,
 }
 
-/// A message that may come again as the other kind of record.
+/// A message that a record of the other kind may repeat.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct RecentMessage {
     hash: u64,
     is_event: bool,
 }
 
-/// Returns whether a record is of this format, in any generation.
+/// Returns whether a record is of any version of this format.
 fn is_record(kind: &str, fields: &ObjectFields<'_>) -> bool {
     let has = |name| fields.get(name).is_some();
     match kind {
@@ -108,7 +110,7 @@ impl RecordReader for CodexReader {
         {
             return Ok(Vec::new());
         }
-        // The summary that a compaction gives comes again in the record of the compaction.
+        // The record of a compaction repeats the summary.
         if fields.object("metadata")?.get("compaction_output").is_some_and(Raw::is_true) {
             return Ok(Vec::new());
         }
@@ -123,7 +125,7 @@ impl RecordReader for CodexReader {
 }
 
 impl CodexReader {
-    /// Returns whether a message is the second record of one that has been read.
+    /// Returns whether a record repeats a message of the other kind.
     fn is_second(&mut self, role: &str, text: &str, is_event: bool) -> bool {
         // The two records differ in blanks, and only one has placeholders of images.
         let words = text.replace("[image]", "");
@@ -207,7 +209,7 @@ impl RolloutRecord<'_> {
     fn item(&mut self, fields: &ObjectFields<'_>) -> Result<(), Damage> {
         let kind = fields.text("type").unwrap_or_default();
         match &*kind {
-            // Some writers leave the kind of a message out.
+            // Some programs write messages without a kind.
             "message" | "" => self.message_item(fields)?,
             // A message of one agent to another.
             "agent_message" => {
@@ -330,7 +332,7 @@ impl RolloutRecord<'_> {
             self.message("assistant", format!("[thinking]\n{reasoning}"));
             self.line = line;
         } else {
-            // A message does not begin before one that was read earlier.
+            // A message does not begin before an earlier message.
             reader.reasoning_line = u32::MAX;
         }
         let number = self.events.len() + 1;

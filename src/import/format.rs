@@ -17,16 +17,16 @@ use crate::model::Conversation;
 pub struct Format {
     /// The name of the format in databases.
     pub(super) name: &'static str,
-    /// Returns whether the fields of a JSON object are those of a conversation in this format.
+    /// Returns whether a JSON object with these fields is a conversation in this format.
     pub(super) is_conversation: fn(&ObjectFields<'_>) -> bool,
     pub(super) layout: FileLayout,
 }
 
 #[derive(Debug)]
 pub(super) enum FileLayout {
-    /// As one object.
+    /// A conversation is one object.
     Object(ObjectFormat),
-    /// As a transcript: a list of records. They are the lines of a file, or items of one object.
+    /// A conversation is a list of records: the lines of a file, or the items of one object.
     Transcript(TranscriptFormat),
 }
 

@@ -1,4 +1,4 @@
-//! What the readers of transcripts share: the events of a transcript and its head.
+//! The events of a transcript and its head, which the readers of all formats share.
 
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +73,7 @@ impl Head {
     }
 }
 
-/// Sets a value that has none, unless the new one is empty.
+/// Sets `known` to `new` if `known` has no value and `new` is not empty.
 pub(super) fn set_first(known: &mut Option<String>, new: Option<impl Into<String>>) {
     if known.is_none() {
         set_last(known, new);

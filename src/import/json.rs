@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
-/// Where and why the input is not JSON.
+/// The place in the input that is not JSON, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON: {what} at `{near}`")]
 pub(super) struct Damage {
@@ -324,7 +324,7 @@ fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Returns the place after the bracket that closes the one at `start`.
+/// Returns the place after the bracket that closes the bracket at `start`.
 fn nested_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut depth = 0usize;
     let mut at = start;

@@ -35,7 +35,7 @@ pub use self::{
     tally::{Branches, ImportTally, Skipped},
 };
 
-/// What can go wrong with an export as a whole.
+/// An error that ends the reading of an export.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The path does not exist or cannot be opened.
@@ -53,7 +53,7 @@ pub enum Error {
     Zip {
         /// The zip.
         path: PathBuf,
-        /// Why it cannot be read.
+        /// The reason why the file cannot be read.
         reason: String,
     },
     /// The zip would unpack to far more than any export does.
@@ -63,7 +63,7 @@ pub enum Error {
     Bomb {
         /// The zip.
         path: PathBuf,
-        /// The unpacked size that its entries claim.
+        /// The unpacked size that the zip's entries claim.
         unpacked: u64,
         /// The highest ratio of sizes that is accepted.
         ratio: u64,
@@ -78,12 +78,12 @@ pub enum Error {
         /// A description of the path's content.
         found: String,
     },
-    /// It is an export, but no conversation could be read.
+    /// The file is an export, but no conversation could be read.
     #[error("{path}: no conversation could be read: {reason}")]
     NothingReadable {
         /// The export.
         path: PathBuf,
-        /// Why a conversation could not be read.
+        /// The reason why a conversation could not be read.
         reason: String,
     },
 }

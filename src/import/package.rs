@@ -236,7 +236,7 @@ fn is_json(name: &str) -> bool {
     let path = Path::new(name);
     let is_one = compressed::is_named_as_transcript(path)
         || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    // Metadata that macOS stores beside a file, with the same ending.
+    // Metadata that macOS stores in a file of its own, with the same ending.
     let is_beside = name.split('/').any(|part| part.starts_with("._") || part == "__MACOSX");
     is_one && !is_beside
 }

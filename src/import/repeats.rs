@@ -31,7 +31,7 @@ const START: u64 = 64 << 10;
 
 /// The messages that this transcript and those before it hold.
 pub trait History {
-    /// What can go wrong with looking something up.
+    /// The error of a failed look-up.
     type Error;
 
     /// Records a message with an id by its fingerprint; returns whether it is new.

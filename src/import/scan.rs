@@ -53,18 +53,18 @@ pub(super) struct Scanner<R> {
     rescues: usize,
     /// The place of the last returned value in the buffer.
     last: Range<usize>,
-    /// Why reading stopped before the end of the stream.
+    /// The error that stopped reading before the end of the stream.
     failure: Option<io::Error>,
 }
 
 /// The place in the outermost structure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
-    /// Before, between or after outermost values.
+    /// The scanner is before, between or after outermost values.
     Outside,
-    /// In the array whose elements are wanted.
+    /// The scanner is in the array of conversations.
     Array,
-    /// In the object that holds the array, after it.
+    /// The scanner is in the object around the array, behind the array.
     Wrapper,
 }
 
@@ -251,7 +251,7 @@ impl<R: Read> Scanner<R> {
         !last.is_empty() && self.rescue(last.start, last.end).is_some()
     }
 
-    /// Moves to the conversation inside the one from `start` to `end`, if there is one.
+    /// Moves to a conversation inside the value from `start` to `end`, if there is one.
     fn rescue(&mut self, start: usize, end: usize) -> Option<usize> {
         self.rescues = self.rescues.checked_sub(1)?;
         let next = start + similar_start(&self.buffer[start..end])?;

@@ -1,4 +1,4 @@
-//! What is counted and reported while exports are read.
+//! Counts and reports of reading exports.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -19,7 +19,7 @@ pub enum Branches {
 pub struct ImportTally {
     /// Conversations read.
     pub conversations: u64,
-    /// Messages in them.
+    /// Messages of the conversations that were read.
     pub messages: u64,
     /// Messages left out because they have neither text nor files.
     pub empty: u64,
@@ -61,17 +61,17 @@ impl ImportTally {
 /// A conversation that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// The file it is in.
+    /// The file of the conversation.
     pub file: String,
-    /// Its number in the file, from 1.
+    /// The number of the conversation in the file, from 1.
     pub ordinal: u64,
-    /// Its title, or else its id, if either could be read.
+    /// The title of the conversation, or else its id, if either could be read.
     pub name: Option<String>,
-    /// Why it could not be read.
+    /// The reason why the conversation could not be read.
     pub reason: String,
 }
 
-/// Why one conversation could not be read.
+/// The reason why one conversation could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Reason {
     #[error("{0}")]

@@ -60,7 +60,7 @@ enum TranscriptKind {
     Unknown,
     /// A transcript of a format.
     Known(&'static Format, Box<dyn RecordReader>),
-    /// The first lines are those of something else.
+    /// The first lines are not records of a transcript.
     Foreign,
 }
 
@@ -159,7 +159,7 @@ impl TranscriptReader {
         self.position.head.parent.as_deref()
     }
 
-    /// Returns where the conversation comes from, for the file at a path.
+    /// Returns the conversation's origin, for the file at a path.
     pub fn origin(&self, file: &Path) -> Origin {
         let head = &self.position.head;
         let folder_name = || {

@@ -26,9 +26,9 @@ const LAST: &str = "last";
 /// A process that writes to an index directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Activity {
-    /// The process.
+    /// The id of the process that holds the lock.
     pub process: u32,
-    /// When it took the lock, in seconds since 1970.
+    /// The time when the process took the lock, in seconds since 1970.
     pub since: u64,
 }
 
@@ -43,7 +43,7 @@ impl Activity {
         write(folder, ACTIVITY, &Activity { process: process::id(), since: now() });
     }
 
-    /// Removes the note.
+    /// Removes the file that describes the activity.
     pub(super) fn end(folder: &Path) {
         drop(fs::remove_file(folder.join(ACTIVITY)));
     }
@@ -52,11 +52,11 @@ impl Activity {
 /// The last refresh of an index.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Last {
-    /// When it was done, in seconds since 1970.
+    /// The time when the work was done, in seconds since 1970.
     pub at: u64,
-    /// What it was: `built`, `refreshed` or `folded`.
+    /// The kind of work: `built`, `refreshed` or `folded`.
     pub what: String,
-    /// Its duration in seconds.
+    /// The duration of the work in seconds.
     pub took: f64,
     /// The CPU time of the process meanwhile in seconds, if the system tells.
     pub cpu: Option<f64>,

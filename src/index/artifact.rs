@@ -42,8 +42,8 @@ const UNFINISHED: &str = "new-";
 /// The prefix of files that are about to replace another.
 pub(super) const TEMPORARY: &str = "current-";
 
-/// Age at which an unfinished folder without a lock is taken for abandoned. Its writer makes the
-/// lock at once.
+/// Age at which an unfinished folder without a lock counts as abandoned. A writer takes the lock at
+/// once.
 const ABANDONED: Duration = Duration::from_secs(60);
 
 /// Pause between two attempts to take a lock.
@@ -104,7 +104,7 @@ impl FileRecord {
         Ok(FileRecord { name, length: metadata.len(), identity: identity(&metadata), checksum })
     }
 
-    /// Opens the file if it is as it was written.
+    /// Opens the file if its size and checksum are unchanged.
     pub(super) fn open(&self, folder: &Path) -> Result<OpenFile, Error> {
         let failed = |error: io::Error| self.unreadable(folder, &error);
         let file = File::open(folder.join(&self.name)).map_err(failed)?;
@@ -254,8 +254,7 @@ impl Lock {
     }
 }
 
-/// A folder under construction, beside the place where it will stand. It is removed when it is
-/// dropped unpublished.
+/// A folder under construction, next to its final place. Dropping it unpublished removes it.
 #[derive(Debug)]
 pub(super) struct Unfinished {
     /// `None` on file systems without locks: then another writer may remove the folder, and this
@@ -266,7 +265,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Makes an empty folder for what will stand at `parent/name`, and removes the unfinished
+    /// Makes an empty folder that will be published as `parent/name`, and removes the unfinished
     /// folders of writers that died.
     pub(super) fn begin(parent: &Path, name: &str) -> io::Result<Unfinished> {
         remove_abandoned(parent);
@@ -281,8 +280,8 @@ impl Unfinished {
         self.folder.path()
     }
 
-    /// Writes the manifest and puts the folder in its place. A folder that stands there is
-    /// replaced; processes that have its files open keep them.
+    /// Writes the manifest and moves the folder to its place. A folder there is replaced; processes
+    /// that have its files open can still read them.
     pub(super) fn publish(self, manifest: &impl Serialize) -> io::Result<()> {
         let Unfinished { lock, folder, target } = self;
         write_manifest(folder.path(), manifest)?;

@@ -31,7 +31,7 @@ pub struct BuildPlan<'a> {
     pub beside: Option<&'a Snapshot>,
     /// The number of messages.
     pub messages: u32,
-    /// The bytes of their texts, approximately.
+    /// The approximate bytes of all texts.
     pub text_bytes: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct Build<'a> {
 pub struct Size {
     /// Messages indexed.
     pub messages: u32,
-    /// Bytes of text in them.
+    /// Bytes of text in the messages.
     pub text_bytes: u64,
     /// Bytes of posting lists.
     pub index_bytes: u64,

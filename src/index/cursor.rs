@@ -17,7 +17,7 @@ const BYTES_BEFORE_EXPANSION: u64 = 1 << 20;
 /// Candidates after which a pattern with `_` is expanded.
 const CANDIDATES_BEFORE_EXPANSION: u64 = 2_000;
 
-/// Conversations whose title was compared and is remembered.
+/// The most conversations for which the result of comparing the title is remembered.
 const CACHED_TITLES: usize = 64;
 
 /// A search in one segment.

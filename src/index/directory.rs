@@ -38,7 +38,7 @@ const OLD_SEGMENT: &str = "part-";
 /// that is just being started, until that is another program.
 const ATTEMPTS: u32 = 20;
 
-/// The folder of one database's snapshots.
+/// The folder with the snapshots of one database.
 #[derive(Clone, Debug)]
 pub struct IndexDir {
     folder: PathBuf,
@@ -94,7 +94,7 @@ impl IndexDir {
         IndexDir { folder: index.join(format!("{stem}-{hash:016x}")) }
     }
 
-    /// Returns the folder.
+    /// Returns the path of the index directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -165,7 +165,7 @@ impl Writing {
         }
     }
 
-    /// Records what was done since the lock was taken, for [`IndexDir::last`].
+    /// Records the work since the lock was taken, for [`IndexDir::last`].
     pub fn record(&self, what: &str, messages: u64) {
         self.begun.record(&self.index_dir.folder, what, messages);
     }

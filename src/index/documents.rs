@@ -1,7 +1,7 @@
 //! The messages of a snapshot, one by one.
 //!
-//! A doc id is the place of a message when the segments are put one after the other. Within a
-//! segment, doc ids stand in result order.
+//! A doc id is the place of a message in the sequence of all segments. Within a segment, doc ids are
+//! in result order.
 
 use std::{borrow::Cow, cmp::Ordering, ops::Range, path::Path};
 
@@ -15,9 +15,9 @@ use crate::model::{Hit, Instant};
 /// A segment of a snapshot: a folder of files that never change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentRef<'g> {
-    /// Its folder, where its term index and its vectors stand too.
+    /// The segment's folder, which also holds its term index and its vectors.
     pub folder: &'g Path,
-    /// Its doc ids.
+    /// The segment's doc ids.
     pub doc_ids: Range<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Snapshot {
         segments
     }
 
-    /// Returns the number of doc ids, with those of deleted documents.
+    /// Returns the number of doc ids, including deleted documents.
     pub fn max_doc(&self) -> u32 {
         self.segments.last().map_or(0, |last| last.first + last.data.store.messages())
     }
@@ -57,7 +57,7 @@ impl Snapshot {
         store.hit(doc, raw_content)
     }
 
-    /// Lends the text of a message as it is shown, with U+FFFD for what is not UTF-8.
+    /// Returns the text of a message as it is shown, with U+FFFD for bytes that are not UTF-8.
     pub fn content(&self, doc_id: u32) -> Cow<'_, str> {
         let (store, doc) = self.store(doc_id);
         lossy(store.texts(doc).shown)

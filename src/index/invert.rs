@@ -244,7 +244,7 @@ impl Drop for Inverter {
     fn drop(&mut self) {
         self.jobs = None;
         for worker in self.workers.drain(..) {
-            // It was dropped unfinished, because of an error that the caller reports.
+            // An unfinished inverter was dropped because of an error, which the caller reports.
             drop(worker.join());
         }
     }

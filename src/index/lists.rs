@@ -102,7 +102,7 @@ pub(super) fn open(
             maps.push((map_faults::register(&bytes), bytes));
         }
     }
-    // Not an index reader, which would watch the folder and lock it.
+    // tantivy's index reader is not used, because it would watch the folder and lock it.
     let reader = SegmentReader::open(segment)?;
     Ok((reader.max_doc() == documents).then_some((reader, ListMaps { _maps: maps })))
 }

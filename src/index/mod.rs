@@ -1,6 +1,6 @@
 //! The index of a database: posting lists of n-grams, a document store, term indexes and vectors.
 //!
-//! Documents stand in result order: doc id 0 is the newest message. So the first verified candidates
+//! Documents are in result order: doc id 0 is the newest message. So the first verified candidates
 //! are the answer, a range of dates is an interval of doc ids, and a search ends with its last hit.
 //!
 //! Invariant: holds nothing that cannot be built again from the database.
@@ -17,6 +17,7 @@ mod invert;
 mod lists;
 mod plan;
 mod postings;
+mod scored;
 mod search;
 mod segment;
 mod snapshot;
@@ -34,11 +35,12 @@ pub use build::{Build, BuildPlan, Size};
 pub use directory::{CommitId, CommitStamp, IndexDir, Writing};
 pub use documents::SegmentRef;
 pub use invert::Resources;
+pub use scored::ScoredDoc;
 pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{ConversationTitle, Document};
 pub use terms::{Bm25, DocSet, Norms, TermIndex, WeightedTerm, build_terms, frequencies, holding};
 pub use trace::{GramUse, Trace};
-pub use vectors::{ScoredDoc, VectorBuilder, VectorOptions, VectorTable, Vectors};
+pub use vectors::{VectorBuilder, VectorOptions, VectorTable, Vectors};
 
 /// An error of an index. It never keeps a database from being searched.
 #[derive(Debug, thiserror::Error)]
@@ -46,17 +48,17 @@ pub enum Error {
     /// A file could not be written.
     #[error("writing the index in {path}: {error}")]
     Write {
-        /// The folder.
+        /// The folder of the index.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
     },
-    /// A file is not as it was written.
+    /// A file has another content than was written.
     #[error("{path}: the index is damaged: {reason}; `verbatim reindex --full` builds it anew")]
     Damaged {
-        /// The folder.
+        /// The folder of the index.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason why the index is damaged.
         reason: String,
     },
     /// The index was written by an earlier or later version of the program.
@@ -64,9 +66,9 @@ pub enum Error {
         "{path}: the index has format {found}, which this version does not read; `verbatim reindex` builds it anew"
     )]
     Format {
-        /// The folder.
+        /// The folder of the index.
         path: PathBuf,
-        /// The number of its format.
+        /// The number of the format that was found.
         found: u32,
     },
     /// A posting list could not be read.
@@ -75,7 +77,7 @@ pub enum Error {
     /// The file of a segment's vectors could not be written.
     #[error("writing vectors in {}: {error}", path.display())]
     WriteVectors {
-        /// The folder.
+        /// The folder of the index.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -86,7 +88,7 @@ pub enum Error {
         /// The folder of the segment.
         path: PathBuf,
     },
-    /// The vector of a query and those of the messages have different dimensions.
+    /// The vector of a query and the vectors of the messages have different dimensions.
     #[error(
         "the embedding model answers with {theirs} numbers now, and the messages' vectors have \
          {ours}; `verbatim reindex --full` embeds them anew"

@@ -68,9 +68,9 @@ impl<'a> GramQuery<'a> {
 /// A document that may match.
 pub(super) struct Candidate {
     pub(super) doc: u32,
-    /// Whether its text may match.
+    /// Whether the message's text may match.
     pub(super) by_text: bool,
-    /// Whether the title of its conversation may match.
+    /// Whether the title of the message's conversation may match.
     pub(super) by_title: bool,
 }
 
@@ -255,7 +255,7 @@ fn rarest_lists(
     trace: &mut Trace,
 ) -> Result<Option<Vec<(TermInfo, List)>>, Error> {
     let is_first = segment.first == 0;
-    // The first segment is by far the largest, so its numbers stand for all.
+    // The first segment is by far the largest, so the plan uses its numbers only.
     let mut record = |gram: Gram, messages| {
         if is_first {
             let in_titles = list == List::Title;

@@ -26,7 +26,7 @@ pub(super) enum List {
     Text,
     /// Grams of the conversation's title.
     Title,
-    /// The role, whole.
+    /// The whole role.
     Role,
 }
 

@@ -86,11 +86,11 @@ impl SegmentManifest {
 pub(super) struct Segment {
     pub(super) store: DocStore,
     pub(super) postings: Postings,
-    /// The grams that were common when it was built, packed.
+    /// The packed grams that were common when the segment was built.
     pub(super) common: Vec<u64>,
     pub(super) folder: PathBuf,
     pub(super) text_bytes: u64,
-    /// The size of its files.
+    /// The size of the segment's files.
     pub(super) bytes: u64,
     /// The files that are mapped as long as the segment is open.
     mapped: Vec<OpenFile>,

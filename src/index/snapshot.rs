@@ -120,9 +120,9 @@ impl SnapshotBuilder {
 #[derive(Debug)]
 pub(super) struct SegmentReader {
     pub(super) data: Segment,
-    /// Its deleted documents; `None` if there are none.
+    /// The segment's deleted documents; `None` if there are none.
     pub(super) deleted: Option<DocBits>,
-    /// The doc id of its first message.
+    /// The doc id of the segment's first message.
     pub(super) first: u32,
 }
 
@@ -196,17 +196,17 @@ impl Snapshot {
         })
     }
 
-    /// Returns the state of the database that it holds.
+    /// Returns the state of the database that the snapshot holds.
     pub fn state(&self) -> &str {
         &self.state
     }
 
-    /// Returns the name of its folder.
+    /// Returns the name of the snapshot's folder.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns how the rows in it were read.
+    /// Returns how the snapshot's rows were read.
     pub fn reading(&self) -> Reading {
         self.reading
     }
@@ -225,12 +225,12 @@ impl Snapshot {
         self.segments.iter().map(size).collect()
     }
 
-    /// Returns the size of its files in bytes.
+    /// Returns the size of the snapshot's files in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the size of its texts in bytes, with those of deleted documents.
+    /// Returns the size of the texts in bytes, including deleted documents.
     pub fn text_bytes(&self) -> u64 {
         self.segments.iter().map(|reader| reader.data.text_bytes).sum()
     }

@@ -15,7 +15,7 @@
 //! start of its record (u64) | seconds (i64) | nanoseconds (u32) | conversation (u32)
 //! ```
 //!
-//! After the last message stands one more such entry, for the end of its record. Then come:
+//! One more such entry follows the last message, for the end of its record. Then follow:
 //!
 //! - the role of each message as a number: one byte each, or as many as the number of distinct roles
 //!   needs. They stand close together because every candidate is checked against them first.
@@ -65,17 +65,17 @@ const NO_TITLE: u64 = 1 << 63;
 /// A message as it goes into the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
-    /// The key of its row in the database.
+    /// The key of the message's row in the database.
     pub key: i64,
-    /// `messages.id`, as text.
+    /// The message's id, from `messages.id`, as text.
     pub id: &'a str,
     /// The number of its conversation, in the order of [`super::BuildPlan::conversations`].
     pub conversation: u32,
     /// `messages.role`; empty for NULL.
     pub role: &'a str,
-    /// Its time.
+    /// The time of the message.
     pub time: Option<Instant>,
-    /// `messages.position`.
+    /// The message's position, from `messages.position`.
     pub position: Option<i64>,
     /// The text that is searched and shown; `None` for NULL.
     pub shown: Option<&'a [u8]>,
@@ -86,7 +86,7 @@ pub struct Document<'a> {
 /// A conversation as it goes into the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationTitle {
-    /// `conversations.id`, as text.
+    /// The conversation's id, from `conversations.id`, as text.
     pub id: String,
     /// `conversations.title`, as bytes; `None` for NULL.
     pub title: Option<Vec<u8>>,
@@ -351,7 +351,7 @@ pub(super) struct DocStore {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowTexts<'a> {
     pub(super) shown: &'a [u8],
-    /// The same as `shown` if the database holds plain text.
+    /// The text as the database stores it; equal to `shown` for plain text.
     pub(super) stored: &'a [u8],
     pub(super) regular: bool,
     pub(super) differ: bool,
@@ -433,7 +433,7 @@ impl DocStore {
         self.columns[at..at + FIELDS].try_into().expect("as many bytes as fields have")
     }
 
-    /// Returns the start of a message's record, which is the end of the one before.
+    /// Returns the start of a message's record, which is the end of the previous record.
     fn start(&self, doc: u32) -> u64 {
         u64::from_le_bytes(self.fields(doc)[..8].try_into().expect("eight bytes"))
     }

@@ -1,4 +1,4 @@
-//! What an exact search did, for `verbatim search --explain`.
+//! The trace of an exact search, for `verbatim search --explain`.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ pub struct GramUse {
     pub gram: String,
     /// Whether it was looked up in the titles rather than the texts.
     pub in_titles: bool,
-    /// The number of messages that hold it.
+    /// The number of messages that hold the gram.
     pub messages: u32,
 }
 
-/// What a search did.
+/// The steps and counts of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// The grams whose lists were used.
+    /// The grams with the posting lists that the search used.
     pub grams: Vec<GramUse>,
     /// How many `_` were expanded to narrow the candidates.
     pub gaps: u64,
@@ -28,8 +28,8 @@ pub struct Trace {
     pub bytes_read: u64,
     /// Time to find the posting lists.
     pub lookup: Duration,
-    /// Time to intersect them and to verify.
+    /// Time to intersect the lists and to verify candidates.
     pub search: Duration,
-    /// Time to make rows and to hand them over.
+    /// Time to make hits and to hand them over.
     pub rows: Duration,
 }

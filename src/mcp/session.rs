@@ -1,4 +1,4 @@
-//! What one session has of its own, and what all sessions of a server share.
+//! The state of one session, and the state that all sessions of a server share.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     tools::{Options, Tool},
 };
 
-/// What all sessions of a server share.
+/// The state that all sessions of a server share.
 pub(super) struct ServerState {
     pub(super) engine: Arc<Engine>,
     pub(super) options: Options,

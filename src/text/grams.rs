@@ -98,7 +98,7 @@ impl CommonGrams {
     /// Counts the grams of sampled texts and collects the common ones.
     ///
     /// It goes level by level, as Agrawal and Srikant's Apriori does: a gram can be common only if
-    /// the gram without its last character and the gram without its first one both are.
+    /// it is common without its last character and also common without its first character.
     /// [`GramTokenizer`] relies on this property of the set.
     pub fn of_sample<'a>(texts: impl Iterator<Item = &'a str>) -> CommonGrams {
         let mut characters: Vec<char> = Vec::new();
@@ -324,7 +324,7 @@ pub fn query_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
     grams
 }
 
-/// A single `_` of a pattern with the characters beside it, ASCII letters folded.
+/// A single `_` of a pattern with its neighbouring characters, ASCII letters folded.
 ///
 /// A character that fills the gap makes a run with its neighbours, and every gram of that run is
 /// known. Few characters occur there in any text, so the posting lists tell which documents hold

@@ -1,4 +1,4 @@
-//! A hash that is the same in every version of the program, for what is written to disk.
+//! A hash that is the same in every version of the program, because files hold it.
 
 /// Returns the 64-bit FNV-1a hash of some bytes.
 ///
@@ -21,7 +21,7 @@ impl Default for Fnv1a {
 }
 
 impl Fnv1a {
-    /// Adds bytes.
+    /// Adds bytes to the hash.
     pub fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

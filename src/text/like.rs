@@ -22,7 +22,7 @@ use super::pattern::Pattern;
 pub struct LikePattern {
     /// The pattern's segments between `%`. Each covers a fixed number of characters, so taking the
     /// leftmost match of each in turn finds a match whenever there is one.
-    segments: Vec<PatternPart>,
+    segments: Vec<LikeSegment>,
     /// The pattern's characters for texts that are not [`is_regular`].
     characters: Vec<u32>,
     case_sensitive: bool,
@@ -30,19 +30,19 @@ pub struct LikePattern {
 
 /// A stretch of a pattern between two `%`: characters and `_`.
 #[derive(Debug)]
-struct PatternPart {
+struct LikeSegment {
     before: Vec<Atom>,
     /// The run that should be rarest; `None` where the segment is only `_`.
     anchor: Option<Literal>,
     after: Vec<Atom>,
 }
 
-/// An element of a segment beside its anchor.
+/// An element of a segment before or after its anchor.
 #[derive(Debug)]
 enum Atom {
     /// `_`: any one character.
     Any,
-    /// These bytes, in lower case unless the pattern is case-sensitive.
+    /// Literal bytes, in lower case unless the pattern is case-sensitive.
     Bytes(Vec<u8>),
 }
 
@@ -58,7 +58,7 @@ impl LikePattern {
         let characters = pattern.text.chars();
         LikePattern {
             segments: segments
-                .map(|segment| PatternPart::new(&segment.runs, case_sensitive))
+                .map(|segment| LikeSegment::new(&segment.runs, case_sensitive))
                 .collect(),
             characters: characters.map(|c| fold_character(c as u32, case_sensitive)).collect(),
             case_sensitive,
@@ -86,7 +86,8 @@ impl LikePattern {
     pub fn matches_irregular(&self, text: &[u8]) -> bool {
         let text: Vec<u32> =
             Characters(text).map(|c| fold_character(c, self.case_sensitive)).collect();
-        // The pattern stands between two `%`: match greedily, and on failure go back to the last `%`.
+        // The pattern begins and ends with `%`: match greedily, and on failure go back to the last
+        // `%`.
         let (mut at, mut next) = (0, 0);
         let (mut retry_at, mut retry_next) = (0, 0);
         while next < self.characters.len() {
@@ -133,8 +134,8 @@ impl LikePattern {
     }
 }
 
-impl PatternPart {
-    fn new(runs: &[&str], case_sensitive: bool) -> PatternPart {
+impl LikeSegment {
+    fn new(runs: &[&str], case_sensitive: bool) -> LikeSegment {
         let rarity = |run: &str| run.bytes().map(|byte| 255 - u32::from(frequency(byte))).sum();
         let place = (0..runs.len())
             .filter(|place| !runs[*place].is_empty())
@@ -142,7 +143,7 @@ impl PatternPart {
             .unwrap_or_default();
         let anchor = runs[place];
         let bytes = |run: &&str| (!run.is_empty()).then(|| Atom::Bytes(fold(run, case_sensitive)));
-        PatternPart {
+        LikeSegment {
             before: runs[..place]
                 .iter()
                 .flat_map(|run| bytes(run).into_iter().chain([Atom::Any]))

@@ -3,7 +3,7 @@
 /// The text of a query, split at its wildcards: `%` stands for any characters, `_` for exactly one.
 #[derive(Clone, Debug)]
 pub struct Pattern<'t> {
-    /// The whole text.
+    /// The whole text of the query.
     pub text: &'t str,
     /// The stretches between `%`, none of them empty.
     pub segments: Vec<PatternPart<'t>>,
@@ -37,7 +37,7 @@ impl Pattern<'_> {
             .filter(|run| !run.is_empty())
     }
 
-    /// Returns the gaps: the runs on both sides of each single `_` that stands between two runs.
+    /// Returns the gaps: the runs on both sides of each single `_` between two runs.
     pub fn gaps(&self) -> impl Iterator<Item = (&str, &str)> {
         self.segments
             .iter()

@@ -13,8 +13,8 @@ pub struct Query {
     pub excluded: Vec<Phrase>,
     /// Whether the question consists of phrases alone.
     pub is_all_quoted: bool,
-    /// Whether the phrases stand in a sentence. Then texts with the phrases come first, but other
-    /// texts are found too.
+    /// Whether the phrases are quoted within a sentence. Then texts with the phrases come first,
+    /// but other texts are found too.
     pub is_sentence: bool,
 }
 
@@ -107,8 +107,7 @@ impl Phrase {
         &self.0
     }
 
-    /// Returns whether it stands in a text with [`normal_spaces`], beginning and ending at the ends of
-    /// words.
+    /// Returns whether a text with [`normal_spaces`] contains the phrase as whole words.
     fn is_in(&self, text: &str) -> bool {
         let joins = |a: Option<char>, b: Option<char>| {
             let letter =

@@ -1,7 +1,7 @@
 //! Summarises a conversation in its own words: one or two of its sentences, or more short ones, and a
 //! title.
 //!
-//! The first sentence is the one nearest to the centroid of all sentences, with rare words weighing
+//! The first sentence is the nearest to the centroid of all sentences, with rare words weighing
 //! more. Each further sentence also loses by repeating the chosen ones (maximal marginal relevance,
 //! Carbonell and Goldstein 1998). No language is favoured: Unicode says where sentences end, and two
 //! neighbouring characters make a word of Chinese or Japanese.
@@ -19,7 +19,7 @@ const MIN_CHARACTERS: usize = 160;
 /// The longest summary, in characters.
 const MAX_CHARACTERS: usize = 300;
 
-/// When short sentences of a paragraph are joined into a passage.
+/// The rule for joining short sentences of a paragraph into a passage.
 #[derive(Clone, Copy)]
 struct Joining {
     /// A sentence shorter than this is joined with the next one, in characters.
@@ -52,7 +52,7 @@ const USER_FACTOR: f32 = 1.25;
 /// The factor for each sentence further on: conversations say early what they are about.
 const LATER_FACTOR: f32 = 0.985;
 
-/// The penalty for repeating a chosen sentence, times their cosine.
+/// The penalty for repeating a chosen sentence; the cosine of the two sentences multiplies it.
 const REPETITION_PENALTY: f32 = 0.6;
 
 /// The words of greetings, thanks and agreement.
@@ -67,16 +67,16 @@ static GREETINGS: LazyLock<HashSet<&str>> =
 /// A message, in reading order.
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryTurn<'a> {
-    /// Whether the user wrote it.
+    /// Whether the user wrote the turn.
     pub by_user: bool,
-    /// Its text.
+    /// The text of the turn.
     pub text: &'a str,
 }
 
 /// A sentence that may become part of the summary.
 struct Sentence {
     text: String,
-    /// Numbers of its words, ascending, with the weight of each.
+    /// Numbers of the sentence's words, ascending, with the weight of each.
     words: Vec<(usize, f32)>,
     by_user: bool,
 }

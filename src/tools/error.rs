@@ -1,8 +1,8 @@
-//! Why a tool gives no answer.
+//! The error of a tool that gives no answer.
 
 use crate::engine;
 
-/// Why a tool gives no answer.
+/// The error of a tool that gives no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// The caller has to change the call; the text says how.

@@ -36,7 +36,7 @@ pub const ALL: &[Tool] = &[
 #[derive(Debug, thiserror::Error)]
 #[error("there is no tool {name:?}; the tools are {}", names().join(", "))]
 pub struct UnknownTool {
-    /// The name.
+    /// The name of the unknown tool.
     pub name: String,
 }
 

@@ -59,7 +59,7 @@ pub const TOOL: Tool = Tool {
     refuse: plain_error,
 };
 
-/// What a call asks for.
+/// The parsed arguments of a call.
 #[derive(Debug)]
 struct Parsed {
     question: Question,

@@ -13,15 +13,15 @@ use crate::{
 /// One tool as a face offers it.
 #[derive(Debug)]
 pub struct Tool {
-    /// The name by which it is called.
+    /// The name by which the tool is called.
     pub name: &'static str,
     /// A name for people.
     pub title: &'static str,
-    /// What the model reads.
+    /// The description that the model reads.
     pub description: &'static str,
-    /// What a call changes.
+    /// The effect of a call.
     pub effect: Effect,
-    /// Returns the JSON schema of its arguments.
+    /// Returns the JSON schema of the tool's arguments.
     pub schema: fn() -> Map<String, Value>,
     /// Returns the JSON schema of [`Answer::structured`], if its answers have that.
     pub output_schema: Option<fn() -> Map<String, Value>>,
@@ -82,14 +82,14 @@ impl Tool {
     }
 }
 
-/// What calling a tool changes.
+/// The effect of calling a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It changes nothing.
+    /// The call changes nothing.
     Reads,
-    /// It adds to what is stored; each call adds again.
+    /// The call adds to the stored threads; each call adds again.
     Adds,
-    /// It may remove or replace what is stored.
+    /// The call may remove or replace stored threads.
     Removes,
 }
 
@@ -113,7 +113,7 @@ pub struct Answer {
     pub text: String,
     /// The same for a program, as the tool's output schema says; `None` with an error.
     pub structured: Option<Value>,
-    /// Whether the protocol should mark it as an error.
+    /// Whether the protocol should mark the answer as an error.
     pub is_error: bool,
     /// A line for the server's log, if something unexpected went wrong.
     pub log: Option<String>,

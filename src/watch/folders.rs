@@ -76,7 +76,7 @@ impl FolderWatcher {
             .map(|(folder, _)| folder.clone())
             .collect();
         for folder in gone {
-            // This fails if the folder was removed; then it is not watched any more.
+            // The call fails if the folder was removed; then nothing watches it any more.
             drop(watcher.unwatch(&folder));
             self.watched.remove(&folder);
         }

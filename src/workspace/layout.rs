@@ -31,7 +31,7 @@ pub(super) struct Rank {
     pub(super) path: PathBuf,
 }
 
-/// What a folder may contain.
+/// The contents of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents<'a> {
     /// Folders of dates, at any depth.

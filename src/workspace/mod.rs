@@ -19,7 +19,7 @@ use std::{
 pub use layout::Dates;
 pub use search::search;
 
-/// What can go wrong with a search of the workspace.
+/// An error of a search of the workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No workspace is configured.
@@ -30,7 +30,7 @@ pub enum Error {
     /// A configured workspace does not exist or cannot be read.
     #[error("workspace {}: {source}", path.display())]
     Unreadable {
-        /// The folder.
+        /// The path of the workspace.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -57,7 +57,7 @@ pub enum Error {
     Stopped,
 }
 
-/// What to search a workspace for.
+/// A question to a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
     /// A regular expression, matched in either case.
@@ -77,18 +77,18 @@ pub struct Line {
     pub conversation: String,
     /// The month or day of the conversation's folder.
     pub date: String,
-    /// Its file.
+    /// The file of the line.
     pub path: PathBuf,
-    /// Its number in the file, from 1.
+    /// The number of the line in the file, from 1.
     pub number: u64,
-    /// Its text without white space at the ends; of a long line, the surroundings of the first match.
+    /// The line without white space at its ends; of a long line, the text around the first match.
     pub text: String,
 }
 
 /// The matching lines: newest conversation first, then by path, then by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The lines.
+    /// The matching lines.
     pub lines: Vec<Line>,
     /// Files and folders that could not be read, with the system's error.
     pub unread: Vec<String>,
@@ -97,9 +97,9 @@ pub struct Found {
 /// A folder to search: a configured workspace, or a folder inside one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
-    /// Its path, with links resolved.
+    /// The path of the workspace, with links resolved.
     path: PathBuf,
-    /// The path of its configured workspace, with links resolved.
+    /// The path of the configured workspace, with links resolved.
     workspace: PathBuf,
 }
 

@@ -1,36 +1,36 @@
-//! What can go wrong with an evaluation.
+//! An error of an evaluation.
 
 use std::{io, path::PathBuf};
 
 use crate::engine::{self, WriterError};
 
-/// What can go wrong with an evaluation.
+/// An error of an evaluation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read.
     #[error("{}: {error}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file of messages or questions.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// A line has no message or question.
     #[error("{}:{line}: {reason}", path.display())]
     Line {
-        /// The file.
+        /// The path of the file of messages or questions.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason why the file cannot be read.
         reason: String,
     },
     /// A file has no messages or questions.
     #[error("{}: {what}", path.display())]
     Empty {
-        /// The file.
+        /// The path of the file of messages or questions.
         path: PathBuf,
-        /// What it lacks.
+        /// The missing field or record.
         what: &'static str,
     },
     /// The folder for the index cannot be made.

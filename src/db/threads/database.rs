@@ -32,46 +32,46 @@ const STEPS: [&str; VERSION as usize] = ["
     ) WITHOUT ROWID;
     CREATE INDEX verbatim_threads_by_user ON verbatim_threads (user_id);"];
 
-/// What can go wrong with threads.
+/// An error of recorded threads.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no such thread.
     #[error("Thread {id} not found")]
     NoThread {
-        /// The id.
+        /// The id that the caller gave.
         id: String,
     },
     /// No thread has given out this id.
     #[error("continuation_id {id:?} not found; start a thread, or resume one with its thread_id")]
     NoContinuation {
-        /// The id.
+        /// The id that the caller gave.
         id: String,
     },
-    /// The thread has continued since it gave out this id.
+    /// The thread has continued since this id was given out.
     #[error(
         "continuation_id {id} is out of date: the thread has gone on since; read its latest turns \
          with history and resume thread {thread} to continue from there"
     )]
     OutOfDate {
-        /// The id.
+        /// The id that the caller gave.
         id: String,
-        /// The id of its thread.
+        /// The id of the thread that has continued.
         thread: String,
     },
     /// The file is no database of threads.
     #[error("{}: not a database of threads: {reason}; move it away to begin a new one", path.display())]
     Foreign {
-        /// The file.
+        /// The path of the database of threads.
         path: PathBuf,
-        /// What is missing.
+        /// The table or column that is missing.
         reason: String,
     },
-    /// A later version of this program made it.
+    /// A later version of this program made the file.
     #[error("{}: written by a later version of verbatim (threads {version}, this one knows {}); update verbatim", path.display(), VERSION)]
     Later {
-        /// The file.
+        /// The path of the database of threads.
         path: PathBuf,
-        /// Its version.
+        /// The version of the file.
         version: i64,
     },
     /// The file or its folder cannot be created.
@@ -85,7 +85,7 @@ pub enum Error {
     /// SQLite failed.
     #[error("{}: cannot read or record threads: {source}{}", path.display(), hint(source))]
     Sqlite {
-        /// The file.
+        /// The path of the database of threads.
         path: PathBuf,
         /// SQLite's error.
         source: rusqlite::Error,

@@ -20,18 +20,18 @@ const RECENT: i64 = 10;
 pub struct Turn {
     /// `user`, `assistant` or `system`.
     pub role: String,
-    /// The text.
+    /// The text of the message.
     pub content: String,
-    /// When it was recorded.
+    /// The time when the message was recorded.
     pub time: Option<Instant>,
 }
 
 /// How threads are used.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Analytics {
-    /// How many there are.
+    /// The number of threads.
     pub threads: u64,
-    /// How many messages they have.
+    /// The number of messages in the recorded threads.
     pub messages: u64,
     /// How many threads each user has, the busiest first.
     pub users: Vec<(String, u64)>,
@@ -108,7 +108,7 @@ impl Threads {
     /// Returns how the threads are used.
     pub fn analytics(&self) -> Result<Analytics, Error> {
         let read = || -> rusqlite::Result<Analytics> {
-            // One transaction, so that all numbers are of the same moment.
+            // One transaction, so that all counts describe the same state.
             let reading = self.connection.unchecked_transaction()?;
             let count = |sql| reading.query_row(sql, [], |row| row.get::<_, i64>(0));
             let threads = count("SELECT count(*) FROM verbatim_threads")?;

@@ -17,34 +17,34 @@ const NEXT: &str = "_turn";
 /// A thread in its current state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// `conversations.id`.
+    /// The thread's id, from `conversations.id`.
     pub id: String,
-    /// The continuation id.
+    /// The id that continues the thread.
     pub continuation: String,
     /// The topic, which is the title of the conversation.
     pub topic: String,
-    /// The user it belongs to.
+    /// The user whom the thread belongs to.
     pub user: String,
-    /// The platform it takes place on.
+    /// The platform of the thread.
     pub platform: Option<String>,
-    /// The key it was saved under.
+    /// The key under which the thread was saved.
     pub key: Option<String>,
-    /// When it was started.
+    /// The time when the thread was started.
     pub begun: Option<Instant>,
-    /// When its last message was recorded.
+    /// The time when the thread's last message was recorded.
     pub last: Option<Instant>,
-    /// How many messages it has.
+    /// The number of messages of the thread.
     pub messages: u64,
 }
 
 /// The data of a new thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
-    /// The topic.
+    /// The topic of the thread.
     pub topic: &'a str,
-    /// The user it belongs to.
+    /// The user whom the thread belongs to.
     pub user: &'a str,
-    /// The platform it takes place on.
+    /// The platform of the thread.
     pub platform: Option<&'a str>,
 }
 
@@ -65,7 +65,7 @@ impl Threads {
         .ok_or_else(|| Error::NoThread { id: String::new() })
     }
 
-    /// Returns a thread.
+    /// Returns the thread with an id.
     pub fn thread(&self, id: &str) -> Result<Option<Thread>, Error> {
         thread(&self.connection, id).map_err(|error| self.error(error))
     }
@@ -111,7 +111,7 @@ impl Threads {
     }
 }
 
-/// Adds a conversation with a new id; returns it.
+/// Adds a conversation with a new id; returns the id.
 pub(super) fn insert(
     connection: &Connection,
     start: &Start<'_>,

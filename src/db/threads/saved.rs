@@ -17,11 +17,11 @@ const USER: &str = "default";
 /// A conversation to save.
 #[derive(Clone, Copy, Debug)]
 pub struct Save<'a> {
-    /// The key to save it under; `None` to make one of the title.
+    /// The key of the conversation; `None` makes a key of the title.
     pub key: Option<&'a str>,
-    /// The title; `None` to leave the one it has.
+    /// The new title; `None` to leave the title unchanged.
     pub title: Option<&'a str>,
-    /// The summary: its first message, of the role `system`.
+    /// The summary, stored as the first message with the role `system`.
     pub summary: &'a str,
     /// The latest turns: role and text.
     pub turns: &'a [(String, String)],
@@ -30,7 +30,7 @@ pub struct Save<'a> {
 /// The result of saving a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
-    /// The conversation.
+    /// The saved conversation.
     pub thread: Thread,
     /// How many turns were new.
     pub turns: usize,
@@ -39,7 +39,7 @@ pub struct Saved {
 impl Threads {
     /// Saves a conversation, or updates the one with its key.
     ///
-    /// Turns that are already its last ones are not added again.
+    /// Turns that the conversation already ends with are not added again.
     pub fn save(&mut self, save: &Save<'_>, now: Instant) -> Result<Saved, Error> {
         let saved = self.write(|connection| {
             let known = match save.key {

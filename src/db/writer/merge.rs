@@ -298,7 +298,7 @@ impl Merge<'_> {
             && (new.model.is_none() || new.model == row.model)
     }
 
-    /// Moves a message to a position; returns whether it was at another one.
+    /// Moves a message to a position; returns whether that changed its position.
     fn place(&self, row: &StoredMessage, position: i64) -> rusqlite::Result<bool> {
         if row.position == Some(position) {
             return Ok(false);

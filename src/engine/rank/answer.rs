@@ -27,7 +27,7 @@ const MAX_MATCHES: usize = 5;
 /// Shares of the second and the third message's scores that are added to the best message's score.
 const FURTHER_SHARES: [f32; 2] = [0.15, 0.05];
 
-/// The weight of titles and summaries beside the weight of messages, which is 1.
+/// The weight of titles and summaries. Messages have weight 1.
 const TITLE_WEIGHT: f32 = 0.5;
 
 /// Texts whose lengths differ by more bytes than this are different even without white space.
@@ -39,7 +39,7 @@ const MAX_CHUNKED: usize = 16 << 10;
 /// A conversation: the place of its source among the ranked sources, and its number there.
 pub(super) type ConversationKey = (usize, u32);
 
-/// What was found for a question.
+/// The scored messages for a question, with the sources and concepts.
 pub(super) struct ScoredMessages {
     pub(super) sources: Vec<RankedSource>,
     pub(super) concepts: Vec<Concept>,

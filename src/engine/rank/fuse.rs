@@ -11,10 +11,10 @@ use crate::engine::{
 /// How many of the best candidates by terms, and by vectors, are scored in one conversation.
 const DEPTH_IN_CONVERSATION: usize = 100;
 
-/// The same over all conversations.
+/// Messages fused for one concept over all conversations.
 const FUSED_DEPTH: usize = 200;
 
-/// The same if several concepts must be found in a conversation.
+/// Messages fused for each concept if several concepts must be found in a conversation.
 const DEPTH_OF_SEVERAL: usize = 1000;
 
 /// The weight of vectors where messages are short, and where they are long; terms have the rest.
@@ -26,7 +26,7 @@ const VECTOR_SHARE_LONG: f32 = 0.2;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
-    /// The place of its source among the ranked sources.
+    /// The place of the message's source among the ranked sources.
     pub(super) source: usize,
     pub(super) doc_id: u32,
     pub(super) score: f32,

@@ -1,4 +1,4 @@
-//! What of a text answers best: about as much as one reads at a glance.
+//! The passage of a text that answers best, of a length that one reads at a glance.
 
 use std::ops::Range;
 
@@ -13,15 +13,14 @@ pub(crate) const LENGTH: usize = 300;
 /// Bytes of a text that are looked through.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Returns the passage of a text where the most of these terms, by weight, stand together; its
-/// beginning where none does.
+/// Returns the passage of a text with the largest weight of terms; the beginning if it has no term.
 pub(crate) fn passage(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> String {
     let text = snippet::trim(text);
     if snippet::cut(text, LENGTH).is_none() {
         return text.to_owned();
     }
     let marks = marks(up_to(text, MOST_BYTES), terms, cutter);
-    // As many bytes as letters: less than the passage where letters take more.
+    // A letter takes at least one byte, so the range holds no more letters than the passage.
     let reach = LENGTH * 3 / 4;
     let mut best: (f32, Range<usize>) = (0.0, 0..0);
     let mut counts = vec![0u32; terms.len()];
@@ -81,7 +80,7 @@ pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
     chunks
 }
 
-/// Returns where each of the terms stands.
+/// Returns the places of each term in the text.
 fn marks(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> Vec<(usize, usize)> {
     let mut marks = Vec::new();
     let place_of = |term: &str| terms.iter().position(|(known, _)| known == term);

@@ -19,13 +19,13 @@ use crate::{
 /// How long a question waits for an index that is not current.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// How often it checks whether another process has made the index that it waits for.
+/// Pause between two checks whether another process has built the index.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// After a refresh that did not finish in time, for how long questions do not try again.
+/// Pause of questions after a refresh that did not finish in time.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// What a question may use to bring an index up to date.
+/// The memory and threads that a question may use to refresh an index.
 const RESOURCES: Resources = Resources { memory: 128 << 20, threads: 1 };
 
 pub(super) struct RankedSource {
@@ -118,7 +118,7 @@ fn refresh_within(wait: Duration, source: &Source, stop: &Stop) {
                 thread::sleep(RETRY_PAUSE);
             }
             Err(error) if error.is_stopped() && !stop.requested() => {
-                // Without this pause every question would wait, and its work be lost every time.
+                // Without this pause every question would wait for a refresh, and discard its work each time.
                 source.postpone_refresh(PAUSE);
                 return;
             }

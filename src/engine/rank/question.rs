@@ -5,42 +5,42 @@ use crate::{
     model::Hit,
 };
 
-/// How to rank.
+/// The mode of ranking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Only messages that contain the text as `LIKE` finds it, the newest first.
     Exact,
-    /// By terms: BM25.
+    /// Ranks by terms, with BM25.
     Text,
-    /// By meaning: vectors.
+    /// Ranks by meaning, with vectors.
     Vector,
-    /// By terms and vectors, fused.
+    /// Ranks by terms and vectors, and fuses the scores.
     #[default]
     Both,
 }
 
-/// What of a conversation is ranked.
+/// The fields of a conversation that are ranked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fields {
-    /// Its messages.
+    /// The messages of a conversation.
     #[default]
     Messages,
-    /// Its summary and its title.
+    /// The summary and the title of a conversation.
     Summaries,
-    /// All of these.
+    /// Messages, summaries and titles.
     Both,
 }
 
 /// A question to rank by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// What to look for; every concept must be found in a conversation.
+    /// The concepts to find; a conversation must have every one.
     pub concepts: Vec<String>,
-    /// How to rank.
+    /// The mode of ranking.
     pub mode: Mode,
-    /// What is ranked.
+    /// The fields that are ranked.
     pub fields: Fields,
-    /// Where to look.
+    /// The scope of the search.
     pub scope: Scope,
     /// The most matches to return.
     pub limit: usize,
@@ -49,9 +49,9 @@ pub struct Question {
 /// A message that answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
-    /// Where it is from.
+    /// The kind of the message's source.
     pub source: SourceKind,
-    /// The message.
+    /// The message that answers.
     pub hit: Hit<'static>,
     /// How well it answers, from 0 to 1; falls from the first match to the last.
     pub score: f64,
@@ -60,26 +60,26 @@ pub struct Match {
     pub line: u32,
     /// The part of its text that answers best, about 300 characters.
     pub passage: String,
-    /// How many messages have this text, this message included; it stands for all of them.
+    /// The number of messages with this text, this message included. Only this one is listed.
     pub copies: u32,
 }
 
 /// A conversation that answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConversationMatch {
-    /// What is known of it.
+    /// The description of the conversation.
     pub about: About,
     /// How well it answers, from 0 to 1; falls from the first match to the last.
     pub score: f64,
-    /// Its messages that answer best, the best first.
+    /// The conversation's best messages, the best first.
     pub matches: Vec<Match>,
 }
 
 /// A ranked answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranking<T> {
-    /// The best first.
+    /// The matches, the best first.
     pub items: Vec<T>,
-    /// What limits the answer, a sentence each; for example that a provider did not answer.
+    /// Limits of the answer, a sentence each; for example that a provider did not answer.
     pub notes: Vec<String>,
 }

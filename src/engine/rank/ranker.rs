@@ -1,4 +1,4 @@
-//! What ranking one question needs.
+//! The state of ranking one question.
 
 use super::question::Question;
 use crate::{engine::source::Sources, model::Stop, text::snippet};

@@ -35,8 +35,8 @@ const HALF: f64 = 20.0;
 type SourceHit = (SourceKind, Hit<'static>);
 
 impl Ranker<'_> {
-    /// Returns the messages that contain every concept, the newest first; of several concepts,
-    /// those of conversations that contain all.
+    /// Returns the messages that contain a concept, the newest first, from conversations that
+    /// contain every concept.
     pub(super) fn messages_by_substring(&self) -> Result<Ranking<Match>, Error> {
         let mut found = self.containing(self.question.limit)?;
         found.truncate(self.question.limit);
@@ -158,7 +158,7 @@ impl Ranker<'_> {
         Ok(())
     }
 
-    /// Returns the ids of the conversations of the project or session asked for; `None` for all.
+    /// Returns the ids of the conversations of the scope's project or session; `None` for all.
     fn conversations_of_origin(&self, source: &Source) -> Result<Option<HashSet<String>>, Error> {
         let scope = &self.question.scope;
         if scope.project.is_none() && scope.session.is_none() {

@@ -21,7 +21,7 @@ use crate::{
     model::{Instant, Origin},
 };
 
-/// Where coding agents' conversations come from, by id.
+/// The origins of coding agents' conversations, by id.
 pub(super) type Origins = HashMap<String, Origin>;
 
 /// The conversation number of a deleted message.
@@ -34,34 +34,34 @@ pub(crate) struct Catalogue {
     snapshot: Arc<Snapshot>,
     /// Latest activity first; conversations without a time last; equal ones by id.
     conversations: Vec<Listed>,
-    /// By doc id: the number of its conversation, or [`DELETED`].
+    /// For each doc id, the number of the conversation, or [`DELETED`].
     conversation_of: Vec<u32>,
     /// The doc ids of one conversation after the other, oldest message first.
     doc_ids: Vec<u32>,
     /// Numbers of conversations, sorted by id.
     by_id: Vec<u32>,
-    /// Where conversations come from, once that was read.
+    /// The origins of conversations, once they were read.
     origins: Mutex<Option<Arc<Origins>>>,
-    /// The features of the summaries, once they were asked for.
+    /// The features of the summaries, once they were requested.
     pub(super) features: Mutex<Option<Arc<SummaryFeatures>>>,
 }
 
 /// A conversation of a [`Catalogue`].
 #[derive(Debug)]
 pub(crate) struct Listed {
-    /// `conversations.id`.
+    /// The conversation's id, from `conversations.id`.
     pub(crate) id: String,
     /// `conversations.title`; empty for NULL.
     pub(crate) title: String,
-    /// When its first message was written.
+    /// The time of the conversation's first message.
     pub(crate) begun: Option<Instant>,
-    /// When its last message was written.
+    /// The time of the conversation's last message.
     pub(crate) last: Option<Instant>,
-    /// Where its doc ids begin in [`Catalogue::doc_ids`], and how many there are.
+    /// The place of the conversation's first doc id in [`Catalogue::doc_ids`], and their number.
     first_doc: u32,
     turns: u32,
     reading: OnceLock<CatalogueReading>,
-    /// Its summary, once that was asked for.
+    /// The conversation's summary, once it was requested.
     pub(super) summary: OnceLock<Summary>,
 }
 
@@ -206,8 +206,8 @@ impl Catalogue {
             || doc_ids.any(|doc_id| roles.iter().any(|role| role == self.snapshot.role(*doc_id)))
     }
 
-    /// Returns where conversations come from. What `read` returns is kept; an error is not, so that
-    /// the next question reads again.
+    /// Returns the origins of conversations. The result of `read` is cached, but not an error, so
+    /// that the next question reads again.
     pub(super) fn origins(
         &self,
         read: impl FnOnce() -> Result<Origins, db::Error>,
@@ -238,15 +238,15 @@ impl Catalogue {
     }
 }
 
-/// Returns the conversations of a snapshot in the order in which they are met, and by doc id the
-/// place of its conversation there.
+/// Returns the conversations of a snapshot in the order of their first doc ids, and for each doc id
+/// the place of its conversation.
 fn collect(snapshot: &Snapshot) -> (Vec<Listed>, Vec<u32>) {
     let mut conversations: Vec<Listed> = Vec::new();
     let mut conversation_of = vec![DELETED; snapshot.max_doc() as usize];
     let mut by_name: HashMap<String, u32> = HashMap::new();
     let segments = snapshot.segments();
     for segment in &segments {
-        // By the number that a conversation has within the segment.
+        // For each conversation number of the segment, the place in the catalogue.
         let mut places: Vec<u32> = Vec::new();
         for doc_id in segment.doc_ids.clone().filter(|doc_id| snapshot.is_alive(*doc_id)) {
             let number = snapshot.conversation(doc_id) as usize;

@@ -62,7 +62,7 @@ impl Source {
         self.search(request, stop, &mut Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show))
     }
 
-    /// Returns the reader of the index in use, whichever state of the database it is of.
+    /// Returns the reader of the index in use, even if it is out of date.
     pub(crate) fn latest_reader(&self, stop: &Stop) -> Option<Arc<dyn Reader>> {
         let snapshot = self.latest_index(stop)?;
         Some(Arc::new(IndexedReader::new(self.clone(), snapshot)))

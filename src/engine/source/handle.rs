@@ -7,12 +7,12 @@ use crate::{
     index::{CommitStamp, IndexDir, Snapshot},
 };
 
-/// Why `LIKE` answers and not the index.
+/// The reason why `LIKE` answers and not the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FallbackReason {
     /// This database has no index.
     NoIndex,
-    /// The index is of another state of the database.
+    /// The index holds another state of the database.
     Stale,
     /// The index cannot be read; the reason.
     Unreadable(String),
@@ -61,7 +61,7 @@ impl IndexHandle {
         Ok(IndexHandle { probe, index_dir, stamp, opened })
     }
 
-    /// Returns the snapshot if it is of the state that the database is in now; `None` if the handle
+    /// Returns the snapshot if it holds the current state of the database; `None` if the handle
     /// itself is out of date and has to be opened again.
     pub(super) fn snapshot(&self, path: &Path) -> Option<Result<Arc<Snapshot>, FallbackReason>> {
         let is_same = self.probe.path() == path
@@ -74,7 +74,7 @@ impl IndexHandle {
         Some(self.compared(&now))
     }
 
-    /// Returns the snapshot if it is of the state `now`.
+    /// Returns the snapshot if it holds the state `now` of the database.
     fn compared(&self, now: &State) -> Result<Arc<Snapshot>, FallbackReason> {
         match &self.opened {
             Ok((snapshot, state)) if state == now => Ok(Arc::clone(snapshot)),

@@ -1,4 +1,4 @@
-//! Asks the index of a source, which is of the state that its database is in.
+//! The reader that answers from the index of a source.
 
 use std::{
     ops::ControlFlow,
@@ -72,7 +72,7 @@ impl IndexedReader {
         sink: &mut dyn Sink,
     ) -> Result<Outcome, Error> {
         let mut verified = VerifiedSink::new(&self.snapshot, stop, sink);
-        // Its files were checked when it was opened, and looked at a moment ago.
+        // The snapshot's files were checked when it was opened, and their stamps a moment ago.
         let found = map_faults::caught(|| {
             let trace = self.snapshot.search(request, stop, &mut |hit| verified.take(hit))?;
             verified.confirm();
@@ -97,7 +97,7 @@ impl IndexedReader {
         self.catalogue.get_or_init(|| self.source.catalogue(&self.snapshot))
     }
 
-    /// Returns where conversations come from; `None` for sources that do not know.
+    /// Returns the origins of conversations; `None` for sources without origins.
     fn origins(&self, stop: &Stop) -> Result<Option<Arc<Origins>>, Error> {
         if self.source.kind != SourceKind::Archive {
             return Ok(None);
@@ -124,7 +124,7 @@ impl Reader for IndexedReader {
         let catalogue = self.catalogue();
         let origins = match self.origins(stop) {
             Ok(origins) => origins,
-            // Without its origin a conversation is known all the same, unless that is asked for.
+            // Only a scope with a project or a session needs the origins.
             Err(error) if scope.has_origin() => return Err(error),
             Err(_) => None,
         };
@@ -264,14 +264,14 @@ struct VerifiedSink<'a> {
     stop: &'a Stop,
     faults: u64,
     sink: &'a mut dyn Sink,
-    /// Hits that were taken and not confirmed, and the bytes of their texts.
+    /// Hits that are not confirmed yet, and the bytes of their texts.
     held: usize,
     bytes: usize,
     /// Hits that were confirmed.
     shown: usize,
     is_over: bool,
     is_stopped: bool,
-    /// Whether the files did not stay as they were.
+    /// Whether the index files changed during the search.
     is_torn: bool,
 }
 
@@ -304,7 +304,7 @@ impl<'a> VerifiedSink<'a> {
         }
     }
 
-    /// Confirms what was taken, unless the files may not be as they were written.
+    /// Confirms the hits so far, unless the index files may have changed.
     fn confirm(&mut self) {
         if self.is_over || self.is_torn || self.is_stopped {
             return;

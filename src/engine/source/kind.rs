@@ -12,7 +12,7 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// Every kind, in the order in which sources are asked.
+    /// Every kind, in the order in which sources are searched.
     pub const ALL: [SourceKind; 3] = [SourceKind::Export, SourceKind::Archive, SourceKind::Threads];
 
     /// Returns the name that users see and type.

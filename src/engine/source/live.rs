@@ -219,7 +219,7 @@ impl Messages for LiveMessages {
 /// Counts messages one by one.
 #[derive(Default)]
 pub(super) struct Counter {
-    /// Few roles, so that a list is faster than a map.
+    /// A list, because it is faster than a map for a few roles.
     roles: Vec<(String, u64)>,
     days: BTreeMap<Option<i64>, u64>,
     first: Option<Instant>,

@@ -1,4 +1,4 @@
-//! Locks.
+//! Takes locks, also after a panic.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

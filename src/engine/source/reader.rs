@@ -1,4 +1,4 @@
-//! What can be asked of a source, however it keeps its messages.
+//! The questions that every source answers, whatever stores its messages.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -36,7 +36,7 @@ pub trait Reader: Send + Sync {
 
     /// Opens the messages of a conversation; `None` if it has none or does not exist.
     ///
-    /// `raw_content` asks for the stored text where that is JSON parts.
+    /// With `raw_content`, contents that are JSON parts come as stored.
     fn read(
         &self,
         id: &str,
@@ -64,13 +64,13 @@ pub trait Listing {
         self.len() == 0
     }
 
-    /// When a conversation was last active.
+    /// The time of a conversation's last activity.
     fn last(&self, place: usize) -> Option<Instant>;
 
     /// The id and the title of a conversation.
     fn heading(&self, place: usize) -> (&str, &str);
 
-    /// Where a coding agent's conversation comes from.
+    /// The origin of a coding agent's conversation.
     fn origin(&self, place: usize) -> Option<&Origin>;
 
     /// Everything that is known of a conversation. This may read its messages.
@@ -88,7 +88,7 @@ pub trait Messages: std::fmt::Debug + Send + Sync {
     /// The position of a message, if the database has that column.
     fn position(&self, turn: usize) -> Option<i64>;
 
-    /// A message.
+    /// Returns the message with a number, counted in reading order.
     fn message(&self, turn: usize) -> Hit<'_>;
 
     /// The turn of a message of this conversation.
@@ -104,9 +104,9 @@ pub struct Counts {
     pub roles: BTreeMap<String, u64>,
     /// Messages by day, counted from 1970-01-01; `None` for messages without a time.
     pub days: BTreeMap<Option<i64>, u64>,
-    /// When the first message was written.
+    /// The time of the first message.
     pub first: Option<Instant>,
-    /// When the last message was written.
+    /// The time of the last message.
     pub last: Option<Instant>,
     /// Messages by the model that wrote them, as far as the source says.
     pub models: BTreeMap<String, u64>,
@@ -115,16 +115,16 @@ pub struct Counts {
 /// How an answer was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SearchPlan {
-    /// By the index.
+    /// The index answered.
     ByIndex {
         /// The name of the snapshot.
         snapshot: String,
-        /// What the search did.
+        /// The steps and counts of the search.
         trace: Trace,
     },
-    /// By SQLite's `LIKE` over the database.
+    /// SQLite's `LIKE` over the database answered.
     ByLike {
-        /// Why not by the index.
+        /// The reason why the index did not answer.
         why: FallbackReason,
         /// How long that took, rows included.
         took: Duration,

@@ -1,4 +1,4 @@
-//! What a query must be before any way of searching sees it.
+//! The checks of a query, before the index or the database is searched.
 
 use std::borrow::Cow;
 

@@ -1,11 +1,11 @@
-//! Where to look, and what is known of a conversation that is found.
+//! The scope of a search, and the description of a conversation.
 
 use std::path::PathBuf;
 
 use super::kind::SourceKind;
 use crate::model::{Instant, Origin};
 
-/// Where to look; applied before anything is ranked or counted.
+/// The scope of a search; applied before anything is ranked or counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Kinds of sources; empty for all.
@@ -36,7 +36,7 @@ impl Scope {
         self.project.is_some() || self.session.is_some()
     }
 
-    /// Returns whether a conversation is of the project and the session asked for.
+    /// Returns whether an origin has the scope's project and session.
     pub(super) fn accepts_origin(&self, origin: Option<&Origin>) -> bool {
         let fits = |wanted: &Option<String>, here: Option<&String>| {
             wanted.as_ref().is_none_or(|wanted| here == Some(wanted))
@@ -46,22 +46,22 @@ impl Scope {
     }
 }
 
-/// What is known of a conversation.
+/// The description of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// Where it is from.
+    /// The kind of the conversation's source.
     pub source: SourceKind,
-    /// `conversations.id`.
+    /// The conversation's id, from `conversations.id`.
     pub id: String,
     /// `conversations.title`, or a title made from its messages; empty if there is neither.
     pub title: String,
-    /// One or two of its own sentences that tell what it is about; empty if it has none.
+    /// One or two of the conversation's own sentences, as a summary; may be empty.
     pub summary: String,
-    /// How many messages it has.
+    /// The number of messages of the conversation.
     pub turns: u32,
-    /// When its first message was written.
+    /// The time of the conversation's first message.
     pub begun: Option<Instant>,
-    /// When its last message was written.
+    /// The time of the conversation's last message.
     pub last: Option<Instant>,
     /// The transcript's file, of a coding agent's conversation.
     pub file: Option<PathBuf>,

@@ -6,7 +6,7 @@ use crate::model::Hit;
 /// A conversation, open for reading. Turns count from 0 in reading order.
 #[derive(Debug)]
 pub struct Session {
-    /// What is known of it.
+    /// The description of the conversation.
     pub about: About,
     messages: Box<dyn Messages>,
 }
@@ -16,7 +16,7 @@ impl Session {
         Session { about, messages }
     }
 
-    /// How many messages it has.
+    /// Returns the number of messages of the conversation.
     pub fn turns(&self) -> usize {
         self.messages.turns()
     }

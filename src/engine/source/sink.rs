@@ -1,8 +1,8 @@
 //! Where hits go, and when they may be shown.
 //!
 //! Hits of an index are read from mapped files. A file that is cut or changed meanwhile reads as
-//! something else, which only shows afterwards. So a hit is first taken, and shown only when the
-//! files were looked at again.
+//! something else, which only shows afterwards. So a hit is held back, and shown only after the
+//! files were checked again.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +17,7 @@ pub trait Sink {
     /// more hits are wanted. Showing many hits ends early when `stop` is requested.
     fn confirm(&mut self, stop: &Stop) -> ControlFlow<()>;
 
-    /// Forgets the hits that were taken and not confirmed.
+    /// Discards the hits that are not confirmed.
     fn discard(&mut self);
 }
 

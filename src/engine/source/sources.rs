@@ -32,16 +32,16 @@ const RETRY: Duration = Duration::from_millis(1);
 /// Clones share what is open.
 #[derive(Clone)]
 pub struct Source {
-    /// What it is.
+    /// The kind of the source.
     pub kind: SourceKind,
-    /// Its canonical database.
+    /// The source's canonical database.
     pub path: PathBuf,
-    state: Arc<SourceState>,
+    state: Arc<SharedState>,
 }
 
-/// What the questions about one kind of source share.
+/// The state that all questions to one kind of source share.
 #[derive(Debug)]
-struct SourceState {
+struct SharedState {
     config: Arc<Config>,
     /// The index that was used last.
     index: Mutex<Option<IndexHandle>>,
@@ -59,7 +59,7 @@ struct SourceState {
 #[derive(Debug)]
 pub(crate) struct Sources {
     config: Arc<Config>,
-    states: [Arc<SourceState>; SourceKind::ALL.len()],
+    states: [Arc<SharedState>; SourceKind::ALL.len()],
     /// Turns texts into vectors; does nothing before the first text.
     model: Model,
 }
@@ -70,7 +70,7 @@ impl Sources {
         let config = Arc::new(config);
         let model = Model::of(&config.embeddings);
         let states = SourceKind::ALL.map(|_| {
-            Arc::new(SourceState {
+            Arc::new(SharedState {
                 config: Arc::clone(&config),
                 index: Mutex::default(),
                 opening: Mutex::default(),
@@ -163,7 +163,7 @@ impl Source {
         *lock(&self.state.refresh_again) = Some(Instant::now() + pause);
     }
 
-    /// Returns the snapshot of the index if it is of the state that the database is in now.
+    /// Returns the snapshot of the index if it holds the current state of the database.
     pub(crate) fn current_index(&self, stop: &Stop) -> Result<Arc<Snapshot>, FallbackReason> {
         let known = || lock(&self.state.index).as_ref()?.snapshot(&self.path);
         if let Some(answer) = known() {
@@ -190,7 +190,7 @@ impl Source {
         lock(&self.state.index).insert(handle).opened_for(now)
     }
 
-    /// Returns the snapshot of the index in use, whichever state of the database it is of.
+    /// Returns the snapshot of the index in use, even if it is out of date.
     pub(crate) fn latest_index(&self, stop: &Stop) -> Option<Arc<Snapshot>> {
         if let Ok(snapshot) = self.current_index(stop) {
             return Some(snapshot);
@@ -205,7 +205,8 @@ impl Source {
         fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
     }
 
-    /// Returns the searcher of a catalogue, the one opened before if nothing was missing in it.
+    /// Returns the searcher of a catalogue. A searcher that was opened before is used again if it is
+    /// complete.
     pub(crate) fn searcher(&self, catalogue: &Arc<Catalogue>) -> Arc<Searcher> {
         let known = lock(&self.state.searcher).clone();
         let is_complete = |known: &Arc<Searcher>| {

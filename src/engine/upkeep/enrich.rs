@@ -1,4 +1,4 @@
-//! Makes what ranking needs beside the grams: term indexes, vectors and summaries.
+//! Makes the files of ranked search: term indexes, vectors and summaries.
 //!
 //! All of it is derived from an index, once that is in use.
 
@@ -18,7 +18,7 @@ use crate::{
 /// The largest segment, in messages, whose terms and vectors a question waits for: about a second.
 const MAX_IN_A_QUESTION: u32 = 20_000;
 
-/// What was made.
+/// Counts of the messages that got terms and vectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Enriched {
     /// Messages whose terms were indexed.

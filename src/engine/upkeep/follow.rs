@@ -53,7 +53,7 @@ impl Follower {
             Ok(Ok(report)) => {
                 let next = report.elsewhere.then_some(LONGEST_PAUSE);
                 let reason = report.failures.join("\n");
-                // An agent adds messages every other second: that is no news.
+                // An agent adds messages every other second, so such a refresh is not reported.
                 if !std::mem::replace(&mut self.has_reported_messages, true) && report.messages > 0
                 {
                     tell(UpkeepEvent::Mirrored(Box::new(report)));

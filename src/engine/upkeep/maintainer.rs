@@ -35,7 +35,7 @@ use crate::{
     model::Stop,
 };
 
-/// What a refresh may use, beside 60 bytes a message: a server should not slow down its machine.
+/// Memory and threads of a refresh, plus 60 bytes a message: a server must not slow down its machine.
 const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
 
 /// How long a database must be left alone before it is indexed. Copies and downloads write more
@@ -73,7 +73,7 @@ pub struct Maintainer {
     reported: HashSet<PathBuf>,
 }
 
-/// What is known about one source between two polls.
+/// The maintainer's knowledge of one source between two polls.
 #[derive(Debug, Default)]
 struct SourceState {
     path: PathBuf,
@@ -97,12 +97,12 @@ struct SourceState {
     postponed: Postponed,
 }
 
-/// Making terms and vectors that was put off.
+/// The postponed building of terms and vectors.
 #[derive(Clone, Copy, Debug, Default)]
 struct Postponed {
     until: Option<Instant>,
     failures: u32,
-    /// How many times it gave way to a database that changed.
+    /// How many times a merge gave way to a database that changed.
     interruptions: u32,
     is_reported: bool,
 }

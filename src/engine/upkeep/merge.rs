@@ -25,8 +25,8 @@ pub(crate) fn is_merge_due(source: &Source, stop: &Stop) -> bool {
     source.current_index(stop).is_ok_and(|snapshot| unmerged(&snapshot) > DUE)
 }
 
-/// Merges the index of a source if that is due; returns whether it did. A merge gives way if the
-/// database changes meanwhile, unless it is overdue.
+/// Merges the index of a source if a merge is due; returns whether it merged. A merge is stopped if
+/// the database changes meanwhile, unless the merge is overdue.
 pub(crate) fn merge_at_rest(
     source: &Source,
     resources: Resources,
@@ -51,7 +51,7 @@ pub(crate) fn merge_at_rest(
     }
 }
 
-/// Merges all segments of a source's index into one, whichever state of the database it is of.
+/// Merges all segments of a source's index into one, even if the index is out of date.
 /// Returns false if there was one segment without deleted messages.
 ///
 /// Only the index is read. It can be searched meanwhile.

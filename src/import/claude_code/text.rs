@@ -86,7 +86,7 @@ pub(super) fn typed(text: &str) -> (&'static str, String) {
     }
     let mut text = text;
     let mut plain = String::new();
-    // Cut out what the program put beside the user's words.
+    // Cut out the elements that the program added to the user's words.
     while let Some((from, to)) = INJECTED
         .iter()
         .filter_map(|name| {
@@ -106,7 +106,7 @@ pub(super) fn typed(text: &str) -> (&'static str, String) {
     ("user", plain.trim().to_owned())
 }
 
-/// Elements that the program puts beside the user's words.
+/// Elements that the program adds to the user's words.
 const INJECTED: [&str; 7] = [
     "system-reminder",
     "ide_opened_file",

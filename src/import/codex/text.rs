@@ -74,7 +74,7 @@ const HANDOVER: &str =
 /// The heading of the user's own words, below the context that the editor adds.
 const REQUEST: &str = "## My request for Codex:";
 
-/// Returns the user's words of a text, without those that the program put before them.
+/// Returns the user's words of a text, without the text that the program put before them.
 pub(super) fn without_injections(text: &str) -> String {
     let mut rest = text.trim();
     'again: loop {
@@ -111,8 +111,8 @@ fn starts_with(text: &str, start: &str) -> bool {
     text.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
-/// Takes the folder from the environment that the program describes. The first generation names it
-/// nowhere else.
+/// Takes the folder from the environment that the program describes. The first version of the format
+/// names the folder nowhere else.
 pub(super) fn environment(text: &str, head: &mut Head) {
     if head.folder.is_none() && text.trim_start().starts_with("<environment_context>") {
         let tagged = text.split_once("<cwd>").and_then(|(_, rest)| rest.split_once("</cwd>"));

@@ -32,7 +32,7 @@ use crate::{
     text::words::{Token, Tokenizer, grams, tokens},
 };
 
-/// Memory of a term or a word, approximately, beside its letters and its list.
+/// Approximate memory of a term or a word, without its letters and its list.
 const ENTRY_BYTES: usize = 120;
 
 /// The least memory for the lists of a thread.
@@ -225,7 +225,7 @@ impl TermRun {
         !range.is_empty()
     }
 
-    /// Adds a document with the terms in `seen`; a term stands there as often as it occurs.
+    /// Adds a document with the terms in `seen`; `seen` holds a term as often as it occurs.
     fn add(&mut self, document: u32, seen: &mut [u32]) {
         seen.sort_unstable();
         for same in seen.chunk_by(|a, b| a == b) {

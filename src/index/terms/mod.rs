@@ -41,7 +41,7 @@ const FOLDER: &str = "words";
 const TERMS: &str = "terms";
 const LENGTHS: &str = "lengths";
 
-/// The fewest letters of a term that is taken for a slip: short words resemble too many others.
+/// The fewest letters of a term that may be a typing error: short words resemble too many others.
 const SHORTEST_SLIP: usize = 4;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ struct TermManifest {
     /// The checksum of the segment's manifest.
     segment: u32,
     documents: u32,
-    /// The sum of all lengths.
+    /// The sum of the lengths of all messages.
     tokens: u64,
     files: Vec<FileRecord>,
 }

@@ -5,16 +5,15 @@
 //! together cannot lift a message among the best are looked up only for messages that have another
 //! term (MaxScore: Turtle and Flood, 1995). Messages that the filter rejects never count among the best.
 
-use std::{
-    cmp::{Ordering, Reverse},
-    collections::BinaryHeap,
-    ops::Range,
-};
+use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
 use tantivy::postings::BlockSegmentPostings;
 
 use super::{TermIndex, length_of};
-use crate::{index::Error, model::Stop};
+use crate::{
+    index::{Error, scored::ScoredDoc},
+    model::Stop,
+};
 
 /// Documents per window: their scores take 128 KB.
 const WINDOW: u32 = 1 << 15;
@@ -24,7 +23,7 @@ const WINDOW: u32 = 1 << 15;
 pub struct WeightedTerm {
     /// The term.
     pub term: String,
-    /// Its weight, which is higher for rarer terms.
+    /// The weight of the term, which is higher for rarer terms.
     pub weight: f32,
 }
 
@@ -35,7 +34,7 @@ pub struct Norms {
     pub k1: f32,
     /// How much the length of a message counts, from 0 to 1.
     pub b: f32,
-    /// The average length.
+    /// The average length of a message.
     pub average: f32,
 }
 
@@ -58,27 +57,9 @@ pub enum DocSet<'a> {
     DocIds(&'a [u32]),
 }
 
-/// A score and a doc id, in the order of scores. Of equal scores, the lower doc id is better.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct ScoredDocId(f32, Reverse<u32>);
-
-impl Eq for ScoredDocId {}
-
-impl PartialOrd for ScoredDocId {
-    fn partial_cmp(&self, other: &ScoredDocId) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for ScoredDocId {
-    fn cmp(&self, other: &ScoredDocId) -> Ordering {
-        self.0.total_cmp(&other.0).then(self.1.cmp(&other.1))
-    }
-}
-
 /// The best messages so far.
 struct TopScores {
-    heap: BinaryHeap<Reverse<ScoredDocId>>,
+    heap: BinaryHeap<Reverse<ScoredDoc>>,
     most: usize,
 }
 
@@ -86,13 +67,13 @@ impl TopScores {
     /// Returns the score that a message must exceed; zero while there is room.
     fn threshold(&self) -> f32 {
         match self.heap.peek() {
-            Some(Reverse(least)) if self.heap.len() == self.most => least.0,
+            Some(Reverse(least)) if self.heap.len() == self.most => least.score,
             _ => 0.0,
         }
     }
 
     fn offer(&mut self, doc_id: u32, score: f32, accepts: &dyn Fn(u32) -> bool) {
-        let scored = ScoredDocId(score, Reverse(doc_id));
+        let scored = ScoredDoc { doc_id, score };
         let is_full = self.heap.len() == self.most;
         let enters = score > 0.0
             && (!is_full || self.heap.peek().is_some_and(|Reverse(least)| scored > *least));
@@ -112,7 +93,7 @@ pub struct Bm25<'a> {
     pub segments: &'a [(Range<u32>, &'a TermIndex)],
     /// The terms of the query.
     pub terms: &'a [WeightedTerm],
-    /// The parameters.
+    /// The parameters of BM25.
     pub norms: Norms,
 }
 
@@ -162,10 +143,10 @@ impl Bm25<'_> {
                 }
             }
         }
-        let mut found: Vec<ScoredDocId> =
+        let mut found: Vec<ScoredDoc> =
             best.heap.into_iter().map(|Reverse(scored)| scored).collect();
         found.sort_unstable_by_key(|scored| Reverse(*scored));
-        Ok(found.into_iter().map(|ScoredDocId(score, Reverse(doc_id))| (doc_id, score)).collect())
+        Ok(found.into_iter().map(|scored| (scored.doc_id, scored.score)).collect())
     }
 
     /// Opens the lists of the terms that a segment has.
@@ -217,7 +198,7 @@ pub fn holding(
     Ok(found)
 }
 
-/// Returns for each term how many of some messages have it; `doc_ids` ascend.
+/// Returns for each term the number of messages of `doc_ids` that have it; `doc_ids` ascend.
 pub fn frequencies(
     segments: &[(Range<u32>, &TermIndex)],
     terms: &[String],

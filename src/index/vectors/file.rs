@@ -118,7 +118,7 @@ pub(super) struct FileWriter {
 }
 
 impl FileWriter {
-    /// Begins a file beside its place in the segment.
+    /// Begins a temporary file in the segment's folder.
     pub(super) fn begin(segment: &Path, model: &str) -> Result<FileWriter, Error> {
         let failed = |error| failed(segment, error);
         let unfinished = Unfinished::begin(segment, &Shape::folder(model)).map_err(failed)?;
@@ -154,7 +154,7 @@ impl FileWriter {
         }
     }
 
-    /// Makes the file durable and puts it in place; vectors that stand there are replaced.
+    /// Makes the file durable and moves it to its place; older vectors there are replaced.
     pub(super) fn publish(self, shape: Shape) -> Result<(), Error> {
         let FileWriter { mut file, unfinished, .. } = self;
         let folder = unfinished.folder().to_owned();
@@ -180,7 +180,7 @@ impl VectorSpill {
         self.file.write_all(bytes).map_err(|error| failed(&self.folder, error))
     }
 
-    /// Maps what was written.
+    /// Maps the numbers that were written.
     pub(super) fn read(self) -> Result<Mapped, Error> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
         file.and_then(|file| Mapped::new(&file)).map_err(|error| failed(&self.folder, error))

@@ -17,9 +17,9 @@ mod file;
 mod kernel;
 mod table;
 
-use std::{cmp::Ordering, collections::BinaryHeap, ops::Range, path::Path};
+use std::{cmp::Reverse, collections::BinaryHeap, ops::Range, path::Path};
 
-use super::{Error, artifact::Mapped};
+use super::{Error, artifact::Mapped, scored::ScoredDoc};
 use crate::int8::quantise;
 
 pub use build::{VectorBuilder, VectorOptions};
@@ -41,15 +41,6 @@ const WIDE: u32 = SAMPLE / 4;
 
 /// Accepted vectors to compare per wanted result, before a search of clusters ends.
 const DEPTH: usize = 512;
-
-/// A doc id and the similarity of its message to a query.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ScoredDoc {
-    /// The doc id, counted from the segment's first.
-    pub doc_id: u32,
-    /// The cosine, from -1 to 1, with the rounding errors of int8.
-    pub score: f32,
-}
 
 /// The vectors of one segment by one model, open for searching.
 #[derive(Debug)]
@@ -121,7 +112,7 @@ impl Vectors {
         Ok(best.sorted())
     }
 
-    /// Returns the similarity of each of some doc ids to the query; -1 if there is no vector.
+    /// Returns for each doc id the similarity of the message to the query; -1 if there is no vector.
     pub fn scores(&self, query: &[f32], doc_ids: &[u32]) -> Result<Vec<f32>, Error> {
         let query = self.query(query)?;
         let score = |doc_id: &u32| {
@@ -260,33 +251,11 @@ impl QueryVector {
 
 /// The best results so far, with the worst of them on top of the heap.
 struct TopDocs {
-    heap: BinaryHeap<Worst>,
+    heap: BinaryHeap<Reverse<ScoredDoc>>,
     k: usize,
     /// The lowest score that still enters.
     threshold: f32,
 }
-
-struct Worst(ScoredDoc);
-
-impl Ord for Worst {
-    fn cmp(&self, other: &Worst) -> Ordering {
-        other.0.score.total_cmp(&self.0.score).then(self.0.doc_id.cmp(&other.0.doc_id))
-    }
-}
-
-impl PartialOrd for Worst {
-    fn partial_cmp(&self, other: &Worst) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Worst {
-    fn eq(&self, other: &Worst) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Worst {}
 
 impl TopDocs {
     fn new(k: usize) -> TopDocs {
@@ -295,17 +264,17 @@ impl TopDocs {
 
     fn offer(&mut self, scored: ScoredDoc) {
         if scored.score >= self.threshold {
-            self.heap.push(Worst(scored));
+            self.heap.push(Reverse(scored));
             if self.heap.len() > self.k {
                 self.heap.pop();
             }
             if self.heap.len() == self.k {
-                self.threshold = self.heap.peek().map_or(f32::MIN, |worst| worst.0.score);
+                self.threshold = self.heap.peek().map_or(f32::MIN, |Reverse(worst)| worst.score);
             }
         }
     }
 
     fn sorted(self) -> Vec<ScoredDoc> {
-        self.heap.into_sorted_vec().into_iter().map(|worst| worst.0).collect()
+        self.heap.into_sorted_vec().into_iter().map(|Reverse(worst)| worst).collect()
     }
 }

@@ -8,7 +8,7 @@ use crate::int8::quantise;
 pub struct VectorTable {
     dimensions: usize,
     rows: Vec<u8>,
-    /// 0 if there is no vector.
+    /// The scale of each vector; 0 for a text without a vector.
     scales: Vec<f32>,
 }
 

@@ -14,7 +14,7 @@ pub(super) const ANSWER_TOKENS: usize = 16_000;
 /// Tokens of what frames a turn, or the fields of a conversation.
 pub(super) const TURN_FRAME: usize = 30;
 
-/// One turn of a transcript, or one that matched.
+/// A turn of a transcript, or a turn that matched the query.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TurnText {

@@ -21,9 +21,9 @@ use crate::{
 pub(super) struct ScopeFilter {
     /// The doc ids of each segment that are within the dates.
     intervals: Vec<Range<u32>>,
-    /// The doc ids of the one conversation asked for, ascending.
+    /// The doc ids of the scope's conversation, ascending.
     pub(super) conversation: Option<Vec<u32>>,
-    /// The conversations of the project or session asked for.
+    /// The conversations of the scope's project or session.
     conversations: Option<HashSet<u32>>,
     roles: Vec<String>,
 }

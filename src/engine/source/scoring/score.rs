@@ -1,4 +1,4 @@
-//! Scores of messages: their terms and vectors, the messages beside them, who wrote them.
+//! Scores of messages: by terms, vectors, neighbouring messages and authors.
 //!
 //! ```text
 //! B(i) = BM25(i) / the best;   V(i) = nearness of the cosine of i

@@ -1,4 +1,4 @@
-//! What one source does for a ranked search.
+//! The scorer of one source in a ranked search.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -33,22 +33,22 @@ pub struct Statistics {
     pub frequencies: Vec<u32>,
     /// How many messages there are.
     pub messages: u64,
-    /// The sum of their lengths, in terms.
+    /// The sum of the messages' lengths, in terms.
     pub tokens: u64,
 }
 
 /// The best messages of a source: (doc id, score), the best first.
 #[derive(Debug, Default)]
 pub struct Candidates {
-    /// By BM25.
+    /// Scores by BM25.
     pub by_terms: Vec<(u32, f32)>,
-    /// By the cosine of their vectors.
+    /// Scores by the cosine of the vectors.
     pub by_vector: Vec<(u32, f32)>,
-    /// Why the vectors could not be compared.
+    /// The reason why the vectors could not be compared.
     pub vector_error: Option<String>,
 }
 
-/// What makes the scores of all sources comparable.
+/// The scale that makes the scores of all sources comparable.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     /// The weight of BM25 in a score.
@@ -142,7 +142,7 @@ pub trait ConceptScorer {
     /// Returns the best messages, at most `depth` by each measure.
     fn candidates(&self, depth: usize, stop: &Stop) -> Result<Candidates, Error>;
 
-    /// Returns the scores, above 0, of some candidates and of the messages beside them.
+    /// Returns the scores, above 0, of some candidates and of their neighbouring messages.
     fn scores(
         &self,
         candidates: &mut dyn Iterator<Item = u32>,
@@ -151,7 +151,7 @@ pub trait ConceptScorer {
     ) -> Result<Vec<(u32, f32)>, Error>;
 }
 
-/// What titles and summaries are compared with.
+/// The terms and the vector that titles and summaries are compared with.
 #[derive(Debug)]
 pub struct TitleQuery<'a> {
     /// Hashes of the query's terms with their weights, whose sum is 1.

@@ -1,23 +1,23 @@
-//! What conversations are ranked by as a whole: the terms of their titles and summaries, and one
-//! vector for both.
+//! The features that rank whole conversations: the terms of titles and summaries, and one vector for
+//! both.
 
 use crate::{index::VectorTable, text::words::Tokenizer};
 
-/// What a conversation is about.
+/// The summary of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
     /// A title, if the conversation has none of its own; else empty.
     pub(crate) title: String,
-    /// One or two of its own sentences; empty if none of them says something.
+    /// One or two of the conversation's own sentences; empty if none is worth showing.
     pub(crate) text: String,
 }
 
 /// The features of every conversation of a catalogue, in its order: some 400 bytes each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SummaryFeatures {
-    /// Hashes of terms: for each conversation those of its title, then those of its summary.
+    /// Hashes of terms: for each conversation the terms of its title, then the terms of its summary.
     terms: Vec<u32>,
-    /// By conversation: where the terms of its title end, and those of its summary.
+    /// For each conversation, where the terms of the title end, and where the terms of the summary end.
     ends: Vec<[u32; 2]>,
     vectors: VectorTable,
     /// How many conversations have no summary yet, or lack their vector.

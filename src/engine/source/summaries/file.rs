@@ -31,7 +31,7 @@ const FORMAT: u32 = 4;
 /// Bytes of a record before its title.
 const HEAD: usize = 36;
 
-/// What the file holds, by fingerprint.
+/// The records of the file, by fingerprint.
 #[derive(Debug, Default)]
 pub(crate) struct SummaryCache {
     bytes: Vec<u8>,
@@ -41,7 +41,7 @@ pub(crate) struct SummaryCache {
     dimensions: usize,
 }
 
-/// What tells the opening of a conversation from others: by where it is, and by what it says.
+/// The fingerprints of a conversation's opening: of its place, and of its text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fingerprints {
     pub(crate) place: u64,
@@ -92,7 +92,7 @@ impl SummaryCache {
         self.by_place.len()
     }
 
-    /// How many numbers its vectors have; 0 where there are none by the model asked for.
+    /// The number of dimensions of the vectors; 0 if the file has no vectors of the model.
     pub(crate) fn dimensions(&self) -> usize {
         self.dimensions
     }
@@ -240,7 +240,7 @@ mod tests {
         );
         assert_eq!((&cache.of_text(109).unwrap().summary, record.text), (&summaries[1], 107));
         assert!(cache.at_place(8).is_none() && cache.of_text(7).is_none());
-        // Of another model the vectors say nothing.
+        // Vectors of another model are not used.
         assert_eq!(SummaryCache::load(&path, "n").at_place(7).unwrap().vector.0, [0; 0]);
         let bytes = fs::read(&path).unwrap();
         for at in 0..bytes.len() {

@@ -5,8 +5,8 @@
 //! change; after a merge, by a fingerprint of what they say. So only conversations whose opening is
 //! new are summarised.
 //!
-//! Invariant: the file holds nothing that the texts cannot make again; what is missing is made when
-//! it is asked for.
+//! Invariant: the file holds nothing that the texts cannot make again; a missing summary is made on
+//! the first request.
 
 mod features;
 mod file;
@@ -63,7 +63,7 @@ pub const SAVED: &str = "system";
 const MAX_SAVED: usize = 1_000;
 
 impl Catalogue {
-    /// Returns what a conversation is about; read from its messages when first asked for.
+    /// Returns the summary of a conversation; made from its messages on the first request.
     pub(crate) fn summary(&self, conversation: u32) -> &Summary {
         let listed = &self.conversations()[conversation as usize];
         listed.summary.get_or_init(|| self.summarise(conversation))
@@ -233,7 +233,7 @@ struct SummaryWork<'a> {
     /// Whether the cache file has to be written again.
     is_changed: bool,
     stored: Instant,
-    /// Why the model made no vectors.
+    /// The reason why the model made no vectors.
     failed: Option<embed::Error>,
 }
 

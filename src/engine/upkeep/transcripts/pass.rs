@@ -34,10 +34,10 @@ pub(super) struct Pass<'a> {
     stop: &'a Stop,
     progress: &'a dyn Fn(ArchiveProgress),
     report: &'a mut ArchiveReport,
-    /// Paths of the files that have been forgotten and have to be read again. Those that a stop
-    /// leaves unread are unknown to the next pass.
+    /// Paths of the files that were removed from the store and must be read again. If a stop leaves
+    /// some unread, the next pass treats them as new files.
     again: BTreeSet<String>,
-    /// Bytes to read in all.
+    /// The number of bytes that the whole pass reads.
     total: u64,
     /// Bytes read since the last commit.
     uncommitted: u64,
@@ -119,7 +119,7 @@ impl<'a> Pass<'a> {
     fn read_known(&mut self, found: &TranscriptPath, id: i64) -> Result<(), SyncError> {
         let Some(mut input) = self.open(found) else { return Ok(()) };
         self.store.begin()?;
-        // A file that repeats one that was forgotten is forgotten as well.
+        // A file that repeats messages of a removed file is removed as well.
         let Some(file) = self.store.file(id)? else { return Ok(()) };
         if !has_only_grown(&mut input, &file, found) {
             self.again.insert(file.path);
@@ -153,7 +153,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Reads a file from where `reader` stands, batch by batch.
+    /// Reads a file from the position of `reader` on, batch by batch.
     fn read(
         &mut self,
         found: &TranscriptPath,

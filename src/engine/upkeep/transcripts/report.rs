@@ -1,4 +1,4 @@
-//! What synchronising the transcripts reports: its progress, its outcome and its errors.
+//! Progress, outcome and errors of synchronising the transcripts.
 
 use std::{fmt, io, path::Path, time::Duration};
 
@@ -41,7 +41,7 @@ pub struct ArchiveProgress {
     pub total: u64,
 }
 
-/// Why the transcripts cannot be synchronised.
+/// An error that ends the synchronisation of transcripts.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SyncError {
     /// The store cannot be written.

@@ -1,4 +1,4 @@
-//! Adds the messages of one transcript to the store, without those that it repeats.
+//! Adds the messages of one transcript to the store, without messages that repeat earlier ones.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ impl<'a> StoreSink<'a> {
         StoreSink { store, file, messages: 0, last: None }
     }
 
-    /// Adds an event; returns whether it was taken.
+    /// Adds an event; returns false if the event is left out.
     pub(super) fn add(
         &mut self,
         reader: &TranscriptReader,
