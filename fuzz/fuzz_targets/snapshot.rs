@@ -25,7 +25,7 @@ const TEXTS: [&str; 6] = ["the", "rare 7", "", "q_x", "%", "和"];
 struct Original {
     folder: TempDir,
     files: Vec<PathBuf>,
-    answers: Vec<Vec<Hit>>,
+    answers: Vec<Vec<Hit<'static>>>,
 }
 
 thread_local! {
@@ -42,7 +42,7 @@ fn engine(folder: &Path, index: &str) -> Engine {
     })
 }
 
-fn ask(engine: &Engine, text: &str) -> Vec<Hit> {
+fn ask(engine: &Engine, text: &str) -> Vec<Hit<'static>> {
     let mut hits = Vec::new();
     let request = Request { text: text.to_owned(), ..Request::default() };
     let plan = engine.exact(&request, &Stop::never(), &mut |hit| {
