@@ -112,6 +112,8 @@ fn role() -> impl Strategy<Value = Cell> {
         12 => select(&ROLES[..3]).prop_map(Cell::from),
         1 => Just(Cell::from("")),
         1 => Just(Cell::Null),
+        1 => Just(Cell::Integer(7)),
+        1 => Just(Cell::Blob(b"tool".to_vec())),
     ]
 }
 

@@ -135,7 +135,7 @@ fn latest_activity_first_then_by_id_and_without_times_last() {
 }
 
 /// Creates a transcript store with two projects.
-fn transcripts() -> Database {
+pub(crate) fn transcripts() -> Database {
     let mut database = Database::new(SourceKind::Archive, Schema::Typed);
     let connection = database.connect();
     connection

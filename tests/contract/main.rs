@@ -236,3 +236,19 @@ pub(crate) fn config(usual: u32) -> proptest::test_runner::Config {
         ..Default::default()
     }
 }
+
+#[test]
+fn a_refreshed_index_has_several_segments() {
+    let message = database::Message {
+        conversation: 0,
+        role: "user".into(),
+        content: database::Content::Stored("red".into()),
+        time: 0,
+        position: Some(0),
+    };
+    let database = Database::of(database::Schema::Typed, &["Colours".into()], &vec![message; 90]);
+    Refreshed.open(&database);
+    let entries = fs::read_dir(database.index_folder()).expect("an index").flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    assert!(names.filter(|name| name.starts_with("segment-")).count() > 1);
+}

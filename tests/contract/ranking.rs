@@ -12,6 +12,7 @@ use verbatim_search::{
 
 use crate::{
     database::{Cell, Content, Database, Message, Schema, times},
+    lists::transcripts,
     oracle::{Oracle, instant},
     subjects,
 };
@@ -216,6 +217,28 @@ fn every_result_is_in_the_scope_and_the_same_each_time() {
             }
         }
         assert!(found > 500, "{name}: {found}");
+    }
+}
+
+#[test]
+fn projects_and_sessions_are_part_of_the_scope() {
+    let database = transcripts();
+    for (name, reader) in rankers(&database) {
+        let ids = |project: Option<&str>, session: Option<&str>| {
+            let scope = Scope {
+                project: project.map(str::to_owned),
+                session: session.map(str::to_owned),
+                ..Scope::default()
+            };
+            let ranked = rank(&*reader, &scope, "red", None);
+            let mut ids: Vec<String> = ranked.into_iter().map(|ranked| ranked.id).collect();
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!(ids(None, None), ["a/1", "b/1", "c/1", "d/1"], "{name}");
+        assert_eq!(ids(Some("paint"), None), ["a/1", "c/1"], "{name}");
+        assert_eq!(ids(Some("walls"), Some("s1")), ["b/1"], "{name}");
+        assert!(ids(Some("walls"), Some("s2")).is_empty(), "{name}");
     }
 }
 

@@ -222,15 +222,17 @@ impl Catalogue {
     fn in_order(&self, conversation: u32) -> &CatalogueReading {
         self.conversations[conversation as usize].reading.get_or_init(|| {
             let snapshot = &self.snapshot;
-            let place = |doc_id: &u32| {
-                let doc_id = *doc_id;
-                // A later segment may have an earlier row, so doc ids do not say what comes first.
-                let row = snapshot.key(doc_id);
-                (snapshot.position(doc_id), snapshot.time(doc_id), row, doc_id)
+            // One segment already has messages of equal positions and times in the order of their
+            // rows. A later segment may have earlier rows than the segments before it.
+            let is_one_segment = snapshot.parts().len() == 1;
+            let row = |doc_id| if is_one_segment { 0 } else { snapshot.key(doc_id) };
+            let key = |doc_id: u32| {
+                (snapshot.position(doc_id), snapshot.time(doc_id), row(doc_id), doc_id)
             };
-            let mut places: Vec<_> = self.doc_ids(conversation).iter().map(place).collect();
-            places.sort_unstable();
-            let order: Vec<u32> = places.into_iter().map(|(.., doc_id)| doc_id).collect();
+            let mut keyed: Vec<_> = self.doc_ids(conversation).iter().copied().map(key).collect();
+            // A stable sort: messages with equal keys stay in the order of their segment.
+            keyed.sort_by_key(|(position, time, row, _)| (*position, *time, *row));
+            let order: Vec<u32> = keyed.into_iter().map(|(.., doc_id)| doc_id).collect();
             let mut turns: Vec<(u32, u32)> = order.iter().copied().zip(0..).collect();
             turns.sort_unstable();
             CatalogueReading { order, turns }
