@@ -14,7 +14,7 @@ mod texts;
 
 use std::{io, path::PathBuf};
 
-pub use encoder::{Encoder, Progress, Take};
+pub use encoder::Progress;
 pub use model::Model;
 pub use provider::{Key, Protocol, Provider, Remote, Unknown};
 pub use texts::Texts;

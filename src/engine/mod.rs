@@ -23,16 +23,12 @@ mod upkeep;
 
 use std::{ops::ControlFlow, path::PathBuf, sync::Arc};
 
-use crate::{
-    embed::Model,
-    model::{Hit, Request, Stop},
-};
+use crate::model::{Hit, Request, Stop};
 
 use lookup::Lookup;
 use rank::Ranker;
 use source::Sources;
 
-pub use crate::text::like::MOST_PATTERN_BYTES;
 pub use config::Config;
 pub use error::Error;
 pub use lookup::ConversationHeading;
@@ -40,12 +36,12 @@ pub use memory::{database::Memory, recall::Recalled, threads::Recorded};
 pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub use report::{
     finding::{Finding, Verdict},
-    statistics::{NO_TIME, Tally},
+    statistics::Tally,
     status::{SnapshotStatus, SourceStatus, Status, ago},
 };
 pub use source::{
-    About, Counts, FallbackReason, IndexedReader, Listing, LiveReader, Messages, Reader, Scope,
-    SearchPlan, Session, Source, SourceKind,
+    About, Counts, FallbackReason, Listing, Messages, Reader, Scope, SearchPlan, Session, Source,
+    SourceKind,
     request::trimmed,
     scoring,
     sink::{Rendered, Sink},
@@ -59,7 +55,7 @@ pub use upkeep::{
     transcripts::{ArchiveProgress, ArchiveReport},
 };
 
-pub use crate::workspace;
+pub(crate) use crate::workspace;
 // Types of the rooms below that the faces name.
 pub use crate::{
     db::{
@@ -88,11 +84,6 @@ impl Engine {
     /// The configuration.
     pub fn config(&self) -> &Config {
         self.sources.config()
-    }
-
-    /// The model that turns texts into vectors.
-    pub fn model(&self) -> &Model {
-        self.sources.model()
     }
 
     /// The recorded threads.
@@ -301,17 +292,6 @@ impl Engine {
         upkeep::maintainer::watched_folders(self.config())
     }
 
-    /// Returns the lines of the workspaces that match, or of the folder `named` inside one.
-    pub fn search_workspace(
-        &self,
-        question: &workspace::Question,
-        named: Option<&str>,
-        stop: &Stop,
-    ) -> Result<workspace::Found, Error> {
-        let folders = workspace::folders(&self.config().workspaces, named)?;
-        Ok(workspace::search(&folders, question, stop)?)
-    }
-
     /// Finds conversations by what a person or a client calls them.
     fn lookup<'a>(&'a self, stop: &'a Stop) -> Lookup<'a> {
         Lookup { sources: &self.sources, memory: &self.memory, stop }
@@ -358,4 +338,15 @@ impl Engine {
     pub fn at_path(&self, path: &str, stop: &Stop) -> Result<Option<About>, Error> {
         self.lookup(stop).by_path(path)
     }
+}
+
+/// Returns the lines of the configured workspaces that match, or of the folder `named` inside one.
+pub(crate) fn search_workspace(
+    config: &Config,
+    question: &workspace::Question,
+    named: Option<&str>,
+    stop: &Stop,
+) -> Result<workspace::Found, Error> {
+    let folders = workspace::folders(&config.workspaces, named)?;
+    Ok(workspace::search(&folders, question, stop)?)
 }

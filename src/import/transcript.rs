@@ -129,6 +129,7 @@ impl Reader {
     }
 
     /// Returns how many lines there were that are not blank.
+    #[cfg(feature = "internals")]
     pub fn lines(&self) -> u32 {
         self.position.lines
     }

@@ -29,16 +29,18 @@ mod wildcards;
 
 use std::{io, path::PathBuf};
 
-pub use activity::{Activity, Last, now};
+pub use activity::{Activity, Last};
 pub use build::{Build, BuildPlan, Size};
-pub use directory::{CommitId, CommitStamp, IndexDir, Writing};
+pub use directory::{CommitStamp, IndexDir, Writing};
 pub use documents::SegmentRef;
 pub use invert::Resources;
 pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{Conversation, Document};
 pub use terms::{Bm25, DocSet, Norms, TermIndex, WeightedTerm, build_terms, frequencies, holding};
 pub use trace::{GramUse, Trace};
-pub use vectors::{ScoredDoc, VectorBuilder, VectorOptions, VectorTable, Vectors};
+#[cfg(feature = "internals")]
+pub use vectors::ScoredDoc;
+pub use vectors::{VectorBuilder, VectorOptions, VectorTable, Vectors};
 
 /// An error of an index. It never keeps a database from being searched.
 #[derive(Debug, thiserror::Error)]

@@ -93,8 +93,6 @@ pub(super) struct Segment {
     pub(super) common: Vec<u64>,
     pub(super) folder: PathBuf,
     pub(super) text_bytes: u64,
-    /// The size of its files.
-    pub(super) bytes: u64,
     /// The files that are mapped as long as the segment is open.
     mapped: Vec<OpenFile>,
 }
@@ -103,7 +101,6 @@ impl Segment {
     pub(super) fn open(folder: &Path, manifest_checksum: u32) -> Result<Segment, Error> {
         let unreadable = |error: io::Error| damaged(folder, &error.to_string());
         let manifest = SegmentManifest::read(folder, manifest_checksum)?;
-        let bytes = manifest.bytes(|_| true);
         let mut mapped = Vec::new();
         let (mut rows, mut columns) = (None, None);
         for record in &manifest.files {
@@ -134,7 +131,6 @@ impl Segment {
             common,
             folder: folder.to_owned(),
             text_bytes: manifest.text_bytes,
-            bytes,
             mapped,
         })
     }

@@ -634,11 +634,6 @@ impl DocStore {
         }
     }
 
-    /// Returns the id of a message.
-    pub(super) fn id(&self, doc: u32) -> Cow<'_, str> {
-        self.record(doc).0.id()
-    }
-
     /// Returns a message as a hit.
     pub(super) fn hit(&self, doc: u32, raw_content: bool) -> Hit<'_> {
         let (head, texts) = self.record(doc);
