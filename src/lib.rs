@@ -234,17 +234,16 @@ mod workspace;
 pub use cli::run_program;
 pub use db::{
     Error as DatabaseError, Heading, StoredOrigin as Origin,
-    threads::{Analytics, Error as ThreadError, Save, Saved, Start, Thread, Turn},
+    threads::Error as ThreadError,
     transcripts::Error as TranscriptStoreError,
     writer::{Changes, Error as WriterError},
 };
 pub use embed::{Error as EmbedError, Key, Protocol, Provider, Remote, Unknown as UnknownProvider};
 pub use engine::{
-    About, ArchiveProgress, ArchiveReport, Config, ConversationHeading, ConversationMatch, Counts,
-    Engine, Enriched, Error, FallbackReason, Fields, Finding, Listing, Maintainer, Match, Memory,
-    Messages, Mode, Progress, Question, Ranking, Reader, Recalled, Recorded, Reindex, Reindexed,
-    Rendered, Scope, SearchPlan, Session, Sink, SnapshotStatus, Source, SourceKind, SourceStatus,
-    Status, Tally, UpkeepEvent, Verdict,
+    About, ArchiveProgress, ArchiveReport, Config, ConversationMatch, Counts, Engine, Enriched,
+    Error, FallbackReason, Fields, Listing, Maintainer, Match, Messages, Mode, Progress, Question,
+    Ranking, Reader, Reindex, Reindexed, Rendered, Scope, SearchPlan, Session, Sink, Source,
+    SourceKind, Tally, UpkeepEvent,
     import::{Error as ImportError, Progress as ImportProgress, Report as ImportReport, import},
     scoring::{
         Candidates, Concept, ConceptScorer, ConversationScore, Nearness, Scale, Scorer, Statistics,
@@ -252,9 +251,7 @@ pub use engine::{
     },
 };
 pub use import::{Branches, Error as ExportError, Skipped, Tally as ImportTally};
-pub use index::{
-    Activity, Error as IndexError, GramUse, Last, Resources, Size, Trace, WeightedTerm,
-};
+pub use index::{Error as IndexError, GramUse, Resources, Size, Trace, WeightedTerm};
 pub use model::{Hit, Instant, Request, Stop};
 pub use text::query::{Phrase, Query};
 pub use watch::{Event as WatchEvent, Watch, start as watch};

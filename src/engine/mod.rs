@@ -32,7 +32,7 @@ use source::Sources;
 pub use config::Config;
 pub use error::Error;
 pub use lookup::ConversationHeading;
-pub use memory::{database::Memory, recall::Recalled, threads::Recorded};
+pub use memory::{database::Memory, recall::Recalled};
 pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub use report::{
     finding::{Finding, Verdict},
@@ -87,7 +87,13 @@ impl Engine {
     }
 
     /// The recorded threads.
-    pub fn memory(&self) -> &Memory {
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// The recorded threads, for the tests.
+    #[cfg(feature = "internals")]
+    pub fn recorded_threads(&self) -> &Memory {
         &self.memory
     }
 
@@ -130,7 +136,7 @@ impl Engine {
     }
 
     /// Returns the ids of the messages that answer a question best, duplicate texts included.
-    pub fn rank_ids(&self, question: &Question, stop: &Stop) -> Result<Vec<String>, Error> {
+    pub(crate) fn rank_ids(&self, question: &Question, stop: &Stop) -> Result<Vec<String>, Error> {
         Ranker::new(&self.sources, question, stop).message_ids()
     }
 
@@ -191,7 +197,7 @@ impl Engine {
 
     /// Returns up to `count` messages before a hit of the export and as many after it, in reading
     /// order.
-    pub fn neighbours(
+    pub(crate) fn neighbours(
         &self,
         hit: &Hit<'_>,
         count: usize,
@@ -214,12 +220,12 @@ impl Engine {
     }
 
     /// Returns what there is, and whether the indexes are current.
-    pub fn status(&self, stop: &Stop) -> Status {
+    pub(crate) fn status(&self, stop: &Stop) -> Status {
         report::status::status(&self.sources, stop)
     }
 
     /// Examines folders, databases and indexes; `full` examines everything, however long it takes.
-    pub fn examine(&self, full: bool, stop: &Stop, report: &mut dyn FnMut(Finding)) {
+    pub(crate) fn examine(&self, full: bool, stop: &Stop, report: &mut dyn FnMut(Finding)) {
         report::doctor::examine(&self.sources, full, stop, report);
     }
 
@@ -288,7 +294,7 @@ impl Engine {
     }
 
     /// Returns the folders in which a change may be a change of a source, whether they exist or not.
-    pub fn watched(&self) -> Vec<PathBuf> {
+    pub(crate) fn watched(&self) -> Vec<PathBuf> {
         upkeep::maintainer::watched_folders(self.config())
     }
 
@@ -298,30 +304,30 @@ impl Engine {
     }
 
     /// Returns the conversations with an id; if there is none, those whose ids begin with it.
-    pub fn named(&self, id: &str, stop: &Stop) -> Result<Vec<About>, Error> {
+    pub(crate) fn named(&self, id: &str, stop: &Stop) -> Result<Vec<About>, Error> {
         self.lookup(stop).by_id(id)
     }
 
     /// Returns the conversation that a person means by a word: its id, else its whole title, else
     /// the beginning of its id.
-    pub fn meant(&self, word: &str, stop: &Stop) -> Result<About, Error> {
+    pub(crate) fn meant(&self, word: &str, stop: &Stop) -> Result<About, Error> {
         self.lookup(stop).by_word(word)
     }
 
     /// Returns the key of a conversation: the key that it was saved under, else a key made of its
     /// source, title and id.
-    pub fn key_of(&self, about: &About) -> Result<String, Error> {
+    pub(crate) fn key_of(&self, about: &About) -> Result<String, Error> {
         self.lookup(&Stop::never()).key_of(about)
     }
 
     /// Returns the conversation that has a key.
-    pub fn keyed(&self, key: &str, stop: &Stop) -> Result<Option<About>, Error> {
+    pub(crate) fn keyed(&self, key: &str, stop: &Stop) -> Result<Option<About>, Error> {
         self.lookup(stop).by_key(key)
     }
 
     /// Returns the conversations whose source, id and title pass a test, latest activity first
     /// within a source. Reads no messages.
-    pub fn headings(
+    pub(crate) fn headings(
         &self,
         test: &dyn Fn(SourceKind, &str, &str) -> bool,
         stop: &Stop,
@@ -330,12 +336,12 @@ impl Engine {
     }
 
     /// Returns the path by which a conversation is read.
-    pub fn path_of(&self, about: &About) -> String {
+    pub(crate) fn path_of(&self, about: &About) -> String {
         self.lookup(&Stop::never()).path_of(about)
     }
 
     /// Returns the conversation at a path of [`Engine::path_of`]; `None` for any other text.
-    pub fn at_path(&self, path: &str, stop: &Stop) -> Result<Option<About>, Error> {
+    pub(crate) fn at_path(&self, path: &str, stop: &Stop) -> Result<Option<About>, Error> {
         self.lookup(stop).by_path(path)
     }
 }
