@@ -13,6 +13,7 @@ mod import;
 mod list;
 mod output;
 mod places;
+mod program;
 mod progress;
 mod ranked;
 mod reindex;
@@ -32,6 +33,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind}
 pub use self::{
     environment::{Environment, Secret},
     error::Error,
+    program::run_program,
 };
 use self::{output::FOUND, places::Places};
 use crate::{
@@ -158,6 +160,7 @@ fn parse_serve(arguments: &[&str]) -> Result<Option<Places>, clap::Error> {
 }
 
 /// Returns the description of the command line, for tests that compare the documents with it.
+#[cfg(feature = "internals")]
 pub fn command() -> clap::Command {
     Cli::command()
 }

@@ -249,7 +249,8 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::NO_TIME;
+
+    const NO_TIME: &str = "no time";
 
     #[test]
     fn numbers_and_bars() {

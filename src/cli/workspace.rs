@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     engine::{
-        Engine,
+        Engine, search_workspace,
         workspace::{Dates, Line, Question},
     },
     model::Stop,
@@ -95,7 +95,7 @@ pub(super) fn run(
         kind: args.kind.clone().filter(|kind| kind != "all"),
         limit: arguments::limit(args.limit),
     };
-    let found = engine.search_workspace(&question, args.path.as_deref(), &Stop::never())?;
+    let found = search_workspace(engine.config(), &question, args.path.as_deref(), &Stop::never())?;
     for Line { conversation, date, path, number, text } in &found.lines {
         let path = path.display().to_string();
         if args.json {

@@ -25,7 +25,7 @@ struct OpenDescriptor {
     spare: Vec<File>,
 }
 
-impl OpenFile {
+impl OpenDescriptor {
     /// Returns whether another file, or none, is at the path now. Otherwise SQLite may have the file
     /// open, and hold locks on it.
     fn is_gone(&self) -> bool {

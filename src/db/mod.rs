@@ -33,7 +33,7 @@ pub use examine::{counts, faults, sample_keys, span, strays};
 pub use layout::Layout;
 pub use open::{Database, open, open_again, read};
 pub use outline::{Outline, origins, outline};
-pub use row_reader::{ConversationEntry, Row, RowReader, Scanned};
+pub use row_reader::{ConversationEntry, Row, RowReader};
 pub use rows::{Heading, conversation};
 pub use search::search;
 pub use spill::Hits;

@@ -40,16 +40,6 @@ impl Hits {
         write(spill, &hit)
     }
 
-    /// Returns how many there are.
-    pub fn len(&self) -> usize {
-        self.first.len() + self.spilled
-    }
-
-    /// Returns whether there are no hits.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Hands the hits to `sink` in order, until it breaks.
     pub fn hand_over(
         self,

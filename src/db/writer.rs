@@ -146,11 +146,6 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Returns what has been written so far.
-    pub fn changes(&self) -> Changes {
-        self.changes
-    }
-
     /// Merges a conversation: adds new messages and updates changed ones.
     pub fn put(&mut self, source: &str, conversation: &Conversation) -> Result<(), Error> {
         if self.connection.is_none() {

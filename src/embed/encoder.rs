@@ -16,7 +16,7 @@ const BATCH_TEXTS: usize = 64;
 
 /// Takes the int8 rows of some vectors, one after the other, and their scales. Scale 0 means that a text
 /// has no vector.
-pub type Take<'a, E> = &'a mut dyn FnMut(&[u8], &[f32]) -> Result<(), E>;
+pub(super) type Take<'a, E> = &'a mut dyn FnMut(&[u8], &[f32]) -> Result<(), E>;
 
 /// The number of texts that have a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

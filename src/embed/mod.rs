@@ -14,7 +14,7 @@ mod texts;
 
 use std::{io, path::PathBuf};
 
-pub use encoder::{EmbedProgress, Encoder, Take};
+pub use encoder::EmbedProgress;
 pub use model::Model;
 pub use provider::{Key, Protocol, Provider, Remote, Unknown};
 pub use texts::Texts;

@@ -25,29 +25,25 @@ mod upkeep;
 
 use std::{ops::ControlFlow, path::PathBuf, sync::Arc};
 
-use crate::{
-    embed::Model,
-    model::{Hit, Request, Stop},
-};
+use crate::model::{Hit, Request, Stop};
 
 use lookup::Lookup;
 use rank::Ranker;
 use source::Sources;
 
-pub use crate::text::like::MOST_PATTERN_BYTES;
 pub use config::Config;
 pub use error::Error;
 pub use lookup::ConversationHeading;
-pub use memory::{database::Memory, recall::Recalled, threads::Recorded};
+pub use memory::{database::Memory, recall::Recalled};
 pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub use report::{
     finding::{Finding, Verdict},
-    statistics::{NO_TIME, Tally},
+    statistics::Tally,
     status::{SnapshotStatus, SourceStatus, Status, ago},
 };
 pub use source::{
-    About, Counts, FallbackReason, IndexedReader, Listing, LiveReader, Messages, Reader, Scope,
-    SearchPlan, Session, Source, SourceKind,
+    About, Counts, FallbackReason, Listing, Messages, Reader, Scope, SearchPlan, Session, Source,
+    SourceKind,
     request::trimmed,
     scoring,
     sink::{Rendered, Sink},
@@ -61,7 +57,7 @@ pub use upkeep::{
     transcripts::{ArchiveProgress, ArchiveReport},
 };
 
-pub use crate::workspace;
+pub(crate) use crate::workspace;
 // Types of the rooms below that the faces name.
 pub use crate::{
     db::{
@@ -92,13 +88,14 @@ impl Engine {
         self.sources.config()
     }
 
-    /// The model that turns texts into vectors.
-    pub fn model(&self) -> &Model {
-        self.sources.model()
+    /// The recorded threads.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
     }
 
-    /// The recorded threads.
-    pub fn memory(&self) -> &Memory {
+    /// The recorded threads, for the tests.
+    #[cfg(feature = "internals")]
+    pub fn recorded_threads(&self) -> &Memory {
         &self.memory
     }
 
@@ -141,7 +138,7 @@ impl Engine {
     }
 
     /// Returns the ids of the messages that answer a question best, duplicate texts included.
-    pub fn rank_ids(&self, question: &Question, stop: &Stop) -> Result<Vec<String>, Error> {
+    pub(crate) fn rank_ids(&self, question: &Question, stop: &Stop) -> Result<Vec<String>, Error> {
         Ranker::new(&self.sources, question, stop).message_ids()
     }
 
@@ -202,7 +199,7 @@ impl Engine {
 
     /// Returns up to `count` messages before a hit of the export and as many after it, in reading
     /// order.
-    pub fn neighbours(
+    pub(crate) fn neighbours(
         &self,
         hit: &Hit<'_>,
         count: usize,
@@ -225,12 +222,12 @@ impl Engine {
     }
 
     /// Returns what there is, and whether the indexes are current.
-    pub fn status(&self, stop: &Stop) -> Status {
+    pub(crate) fn status(&self, stop: &Stop) -> Status {
         report::status::status(&self.sources, stop)
     }
 
     /// Examines folders, databases and indexes; `full` examines everything, however long it takes.
-    pub fn examine(&self, full: bool, stop: &Stop, report: &mut dyn FnMut(Finding)) {
+    pub(crate) fn examine(&self, full: bool, stop: &Stop, report: &mut dyn FnMut(Finding)) {
         report::doctor::examine(&self.sources, full, stop, report);
     }
 
@@ -299,19 +296,8 @@ impl Engine {
     }
 
     /// Returns the folders in which a change may be a change of a source, whether they exist or not.
-    pub fn watched(&self) -> Vec<PathBuf> {
+    pub(crate) fn watched(&self) -> Vec<PathBuf> {
         upkeep::maintainer::watched_folders(self.config())
-    }
-
-    /// Returns the lines of the workspaces that match, or of the folder `named` inside one.
-    pub fn search_workspace(
-        &self,
-        question: &workspace::Question,
-        named: Option<&str>,
-        stop: &Stop,
-    ) -> Result<workspace::Found, Error> {
-        let folders = workspace::folders(&self.config().workspaces, named)?;
-        Ok(workspace::search(&folders, question, stop)?)
     }
 
     /// Finds conversations by what a person or a client calls them.
@@ -320,7 +306,7 @@ impl Engine {
     }
 
     /// Returns the conversations with an id; if there is none, those whose ids begin with it.
-    pub fn named(&self, id: &str, stop: &Stop) -> Result<Vec<About>, Error> {
+    pub(crate) fn named(&self, id: &str, stop: &Stop) -> Result<Vec<About>, Error> {
         self.lookup(stop).by_id(id)
     }
 
@@ -343,7 +329,7 @@ impl Engine {
 
     /// Returns the conversations whose source, id and title pass a test, latest activity first
     /// within a source. Reads no messages.
-    pub fn headings(
+    pub(crate) fn headings(
         &self,
         test: &dyn Fn(SourceKind, &str, &str) -> bool,
         stop: &Stop,
@@ -352,12 +338,23 @@ impl Engine {
     }
 
     /// Returns the path by which a conversation is read.
-    pub fn path_of(&self, about: &About) -> String {
+    pub(crate) fn path_of(&self, about: &About) -> String {
         self.lookup(&Stop::never()).path_of(about)
     }
 
     /// Returns the conversation at a path of [`Engine::path_of`]; `None` for any other text.
-    pub fn at_path(&self, path: &str, stop: &Stop) -> Result<Option<About>, Error> {
+    pub(crate) fn at_path(&self, path: &str, stop: &Stop) -> Result<Option<About>, Error> {
         self.lookup(stop).by_path(path)
     }
+}
+
+/// Returns the lines of the configured workspaces that match, or of the folder `named` inside one.
+pub(crate) fn search_workspace(
+    config: &Config,
+    question: &workspace::Question,
+    named: Option<&str>,
+    stop: &Stop,
+) -> Result<workspace::Found, Error> {
+    let folders = workspace::folders(&config.workspaces, named)?;
+    Ok(workspace::search(&folders, question, stop)?)
 }

@@ -128,6 +128,7 @@ impl TranscriptReader {
     }
 
     /// Returns how many lines there were that are not blank.
+    #[cfg(feature = "internals")]
     pub fn lines(&self) -> u32 {
         self.position.lines
     }

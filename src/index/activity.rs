@@ -103,7 +103,7 @@ fn cpu_time() -> Option<Duration> {
 }
 
 /// Returns the time in seconds since 1970.
-pub fn now() -> u64 {
+pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 

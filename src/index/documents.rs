@@ -69,12 +69,6 @@ impl Snapshot {
         store.texts(doc).shown.len()
     }
 
-    /// Lends the id of a message. Ids that are UUIDs are stored packed, so they are copied.
-    pub fn message_id(&self, doc_id: u32) -> Cow<'_, str> {
-        let (store, doc) = self.store(doc_id);
-        store.id(doc)
-    }
-
     /// Lends the role of a message; empty for NULL.
     pub fn role(&self, doc_id: u32) -> &str {
         let (store, doc) = self.store(doc_id);

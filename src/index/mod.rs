@@ -30,11 +30,12 @@ mod wildcards;
 
 use std::{io, path::PathBuf};
 
-pub use activity::{Activity, Last, now};
+pub use activity::{Activity, Last};
 pub use build::{Build, BuildPlan, Size};
-pub use directory::{CommitId, CommitStamp, IndexDir, Writing};
+pub use directory::{CommitStamp, IndexDir, Writing};
 pub use documents::SegmentRef;
 pub use invert::Resources;
+#[cfg(feature = "internals")]
 pub use scored::ScoredDoc;
 pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{ConversationTitle, Document};

@@ -90,8 +90,6 @@ pub(super) struct Segment {
     pub(super) common: Vec<u64>,
     pub(super) folder: PathBuf,
     pub(super) text_bytes: u64,
-    /// The size of the segment's files.
-    pub(super) bytes: u64,
     /// The files that are mapped as long as the segment is open.
     mapped: Vec<OpenFile>,
 }
@@ -100,7 +98,6 @@ impl Segment {
     pub(super) fn open(folder: &Path, manifest_checksum: u32) -> Result<Segment, Error> {
         let unreadable = |error: io::Error| damaged(folder, &error.to_string());
         let manifest = SegmentManifest::read(folder, manifest_checksum)?;
-        let bytes = manifest.bytes(|_| true);
         let mut mapped = Vec::new();
         let (mut rows, mut columns) = (None, None);
         for record in &manifest.files {
@@ -131,7 +128,6 @@ impl Segment {
             common,
             folder: folder.to_owned(),
             text_bytes: manifest.text_bytes,
-            bytes,
             mapped,
         })
     }

@@ -158,7 +158,6 @@ pub struct Snapshot {
     state: String,
     reading: Reading,
     deleted: u32,
-    bytes: u64,
 }
 
 impl Snapshot {
@@ -169,14 +168,13 @@ impl Snapshot {
     ) -> Result<Snapshot, Error> {
         let manifest = SnapshotManifest::read(folder, manifest_checksum)?;
         let mut segments: Vec<SegmentReader> = Vec::new();
-        let (mut first, mut deleted, mut bytes) = (0u32, 0, 0);
+        let (mut first, mut deleted) = (0u32, 0);
         for record in &manifest.segments {
             let reader = SegmentReader::open(folder, record, first)?;
             if segments.first().is_some_and(|base| base.data.common != reader.data.common) {
                 return Err(damaged(folder, "its segments do not belong together"));
             }
             deleted += reader.deleted.as_ref().map_or(0, DocBits::count);
-            bytes += reader.data.bytes;
             first = first
                 .checked_add(reader.data.store.messages())
                 .ok_or_else(|| damaged(folder, "its segments are too large"))?;
@@ -192,7 +190,6 @@ impl Snapshot {
             state: manifest.state,
             reading: manifest.reading,
             deleted,
-            bytes,
         })
     }
 
@@ -223,11 +220,6 @@ impl Snapshot {
             (reader.data.store.messages(), deleted)
         };
         self.segments.iter().map(size).collect()
-    }
-
-    /// Returns the size of the snapshot's files in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Returns the size of the texts in bytes, including deleted documents.

@@ -629,10 +629,6 @@ impl DocStore {
         }
     }
 
-    pub(super) fn id(&self, doc: u32) -> Cow<'_, str> {
-        self.record(doc).0.id()
-    }
-
     pub(super) fn hit(&self, doc: u32, raw_content: bool) -> Hit<'_> {
         let (head, texts) = self.record(doc);
         let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));

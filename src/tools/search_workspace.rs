@@ -75,7 +75,7 @@ fn schema() -> Map<String, Value> {
 fn search(call: &Call<'_>) -> Result<Answer, Error> {
     let question = question(&call.arguments)?;
     let folder = call.arguments.string("workspace_path", "a folder as a string")?;
-    let found = call.engine.search_workspace(&question, folder, call.stop);
+    let found = engine::search_workspace(call.engine.config(), &question, folder, call.stop);
     let found = found.map_err(|error| match error {
         engine::Error::Workspace(error @ WorkspaceError::Pattern(_)) => {
             Error::Refused(format!("query is {error}"))

@@ -21,6 +21,7 @@ mod open;
 #[cfg(unix)]
 mod program;
 mod provider;
+mod public;
 mod query_conversations;
 mod ranked;
 mod read;

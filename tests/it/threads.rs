@@ -312,7 +312,7 @@ fn a_call_that_was_ended_records_nothing() {
     let start = data(&engine, &json!({"action": "start"}));
     let stop = Stop::never();
     stop.request();
-    let turn = engine.memory().continue_thread(
+    let turn = engine.recorded_threads().continue_thread(
         text(&start["continuation_id"]),
         Some(("user", "x")),
         &stop,

@@ -4,6 +4,7 @@ mod code;
 
 use std::collections::BTreeSet;
 
+pub(crate) use code::exported_names;
 use code::{SourceFile, Tree, functions};
 use verbatim_search::{cli, tools};
 

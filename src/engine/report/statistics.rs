@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The month of messages that have no time.
-pub const NO_TIME: &str = "no time";
+const NO_TIME: &str = "no time";
 
 /// Numbers of messages by what they have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

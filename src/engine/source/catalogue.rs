@@ -224,7 +224,7 @@ impl Catalogue {
             let snapshot = &self.snapshot;
             // One segment already has messages of equal positions and times in the order of their
             // rows. A later segment may have earlier rows than the segments before it.
-            let is_one_segment = snapshot.parts().len() == 1;
+            let is_one_segment = snapshot.segments().len() == 1;
             let row = |doc_id| if is_one_segment { 0 } else { snapshot.key(doc_id) };
             let key = |doc_id: u32| {
                 (snapshot.position(doc_id), snapshot.time(doc_id), row(doc_id), doc_id)

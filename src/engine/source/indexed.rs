@@ -26,7 +26,7 @@ use crate::{
 
 /// The reader of an index.
 #[derive(Debug)]
-pub struct IndexedReader {
+pub(super) struct IndexedReader {
     source: Source,
     snapshot: Arc<Snapshot>,
     catalogue: OnceLock<Arc<Catalogue>>,
@@ -44,7 +44,7 @@ enum Outcome {
 
 impl IndexedReader {
     /// Returns a reader of a snapshot of a source's index.
-    pub fn new(source: Source, snapshot: Arc<Snapshot>) -> IndexedReader {
+    pub(super) fn new(source: Source, snapshot: Arc<Snapshot>) -> IndexedReader {
         IndexedReader { source, snapshot, catalogue: OnceLock::new() }
     }
 

@@ -20,9 +20,7 @@ mod sources;
 pub(crate) mod summaries;
 
 pub use handle::FallbackReason;
-pub use indexed::IndexedReader;
 pub use kind::SourceKind;
-pub use live::LiveReader;
 pub(crate) use lock::lock;
 pub use reader::{Counts, Listing, Messages, Reader, SearchPlan};
 pub use scope::{About, Scope};

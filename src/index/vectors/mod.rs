@@ -69,6 +69,7 @@ impl Vectors {
     }
 
     /// Returns the bytes on disk.
+    #[cfg(feature = "internals")]
     pub fn bytes(&self) -> u64 {
         self.map.len() as u64
     }

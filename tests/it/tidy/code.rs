@@ -316,6 +316,12 @@ fn used_paths(code: &str, module: &[String]) -> Vec<UsedPath> {
     paths
 }
 
+/// Returns the names that the public `use`s of the crate's root export.
+pub(crate) fn exported_names(lib: &str) -> BTreeSet<String> {
+    let paths = used_paths(&code(lib), &[]);
+    paths.into_iter().filter(|path| path.is_public).filter_map(|path| path.name).collect()
+}
+
 /// Collects the paths of a `use` from a place on, each with the name it gets; returns where it ends.
 fn use_tree(
     tokens: &[&str],
