@@ -12,7 +12,11 @@ use verbatim_search::import::{
     transcript::{TranscriptEvent, TranscriptReader},
 };
 
-fn read(reader: &mut TranscriptReader, mut bytes: &[u8], events: &mut Vec<TranscriptEvent>) -> usize {
+fn read(
+    reader: &mut TranscriptReader,
+    mut bytes: &[u8],
+    events: &mut Vec<TranscriptEvent>,
+) -> usize {
     let taken = reader.read::<io::Error>(&mut bytes, &mut |_, event| {
         events.push(event);
         Ok(true)
@@ -32,7 +36,8 @@ fuzz_target!(|data: &[u8]| {
     let (mut first, mut in_two) = (TranscriptReader::new(file), Vec::new());
     let begun = read(&mut first, &transcript[..cut], &mut in_two);
     assert!(begun <= cut);
-    let mut second = TranscriptReader::restore(&first.save()).expect("what was saved can be restored");
+    let mut second =
+        TranscriptReader::restore(&first.save()).expect("what was saved can be restored");
     read(&mut second, &transcript[begun..], &mut in_two);
     assert_eq!(in_two, at_once);
     assert_eq!((second.lines(), second.malformed()), (once.lines(), once.malformed()));

@@ -69,7 +69,7 @@ struct OpenMessage {
     /// Length and hash of the message's last block of text. A later record may hold a longer
     /// version.
     block: (usize, u64),
-    /// Whether it repeats a message of another transcript.
+    /// Whether the message repeats a message of another transcript.
     is_repeat: bool,
 }
 
@@ -151,7 +151,7 @@ fn push_within<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
     }
 }
 
-/// One record while it is read.
+/// A record of a session, while it is read.
 struct SessionRecord<'a, 'f> {
     fields: &'a ObjectFields<'f>,
     line: u32,
@@ -212,7 +212,7 @@ impl SessionRecord<'_, '_> {
         Ok(())
     }
 
-    /// Takes what the record says of its session.
+    /// Notes the session's data that the record holds.
     fn session(&mut self) {
         let (fields, head) = (self.fields, &mut *self.head);
         let is_agent = fields.get("isSidechain").is_some_and(Raw::is_true);

@@ -144,7 +144,7 @@ impl CodexReader {
     }
 }
 
-/// One record while it is read.
+/// A record of a rollout file, while it is read.
 struct RolloutRecord<'a> {
     line: u32,
     head: &'a mut Head,

@@ -16,7 +16,7 @@ pub enum TranscriptEvent {
     More {
         /// The id of the message.
         id: String,
-        /// The text to append to it.
+        /// The text to append to the message.
         text: String,
     },
 }

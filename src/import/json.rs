@@ -243,7 +243,7 @@ impl<'a> Parser<'a> {
         None
     }
 
-    /// Reads the name that begins here and its value.
+    /// Reads the field at the cursor: its name and its value.
     fn field(&mut self) -> Result<(Cow<'a, str>, Raw<'a>), Damage> {
         let name = decode(self.string()?);
         if self.next_token() != Some(b':') {

@@ -41,7 +41,7 @@ pub enum Error {
     /// The path does not exist or cannot be opened.
     #[error("{path}: cannot read the export: {source}")]
     Open {
-        /// The path.
+        /// The path of the export.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -51,7 +51,7 @@ pub enum Error {
         "{path}: cannot read the zip: {reason}; a download that was cut off looks like this, so try it again"
     )]
     Zip {
-        /// The zip.
+        /// The path of the zip.
         path: PathBuf,
         /// The reason why the file cannot be read.
         reason: String,
@@ -61,19 +61,19 @@ pub enum Error {
         "{path}: refused: unpacks to {unpacked} bytes, more than {ratio} times its size, as no export does"
     )]
     Bomb {
-        /// The zip.
+        /// The path of the zip.
         path: PathBuf,
         /// The unpacked size that the zip's entries claim.
         unpacked: u64,
         /// The highest ratio of sizes that is accepted.
         ratio: u64,
     },
-    /// Nothing in it is a conversation.
+    /// The file holds no conversation.
     #[error(
         "{path}: not an export we know: {found}; looked for conversations with `mapping` (ChatGPT) or `chat_messages` (Claude.ai) in conversations.json or any other .json file, and for transcripts of Claude Code and Codex in .jsonl or .jsonl.zst files"
     )]
     NotAnExport {
-        /// The path.
+        /// The path of the export.
         path: PathBuf,
         /// A description of the path's content.
         found: String,
@@ -81,7 +81,7 @@ pub enum Error {
     /// The file is an export, but no conversation could be read.
     #[error("{path}: no conversation could be read: {reason}")]
     NothingReadable {
-        /// The export.
+        /// The path of the export.
         path: PathBuf,
         /// The reason why a conversation could not be read.
         reason: String,

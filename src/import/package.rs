@@ -191,7 +191,7 @@ impl Package {
         found
     }
 
-    /// Opens one of the files; the error is a sentence about it.
+    /// Opens a file; the error is a sentence about the file.
     pub(super) fn reader(&mut self, at: usize) -> Result<Box<dyn Read + '_>, String> {
         let file = &self.files[at];
         let input: Box<dyn Read + '_> = match (&file.location, &mut self.zip) {

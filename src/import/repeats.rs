@@ -29,7 +29,7 @@ use crate::model::{Instant, Message};
 /// Bytes of a transcript in which its first time is looked for.
 const START: u64 = 64 << 10;
 
-/// The messages that this transcript and those before it hold.
+/// The messages of this transcript and of all transcripts read before.
 pub trait History {
     /// The error of a failed look-up.
     type Error;

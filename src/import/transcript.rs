@@ -40,7 +40,7 @@ pub struct TranscriptReader {
     format: TranscriptKind,
 }
 
-/// How far a transcript has been read, and its head.
+/// The place up to which a transcript has been read, and its head.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Position {
     /// The file's name without its ending.

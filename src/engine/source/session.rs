@@ -31,12 +31,12 @@ impl Session {
         line_number(self.about.source, self.messages.position(turn), turn)
     }
 
-    /// A message.
+    /// Returns the message with a number, counted in reading order.
     pub fn message(&self, turn: usize) -> Hit<'_> {
         self.messages.message(turn)
     }
 
-    /// The turn of one of its messages.
+    /// Returns the number of a message of the conversation; `None` for any other message.
     pub fn turn_of(&self, hit: &Hit<'_>) -> Option<usize> {
         self.messages.turn_of(hit)
     }

@@ -106,7 +106,7 @@ impl Sources {
         self.present().into_iter().find(|source| source.kind == kind)
     }
 
-    /// Returns the export; the error says where it was looked for.
+    /// Returns the export; the error names the folder that was searched for one.
     pub(crate) fn export(&self) -> Result<Source, Error> {
         Ok(self.at(SourceKind::Export, self.config.export_database()?))
     }

@@ -10,7 +10,7 @@ use std::{
 use super::{events::UpkeepEvent, transcripts::sync};
 use crate::{engine::Config, model::Stop};
 
-/// The pause after a poll, as a multiple of its duration.
+/// The pause after a poll, as a multiple of the poll's duration.
 const PAUSE_FACTOR: u32 = 4;
 
 /// The longest pause: text that is appended to a transcript is to be found within two seconds.

@@ -92,7 +92,7 @@ struct SourceState {
     hopeless: Option<State>,
     /// Whether this process refreshed or merged the index in use, and so has to enrich it.
     is_ours: bool,
-    /// The snapshot that has its terms, vectors and summaries.
+    /// The snapshot whose terms, vectors and summaries are complete.
     enriched: Option<String>,
     postponed: Postponed,
 }

@@ -18,7 +18,7 @@ pub struct Concept {
     pub terms: Vec<WeightedTerm>,
     /// The average length of the messages that are ranked, in terms.
     pub average: f32,
-    /// The query's vector, if it says something.
+    /// The query's vector, unless it is all zeros.
     pub vector: Option<Vec<f32>>,
     /// The share of the query that the model knows, from 0 to 1.
     pub known: f32,

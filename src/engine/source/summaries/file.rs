@@ -28,7 +28,7 @@ const MAGIC: &[u8; 4] = b"VBSU";
 /// The version of the file, and of how summaries, terms and fingerprints are made.
 const FORMAT: u32 = 4;
 
-/// Bytes of a record before its title.
+/// Bytes of a record before the title.
 const HEAD: usize = 36;
 
 /// The records of the file, by fingerprint.
@@ -54,7 +54,7 @@ pub(crate) struct SummaryRecord<'k> {
     pub(crate) summary: Summary,
     pub(crate) title_terms: Vec<u32>,
     pub(crate) summary_terms: Vec<u32>,
-    /// The row and the scale of its vector.
+    /// The row and the scale of the summary's vector.
     pub(crate) vector: (&'k [u8], f32),
 }
 
@@ -87,7 +87,7 @@ impl SummaryCache {
         (at == end).then_some(SummaryCache { bytes, by_place, by_text, dimensions })
     }
 
-    /// How many conversations it knows.
+    /// Returns the number of records.
     pub(crate) fn len(&self) -> usize {
         self.by_place.len()
     }

@@ -377,7 +377,7 @@ impl<'a> SummaryWork<'a> {
         if self.stored.elapsed() < STORE_EVERY { Ok(()) } else { self.store() }
     }
 
-    /// Writes the cache file: every summary that has its vector.
+    /// Writes the cache file with every summary that has a vector.
     fn store(&mut self) -> Result<(), Error> {
         let known = self.fingerprints.iter().copied().enumerate();
         let complete: Vec<_> = known

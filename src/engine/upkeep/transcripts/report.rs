@@ -28,7 +28,7 @@ pub struct ArchiveReport {
     pub failed: u64,
     /// Whether another process is synchronising, so that nothing was done here.
     pub elsewhere: bool,
-    /// How long it took.
+    /// The duration of the synchronisation.
     pub took: Duration,
 }
 
