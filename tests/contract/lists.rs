@@ -23,7 +23,6 @@ fn list(reader: &dyn Reader, scope: &Scope) -> Box<dyn Listing> {
 /// Returns what a list says; it must say the same in every way.
 #[track_caller]
 fn listed(listing: &dyn Listing, kind: SourceKind) -> Vec<Listed> {
-    assert_eq!(listing.is_empty(), listing.len() == 0);
     (0..listing.len())
         .map(|place| {
             let About { source, id, title, turns, begun, last, .. } = listing.about(place);
