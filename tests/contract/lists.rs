@@ -67,7 +67,7 @@ fn scope() -> impl Strategy<Value = Scope> {
 }
 
 proptest! {
-    #![proptest_config(config(12))]
+    #![proptest_config(config(6))]
 
     #[test]
     fn lists_are_those_of_sqlite(rows in rows(40), scopes in vec(scope(), 20)) {

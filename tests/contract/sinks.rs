@@ -99,8 +99,7 @@ fn a_sink_that_breaks_off_gets_no_more() {
 fn nothing_is_shown_of_files_that_were_damaged() {
     for subject in subjects() {
         let damages = [Damage::Bytes, Damage::Texts];
-        for (at, damage) in [1, 200, 300, 900].into_iter().flat_map(|at| damages.map(|it| (at, it)))
-        {
+        for (at, damage) in [1, 300].into_iter().flat_map(|at| damages.map(|it| (at, it))) {
             let database = database();
             let expected = Oracle::of(&database).search(&request());
             let reader = subject.open(&database);
