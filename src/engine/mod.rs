@@ -41,6 +41,8 @@ pub use report::{
     statistics::Tally,
     status::{SnapshotStatus, SourceStatus, Status, ago},
 };
+#[cfg(feature = "internals")]
+pub use source::LiveReader;
 pub use source::{
     About, Counts, FallbackReason, Listing, Messages, Reader, Scope, SearchPlan, Session, Source,
     SourceKind,

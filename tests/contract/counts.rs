@@ -50,7 +50,7 @@ fn agree(database: &Database, models: &BTreeMap<String, u64>) -> Counts {
 }
 
 proptest! {
-    #![proptest_config(config(12))]
+    #![proptest_config(config(6))]
 
     #[test]
     fn counts_are_those_of_sqlite(rows in rows(60)) {

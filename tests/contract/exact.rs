@@ -18,7 +18,7 @@ use crate::{
 };
 
 proptest! {
-    #![proptest_config(config(16))]
+    #![proptest_config(config(12))]
 
     #[test]
     fn hits_are_those_of_like(rows in rows(70), asks in vec(ask(), 30)) {

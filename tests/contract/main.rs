@@ -27,6 +27,15 @@ use database::Database;
 /// What an index may use in these tests.
 pub(crate) const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
 
+/// What happens to files that are being read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Damage {
+    /// Every byte changes.
+    Bytes,
+    /// The texts change, and the structure stays whole: nothing but a check of the files shows it.
+    Texts,
+}
+
 /// A kind of reader under test.
 pub(crate) trait Subject: Sync {
     /// The name in messages.
@@ -45,7 +54,7 @@ pub(crate) trait Subject: Sync {
 
     /// Damages the files that an open reader reads, other than the database; returns whether it
     /// reads any.
-    fn damage(&self, _: &Database) -> bool {
+    fn damage(&self, _: &Database, _: Damage) -> bool {
         false
     }
 }
@@ -97,8 +106,8 @@ impl Subject for Indexed {
         true
     }
 
-    fn damage(&self, database: &Database) -> bool {
-        flip_bytes(&database.index_folder());
+    fn damage(&self, database: &Database, damage: Damage) -> bool {
+        damage_files(&database.index_folder(), damage);
         true
     }
 }
@@ -160,8 +169,8 @@ impl Subject for Refreshed {
         true
     }
 
-    fn damage(&self, database: &Database) -> bool {
-        Indexed.damage(database)
+    fn damage(&self, database: &Database, damage: Damage) -> bool {
+        Indexed.damage(database, damage)
     }
 }
 
@@ -192,17 +201,30 @@ fn by_index(source: &Source) -> Arc<dyn Reader> {
 
 /// Changes bytes of every file in a folder in place. No file becomes shorter: a page of a map that
 /// is missing would disturb the tests that run at the same time.
-fn flip_bytes(folder: &Path) {
+fn damage_files(folder: &Path, damage: Damage) {
     for entry in fs::read_dir(folder).expect("a folder of the index").flatten() {
         let path = entry.path();
         if path.is_dir() {
-            flip_bytes(&path);
+            damage_files(&path, damage);
             continue;
         }
         let bytes = fs::read(&path).expect("a file of the index");
-        let flipped: Vec<u8> = bytes.iter().map(|byte| byte ^ 1).collect();
+        let mut damaged = bytes.clone();
+        match damage {
+            Damage::Bytes => damaged.iter_mut().for_each(|byte| *byte ^= 1),
+            Damage::Texts => {
+                for at in 0..bytes.len().saturating_sub(9) {
+                    if bytes[at..].starts_with(b"the thing") {
+                        damaged[at..at + 9].make_ascii_uppercase();
+                    }
+                }
+            }
+        }
+        if damaged == bytes {
+            continue;
+        }
         let mut file = fs::File::options().write(true).open(&path).expect("a file of the index");
-        file.write_all(&flipped).expect("bytes can be written");
+        file.write_all(&damaged).expect("bytes can be written");
         drop(file);
     }
 }

@@ -158,8 +158,8 @@ fn rankers(database: &Database) -> Vec<(&'static str, std::sync::Arc<dyn Reader>
     opened.into_iter().flatten().collect()
 }
 
-fn vector(database: &Database, text: &str) -> Option<Vec<f32>> {
-    let vector = database.engine().model().encode_query(text, &Stop::never());
+fn vector(_: &Database, text: &str) -> Option<Vec<f32>> {
+    let vector = verbatim_search::embed::Model::built_in().encode_query(text, &Stop::never());
     Some(vector.expect("the built-in model"))
 }
 

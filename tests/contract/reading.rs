@@ -51,7 +51,7 @@ fn agree(database: &Database) {
 }
 
 proptest! {
-    #![proptest_config(config(12))]
+    #![proptest_config(config(6))]
 
     #[test]
     fn conversations_are_read_as_sqlite_does(rows in rows(60)) {

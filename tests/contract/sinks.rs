@@ -9,6 +9,7 @@ use verbatim_search::{
 };
 
 use crate::{
+    Damage,
     database::{Cell, Content, Database, Message, Schema},
     oracle::Oracle,
     reindex, subjects,
@@ -97,14 +98,15 @@ fn a_sink_that_breaks_off_gets_no_more() {
 #[test]
 fn nothing_is_shown_of_files_that_were_damaged() {
     for subject in subjects() {
-        for at in [1, 200, 300, 900] {
+        let damages = [Damage::Bytes, Damage::Texts];
+        for (at, damage) in [1, 300].into_iter().flat_map(|at| damages.map(|it| (at, it))) {
             let database = database();
             let expected = Oracle::of(&database).search(&request());
             let reader = subject.open(&database);
             let mut is_damaged = false;
             let mut on_take = |taken| {
                 if taken == at {
-                    is_damaged = subject.damage(&database);
+                    is_damaged = subject.damage(&database, damage);
                 }
             };
             let mut sink = Recorder::new(usize::MAX, &mut on_take);
@@ -132,14 +134,15 @@ fn nothing_is_shown_of_files_that_were_damaged() {
 #[test]
 fn like_goes_on_where_an_index_fails() {
     for subject in subjects() {
-        for at in [1, 300, 900] {
+        let damages = [(1, Damage::Bytes), (300, Damage::Texts), (900, Damage::Bytes)];
+        for (at, damage) in damages {
             let database = database();
             let expected = Oracle::of(&database).search(&request());
             let source = database.source();
             reindex(&database.engine(), &source);
             let mut on_take = |taken| {
                 if taken == at {
-                    subject.damage(&database);
+                    subject.damage(&database, damage);
                 }
             };
             let mut sink = Recorder::new(usize::MAX, &mut on_take);

@@ -26,14 +26,14 @@ const PAGE_ROWS: usize = 256;
 
 /// The reader that works without an index.
 #[derive(Debug)]
-pub(super) struct LiveReader {
+pub struct LiveReader {
     source: Source,
     reason: FallbackReason,
 }
 
 impl LiveReader {
     /// Returns a reader of a source; `reason` says why the index does not answer.
-    pub(super) fn new(source: Source, reason: FallbackReason) -> LiveReader {
+    pub fn new(source: Source, reason: FallbackReason) -> LiveReader {
         LiveReader { source, reason }
     }
 

@@ -21,6 +21,8 @@ pub(crate) mod summaries;
 
 pub use handle::FallbackReason;
 pub use kind::SourceKind;
+#[cfg(feature = "internals")]
+pub use live::LiveReader;
 pub(crate) use lock::lock;
 pub use reader::{Counts, Listing, Messages, Reader, SearchPlan};
 pub use scope::{About, Scope};
