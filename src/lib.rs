@@ -60,7 +60,7 @@
 //! // Bytes of memory, and threads.
 //! let resources = Resources { memory: 64 << 20, threads: 1 };
 //! let stop = Stop::never();
-//! let built = engine.reindex(Reindex { resources, full: false }, &stop, &mut |_| {})?;
+//! let built = engine.upkeep().reindex(Reindex { resources, full: false }, &stop, &mut |_| {})?;
 //! assert!(matches!(built, Reindexed::Built { .. }));
 //!
 //! let request = Request { text: "fridge".to_owned(), ..Request::default() };
@@ -243,7 +243,7 @@ pub use engine::{
     About, ArchiveProgress, ArchiveReport, Config, ConversationMatch, Counts, Engine, Enriched,
     Error, FallbackReason, Fields, Listing, Maintainer, Match, Messages, Mode, Progress, Question,
     Ranking, Reader, Reindex, Reindexed, Rendered, Scope, SearchPlan, Session, Sink, Source,
-    SourceKind, Tally, UpkeepEvent,
+    SourceKind, Tally, Upkeep, UpkeepEvent,
     import::{Error as ImportError, Progress as ImportProgress, Report as ImportReport, import},
     scoring::{
         Candidates, Concept, ConceptScorer, Nearness, Scale, Scorer, Statistics, TitleQuery,

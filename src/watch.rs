@@ -118,12 +118,14 @@ fn maintain(
     notify: &Arc<Notify>,
     report: &mut dyn FnMut(Event),
 ) {
-    let mut maintainer = engine.maintainer();
+    let mut maintainer = engine.upkeep().maintainer();
     let wake = Arc::clone(notify);
     let mut watcher = FolderWatcher::new(engine.config().index_folder(), move || wake.notify());
     while !stop.requested() {
         // Before the poll: a change in between is then an event.
-        watcher.rewatch(&engine.watched(), &mut |problem| report(Event::Blind(problem)));
+        watcher.rewatch(&engine.upkeep().watched_folders(), &mut |problem| {
+            report(Event::Blind(problem));
+        });
         let next = maintainer.poll(stop, &mut |event| report(Event::Index(event)));
         let poll = if watcher.is_blind() { BLIND_POLL } else { POLL };
         thread::sleep(PAUSE.min(next.unwrap_or(PAUSE)));

@@ -29,9 +29,9 @@ impl Ours {
         let engine = Engine::new(Config { db, home: home.to_owned(), ..Config::default() });
         let resources = Resources { memory: MEMORY, threads: 1 };
         let (options, never) = (Reindex { resources, full: false }, Stop::never());
-        engine.reindex(options, &never, &mut |_| ())?;
+        engine.upkeep().reindex(options, &never, &mut |_| ())?;
         for source in engine.sources() {
-            engine.enrich(&source, resources, &never, &mut |_, _| ())?;
+            engine.upkeep().enrich(&source, resources, &never, &mut |_, _| ())?;
         }
         Ok(Ours { engine })
     }

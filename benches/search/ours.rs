@@ -17,7 +17,7 @@ const MEMORY: usize = 1 << 30;
 /// Builds or refreshes the index of `database` in the folder `index` with `threads` threads.
 pub(crate) fn build(database: &Path, index: &Path, threads: usize, full: bool) -> Result<()> {
     let options = Reindex { resources: Resources { memory: MEMORY, threads }, full };
-    Ours::open(database, index).engine.reindex(options, &Stop::never(), &mut |_| {})?;
+    Ours::open(database, index).engine.upkeep().reindex(options, &Stop::never(), &mut |_| {})?;
     Ok(())
 }
 

@@ -36,7 +36,7 @@ fn home() -> (TempDir, Engine, u32) {
     let engine = Engine::new(Config { home: folder.path().to_owned(), ..Config::default() });
     let resources = Resources { memory: 16 << 20, threads: 1 };
     let options = Reindex { resources, full: true };
-    engine.reindex(options, &Stop::never(), &mut |_| {}).expect("an index");
+    engine.upkeep().reindex(options, &Stop::never(), &mut |_| {}).expect("an index");
     (folder, engine, 0)
 }
 

@@ -71,7 +71,7 @@ fn original() -> Original {
     let engine = engine(folder.path(), "index");
     let resources = Resources { memory: 16 << 20, threads: 1 };
     let options = Reindex { resources, full: true };
-    engine.reindex(options, &Stop::never(), &mut |_| {}).expect("an index");
+    engine.upkeep().reindex(options, &Stop::never(), &mut |_| {}).expect("an index");
     let answers =
         TEXTS.iter().map(|text| ask(&self::engine(folder.path(), "none"), text)).collect();
     let mut files = Vec::new();

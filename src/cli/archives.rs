@@ -12,7 +12,7 @@ use crate::{
 pub(super) fn sync(engine: &Engine, environment: &Environment) -> Option<ArchiveReport> {
     let template = "transcripts [{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
     let bar = progress::bar(environment, 0, template);
-    let result = engine.sync_transcripts(&Stop::never(), &|progress| {
+    let result = engine.upkeep().sync_transcripts(&Stop::never(), &|progress| {
         bar.set_length(progress.total);
         bar.set_position(progress.done);
     });

@@ -45,7 +45,7 @@ pub(super) fn run(
         }
         findings.push(finding);
     };
-    engine.examine(args.full, &Stop::never(), &mut report);
+    engine.reports().examine(args.full, &Stop::never(), &mut report);
     clients::examine(environment, parse, &mut report);
     written?;
     let wrong = findings.iter().filter(|finding| finding.verdict == Verdict::Wrong).count();

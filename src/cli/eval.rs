@@ -186,9 +186,9 @@ fn prepare(corpus: &Corpus, folder: &Path) -> Result<Engine, Error> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let resources = Resources { memory: 512 << 20, threads };
     let never = Stop::never();
-    engine.reindex(Reindex { resources, full: false }, &never, &mut |_| ())?;
+    engine.upkeep().reindex(Reindex { resources, full: false }, &never, &mut |_| ())?;
     for source in engine.sources() {
-        engine.enrich(&source, resources, &never, &mut |_, _| ())?;
+        engine.upkeep().enrich(&source, resources, &never, &mut |_, _| ())?;
     }
     Ok(engine)
 }

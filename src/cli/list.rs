@@ -140,7 +140,7 @@ fn write_json(out: &mut dyn Write, engine: &Engine, about: &About) -> io::Result
         last: about.last.and_then(date::to_iso),
         project: about.project.as_deref(),
         session: about.session.as_deref(),
-        path: engine.path_of(about),
+        path: engine.find(&Stop::never()).path_of(about),
         summary: &about.summary,
     };
     json_line(out, &conversation)

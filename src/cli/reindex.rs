@@ -63,8 +63,9 @@ pub(super) fn run(
     }
     for source in &sources {
         let bar = bar(environment);
-        let result =
-            engine.reindex_source(source, options, &Stop::never(), &mut |step| show(&bar, step));
+        let result = engine
+            .upkeep()
+            .reindex_source(source, options, &Stop::never(), &mut |step| show(&bar, step));
         bar.finish_and_clear();
         if sources.len() > 1 {
             write!(out, "{}: ", source.kind.name())?;
@@ -130,9 +131,10 @@ fn enrich(
         let template = "ranking  [{bar:30}] {percent:>3} % {eta_precise} left";
         let bar = progress::bar(environment, STEPS, template);
         let start = Instant::now();
-        let made = engine.enrich(&source, resources, &Stop::never(), &mut |done, total| {
-            bar.set_position(STEPS * done / total.max(1));
-        });
+        let made =
+            engine.upkeep().enrich(&source, resources, &Stop::never(), &mut |done, total| {
+                bar.set_position(STEPS * done / total.max(1));
+            });
         bar.finish_and_clear();
         let made = made.unwrap_or_else(|error| {
             failed.get_or_insert(error);

@@ -61,9 +61,9 @@ pub(super) fn run(
 ) -> Result<u8, Error> {
     check_database(engine)?;
     let stop = Stop::never();
-    let about = match engine.at_path(&args.conversation, &stop)? {
+    let about = match engine.find(&stop).by_path(&args.conversation)? {
         Some(about) => about,
-        None => engine.meant(&args.conversation, &stop)?,
+        None => engine.find(&stop).by_word(&args.conversation)?,
     };
     let session = engine.session(about.source, &about.id, args.raw_content, &stop)?;
     let gone = || engine::Error::NoConversation { word: args.conversation.clone() };

@@ -32,7 +32,7 @@ pub(super) fn run(
     named: Option<&'static str>,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    let status = engine.status(&Stop::never());
+    let status = engine.reports().status(&Stop::never());
     if args.json {
         let mut json = serde_json::to_value(&status).map_err(std::io::Error::from)?;
         json["named_by"] = named.map_or(Value::Null, Value::from);

@@ -23,12 +23,13 @@ mod source;
 pub(crate) mod testing;
 mod upkeep;
 
-use std::{ops::ControlFlow, path::PathBuf, sync::Arc};
+use std::{ops::ControlFlow, sync::Arc};
 
 use crate::model::{Hit, Request, Stop};
 
 use lookup::Lookup;
 use rank::Ranker;
+use report::Reports;
 use source::Sources;
 
 pub use config::Config;
@@ -39,7 +40,7 @@ pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub use report::{
     finding::{Finding, Verdict},
     statistics::Tally,
-    status::{SnapshotStatus, SourceStatus, Status, ago},
+    status::{SnapshotStatus, SourceStatus, ago},
 };
 #[cfg(feature = "internals")]
 pub use source::LiveReader;
@@ -52,6 +53,7 @@ pub use source::{
     summaries::SAVED,
 };
 pub use upkeep::{
+    Upkeep,
     enrich::Enriched,
     events::UpkeepEvent,
     maintainer::Maintainer,
@@ -107,7 +109,7 @@ impl Engine {
     }
 
     /// Closes every index that is open; the next question opens what is there then.
-    pub fn forget(&self) {
+    pub fn close(&self) {
         self.sources.close();
     }
 
@@ -223,130 +225,19 @@ impl Engine {
         report::statistics::tally(&self.sources, kinds, stop)
     }
 
-    /// Returns what there is, and whether the indexes are current.
-    pub(crate) fn status(&self, stop: &Stop) -> Status {
-        report::status::status(&self.sources, stop)
+    /// Returns the work that keeps indexes and the transcript store current.
+    pub fn upkeep(&self) -> Upkeep<'_> {
+        Upkeep { sources: &self.sources }
     }
 
-    /// Examines folders, databases and indexes; `full` examines everything, however long it takes.
-    pub(crate) fn examine(&self, full: bool, stop: &Stop, report: &mut dyn FnMut(Finding)) {
-        report::doctor::examine(&self.sources, full, stop, report);
+    /// Returns what examines folders, databases and indexes.
+    pub(crate) fn reports(&self) -> Reports<'_> {
+        Reports { sources: &self.sources }
     }
 
-    /// Returns a maintainer, which keeps the indexes current in the background.
-    pub fn maintainer(&self) -> Maintainer {
-        Maintainer::new(Arc::clone(&self.sources))
-    }
-
-    /// Brings the index of the export up to date, unless it is current.
-    pub fn reindex(
-        &self,
-        options: Reindex,
-        stop: &Stop,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Reindexed, Error> {
-        upkeep::refresh::refresh(&self.sources.export()?, options, stop, progress)
-    }
-
-    /// Brings the index of a source up to date, unless it is current.
-    pub fn reindex_source(
-        &self,
-        source: &Source,
-        options: Reindex,
-        stop: &Stop,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Reindexed, Error> {
-        upkeep::refresh::refresh(source, options, stop, progress)
-    }
-
-    /// Makes the terms, vectors and summaries that the index of a source lacks.
-    pub fn enrich(
-        &self,
-        source: &Source,
-        resources: Resources,
-        stop: &Stop,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Enriched, Error> {
-        upkeep::enrich::enrich(source, resources, stop, progress)
-    }
-
-    /// Merges all segments of a source's index into one; returns false if there was only one.
-    pub fn merge(
-        &self,
-        source: &Source,
-        resources: Resources,
-        stop: &Stop,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<bool, Error> {
-        upkeep::merge::merge(source, resources, stop, progress)
-    }
-
-    /// Returns whether the index of a source has so many small segments, or deleted messages, that
-    /// a merge is due.
-    pub fn is_merge_due(&self, source: &Source, stop: &Stop) -> bool {
-        upkeep::merge::is_merge_due(source, stop)
-    }
-
-    /// Brings the transcript store up to date with the transcripts' files.
-    pub fn sync_transcripts(
-        &self,
-        stop: &Stop,
-        progress: &dyn Fn(ArchiveProgress),
-    ) -> Result<ArchiveReport, Error> {
-        let config = self.config();
-        Ok(upkeep::transcripts::sync(&config.archive_database(), &config.archives, stop, progress)?)
-    }
-
-    /// Returns the folders in which a change may be a change of a source, whether they exist or not.
-    pub(crate) fn watched(&self) -> Vec<PathBuf> {
-        upkeep::maintainer::watched_folders(self.config())
-    }
-
-    /// Finds conversations by what a person or a client calls them.
-    fn lookup<'a>(&'a self, stop: &'a Stop) -> Lookup<'a> {
+    /// Returns what finds conversations by the words of a person or a client.
+    pub(crate) fn find<'a>(&'a self, stop: &'a Stop) -> Lookup<'a> {
         Lookup { sources: &self.sources, memory: &self.memory, stop }
-    }
-
-    /// Returns the conversations with an id; if there is none, those whose ids begin with it.
-    pub(crate) fn named(&self, id: &str, stop: &Stop) -> Result<Vec<About>, Error> {
-        self.lookup(stop).by_id(id)
-    }
-
-    /// Returns the conversation that a person means by a word: its id, else its whole title, else
-    /// the beginning of its id.
-    pub fn meant(&self, word: &str, stop: &Stop) -> Result<About, Error> {
-        self.lookup(stop).by_word(word)
-    }
-
-    /// Returns the key of a conversation: the key that it was saved under, else a key made of its
-    /// source, title and id.
-    pub fn key_of(&self, about: &About) -> Result<String, Error> {
-        self.lookup(&Stop::never()).key_of(about)
-    }
-
-    /// Returns the conversation that has a key.
-    pub fn keyed(&self, key: &str, stop: &Stop) -> Result<Option<About>, Error> {
-        self.lookup(stop).by_key(key)
-    }
-
-    /// Returns the conversations whose source, id and title pass a test, latest activity first
-    /// within a source. Reads no messages.
-    pub(crate) fn headings(
-        &self,
-        test: &dyn Fn(SourceKind, &str, &str) -> bool,
-        stop: &Stop,
-    ) -> Result<Vec<ConversationHeading>, Error> {
-        self.lookup(stop).headings(test)
-    }
-
-    /// Returns the path by which a conversation is read.
-    pub(crate) fn path_of(&self, about: &About) -> String {
-        self.lookup(&Stop::never()).path_of(about)
-    }
-
-    /// Returns the conversation at a path of [`Engine::path_of`]; `None` for any other text.
-    pub(crate) fn at_path(&self, path: &str, stop: &Stop) -> Result<Option<About>, Error> {
-        self.lookup(stop).by_path(path)
     }
 }
 

@@ -83,7 +83,8 @@ fn titles(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
 
 /// Returns the ids that begin with the typed text, else those of conversations whose title contains it.
 fn ids(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
-    let mut found = engine.headings(&|_, id, _| id.to_lowercase().starts_with(typed), &stop())?;
+    let mut found =
+        engine.find(&stop()).headings(&|_, id, _| id.to_lowercase().starts_with(typed))?;
     if found.is_empty() {
         found = with_title_containing(engine, typed)?;
     }
@@ -93,13 +94,13 @@ fn ids(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
 
 fn with_title_containing(engine: &Engine, typed: &str) -> Result<Vec<ConversationHeading>, Error> {
     let mut found =
-        engine.headings(&|_, _, title| title.to_lowercase().contains(typed), &stop())?;
+        engine.find(&stop()).headings(&|_, _, title| title.to_lowercase().contains(typed))?;
     found.sort_by_key(|about| std::cmp::Reverse(about.last));
     Ok(found)
 }
 
 fn projects(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
-    let archived = engine.headings(&|source, _, _| source == SourceKind::Archive, &stop())?;
+    let archived = engine.find(&stop()).headings(&|source, _, _| source == SourceKind::Archive)?;
     let projects: BTreeSet<String> =
         archived.into_iter().filter_map(|about| about.project).collect();
     Ok(beginning_with(projects.into_iter(), typed))

@@ -69,7 +69,7 @@ fn read(call: &Call<'_>) -> Result<Answer, Error> {
     {
         return Err(out_of_range(format!("endLine {end} is before startLine {start}")));
     }
-    let session = match engine.at_path(path, stop)? {
+    let session = match engine.find(stop).by_path(path)? {
         Some(about) => engine.session(about.source, &about.id, options.raw_content, stop)?,
         None => None,
     };

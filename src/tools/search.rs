@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     engine::{ConversationMatch, Engine, Fields, Mode, Question, Scope},
-    model::Instant,
+    model::{Instant, Stop},
     text::{
         date::{self, Edge},
         snippet,
@@ -224,7 +224,7 @@ impl ShownConversation {
             summary => bound::line(summary, SUMMARY),
         };
         ShownConversation {
-            path: engine.path_of(about),
+            path: engine.find(&Stop::never()).path_of(about),
             project: about.project.clone().unwrap_or_else(|| about.source.name().to_owned()),
             date: tool::day(time),
             score: (item.score * 1e4).round() / 1e4,

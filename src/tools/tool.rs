@@ -55,7 +55,7 @@ impl Tool {
                 return answer;
             }
             // The next attempt opens the files that are there then.
-            engine.forget();
+            engine.close();
         }
         self.answer(&call)
     }
@@ -73,7 +73,7 @@ impl Tool {
             }
             Err(panic) => {
                 // The cause may be a damaged index, so the next call opens it anew.
-                call.engine.forget();
+                call.engine.close();
                 let text = format!("{} failed; see the server's log", self.name);
                 let log = Some(format!("{} panicked: {panic}", self.name));
                 Answer { text, is_error: true, log, structured: None }

@@ -54,6 +54,7 @@ impl Home {
     #[track_caller]
     pub(crate) fn sync(&self) -> ArchiveReport {
         self.engine
+            .upkeep()
             .sync_transcripts(&Stop::never(), &|_| {})
             .expect("transcripts can be synchronised")
     }
@@ -560,8 +561,8 @@ fn one_process_at_a_time() {
 fn without_archives_nothing_is_made() {
     let folder = folder();
     let none = Engine::new(Config { home: folder.path().to_owned(), ..Config::default() });
-    assert_eq!(none.sync_transcripts(&Stop::never(), &|_| {}).unwrap().files, 0);
-    let missing = engine(folder.path()).sync_transcripts(&Stop::never(), &|_| {}).unwrap();
+    assert_eq!(none.upkeep().sync_transcripts(&Stop::never(), &|_| {}).unwrap().files, 0);
+    let missing = engine(folder.path()).upkeep().sync_transcripts(&Stop::never(), &|_| {}).unwrap();
     assert_eq!((missing.files, missing.failed), (0, 1));
     assert!(
         missing.failures[0]
@@ -582,7 +583,7 @@ fn stopped_and_gone_on() {
     }
     let stop = Stop::never();
     stop.request();
-    home.engine.sync_transcripts(&stop, &|_| {}).unwrap();
+    home.engine.upkeep().sync_transcripts(&stop, &|_| {}).unwrap();
     home.sync();
     assert_eq!(home.found("words").len(), 4);
 }
@@ -669,7 +670,7 @@ fn followed_while_they_grow() {
 fn synchronising_that_is_killed() {
     const HOME: &str = "VERBATIM_TEST_SYNC";
     if let Some(home) = std::env::var_os(HOME) {
-        engine(Path::new(&home)).sync_transcripts(&Stop::never(), &|_| {}).unwrap();
+        engine(Path::new(&home)).upkeep().sync_transcripts(&Stop::never(), &|_| {}).unwrap();
         return;
     }
     let home = Home::new();

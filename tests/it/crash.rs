@@ -74,10 +74,10 @@ pub(crate) fn compare(place: &Place) -> bool {
 pub(crate) fn reindex(place: &Place, full: bool) -> Reindexed {
     let options = Reindex { resources: RESOURCES, full };
     let engine = place.engine();
-    let done = engine.reindex(options, &Stop::never(), &mut |_| {});
+    let done = engine.upkeep().reindex(options, &Stop::never(), &mut |_| {});
     // As the command does.
     for source in engine.sources() {
-        let made = engine.enrich(&source, RESOURCES, &Stop::never(), &mut |_, _| {});
+        let made = engine.upkeep().enrich(&source, RESOURCES, &Stop::never(), &mut |_, _| {});
         made.expect("words and vectors can be made");
     }
     done.expect("the database can be indexed")
@@ -264,7 +264,10 @@ fn folder_of_parts() {
     let engine = Place::in_folder(&folder).engine();
     let source = engine.sources().swap_remove(0);
     failpoint::arm(number);
-    engine.merge(&source, RESOURCES, &Stop::never(), &mut |_| {}).expect("segments can be merged");
+    engine
+        .upkeep()
+        .merge(&source, RESOURCES, &Stop::never(), &mut |_| {})
+        .expect("segments can be merged");
 }
 
 #[test]
@@ -276,7 +279,10 @@ fn a_fold_killed_at_any_step() {
     let fold = |place: &Place| {
         let engine = place.engine();
         let source = engine.sources().swap_remove(0);
-        engine.merge(&source, RESOURCES, &Stop::never(), &mut |_| {}).expect("it can be folded");
+        engine
+            .upkeep()
+            .merge(&source, RESOURCES, &Stop::never(), &mut |_| {})
+            .expect("it can be folded");
     };
     let files = clean(&prepare, &fold);
     let command = |place: &Place| {

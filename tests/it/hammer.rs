@@ -283,7 +283,11 @@ fn every_answer_is_that_of_a_state_which_existed_during_the_call() {
         let resources = Resources { memory: 32 << 20, threads: 1 };
         while !ended.load(Ordering::Relaxed) {
             // It may find no database, one that changes too often, or another process that indexes.
-            drop(place.engine().reindex(Reindex { resources, full }, &Stop::never(), &mut |_| {}));
+            drop(place.engine().upkeep().reindex(
+                Reindex { resources, full },
+                &Stop::never(),
+                &mut |_| {},
+            ));
             thread::sleep(Duration::from_millis(5));
         }
     };

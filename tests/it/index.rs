@@ -270,6 +270,7 @@ impl Pair {
 fn reindex(engine: &Engine, full: bool) -> Reindexed {
     let resources = Resources { memory: 64 << 20, threads: 2 };
     engine
+        .upkeep()
         .reindex(Reindex { resources, full }, &Stop::never(), &mut |_| {})
         .expect("the database can be indexed")
 }

@@ -38,7 +38,7 @@ pub(crate) fn converse(
 fn reindex(engine: &Engine) {
     let resources = Resources { memory: 64 << 20, threads: 2 };
     let options = Reindex { resources, full: false };
-    engine.reindex(options, &Stop::never(), &mut |_| ()).expect("the index builds");
+    engine.upkeep().reindex(options, &Stop::never(), &mut |_| ()).expect("the index builds");
 }
 
 fn ids(abouts: &[About]) -> Vec<&str> {

@@ -74,7 +74,10 @@ pub(crate) fn engines(db: &Path) -> [Engine; 2] {
     };
     let indexed = Engine::new(config("index"));
     let resources = Resources { memory: 64 << 20, threads: 1 };
-    indexed.reindex(Reindex { resources, full: false }, &Stop::never(), &mut |_| {}).unwrap();
+    indexed
+        .upkeep()
+        .reindex(Reindex { resources, full: false }, &Stop::never(), &mut |_| {})
+        .unwrap();
     [indexed, Engine::new(config("no index"))]
 }
 

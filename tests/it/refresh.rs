@@ -152,9 +152,9 @@ fn check(
     let export = pair.with.sources().into_iter().find(|s| s.kind == SourceKind::Export);
     let export = export.expect("the export is there");
     let resources = Resources { memory: 64 << 20, threads: 1 };
-    pair.with.merge(&export, resources, &Stop::never(), &mut |_| {}).expect("a fold");
+    pair.with.upkeep().merge(&export, resources, &Stop::never(), &mut |_| {}).expect("a fold");
     assert_eq!(pair.segments(), 1);
-    assert!(!pair.with.is_merge_due(&export, &Stop::never()));
+    assert!(!pair.with.upkeep().is_merge_due(&export, &Stop::never()));
     compare(&pair, queries, &texts);
     segments
 }
@@ -273,7 +273,7 @@ fn a_keeper_folds_what_has_grown_too_many_parts() {
     pair.reindex();
     assert_eq!(pair.segments(), 2);
     let engine = Arc::new(Engine::new(pair.with.config().clone()));
-    let mut keeper = engine.maintainer();
+    let mut keeper = engine.upkeep().maintainer();
     let begun = Instant::now();
     while pair.segments() > 1 {
         assert!(begun.elapsed() < Duration::from_secs(40), "not folded");

@@ -195,7 +195,7 @@ fn an_index_that_is_being_made_is_waited_for() {
                 }
             };
             let options = Reindex { resources, full: false };
-            maker.reindex(options, &Stop::never(), &mut progress).unwrap();
+            maker.upkeep().reindex(options, &Stop::never(), &mut progress).unwrap();
         });
         wait.recv().unwrap();
         let text = found(&reader, "search", json!({"query": "brass lanterns"}));

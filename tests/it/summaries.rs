@@ -21,9 +21,9 @@ fn engine_in(home: &Path) -> Engine {
 
 fn reindex(engine: &Engine) {
     let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
-    engine.reindex(options, &Stop::never(), &mut |_| ()).unwrap();
+    engine.upkeep().reindex(options, &Stop::never(), &mut |_| ()).unwrap();
     let source = engine.sources().remove(0);
-    engine.enrich(&source, options.resources, &Stop::never(), &mut |_, _| ()).unwrap();
+    engine.upkeep().enrich(&source, options.resources, &Stop::never(), &mut |_, _| ()).unwrap();
 }
 
 fn summary(engine: &Engine, id: &str) -> (String, String) {
@@ -134,7 +134,7 @@ fn conversations_are_found_by_what_they_are_about() {
     // A new conversation has no stored summary yet, and is found nevertheless.
     add("cat", None, "My cat refuses to eat the dry food that the vet told us to buy.");
     let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
-    engine.reindex(options, &Stop::never(), &mut |_| ()).unwrap();
+    engine.upkeep().reindex(options, &Stop::never(), &mut |_| ()).unwrap();
     assert_eq!(about(&engine, "feline nutrition", Mode::Vector)[0].0, "cat");
     check(&engine);
 }

@@ -245,7 +245,7 @@ fn words_and_vectors_that_an_index_lacks_are_made() {
     let config = Config { home, ..Config::default() };
     let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
     let before = Engine::new(config.clone());
-    before.reindex(options, &Stop::never(), &mut |_| {}).unwrap();
+    before.upkeep().reindex(options, &Stop::never(), &mut |_| {}).unwrap();
     let home = Home::with(folder, config);
     home.until("they were not made", || home.log().contains("words of 2 and vectors of 2"));
     // And of what is added later.

@@ -5,3 +5,28 @@ pub(crate) mod finding;
 mod sample;
 pub(crate) mod statistics;
 pub(crate) mod status;
+
+use super::source::Sources;
+use crate::model::Stop;
+
+/// Reports on folders, databases and indexes.
+pub(crate) struct Reports<'a> {
+    pub(super) sources: &'a Sources,
+}
+
+impl Reports<'_> {
+    /// Returns what there is, and whether the indexes are current.
+    pub(crate) fn status(&self, stop: &Stop) -> status::Status {
+        status::status(self.sources, stop)
+    }
+
+    /// Examines folders, databases and indexes; `full` examines everything, however long it takes.
+    pub(crate) fn examine(
+        &self,
+        full: bool,
+        stop: &Stop,
+        report: &mut dyn FnMut(finding::Finding),
+    ) {
+        doctor::examine(self.sources, full, stop, report);
+    }
+}

@@ -25,7 +25,7 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// What there is.
 #[derive(Clone, Debug, Serialize)]
-pub struct Status {
+pub(crate) struct Status {
     /// The home folder.
     pub home: PathBuf,
     /// The folder of what is derived.

@@ -8,3 +8,96 @@ pub(crate) mod maintainer;
 pub(crate) mod merge;
 pub(crate) mod refresh;
 pub(crate) mod transcripts;
+
+use std::{path::PathBuf, sync::Arc};
+
+use self::{
+    enrich::Enriched,
+    maintainer::Maintainer,
+    refresh::{Progress, Reindex, Reindexed},
+    transcripts::{ArchiveProgress, ArchiveReport},
+};
+use super::{
+    error::Error,
+    source::{Source, Sources},
+};
+use crate::{index::Resources, model::Stop};
+
+/// The work that keeps everything derived current, for one engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Upkeep<'a> {
+    pub(super) sources: &'a Arc<Sources>,
+}
+
+impl Upkeep<'_> {
+    /// Returns a maintainer, which keeps the indexes current in the background.
+    pub fn maintainer(&self) -> Maintainer {
+        Maintainer::new(Arc::clone(self.sources))
+    }
+
+    /// Brings the index of the export up to date, unless it is current. It is an error if there is
+    /// no export, or if another process is building the index.
+    pub fn reindex(
+        &self,
+        options: Reindex,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Reindexed, Error> {
+        refresh::refresh(&self.sources.export()?, options, stop, progress)
+    }
+
+    /// Brings the index of a source up to date, unless it is current.
+    pub fn reindex_source(
+        &self,
+        source: &Source,
+        options: Reindex,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Reindexed, Error> {
+        refresh::refresh(source, options, stop, progress)
+    }
+
+    /// Makes the terms, vectors and summaries that the index of a source lacks. `progress` takes
+    /// the number of steps done, and of all steps.
+    pub fn enrich(
+        &self,
+        source: &Source,
+        resources: Resources,
+        stop: &Stop,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Enriched, Error> {
+        enrich::enrich(source, resources, stop, progress)
+    }
+
+    /// Merges all segments of a source's index into one; returns false if there was only one.
+    pub fn merge(
+        &self,
+        source: &Source,
+        resources: Resources,
+        stop: &Stop,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<bool, Error> {
+        merge::merge(source, resources, stop, progress)
+    }
+
+    /// Returns whether the index of a source has so many small segments, or deleted messages, that
+    /// a merge is due.
+    pub fn is_merge_due(&self, source: &Source, stop: &Stop) -> bool {
+        merge::is_merge_due(source, stop)
+    }
+
+    /// Brings the transcript store up to date with the transcripts' files.
+    pub fn sync_transcripts(
+        &self,
+        stop: &Stop,
+        progress: &dyn Fn(ArchiveProgress),
+    ) -> Result<ArchiveReport, Error> {
+        let config = self.sources.config();
+        Ok(transcripts::sync(&config.archive_database(), &config.archives, stop, progress)?)
+    }
+
+    /// Returns the folders in which a change may be a change of a source, whether they exist or not.
+    pub(crate) fn watched_folders(&self) -> Vec<PathBuf> {
+        maintainer::watched_folders(self.sources.config())
+    }
+}

@@ -68,7 +68,7 @@ pub(super) fn get(
     let Call { engine, options, stop, .. } = call;
     let (about, word) = match (id, key) {
         (Some(id), _) => (by_id(call, id)?, format!("ID: {id}")),
-        (None, Some(key)) => (engine.keyed(key, stop)?, format!("key: {key}")),
+        (None, Some(key)) => (engine.find(stop).by_key(key)?, format!("key: {key}")),
         (None, None) => {
             let text =
                 "Missing session identifier: sessionId or sessionKey is required for mode=\"get\"";
@@ -89,7 +89,7 @@ pub(super) fn get(
         .then(|| rest(call, &session, turns.len(), budget.is_cut));
     let described = Described {
         id: about.id.clone(),
-        session_key: engine.key_of(about)?,
+        session_key: engine.find(stop).key_of(about)?,
         title: text_of(&about.title),
         summary: summary(call, about)?,
         turn_count: session.turns(),
@@ -122,7 +122,7 @@ fn not_found(call: &Call<'_>, word: &str) -> Answer {
 /// Says that an answer shows only a part of a session, and how to read the rest.
 fn rest(call: &Call<'_>, session: &Session, shown: usize, is_cut: bool) -> String {
     let total = session.turns();
-    let path = call.engine.path_of(&session.about);
+    let path = call.engine.find(call.stop).path_of(&session.about);
     let next = session.line(shown.min(total - 1));
     let cut = if is_cut { " Long ones are cut to keep this short." } else { "" };
     let from = if shown < total { format!(" startLine={next}") } else { String::new() };
@@ -131,7 +131,7 @@ fn rest(call: &Call<'_>, session: &Session, shown: usize, is_cut: bool) -> Strin
 
 /// Returns the conversation that an id or the beginning of one names.
 fn by_id(call: &Call<'_>, word: &str) -> Result<Option<About>, Error> {
-    let mut abouts = call.engine.named(word, call.stop)?;
+    let mut abouts = call.engine.find(call.stop).by_id(word)?;
     let is_short = word.chars().count() < SHORTEST_ID;
     if is_short && abouts.iter().all(|about| about.id != word) {
         return Err(Error::Refused(format!(

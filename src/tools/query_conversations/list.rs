@@ -66,7 +66,7 @@ pub(super) fn list(call: &Call<'_>, offset: usize, limit: usize) -> Result<Answe
     for about in &abouts {
         conversations.push(ListItem {
             session_id: about.id.clone(),
-            session_key: call.engine.key_of(about)?,
+            session_key: call.engine.find(call.stop).key_of(about)?,
             title: text_of(&about.title),
             turn_count: about.turns,
             last_activity: iso(about.last),

@@ -129,7 +129,7 @@ pub(super) fn search(
         };
         conversations.push(SearchItem {
             session_id: about.id.clone(),
-            session_key: call.engine.key_of(about)?,
+            session_key: call.engine.find(call.stop).key_of(about)?,
             title: text_of(&about.title),
             summary: summary(call, about)?,
             score: (item.score * 100.0).round() / 100.0,
