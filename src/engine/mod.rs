@@ -19,8 +19,6 @@ mod memory;
 mod rank;
 mod report;
 mod source;
-#[cfg(test)]
-pub(crate) mod testing;
 mod upkeep;
 
 use std::{ops::ControlFlow, path::PathBuf, sync::Arc};
@@ -62,6 +60,8 @@ pub use upkeep::{
 };
 
 pub use crate::workspace;
+#[cfg(test)]
+pub(crate) use testing::TestExport;
 // Types of the rooms below that the faces name.
 pub use crate::{
     db::{
@@ -359,5 +359,62 @@ impl Engine {
     /// Returns the conversation at a path of [`Engine::path_of`]; `None` for any other text.
     pub fn at_path(&self, path: &str, stop: &Stop) -> Result<Option<About>, Error> {
         self.lookup(stop).by_path(path)
+    }
+}
+
+#[cfg(test)]
+mod testing {
+    use std::fs;
+
+    use rusqlite::Connection;
+    use tempfile::TempDir;
+
+    use super::{Config, Engine, Reindex, Resources};
+    use crate::model::Stop;
+
+    /// A small export for unit tests, in a folder of its own.
+    pub(crate) struct TestExport {
+        pub(crate) engine: Engine,
+        pub(crate) connection: Connection,
+        _home: TempDir,
+    }
+
+    impl TestExport {
+        /// Makes an export with a conversation for each text; the conversation's id is its number.
+        pub(crate) fn of(texts: &[&str]) -> TestExport {
+            let home = tempfile::tempdir().expect("folders can be made");
+            fs::create_dir(home.path().join("db")).expect("folders can be made");
+            let connection = Connection::open(home.path().join("db/a.db")).expect("it can be made");
+            let schema = "CREATE TABLE conversations (id TEXT PRIMARY KEY, title TEXT);
+                CREATE TABLE messages (id TEXT PRIMARY KEY, conversation_id TEXT, role TEXT,
+                    content TEXT, create_time);";
+            connection.execute_batch(schema).expect("the schema is sound");
+            let config = Config { home: home.path().to_owned(), ..Config::default() };
+            let export = TestExport { engine: Engine::new(config), connection, _home: home };
+            texts.iter().zip(0..).for_each(|(text, number)| export.add(number, text));
+            export
+        }
+
+        /// Makes an export as [`TestExport::of`] does, and its index.
+        pub(crate) fn indexed(texts: &[&str]) -> TestExport {
+            let export = TestExport::of(texts);
+            export.reindex();
+            export
+        }
+
+        pub(crate) fn reindex(&self) {
+            let resources = Resources { memory: 64 << 20, threads: 1 };
+            let options = Reindex { resources, full: false };
+            let done = self.engine.reindex(options, &Stop::never(), &mut |_| ());
+            done.expect("it can be indexed");
+        }
+
+        /// Adds a conversation with one message.
+        pub(crate) fn add(&self, number: u32, text: &str) {
+            let sql = "INSERT INTO conversations VALUES (?1, 'Title ' || ?1)";
+            self.connection.execute(sql, [number]).expect("a new id");
+            let sql = "INSERT INTO messages VALUES ('m' || ?1, ?1, 'user', ?2, 1700000000 + ?1)";
+            self.connection.execute(sql, (number, text)).expect("a new id");
+        }
     }
 }

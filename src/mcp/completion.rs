@@ -114,11 +114,12 @@ mod tests {
     use rmcp::model::ArgumentInfo;
 
     use super::*;
-    use crate::engine::testing::Export;
+    use crate::engine::TestExport;
 
     #[test]
     fn completing_reads_no_message() {
-        let export = Export::indexed(&["Which colour is the sky over the sea?", "It is green."]);
+        let export =
+            TestExport::indexed(&["Which colour is the sky over the sea?", "It is green."]);
         let prompt = || Reference::for_prompt("recall");
         for (reference, name, expected) in [
             (prompt(), "topic", &["Title 1", "Title 0"][..]),
