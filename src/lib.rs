@@ -241,9 +241,9 @@ pub use db::{
 pub use embed::{Error as EmbedError, Key, Protocol, Provider, Remote, Unknown as UnknownProvider};
 pub use engine::{
     About, ArchiveProgress, ArchiveReport, Config, ConversationMatch, Counts, Engine, Enriched,
-    Error, FallbackReason, Fields, Listing, Maintainer, Match, Messages, Mode, Progress, Question,
-    Ranking, Reader, Reindex, Reindexed, Rendered, Scope, SearchPlan, Session, Sink, Source,
-    SourceKind, Tally, Upkeep, UpkeepEvent,
+    Error, FallbackReason, Fields, Listing, Lookup, Maintainer, Match, Messages, Mode, Progress,
+    Question, Ranking, Reader, Reindex, Reindexed, Rendered, Scope, SearchPlan, Session, Sink,
+    Source, SourceKind, Tally, Upkeep, UpkeepEvent,
     import::{Error as ImportError, Progress as ImportProgress, Report as ImportReport, import},
     scoring::{
         Candidates, Concept, ConceptScorer, Nearness, Scale, Scorer, Statistics, TitleQuery,

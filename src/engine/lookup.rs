@@ -38,7 +38,7 @@ pub struct ConversationHeading {
 }
 
 /// Finds conversations by what a person or a client calls them.
-pub(crate) struct Lookup<'a> {
+pub struct Lookup<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) memory: &'a Memory,
     pub(crate) stop: &'a Stop,
@@ -46,7 +46,7 @@ pub(crate) struct Lookup<'a> {
 
 impl Lookup<'_> {
     /// Returns the conversations with an id; if there is none, those whose ids begin with it.
-    pub(crate) fn by_id(&self, id: &str) -> Result<Vec<About>, Error> {
+    pub fn by_id(&self, id: &str) -> Result<Vec<About>, Error> {
         let mut found = Vec::new();
         for source in self.sources.present() {
             found.extend(self.sources.about(source.kind, id, self.stop)?);
@@ -59,7 +59,7 @@ impl Lookup<'_> {
 
     /// Returns the conversation that a person means by a word: its id, else its whole title, else
     /// the beginning of its id.
-    pub(crate) fn by_word(&self, word: &str) -> Result<About, Error> {
+    pub fn by_word(&self, word: &str) -> Result<About, Error> {
         let mut found = Vec::new();
         for source in self.sources.within(&Scope::default())? {
             found.extend(self.sources.about(source.kind, word, self.stop)?);
@@ -81,7 +81,7 @@ impl Lookup<'_> {
 
     /// Returns the key of a conversation: the key that it was saved under, else a key made of its
     /// source, title and id.
-    pub(crate) fn key_of(&self, about: &About) -> Result<String, Error> {
+    pub fn key_of(&self, about: &About) -> Result<String, Error> {
         if about.source == SourceKind::Threads {
             let named = self.memory.threads_named(&about.id)?;
             let saved = named.into_iter().find(|thread| thread.id == about.id);
@@ -96,7 +96,7 @@ impl Lookup<'_> {
     ///
     /// A key that was made identifies the conversation by a short hash of its id. The title in the
     /// key decides only between conversations of one hash, so that a new title leaves the key valid.
-    pub(crate) fn by_key(&self, key: &str) -> Result<Option<About>, Error> {
+    pub fn by_key(&self, key: &str) -> Result<Option<About>, Error> {
         if let Some(thread) = self.memory.thread_keyed(key)? {
             return self.sources.about(SourceKind::Threads, &thread.id, self.stop);
         }
@@ -157,7 +157,7 @@ impl Lookup<'_> {
 
     /// Returns the path by which a conversation is read: its transcript's file, else the path of its
     /// database with its id.
-    pub(crate) fn path_of(&self, about: &About) -> String {
+    pub fn path_of(&self, about: &About) -> String {
         match (&about.file, self.sources.of_kind(about.source)) {
             (Some(file), _) => file.to_string_lossy().into_owned(),
             (None, Some(source)) => format!("{}#{}", absolute(&source.path), about.id),
@@ -166,7 +166,7 @@ impl Lookup<'_> {
     }
 
     /// Returns the conversation at a path of [`Lookup::path_of`]; `None` for any other text.
-    pub(crate) fn by_path(&self, path: &str) -> Result<Option<About>, Error> {
+    pub fn by_path(&self, path: &str) -> Result<Option<About>, Error> {
         for source in self.sources.present() {
             if source.kind == SourceKind::Archive
                 && let Some(about) = self.of_file(&source, Path::new(path))?

@@ -20,21 +20,20 @@ mod rank;
 mod report;
 mod source;
 #[cfg(test)]
-pub(crate) mod testing;
+mod testing;
 mod upkeep;
 
 use std::{ops::ControlFlow, sync::Arc};
 
 use crate::model::{Hit, Request, Stop};
 
-use lookup::Lookup;
 use rank::Ranker;
 use report::Reports;
 use source::Sources;
 
 pub use config::Config;
 pub use error::Error;
-pub use lookup::ConversationHeading;
+pub use lookup::{ConversationHeading, Lookup};
 pub use memory::{database::Memory, recall::Recalled};
 pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub use report::{
@@ -62,6 +61,8 @@ pub use upkeep::{
 };
 
 pub(crate) use crate::workspace;
+#[cfg(test)]
+pub(crate) use testing::TestExport;
 // Types of the rooms below that the faces name.
 pub use crate::{
     db::{
@@ -236,7 +237,7 @@ impl Engine {
     }
 
     /// Returns what finds conversations by the words of a person or a client.
-    pub(crate) fn find<'a>(&'a self, stop: &'a Stop) -> Lookup<'a> {
+    pub fn find<'a>(&'a self, stop: &'a Stop) -> Lookup<'a> {
         Lookup { sources: &self.sources, memory: &self.memory, stop }
     }
 }

@@ -8,15 +8,15 @@ use super::{Config, Engine, Reindex, Resources};
 use crate::{db::TestConnection as Connection, model::Stop};
 
 /// An export in a folder of its own.
-pub(crate) struct Export {
+pub(crate) struct TestExport {
     pub(crate) engine: Engine,
     pub(crate) connection: Connection,
     _home: TempDir,
 }
 
-impl Export {
+impl TestExport {
     /// Makes an export with a conversation for each text; the conversation's id is its number.
-    pub(crate) fn of(texts: &[&str]) -> Export {
+    pub(crate) fn of(texts: &[&str]) -> TestExport {
         let home = tempfile::tempdir().expect("folders can be made");
         fs::create_dir(home.path().join("db")).expect("folders can be made");
         let connection = Connection::open(home.path().join("db/a.db")).expect("it can be made");
@@ -25,14 +25,14 @@ impl Export {
                 content TEXT, create_time);";
         connection.execute_batch(schema).expect("the schema is sound");
         let config = Config { home: home.path().to_owned(), ..Config::default() };
-        let export = Export { engine: Engine::new(config), connection, _home: home };
+        let export = TestExport { engine: Engine::new(config), connection, _home: home };
         texts.iter().zip(0..).for_each(|(text, number)| export.add(number, text));
         export
     }
 
-    /// Makes an export as [`Export::of`] does, and its index.
-    pub(crate) fn indexed(texts: &[&str]) -> Export {
-        let export = Export::of(texts);
+    /// Makes an export as [`TestExport::of`] does, and its index.
+    pub(crate) fn indexed(texts: &[&str]) -> TestExport {
+        let export = TestExport::of(texts);
         export.reindex();
         export
     }
@@ -40,7 +40,7 @@ impl Export {
     pub(crate) fn reindex(&self) {
         let resources = Resources { memory: 64 << 20, threads: 1 };
         let options = Reindex { resources, full: false };
-        let done = self.engine.reindex(options, &Stop::never(), &mut |_| ());
+        let done = self.engine.upkeep().reindex(options, &Stop::never(), &mut |_| ());
         done.expect("it can be indexed");
     }
 

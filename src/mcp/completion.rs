@@ -115,11 +115,12 @@ mod tests {
     use rmcp::model::ArgumentInfo;
 
     use super::*;
-    use crate::engine::testing::Export;
+    use crate::engine::TestExport;
 
     #[test]
     fn completing_reads_no_message() {
-        let export = Export::indexed(&["Which colour is the sky over the sea?", "It is green."]);
+        let export =
+            TestExport::indexed(&["Which colour is the sky over the sea?", "It is green."]);
         let prompt = || Reference::for_prompt("recall");
         for (reference, name, expected) in [
             (prompt(), "topic", &["Title 1", "Title 0"][..]),
@@ -133,7 +134,7 @@ mod tests {
         let source = export.engine.sources().remove(0);
         let snapshot = source.current_index(&Stop::never()).unwrap();
         assert_eq!(source.catalogue(&snapshot).summaries_made(), 0);
-        let stopped = export.engine.headings(&|_, _, _| true, &Stop::after(Duration::ZERO));
+        let stopped = export.engine.find(&Stop::after(Duration::ZERO)).headings(&|_, _, _| true);
         assert!(stopped.unwrap_err().is_stopped());
     }
 }

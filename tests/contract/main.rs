@@ -183,11 +183,14 @@ fn columns(connection: &Connection) -> String {
 /// Brings the index of a source up to date.
 pub(crate) fn reindex(engine: &Engine, source: &Source) {
     let options = Reindex { resources: RESOURCES, full: false };
-    engine.reindex_source(source, options, &Stop::never(), &mut |_| {}).expect("an index");
+    engine.upkeep().reindex_source(source, options, &Stop::never(), &mut |_| {}).expect("an index");
 }
 
 fn enrich(engine: &Engine, source: &Source) {
-    engine.enrich(source, RESOURCES, &Stop::never(), &mut |_, _| {}).expect("terms and vectors");
+    engine
+        .upkeep()
+        .enrich(source, RESOURCES, &Stop::never(), &mut |_, _| {})
+        .expect("terms and vectors");
 }
 
 /// Returns the reader of a source, which must be that of its index.

@@ -128,7 +128,7 @@ fn while_written(journal: &str, ask: impl Fn(&Engine, &Source) -> i64) {
             while !is_over.load(SeqCst) {
                 let options = Reindex { resources: RESOURCES, full: false };
                 // It may give up, because the database changes all the time.
-                drop(engine.reindex_source(&source, options, &Stop::never(), &mut |_| {}));
+                drop(engine.upkeep().reindex_source(&source, options, &Stop::never(), &mut |_| {}));
                 thread::sleep(Duration::from_millis(5));
             }
         });

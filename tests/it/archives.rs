@@ -712,12 +712,12 @@ fn a_project_is_not_known_where_the_store_cannot_be_read() {
     home.sync();
     let source = home.engine.sources().pop().unwrap();
     let options = Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
-    home.engine.reindex_source(&source, options, &Stop::never(), &mut |_| ()).unwrap();
+    home.engine.upkeep().reindex_source(&source, options, &Stop::never(), &mut |_| ()).unwrap();
     let project = {
-        let about = home.engine.meant("session", &Stop::never()).unwrap();
+        let about = home.engine.find(&Stop::never()).by_word("session").unwrap();
         about.project.expect("transcripts have a project")
     };
-    home.engine.forget();
+    home.engine.close();
     // The index is current, and then its database is gone.
     let reader = source.reader(&Stop::never());
     let listed = |scope: &Scope| reader.list(scope, &Stop::never()).map(|found| found.len());

@@ -510,7 +510,7 @@ fn home_with_conversations(server: &Server) -> (TempDir, Connection, Config) {
     let provider: Provider = format!("openai:{}#m", server.address).parse().unwrap();
     let config = Config { home: home.path().to_owned(), embeddings: provider, ..Config::default() };
     let engine = Engine::new(config.clone());
-    engine.reindex(SMALL, &Stop::never(), &mut |_| ()).unwrap();
+    engine.upkeep().reindex(SMALL, &Stop::never(), &mut |_| ()).unwrap();
     (home, connection, config)
 }
 
@@ -533,7 +533,7 @@ fn summaries_that_were_sent_are_kept_when_the_work_is_stopped() {
     let enrich = |stop: &Stop, progress: &mut dyn FnMut()| {
         let engine = Engine::new(config.clone());
         let source = engine.sources().remove(0);
-        engine.enrich(&source, SMALL.resources, stop, &mut |_, _| progress())
+        engine.upkeep().enrich(&source, SMALL.resources, stop, &mut |_, _| progress())
     };
     let stop = Stop::never();
     let stopped = enrich(&stop, &mut || {
@@ -559,7 +559,7 @@ fn summaries_give_way_to_a_database_that_changes() {
     let (_home, connection, config) = home_with_conversations(&server);
     let engine = Engine::new(config);
     server.always(Answer::Slow(Duration::from_millis(600)));
-    let mut maintainer = engine.maintainer();
+    let mut maintainer = engine.upkeep().maintainer();
     thread::scope(|scope| {
         let (server, connection) = (&server, connection);
         scope.spawn(move || {

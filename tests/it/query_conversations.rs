@@ -320,9 +320,10 @@ fn keys_of_one_hash_open_their_own_conversations() {
     let never = Stop::never();
     let key_of = |id: &str| {
         let about = engine.about(SourceKind::Export, id, &never).unwrap().unwrap();
-        engine.key_of(&about).unwrap()
+        engine.find(&never).key_of(&about).unwrap()
     };
-    let opened = |key: &str| engine.keyed(key, &never).map(|found| found.map(|about| about.id));
+    let opened =
+        |key: &str| engine.find(&never).by_key(key).map(|found| found.map(|about| about.id));
     let keys = ONE_HASH.map(key_of);
     for (id, key) in ONE_HASH.iter().zip(&keys) {
         assert!(key.ends_with("-94974ab6"), "{key}");

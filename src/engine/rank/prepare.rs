@@ -131,11 +131,11 @@ fn refresh_within(wait: Duration, source: &Source, stop: &Stop) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Question, testing::Export};
+    use crate::engine::{Question, TestExport};
 
     #[test]
     fn a_refresh_that_takes_too_long_is_not_tried_by_the_next_question() {
-        let export = Export::indexed(&["red"]);
+        let export = TestExport::indexed(&["red"]);
         let notes = || {
             let question =
                 Question { concepts: vec!["red".to_owned()], limit: 10, ..Question::default() };

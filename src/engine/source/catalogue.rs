@@ -298,7 +298,7 @@ fn sort_by_activity(conversations: Vec<Listed>) -> (Vec<Listed>, Vec<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{engine::testing::Export, model::Stop};
+    use crate::{engine::TestExport, model::Stop};
 
     impl Catalogue {
         /// Returns how many conversations were summarised.
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_failed_read_of_origins_is_not_kept() {
-        let export = Export::indexed(&["red"]);
+        let export = TestExport::indexed(&["red"]);
         let source = export.engine.sources().remove(0);
         let snapshot = source.current_index(&Stop::never()).unwrap();
         let catalogue = source.catalogue(&snapshot);

@@ -253,11 +253,11 @@ mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
-    use crate::engine::{Rendered, testing::Export};
+    use crate::engine::{Rendered, TestExport};
 
     #[test]
     fn what_an_index_showed_is_followed_only_by_hits_of_the_same_state() {
-        let export = Export::of(&["red", "green", "blue"]);
+        let export = TestExport::of(&["red", "green", "blue"]);
         let source = export.engine.sources().remove(0);
         let live = LiveReader::new(source.clone(), FallbackReason::Stale);
         let after = |shown: usize, state: &State| {

@@ -274,13 +274,13 @@ fn located(config: &Config, kind: SourceKind) -> Result<PathBuf, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::Export;
+    use crate::engine::TestExport;
 
     #[test]
     fn a_question_waits_for_an_index_that_another_opens_no_longer_than_it_may() {
-        let export = Export::indexed(&["red"]);
+        let export = TestExport::indexed(&["red"]);
         let source = export.engine.sources().remove(0);
-        export.engine.forget();
+        export.engine.close();
         let opening = lock(&source.state.opening);
         let (sender, answer) = std::sync::mpsc::channel();
         thread::scope(|scope| {

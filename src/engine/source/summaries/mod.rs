@@ -394,11 +394,11 @@ impl<'a> SummaryWork<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::Export;
+    use crate::engine::TestExport;
 
     #[test]
     fn fingerprints_are_those_of_the_versions_before() {
-        let export = Export::indexed(&["red", "grün"]);
+        let export = TestExport::indexed(&["red", "grün"]);
         let source = export.engine.sources().remove(0);
         let snapshot = source.current_index(&Stop::never()).unwrap();
         let catalogue = source.catalogue(&snapshot);
