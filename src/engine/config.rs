@@ -6,7 +6,7 @@ use std::{
     time::SystemTime,
 };
 
-use super::Error;
+use super::error::Error;
 use crate::{db, embed::Provider, text::hash::fnv1a};
 
 /// The paths and the model that flags and the environment choose.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{events::UpkeepEvent, transcripts::sync};
-use crate::{engine::Config, model::Stop};
+use crate::{engine::config::Config, model::Stop};
 
 /// The pause after a poll, as a multiple of the poll's duration.
 const PAUSE_FACTOR: u32 = 4;
