@@ -161,7 +161,7 @@ impl Examination<'_> {
                         format!("all {bytes} bytes are as written"),
                     ));
                 }
-                // Replaced meanwhile, which is no damage.
+                // A refresh replaced the snapshot meanwhile: that is no damage.
                 Err(_) if index_dir.current().as_ref() != Some(&current) => {}
                 Err(error) => {
                     self.report(Finding::wrong(
@@ -229,7 +229,7 @@ fn mend_of(error: &db::Error, path: &Path) -> &'static str {
     }
 }
 
-/// Returns why nothing can be written to a folder that is there or can be made.
+/// Returns why nothing can be written to a folder, which may not exist yet.
 fn obstacle(folder: &Path) -> Option<String> {
     let there = folder.ancestors().find(|folder| folder.exists())?;
     if !there.is_dir() {
@@ -246,7 +246,7 @@ fn obstacle(folder: &Path) -> Option<String> {
     None
 }
 
-/// Returns the bytes that are free where a folder is or would be made.
+/// Returns the free bytes on the disk of a folder, which may not exist yet.
 fn free_space(folder: &Path) -> Option<u64> {
     #[cfg(unix)]
     {

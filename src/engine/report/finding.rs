@@ -2,44 +2,44 @@
 
 use serde::Serialize;
 
-/// How something is.
+/// The verdict on something that was examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// As it should be.
+    /// Nothing is wrong.
     Well,
-    /// Good to know; answers are right.
+    /// Worth knowing; answers are right.
     Note,
-    /// Something to mend.
+    /// Something has to be repaired.
     Wrong,
 }
 
-/// What was found about one thing.
+/// A finding of the doctor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How it is.
+    /// The verdict.
     pub verdict: Verdict,
     /// What was examined, in a word or by its path.
     pub about: String,
     /// What was found, in a sentence.
     pub what: String,
-    /// What mends it: a command, mostly.
+    /// How to repair it, usually a command.
     pub mend: Option<String>,
 }
 
 impl Finding {
-    /// Returns that all is well.
+    /// Returns a finding that nothing is wrong.
     pub fn well(about: impl Into<String>, what: impl Into<String>) -> Finding {
         Finding { verdict: Verdict::Well, about: about.into(), what: what.into(), mend: None }
     }
 
-    /// Returns something that is good to know.
+    /// Returns a finding that is worth knowing.
     pub fn note(about: impl Into<String>, what: impl Into<String>, mend: &str) -> Finding {
         let mend = (!mend.is_empty()).then(|| mend.to_owned());
         Finding { verdict: Verdict::Note, about: about.into(), what: what.into(), mend }
     }
 
-    /// Returns something to mend.
+    /// Returns a finding that something has to be repaired.
     pub fn wrong(about: impl Into<String>, what: impl Into<String>, mend: &str) -> Finding {
         Finding { verdict: Verdict::Wrong, ..Finding::note(about, what, mend) }
     }

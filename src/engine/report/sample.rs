@@ -1,4 +1,5 @@
-//! Compares an index with its database on a sample: messages both ways, and answers with `LIKE`.
+//! Compares a sample of an index with its database: messages in both directions, and answers of the
+//! index with answers of `LIKE`.
 
 use std::{
     collections::HashMap,
@@ -15,7 +16,7 @@ use crate::{
     model::{Hit, Request, Stop},
 };
 
-/// Messages compared each way.
+/// Messages that are compared in each direction.
 const MESSAGES: usize = 200;
 
 /// Queries that are answered twice.
@@ -30,7 +31,7 @@ const HITS: usize = 50;
 /// How to repair an index that differs from its database.
 const MEND: &str = "verbatim reindex --full, and please report it";
 
-/// Compares an index that mirrors its database; says nothing of what changed meanwhile.
+/// Compares a current index with its database. Reports nothing if the database changed meanwhile.
 pub(crate) fn compare(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Vec<Finding> {
     let about = source.path.display().to_string();
     let mut differences = match messages(source, snapshot, stop) {
@@ -61,7 +62,7 @@ pub(crate) fn compare(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Vec<
     vec![Finding::wrong(about, what, MEND)]
 }
 
-/// Returns the messages of a sample that index and database have differently.
+/// Returns the messages of a sample that differ between index and database.
 fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Result<Vec<String>, db::Error> {
     db::read(&source.path, stop, |database| {
         let Some(mut feed) = RowReader::of(database)? else { return Ok(Vec::new()) };
@@ -103,7 +104,7 @@ fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Result<Vec<Str
     })
 }
 
-/// Returns short pieces of messages, others each time.
+/// Returns short substrings of messages, different ones at every call.
 fn queries(snapshot: &Snapshot) -> Vec<String> {
     let random = RandomState::new();
     let doc_ids = u64::from(snapshot.max_doc().max(1));
@@ -120,7 +121,7 @@ fn queries(snapshot: &Snapshot) -> Vec<String> {
     (0..QUERIES).filter_map(piece).collect()
 }
 
-/// Returns whether index and `LIKE` answer alike; `None` where one of them does not in time.
+/// Returns whether index and `LIKE` give the same answer; `None` if one of them takes too long.
 fn query_twice(source: &Source, query: &str, stop: &Stop) -> Option<bool> {
     let request = Request { text: query.to_owned(), limit: Some(HITS), ..Request::default() };
     let until = stop.within(MAX_WAIT / QUERIES as u32);

@@ -1,4 +1,4 @@
-//! How much there is: messages by month, role, source and model.
+//! Numbers of messages by month, role, source and model.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
 /// The month of messages that have no time.
 const NO_TIME: &str = "no time";
 
-/// Numbers of messages by what they have in common.
+/// Numbers of messages, counted in several ways.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Messages in conversations.
@@ -23,7 +23,7 @@ pub struct Tally {
     pub conversations: usize,
     /// When the first message was written.
     pub first: Option<Instant>,
-    /// When the last one was.
+    /// When the last message was written.
     pub last: Option<Instant>,
     /// By month, as `2025-01`.
     pub months: BTreeMap<String, u64>,

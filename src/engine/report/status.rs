@@ -1,4 +1,4 @@
-//! What there is, and how current what is derived from it is.
+//! The status: which sources there are, and whether their indexes are current.
 
 use std::{
     fs,
@@ -20,52 +20,52 @@ use crate::{
     model::{Instant, Stop},
 };
 
-/// How long a database is counted that has no current index.
+/// The longest time to count a database that has no current index.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// What there is.
+/// The status of everything.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Status {
     /// The home folder.
     pub home: PathBuf,
-    /// The folder of what is derived.
+    /// The index folder.
     pub index: PathBuf,
-    /// The sources that are there.
+    /// The sources whose databases exist.
     pub sources: Vec<SourceStatus>,
-    /// FallbackReason there is no export, where there is none.
+    /// Why there is no export, if there is none.
     pub missing: Option<String>,
-    /// Exports in `db/` that came after the database searched, and were not imported.
+    /// Exports in `db/` that are newer than the searched database and were not imported.
     pub not_imported: Vec<PathBuf>,
 }
 
-/// One source.
+/// The status of a source.
 #[derive(Clone, Debug, Serialize)]
 pub struct SourceStatus {
-    /// Which one: `export`, `archive` or `threads`.
+    /// Its kind: `export`, `archive` or `threads`.
     pub source: &'static str,
     /// Its database.
     pub database: PathBuf,
-    /// Other databases in `db/`, which are passed over; only of an export that was not named.
+    /// Other databases in `db/`, which are not searched. Empty if the user named the database.
     pub passed_over: Vec<PathBuf>,
-    /// The bytes of the database and its log.
+    /// The size of the database and its log, in bytes.
     pub bytes: u64,
-    /// When it was written to last, in seconds since 1970.
+    /// When the database was last written to, in seconds since 1970.
     pub changed: Option<u64>,
-    /// Conversations in it, where they could be counted in time.
+    /// Its conversations, if they could be counted in time.
     pub conversations: Option<u64>,
-    /// Messages in it.
+    /// Its messages, if they could be counted in time.
     pub messages: Option<u64>,
     /// When the first message was written, ISO 8601.
     pub first: Option<String>,
     /// When the last message was written.
     pub last: Option<String>,
-    /// FallbackReason it cannot be read, where it cannot.
+    /// Why the database cannot be read, if it cannot.
     pub error: Option<String>,
-    /// Its index; `None` where there is none.
+    /// Its index, if there is one.
     pub generation: Option<SnapshotStatus>,
-    /// What keeps the index from answering; `None` where it answers.
+    /// Why `LIKE` answers and not the index; `None` if the index answers.
     pub by_like: Option<String>,
-    /// The process that refreshes the index at this moment.
+    /// The process that is refreshing the index now.
     pub at_work: Option<Activity>,
     /// The last refresh.
     pub refreshed: Option<Last>,
@@ -145,7 +145,7 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
     status
 }
 
-/// Counts what is in a source, for a limited time.
+/// Counts the conversations and messages of a source, for a limited time.
 fn count(status: &mut SourceStatus, source: &Source, stop: &Stop) {
     let in_time = stop.within(MAX_WAIT);
     match db::read(&status.database, &in_time, db::counts) {
@@ -209,7 +209,7 @@ fn described(
     }
 }
 
-/// The bytes of every file below a folder.
+/// Returns the size of all files below a folder, in bytes.
 pub(crate) fn size_of(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
@@ -221,14 +221,14 @@ pub(crate) fn size_of(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Returns the path with something after its name.
+/// Returns the path with a suffix after its file name.
 pub(crate) fn suffixed(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// How long ago a moment was that is given in seconds since 1970.
+/// Returns how long ago a moment was; `moment` is in seconds since 1970.
 pub fn ago(moment: u64) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.saturating_sub(Duration::from_secs(moment))

@@ -1,7 +1,7 @@
-//! What has changed in a database since a snapshot of its index was built.
+//! Finds what has changed in a database since a snapshot of its index was built.
 //!
-//! The rows are compared with the sidecar, every one and byte for byte: a database need not have been
-//! written by us, and keeps no record of its changes. That is a scan in the order in which rows lie.
+//! Every row is compared with the document store, byte for byte: another program may have written
+//! the database, and a database keeps no record of its changes. The rows are scanned by rowid.
 
 use std::{
     cmp::Reverse,
@@ -18,13 +18,13 @@ use crate::{
     model::{self, Stop},
 };
 
-/// How long the database is read in one transaction: a writer waits no longer than that.
+/// The longest read transaction. A writer of the database waits no longer than this.
 pub(crate) const SLICE: Duration = Duration::from_millis(200);
 
-/// The share of the messages that may be new or changed: beyond it building anew is no dearer.
+/// The largest share of messages that may be new or changed. Beyond it, a new build costs no more.
 const MOST: f64 = 0.25;
 
-/// Where a message stands in an answer: in the order of the derived `Ord`, reversed.
+/// The place of a message in result order: time, position and rowid, all descending.
 pub(crate) type Place = Reverse<(Option<model::Instant>, Option<i64>, i64)>;
 
 /// Returns a reader of a database's rows by their keys.
@@ -32,27 +32,27 @@ pub(crate) fn row_reader(database: &Database) -> Result<RowReader<'_>, Error> {
     RowReader::of(database)?.ok_or_else(|| Error::NoKeys { path: database.path().to_owned() })
 }
 
-/// What has changed.
+/// The changes.
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
-    /// Slots of the snapshot whose messages are gone, or are not as they were, ascending.
+    /// Doc ids of messages that were deleted or changed, ascending.
     pub(crate) dead: Vec<u32>,
-    /// Where the messages stand that are new or not as they were; in no order.
+    /// The places of messages that are new or changed, unsorted.
     pub(crate) fresh: Vec<Place>,
 }
 
-/// What came of comparing.
+/// The result of a comparison.
 #[derive(Debug)]
 pub(crate) enum Compared {
     /// The difference.
     By(Difference),
-    /// So much differs, or is of such a kind, that building anew is better.
+    /// So much has changed, or in such a way, that a new build is better.
     TooMuch,
     /// The database changed meanwhile.
     Unsteady,
 }
 
-/// Compares a database with a snapshot that was built of an earlier state of it.
+/// Compares a database with a snapshot of one of its earlier states.
 pub(crate) fn compare(
     path: &Path,
     snapshot: &Snapshot,

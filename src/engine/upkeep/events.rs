@@ -1,63 +1,63 @@
-//! What happens to indexes in the background, in sentences for a log.
+//! Events of the work in the background, with sentences for a log.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
 use super::{enrich::Enriched, refresh::Reindexed, transcripts::ArchiveReport};
 use crate::engine::source::Source;
 
-/// What happened to an index, for a log.
+/// An event of the work that keeps indexes and the transcript store current.
 #[derive(Debug)]
 pub enum UpkeepEvent {
-    /// It was refreshed here.
+    /// This process refreshed an index.
     Refreshed {
         /// The source.
         source: Source,
-        /// What came of it.
+        /// The result.
         done: Reindexed,
     },
-    /// Its parts were folded into one here.
+    /// This process merged the segments of an index into one.
     Merged {
         /// The source.
         source: Source,
         /// How long that took.
         took: Duration,
     },
-    /// Words and vectors were made here that it lacked.
+    /// This process made terms and vectors that an index lacked.
     Enriched {
         /// The source.
         source: Source,
-        /// For how many messages.
+        /// The numbers of messages.
         done: Enriched,
         /// How long that took.
         took: Duration,
     },
-    /// They could not be made, and will be tried again.
+    /// Terms or vectors could not be made. The work is tried again later.
     NotEnriched {
         /// The source.
         source: Source,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It is being built by another process.
+    /// Another process is building an index.
     Elsewhere {
         /// The source.
         source: Source,
     },
-    /// It could not be refreshed; said once as long as the reason stays.
+    /// An index could not be refreshed; reported once as long as the reason stays.
     Failed {
         /// The source.
         source: Source,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Transcripts were mirrored.
-    Mirrored(Box<ArchiveReport>),
-    /// A transcript, or all of them, could not be mirrored; said once as long as the reason stays.
-    NotMirrored {
-        /// Why.
+    /// The transcript store was brought up to date.
+    Synced(Box<ArchiveReport>),
+    /// Some or all transcripts could not be read; reported once as long as the reason stays.
+    NotSynced {
+        /// The reason.
         reason: String,
     },
-    /// An export lies where databases are looked for, and was not imported.
+    /// An export in `db/` was not imported.
     NotImported {
         /// The export.
         path: PathBuf,
@@ -109,8 +109,8 @@ impl fmt::Display for UpkeepEvent {
             UpkeepEvent::Failed { source, reason } => {
                 write!(f, "{}: its index stays as it is: {reason}", name(source))
             }
-            UpkeepEvent::Mirrored(report) => report.fmt(f),
-            UpkeepEvent::NotMirrored { reason } => f.write_str(reason),
+            UpkeepEvent::Synced(report) => report.fmt(f),
+            UpkeepEvent::NotSynced { reason } => f.write_str(reason),
             UpkeepEvent::NotImported { path } => write!(
                 f,
                 "{}: an export, which is searched once `verbatim import` has read it",

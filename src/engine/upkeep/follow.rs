@@ -56,7 +56,7 @@ impl Follower {
                 // An agent adds messages every other second, so such a refresh is not reported.
                 if !std::mem::replace(&mut self.has_reported_messages, true) && report.messages > 0
                 {
-                    tell(UpkeepEvent::Mirrored(Box::new(report)));
+                    tell(UpkeepEvent::Synced(Box::new(report)));
                 }
                 (reason, next)
             }
@@ -66,7 +66,7 @@ impl Follower {
         if self.reported != reason {
             self.reported.clone_from(&reason);
             for reason in reason.lines() {
-                tell(UpkeepEvent::NotMirrored { reason: reason.to_owned() });
+                tell(UpkeepEvent::NotSynced { reason: reason.to_owned() });
             }
         }
         let pause = (begun.elapsed() * PAUSE_FACTOR).min(LONGEST_PAUSE);

@@ -1,4 +1,4 @@
-//! Makes the index a mirror of the database again: of what has changed, or of all.
+//! Brings an index up to date: adds what has changed, or builds all of it.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ pub(crate) const MAX_SAMPLES: usize = 20_000;
 /// The bytes of each sampled message that are looked at.
 pub(crate) const SAMPLE_BYTES: usize = 4 << 10;
 
-/// Refreshes begun because the database changed while it was read.
+/// How often a refresh begins anew because the database changed while it was read.
 const ATTEMPTS: u32 = 3;
 
 /// Merge factor: a small segment is merged into the new one if it holds at most this many times as
@@ -35,50 +35,50 @@ const MERGE_FACTOR: usize = 2;
 /// How to refresh an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Reindex {
-    /// Memory and threads to use.
+    /// The memory and threads to use.
     pub resources: Resources,
-    /// Whether to build all of it even if the index mirrors the database already.
+    /// Whether to build all of the index even if it is current.
     pub full: bool,
 }
 
-/// How far a refresh is.
+/// The progress of a refresh.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Progress {
-    /// The messages are put into result order, or compared with those of the index.
+    /// The messages are sorted into result order, or compared with the index.
     Ordering,
-    /// Messages are read, cut into grams and sorted.
+    /// Messages are read, and their grams are sorted.
     Reading {
-        /// Messages read.
+        /// Messages read so far.
         done: u64,
-        /// Messages there are.
+        /// Messages to read in all.
         total: u64,
-        /// Bytes of text read.
+        /// Bytes of text read so far.
         bytes: u64,
     },
-    /// The posting lists are merged and written; the share of them that is.
+    /// The posting lists are merged and written; the share that is done, from 0 to 1.
     Writing(f64),
 }
 
-/// What came of asking for an index.
+/// The result of a refresh.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reindexed {
-    /// It mirrored the database already.
+    /// The index was current already.
     Current {
         /// Messages in it.
         messages: u32,
     },
-    /// What had changed was added to it.
+    /// The changes were added to the index.
     Refreshed {
-        /// Messages that were new or not as they had been.
+        /// Messages that are new or changed.
         added: u32,
-        /// Messages that were there no more, or not as they had been.
+        /// Messages that were deleted or changed.
         removed: u32,
         /// How long that took.
         took: Duration,
     },
-    /// It was built.
+    /// The index was built anew.
     Built {
-        /// What it holds and takes.
+        /// The sizes of the index.
         size: Size,
         /// Conversations in it.
         conversations: usize,
@@ -89,14 +89,14 @@ pub enum Reindexed {
     },
 }
 
-/// A refresh at work, with the right to write.
+/// A refresh that holds the lock of the index.
 struct Work<'a> {
     path: &'a Path,
     state: State,
     writing: &'a Writing,
     resources: Resources,
     stop: &'a Stop,
-    /// How many pages of maps had been missing before.
+    /// The number of map faults before it began.
     faults: u64,
 }
 
