@@ -13,7 +13,7 @@ use super::{
     kind::SourceKind,
     lock::lock,
     scope::Scope,
-    summaries::{Summary, SummaryFeatures},
+    summaries::features::{Summary, SummaryFeatures},
 };
 use crate::{
     db,

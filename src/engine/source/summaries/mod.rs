@@ -8,7 +8,7 @@
 //! Invariant: the file holds nothing that the texts cannot make again; a missing summary is made on
 //! the first request.
 
-mod features;
+pub(super) mod features;
 mod file;
 
 use std::{
