@@ -49,7 +49,7 @@ impl Lookup<'_> {
     pub fn by_id(&self, id: &str) -> Result<Vec<About>, Error> {
         let mut found = Vec::new();
         for source in self.sources.present() {
-            found.extend(self.sources.about(source.kind, id, self.stop)?);
+            found.extend(source.about(id, self.stop)?);
         }
         if found.is_empty() && !id.is_empty() {
             found = self.matching(&|_, other, _| other.starts_with(id))?;
@@ -62,7 +62,7 @@ impl Lookup<'_> {
     pub fn by_word(&self, word: &str) -> Result<About, Error> {
         let mut found = Vec::new();
         for source in self.sources.within(&Scope::default())? {
-            found.extend(self.sources.about(source.kind, word, self.stop)?);
+            found.extend(source.about(word, self.stop)?);
         }
         if found.is_empty() {
             let is_title =
@@ -174,7 +174,7 @@ impl Lookup<'_> {
                 return Ok(Some(about));
             }
             if let Some(id) = id_within(&source, path)
-                && let Some(about) = self.sources.about(source.kind, id, self.stop)?
+                && let Some(about) = source.about(id, self.stop)?
             {
                 return Ok(Some(about));
             }

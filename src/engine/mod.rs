@@ -189,11 +189,7 @@ impl Engine {
         stop: &Stop,
     ) -> Result<Option<Session>, Error> {
         let Some(there) = self.sources.of_kind(source) else { return Ok(None) };
-        let Some(messages) = there.reader(stop).read(id, raw_content, stop)? else {
-            return Ok(None);
-        };
-        let about = self.sources.about(source, id, stop)?;
-        Ok(about.map(|about| Session::new(about, messages)))
+        there.session(id, raw_content, stop)
     }
 
     /// Returns what is known of a conversation; `None` if the source has none of that id that has

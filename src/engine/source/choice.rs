@@ -10,6 +10,7 @@ use super::{
     reader::{Reader, SearchPlan},
     request,
     scope::{About, Scope},
+    session::Session,
     sink::{Rendered, Sink},
     sources::{Source, Sources},
 };
@@ -69,6 +70,25 @@ impl Source {
     }
 }
 
+impl Source {
+    /// Returns what is known of a conversation; `None` if none of that id has messages.
+    pub(crate) fn about(&self, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
+        about(&*self.reader(stop), id, stop)
+    }
+
+    /// Opens a conversation; `None` if none of that id has messages.
+    pub(crate) fn session(
+        &self,
+        id: &str,
+        raw_content: bool,
+        stop: &Stop,
+    ) -> Result<Option<Session>, Error> {
+        let reader = self.reader(stop);
+        let Some(messages) = reader.read(id, raw_content, stop)? else { return Ok(None) };
+        Ok(about(&*reader, id, stop)?.map(|about| Session::new(about, messages)))
+    }
+}
+
 impl Sources {
     /// Returns what is known of a conversation; `None` if the source has no conversation of that id
     /// that has messages.
@@ -78,10 +98,15 @@ impl Sources {
         id: &str,
         stop: &Stop,
     ) -> Result<Option<About>, Error> {
-        let scope =
-            Scope { sources: vec![kind], conversation: Some(id.to_owned()), ..Scope::default() };
+        let scope = Scope { sources: vec![kind], ..Scope::default() };
         let Some(source) = self.within(&scope)?.pop() else { return Ok(None) };
-        let listing = source.reader(stop).list(&scope, stop)?;
-        Ok((!listing.is_empty()).then(|| listing.about(0)))
+        source.about(id, stop)
     }
+}
+
+/// Returns what a reader knows of a conversation.
+fn about(reader: &dyn Reader, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
+    let scope = Scope { conversation: Some(id.to_owned()), ..Scope::default() };
+    let listing = reader.list(&scope, stop)?;
+    Ok((!listing.is_empty()).then(|| listing.about(0)))
 }
