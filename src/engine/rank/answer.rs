@@ -9,7 +9,7 @@ use super::{
     fuse::Scored,
     passage,
     prepare::RankedSource,
-    question::{ConversationMatch, Fields, Match, Mode},
+    question::{ConversationMatch, Fields, MAX_MATCHES, Match, Mode},
     ranker::Ranker,
 };
 use crate::{
@@ -20,9 +20,6 @@ use crate::{
     model::Stop,
     text::{snippet, words::Tokenizer},
 };
-
-/// The most messages that are shown of a conversation.
-const MAX_MATCHES: usize = 5;
 
 /// Shares of the second and the third message's scores that are added to the best message's score.
 const FURTHER_SHARES: [f32; 2] = [0.15, 0.05];

@@ -5,6 +5,9 @@ use crate::{
     model::Hit,
 };
 
+/// The most messages that are shown of a conversation.
+pub(super) const MAX_MATCHES: usize = 5;
+
 /// The mode of ranking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     passage,
-    question::{ConversationMatch, Match, Ranking},
+    question::{ConversationMatch, MAX_MATCHES, Match, Ranking},
     ranker::Ranker,
 };
 use crate::{
@@ -25,9 +25,6 @@ const MAX_OF_SEVERAL: usize = 20_000;
 
 /// Messages that are read to rank conversations.
 const MAX_OF_CONVERSATIONS: usize = 2_000;
-
-/// The most messages that are shown of a conversation.
-const MAX_MATCHES: usize = 5;
 
 /// At this place the score is half of the first score.
 const HALF: f64 = 20.0;

@@ -116,7 +116,10 @@ impl Reader for IndexedReader {
     ) -> Result<SearchPlan, Error> {
         match self.attempt(request, stop, sink)? {
             Outcome::Found(plan) => Ok(plan),
-            Outcome::Failed { .. } => Err(Error::Torn { folder: self.source.path.clone() }),
+            Outcome::Failed { .. } => {
+                let folder = self.source.index_dir()?.folder().to_owned();
+                Err(Error::Torn { folder })
+            }
         }
     }
 

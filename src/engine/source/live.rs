@@ -54,7 +54,8 @@ impl LiveReader {
         if let Some(state) = index_state.filter(|_| shown > 0)
             && db::state(&self.source.path)? != *state
         {
-            return Err(Error::Torn { folder: self.source.path.clone() });
+            let folder = self.source.index_dir()?.folder().to_owned();
+            return Err(Error::Torn { folder });
         }
         let mut taken = 0;
         let mut is_over = false;

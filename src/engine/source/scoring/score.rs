@@ -45,8 +45,10 @@ use crate::{
 /// Context weights: (offset of the neighbour, share of its score that is added).
 const CONTEXT: [(i64, f32); 4] = [(-1, 0.4), (-2, 0.2), (1, 0.15), (2, 0.1)];
 
-/// How many messages before a candidate are scored with it, and how many after it.
+/// The number of messages before a candidate that are scored with it.
 const CONTEXT_BEFORE: usize = 2;
+
+/// The number of messages after a candidate that are scored with it.
 const CONTEXT_AFTER: usize = 2;
 
 /// The length, in terms, up to which a message takes all of its context's share: some 60 words.
