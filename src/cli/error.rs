@@ -5,7 +5,8 @@ use std::{io, path::PathBuf};
 use super::{eval, import};
 use crate::{
     engine::{self, UnknownProvider},
-    mcp, tools,
+    mcp,
+    tools::{self, hint::Explained},
 };
 
 /// An error of a command.
@@ -15,7 +16,7 @@ pub enum Error {
     #[error("{0}")]
     Usage(clap::Error),
     /// The engine could not answer.
-    #[error(transparent)]
+    #[error("{}", Explained(.0))]
     Engine(#[from] engine::Error),
     /// The server could not serve.
     #[error(transparent)]

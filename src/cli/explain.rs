@@ -6,7 +6,10 @@ use std::{
 };
 
 use super::output::harmless;
-use crate::engine::{SearchPlan, Trace};
+use crate::{
+    engine::{SearchPlan, Trace},
+    tools::hint::because,
+};
 
 pub(super) fn explain(out: &mut dyn Write, plan: &SearchPlan, hits: usize) -> io::Result<()> {
     match plan {
@@ -16,7 +19,7 @@ pub(super) fn explain(out: &mut dyn Write, plan: &SearchPlan, hits: usize) -> io
         }
         SearchPlan::ByLike { why, took } => {
             writeln!(out, "answered by: LIKE, by SQLite over every message")?;
-            writeln!(out, "because: {why}")?;
+            writeln!(out, "because: {}", because(why))?;
             writeln!(out, "time: {}", micros(*took))?;
         }
     }

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use super::{environment::Environment, error::Error, output::FOUND, workspace::Workspaces};
+use super::{
+    environment::Environment, error::Error, output::FOUND, watch::described, workspace::Workspaces,
+};
 use crate::{
     engine::Engine,
     mcp,
@@ -56,7 +58,9 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     // Searches are right without the watch, so a server that cannot start its thread still serves.
     let watch = match args.no_watch {
         true => None,
-        false => watch::start(Arc::clone(&engine), |event| log(&event)).map_err(|e| log(&e)).ok(),
+        false => watch::start(Arc::clone(&engine), |event| log(&described(&event)))
+            .map_err(|e| log(&e))
+            .ok(),
     };
     let served = mcp::serve(engine, options, tools);
     if let Some(watch) = watch {

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     engine::{Engine, SnapshotStatus, SourceStatus, ago},
     model::Stop,
+    tools::hint::because,
 };
 
 /// Show which databases are searched, and how current their indexes are
@@ -41,7 +42,11 @@ pub(super) fn run(
         return Ok(FOUND);
     }
     if let Some(missing) = &status.missing {
-        writeln!(out, "export: none\n  {missing}")?;
+        writeln!(
+            out,
+            "export: none\n  {missing}\n  `verbatim import` reads an export; --db or CONVERSATION_DB \
+             names a database"
+        )?;
     }
     for source in &status.sources {
         let chosen = chosen(source, named, engine);
@@ -83,7 +88,7 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
     lines.push(format!("  size: {}{}", HumanBytes(source.bytes), changed.unwrap_or_default()));
     lines.push(match &source.by_like {
         None => "  searched: by its index, which is current".to_owned(),
-        Some(why) => format!("  searched: by LIKE, because {why}"),
+        Some(why) => format!("  searched: by LIKE, because {}", because(why)),
     });
     lines
         .extend(source.generation.as_ref().map(|snapshot| format!("  index: {}", index(snapshot))));

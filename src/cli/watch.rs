@@ -10,7 +10,10 @@ use std::{
 use chrono::Local;
 
 use super::{error::Error, output::FOUND};
-use crate::{engine::Engine, watch};
+use crate::{
+    engine::{Engine, UpkeepEvent},
+    watch,
+};
 
 /// How long the program waits at its end for a refresh to stop and clean up.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
@@ -43,7 +46,7 @@ pub(super) fn run(_: &Args, engine: Engine, out: &mut dyn Write) -> Result<u8, E
     let write = || -> std::io::Result<()> {
         for message in messages {
             let Wake::Event(event) = message else { break };
-            writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
+            writeln!(out, "{} {}", Local::now().format("%H:%M:%S"), described(&event))?;
             out.flush()?;
         }
         Ok(())
@@ -67,4 +70,14 @@ async fn interrupted() -> std::io::Result<()> {
     }
     #[cfg(not(unix))]
     tokio::signal::ctrl_c().await
+}
+
+/// Describes an event for a log, with the command that helps if one does.
+pub(super) fn described(event: &watch::Event) -> String {
+    match event {
+        watch::Event::Index(UpkeepEvent::NotImported { .. }) => {
+            format!("{event}; `verbatim import` reads it")
+        }
+        event => event.to_string(),
+    }
 }

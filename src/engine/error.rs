@@ -12,11 +12,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing was configured, and there is nothing in the home folder either.
-    #[error(
-        "Database not found: no *.db file in {} (import an export with `verbatim import`, \
-         or name a database with --db or CONVERSATION_DB)",
-        folder.display()
-    )]
+    #[error("Database not found: no *.db file in {}", folder.display())]
     NoDatabase {
         /// The folder that was searched for a database.
         folder: PathBuf,
@@ -58,10 +54,7 @@ pub enum Error {
         folder: PathBuf,
     },
     /// The index was damaged while it was read.
-    #[error(
-        "{}: files of this index were changed while they were read; `verbatim reindex` mends it",
-        folder.display()
-    )]
+    #[error("{}: files of this index were changed while they were read", folder.display())]
     Torn {
         /// The folder of the index.
         folder: PathBuf,

@@ -71,7 +71,7 @@ pub use crate::{
     },
     embed::{Provider, Unknown as UnknownProvider},
     import::{Branches, compressed::stem as file_stem},
-    index::{Resources, Trace},
+    index::{Error as IndexError, Resources, Trace},
 };
 
 /// Answers questions about the sources that its [`Config`] leads to.

@@ -55,7 +55,7 @@ pub enum Error {
         error: io::Error,
     },
     /// A file has another content than was written.
-    #[error("{path}: the index is damaged: {reason}; `verbatim reindex --full` builds it anew")]
+    #[error("{path}: the index is damaged: {reason}")]
     Damaged {
         /// The folder of the index.
         path: PathBuf,
@@ -63,9 +63,7 @@ pub enum Error {
         reason: String,
     },
     /// The index was written by an earlier or later version of the program.
-    #[error(
-        "{path}: the index has format {found}, which this version does not read; `verbatim reindex` builds it anew"
-    )]
+    #[error("{path}: the index has format {found}, which this version does not read")]
     Format {
         /// The folder of the index.
         path: PathBuf,
@@ -92,7 +90,7 @@ pub enum Error {
     /// The vector of a query and the vectors of the messages have different dimensions.
     #[error(
         "the embedding model answers with {theirs} numbers now, and the messages' vectors have \
-         {ours}; `verbatim reindex --full` embeds them anew"
+         {ours}"
     )]
     Lengths {
         /// The dimension on disk.

@@ -11,6 +11,7 @@ use super::{prompts, resources};
 use crate::{
     engine::{ConversationHeading, Engine, Error, SourceKind},
     model::Stop,
+    tools::hint::Explained,
 };
 
 /// The roles of messages in every kind of source.
@@ -51,7 +52,9 @@ pub(super) fn complete(
     let mut values = match result {
         Ok(values) => values,
         Err(error) if error.is_not_found() => Vec::new(),
-        Err(error) => return Err(ErrorData::internal_error(error.to_string(), None)),
+        Err(error) => {
+            return Err(ErrorData::internal_error(Explained(&error).to_string(), None));
+        }
     };
     let total = values.len();
     values.truncate(CompletionInfo::MAX_VALUES);

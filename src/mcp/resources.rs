@@ -14,7 +14,7 @@ use crate::{
     engine::{self, About, Engine, Scope},
     model::Stop,
     text::date,
-    tools::{Options, transcript},
+    tools::{Options, hint::Explained, transcript},
 };
 
 /// The beginning of a conversation's address; its percent-encoded id follows.
@@ -109,7 +109,7 @@ fn described(about: &About) -> Resource {
 }
 
 fn failed(error: &engine::Error) -> ErrorData {
-    ErrorData::internal_error(error.to_string(), None)
+    ErrorData::internal_error(Explained(error).to_string(), None)
 }
 
 /// The characters of an id that an address encodes: all but letters, digits and `-._~`.

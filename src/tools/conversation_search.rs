@@ -88,7 +88,7 @@ fn schema() -> Map<String, Value> {
 fn refuse(_: &Call<'_>, error: &Error) -> Answer {
     match error {
         Error::Contract(text) => text.clone().into(),
-        Error::Engine(error) if error.is_not_found() => error.to_string().into(),
+        Error::Engine(inner) if inner.is_not_found() => error.to_string().into(),
         error => format!("Error: {error}").into(),
     }
 }

@@ -1,5 +1,6 @@
 //! The error of a tool that gives no answer.
 
+use super::hint::Explained;
 use crate::engine;
 
 /// The error of a tool that gives no answer.
@@ -11,7 +12,7 @@ pub(super) enum Error {
     /// The same, in a sentence of the tool's contract that takes no prefix.
     #[error("{0}")]
     Contract(String),
-    #[error(transparent)]
+    #[error("{}", Explained(.0))]
     Engine(#[from] engine::Error),
 }
 

@@ -9,6 +9,7 @@ mod bound;
 pub mod conversation_search;
 pub mod delete_conversation;
 mod error;
+pub(crate) mod hint;
 pub mod manage_conversation;
 pub mod query_conversations;
 pub mod read;

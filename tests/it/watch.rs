@@ -229,9 +229,9 @@ fn an_export_that_was_not_imported_is_spoken_of_once() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/import/claude.json");
     fs::copy(golden, home.db().join("conversations.json")).unwrap();
     fs::write(home.db().join("settings.json"), "{}").unwrap();
-    home.until("nothing was said", || home.log().contains("verbatim import"));
+    home.until("nothing was said", || home.log().contains("was not imported"));
     thread::sleep(Duration::from_secs(1));
-    assert_eq!(home.log().matches("verbatim import").count(), 1, "{}", home.log());
+    assert_eq!(home.log().matches("was not imported").count(), 1, "{}", home.log());
     assert!(!home.log().contains("settings.json"));
     assert_eq!(home.ask().unwrap(), (vec!["red".to_owned()], true));
 }

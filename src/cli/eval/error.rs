@@ -2,7 +2,10 @@
 
 use std::{io, path::PathBuf};
 
-use crate::engine::{self, WriterError};
+use crate::{
+    engine::{self, WriterError},
+    tools::hint::Explained,
+};
 
 /// An error of an evaluation.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +43,7 @@ pub enum Error {
     #[error(transparent)]
     Database(#[from] WriterError),
     /// The messages cannot be indexed or ranked.
-    #[error(transparent)]
+    #[error("{}", Explained(.0))]
     Engine(#[from] engine::Error),
     /// The output could not be written.
     #[error("cannot write the output: {0}")]

@@ -6,13 +6,13 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::{
     db,
     engine::{
         config::Config,
-        source::{Source, SourceKind, Sources},
+        source::{FallbackReason, Source, SourceKind, Sources},
         upkeep::maintainer,
     },
     import::Export,
@@ -64,11 +64,19 @@ pub struct SourceStatus {
     /// Its index, if there is one.
     pub generation: Option<SnapshotStatus>,
     /// Why `LIKE` answers and not the index; `None` if the index answers.
-    pub by_like: Option<String>,
+    #[serde(serialize_with = "as_text")]
+    pub by_like: Option<FallbackReason>,
     /// The process that is refreshing the index now.
     pub at_work: Option<Activity>,
     /// The last refresh.
     pub refreshed: Option<Last>,
+}
+
+fn as_text<S: Serializer>(
+    reason: &Option<FallbackReason>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    reason.as_ref().map(ToString::to_string).serialize(serializer)
 }
 
 /// The index of a source.
@@ -132,7 +140,7 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
         status.changed = status.changed.max(since.ok().map(|since| since.as_secs()));
     }
     let current = source.current_index(stop);
-    status.by_like = current.as_ref().err().map(ToString::to_string);
+    status.by_like = current.as_ref().err().cloned();
     let Ok(index_dir) = source.index_dir() else { return status };
     status.at_work = index_dir.activity();
     status.refreshed = index_dir.last();

@@ -23,12 +23,8 @@ pub enum FallbackReason {
 impl fmt::Display for FallbackReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            FallbackReason::NoIndex => {
-                "there is no index of this database; `verbatim reindex` builds it"
-            }
-            FallbackReason::Stale => {
-                "the database has changed since it was indexed; `verbatim reindex` follows it"
-            }
+            FallbackReason::NoIndex => "there is no index of this database",
+            FallbackReason::Stale => "the database has changed since it was indexed",
             FallbackReason::Unreadable(reason) => reason,
             FallbackReason::EmptyRole => "the index does not tell empty roles apart",
         })

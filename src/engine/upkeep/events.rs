@@ -111,11 +111,9 @@ impl fmt::Display for UpkeepEvent {
             }
             UpkeepEvent::Synced(report) => report.fmt(f),
             UpkeepEvent::NotSynced { reason } => f.write_str(reason),
-            UpkeepEvent::NotImported { path } => write!(
-                f,
-                "{}: an export, which is searched once `verbatim import` has read it",
-                path.display()
-            ),
+            UpkeepEvent::NotImported { path } => {
+                write!(f, "{}: an export that was not imported", path.display())
+            }
         }
     }
 }

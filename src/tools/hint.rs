@@ -1,0 +1,44 @@
+//! Adds the command that helps to what the engine reports.
+
+use std::fmt;
+
+use crate::engine::{Error, FallbackReason, IndexError};
+
+/// An error of the engine with the command that helps, as the command line and the tools show it.
+#[derive(Debug)]
+pub(crate) struct Explained<'a>(pub(crate) &'a Error);
+
+impl fmt::Display for Explained<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Explained(error) = self;
+        error.fmt(f)?;
+        match error {
+            Error::NoDatabase { .. } => f.write_str(
+                " (import an export with `verbatim import`, or name a database with --db or \
+                 CONVERSATION_DB)",
+            ),
+            Error::Torn { .. } => f.write_str("; `verbatim reindex` repairs it"),
+            Error::Index(IndexError::Damaged { .. }) => {
+                f.write_str("; `verbatim reindex --full` builds it anew")
+            }
+            Error::Index(IndexError::Format { .. }) => {
+                f.write_str("; `verbatim reindex` builds it anew")
+            }
+            Error::Index(IndexError::Lengths { .. }) => {
+                f.write_str("; `verbatim reindex --full` embeds them anew")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Says why the index does not answer, and which command changes that.
+pub(crate) fn because(reason: &FallbackReason) -> String {
+    let command = match reason {
+        FallbackReason::NoIndex => "; `verbatim reindex` builds it",
+        FallbackReason::Stale => "; `verbatim reindex` brings it up to date",
+        FallbackReason::Unreadable(_) => "; `verbatim reindex --full` builds it anew",
+        FallbackReason::EmptyRole => "",
+    };
+    format!("{reason}{command}")
+}
