@@ -39,7 +39,12 @@ pub(super) fn run(
 ) -> Result<u8, Error> {
     let mut findings = Vec::new();
     let mut written = Ok(());
-    let mut report = |finding: Finding| {
+    let is_elsewhere = clients::names_other_places(environment, parse);
+    let mut report = |mut finding: Finding| {
+        if is_elsewhere && finding.verdict == Verdict::Wrong && finding.about == "database" {
+            // A client that names its own database does not need the default one.
+            finding.verdict = Verdict::Note;
+        }
         if !args.json && written.is_ok() {
             written = write_finding(out, &finding);
         }

@@ -45,6 +45,8 @@ pub struct Environment {
     pub config_folder: Option<PathBuf>,
     /// `PATH`.
     pub path: Option<OsString>,
+    /// Whether questions can be asked: standard input and standard error are a terminal.
+    pub can_ask: bool,
     /// Whether output goes to a terminal that shows colours.
     pub colours: bool,
     /// Whether output goes to a terminal.

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use super::{eval, import};
+use super::{connect, eval, import};
 use crate::{
     engine::{self, UnknownProvider},
     mcp,
@@ -47,6 +47,9 @@ pub enum Error {
     /// The evaluation failed.
     #[error(transparent)]
     Eval(#[from] eval::Error),
+    /// A client's configuration could not be changed.
+    #[error(transparent)]
+    Connect(#[from] connect::Error),
     /// The output could not be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),

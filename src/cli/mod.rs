@@ -3,6 +3,7 @@
 mod archives;
 mod arguments;
 mod clients;
+mod connect;
 mod demo;
 mod doctor;
 mod environment;
@@ -67,6 +68,8 @@ enum Command {
     List(list::Args),
     Show(show::Args),
     Stats(stats::Args),
+    Connect(connect::ConnectArgs),
+    Disconnect(connect::DisconnectArgs),
     Serve(serve::Args),
     Threads(threads::Args),
     Watch(watch::Args),
@@ -141,6 +144,8 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::List(args) => list::run(&args, &engine, environment, out),
         Command::Show(args) => show::run(&args, &engine, environment, out),
         Command::Stats(args) => stats::run(&args, &engine, environment, out),
+        Command::Connect(args) => Ok(connect::connect(&args, engine.config(), environment, out)?),
+        Command::Disconnect(args) => Ok(connect::disconnect(&args, environment, out)?),
         Command::Serve(args) => serve::run(&args, engine, environment),
         Command::Threads(args) => threads::run(&args, &engine, environment, out),
         Command::Watch(args) => watch::run(&args, engine, out),

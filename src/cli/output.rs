@@ -26,6 +26,17 @@ pub(super) fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
+/// Asks for a yes on standard error; an empty line is a yes.
+pub(super) fn confirmed(question: &str) -> io::Result<bool> {
+    let mut log = io::stderr();
+    write!(log, "{question} [Y/n] ")?;
+    log.flush()?;
+    let mut line = String::new();
+    // The end of the input is no yes.
+    let is_answer = io::stdin().read_line(&mut line)? > 0;
+    Ok(is_answer && ["", "y", "yes"].contains(&line.trim().to_lowercase().as_str()))
+}
+
 /// Returns the minute at which a message was written, for a person.
 pub(super) fn clock(hit: &Hit) -> String {
     hit.time.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned())

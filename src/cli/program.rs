@@ -53,6 +53,7 @@ fn run_command() -> anyhow::Result<u8> {
         data_folder: dirs::data_dir(),
         config_folder: dirs::config_dir(),
         path: env::var_os("PATH"),
+        can_ask: io::stdin().is_terminal() && io::stderr().is_terminal(),
         colours: AutoStream::choice(&stdout) != ColorChoice::Never,
         terminal: stdout.is_terminal(),
         progress: io::stderr().is_terminal(),

@@ -2,6 +2,7 @@
 
 mod archives;
 mod cli;
+mod clients;
 mod compressed;
 mod corpus;
 #[cfg(unix)]

@@ -220,7 +220,7 @@ fn the_doctor_reads_what_clients_are_told() {
     );
     let (code, text) = doctor(home, &[]);
     assert_eq!(code, Some(0), "{text}");
-    assert_eq!(text.matches("starts verbatim as it should").count(), 2, "{text}");
+    assert_eq!(text.matches("starts verbatim, which answers").count(), 2, "{text}");
     let server = |body: &str| format!(r#"{{"mcpServers": {{"verbatim": {body}}}}}"#);
     let relative = r#""args": ["serve", "--db", "a.db"]"#;
     for (config, expected) in [

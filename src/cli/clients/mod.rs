@@ -1,0 +1,294 @@
+//! The AI clients that can start this program: where their configuration files are, and how these
+//! list servers.
+
+mod config_file;
+mod examine;
+mod probe;
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Value, json};
+
+pub(super) use self::{
+    config_file::ConfigFile,
+    examine::{ParseServe, examine, names_other_places},
+    probe::probe,
+};
+use super::environment::Environment;
+
+/// The name of the server in the configurations that this program writes.
+pub(super) const SERVER: &str = "verbatim";
+
+/// The profile of tools that suits the models of every known client.
+pub(super) const PROFILE: &str = "agent";
+
+/// The syntax of a configuration file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    /// JSON; the client takes no comments and no last commas.
+    StrictJson,
+    /// JSON with comments and last commas.
+    Json,
+    /// TOML.
+    Toml,
+}
+
+/// The form of a server's entry in a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    /// `command` and `args`.
+    Plain,
+    /// The same, with `"type": "stdio"`.
+    Stdio,
+    /// The same, with `"type": "local"` and a list of the allowed tools.
+    Copilot,
+    /// `"type": "local"`; `command` is a list that holds the arguments too.
+    OpenCode,
+}
+
+/// A client with a documented configuration file.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    /// The word that names it on the command line.
+    pub(super) id: &'static str,
+    /// Its name.
+    pub(super) name: &'static str,
+    /// Its configuration file.
+    pub(super) path: PathBuf,
+    /// A file or folder that exists where the client is installed.
+    marker: PathBuf,
+    /// The key under which servers are listed by name.
+    pub(super) key: &'static str,
+    pub(super) syntax: Syntax,
+    entry: Entry,
+    /// Whether the client is started from the desktop, where `PATH` is short.
+    is_desktop: bool,
+}
+
+impl Client {
+    /// Returns whether the client seems to be installed.
+    pub(super) fn is_installed(&self) -> bool {
+        self.marker.exists()
+    }
+
+    /// Returns what the client's configuration says about a server that is this program: keys and
+    /// values, in the order that people write them.
+    pub(super) fn entry(&self, program: &Path, arguments: &[String]) -> Vec<(&'static str, Value)> {
+        let program = program.to_string_lossy();
+        let (command, args) = (("command", json!(program)), ("args", json!(arguments)));
+        match self.entry {
+            Entry::Plain => vec![command, args],
+            Entry::Stdio => vec![("type", json!("stdio")), command, args],
+            Entry::Copilot => {
+                vec![("type", json!("local")), command, args, ("tools", json!(["*"]))]
+            }
+            Entry::OpenCode => {
+                let words = std::iter::once(&*program).chain(arguments.iter().map(String::as_str));
+                let command = ("command", words.collect());
+                vec![("type", json!("local")), command, ("enabled", json!(true))]
+            }
+        }
+    }
+
+    /// Returns what a person does for the client to read its configuration again.
+    pub(super) fn restart(&self) -> String {
+        match self.is_desktop {
+            true => format!("Restart {} so that it reads this.", self.name),
+            false => format!("New sessions of {} read this.", self.name),
+        }
+    }
+}
+
+/// Returns every known client whose files have a place on this machine.
+pub(super) fn known(environment: &Environment) -> Vec<Client> {
+    let home = environment.user_folder.as_deref();
+    let config = environment.config_folder.as_deref();
+    // Zed and OpenCode keep to this folder on macOS too.
+    let xdg = if cfg!(target_os = "macos") { home.map(|home| home.join(".config")) } else { None };
+    let xdg = xdg.as_deref().or(config);
+    let claude = named(environment.claude_config_dir.as_deref());
+    let codex = named(environment.codex_home.as_deref());
+    let codex = codex.or_else(|| Some(home?.join(".codex")));
+    let claude_code = claude.as_deref().or(home);
+    let claude_marker = if claude.is_some() { ".claude.json" } else { ".claude" };
+    let zed = if cfg!(windows) { "Zed" } else { "zed" };
+    use Entry::{Copilot, OpenCode, Plain, Stdio};
+    use Syntax::{Json, StrictJson, Toml};
+    let mut clients = Vec::new();
+    let mut add =
+        |id, name, folder: Option<&Path>, [marker, path]: [&str; 2], key, syntax, entry| {
+            let Some(folder) = folder else { return };
+            let is_desktop =
+                !["claude-code", "codex", "copilot", "gemini", "opencode"].contains(&id);
+            let (path, marker) = (folder.join(path), folder.join(marker));
+            clients.push(Client { id, name, path, marker, key, syntax, entry, is_desktop });
+        };
+    let at = ["Claude", "Claude/claude_desktop_config.json"];
+    add("claude-desktop", "Claude Desktop", config, at, "mcpServers", StrictJson, Plain);
+    let at = [claude_marker, ".claude.json"];
+    add("claude-code", "Claude Code", claude_code, at, "mcpServers", StrictJson, Stdio);
+    let at = [".", "config.toml"];
+    add("codex", "Codex", codex.as_deref(), at, "mcp_servers", Toml, Plain);
+    add("cursor", "Cursor", home, [".cursor", ".cursor/mcp.json"], "mcpServers", Json, Plain);
+    add("vscode", "VS Code", config, ["Code", "Code/User/mcp.json"], "servers", Json, Stdio);
+    let at = [".gemini", ".gemini/settings.json"];
+    add("gemini", "Gemini CLI", home, at, "mcpServers", Json, Plain);
+    let settings = format!("{zed}/settings.json");
+    add("zed", "Zed", xdg, [zed, &settings], "context_servers", Json, Plain);
+    let at = [".codeium/windsurf", ".codeium/windsurf/mcp_config.json"];
+    add("windsurf", "Windsurf", home, at, "mcpServers", Json, Plain);
+    let at = [".lmstudio", ".lmstudio/mcp.json"];
+    add("lm-studio", "LM Studio", home, at, "mcpServers", Json, Plain);
+    add("kiro", "Kiro", home, [".kiro", ".kiro/settings/mcp.json"], "mcpServers", Json, Plain);
+    let at = [".copilot", ".copilot/mcp-config.json"];
+    add("copilot", "GitHub Copilot CLI", home, at, "mcpServers", Json, Copilot);
+    add("opencode", "OpenCode", xdg, ["opencode", "opencode/opencode.json"], "mcp", Json, OpenCode);
+    clients
+}
+
+/// Returns the files of a project that clients read when they work in it.
+fn of_project(environment: &Environment) -> Vec<Client> {
+    let folder = &environment.working_folder;
+    let clients = known(environment).into_iter();
+    clients
+        .filter_map(|client| {
+            let path = match client.id {
+                "claude-code" => ".mcp.json",
+                "vscode" => ".vscode/mcp.json",
+                "cursor" => ".cursor/mcp.json",
+                _ => return None,
+            };
+            let path = folder.join(path);
+            (path != client.path).then_some(Client { path, ..client })
+        })
+        .collect()
+}
+
+/// A server in a configuration.
+#[derive(Debug)]
+pub(super) struct Server<'a> {
+    /// The key under which the configuration lists servers.
+    pub(super) key: &'a str,
+    /// The server's name.
+    pub(super) name: &'a str,
+    pub(super) entry: &'a Map<String, Value>,
+}
+
+impl<'a> Server<'a> {
+    /// Returns the program, followed by its arguments. OpenCode has both in one list.
+    pub(super) fn command(&self) -> Option<(&'a str, Vec<&'a str>)> {
+        let words =
+            |value: &'a Value| value.as_array().into_iter().flatten().filter_map(Value::as_str);
+        match self.entry.get("command")? {
+            Value::String(command) => {
+                let args = self.entry.get("args").into_iter().flat_map(words).collect();
+                Some((command, args))
+            }
+            list => {
+                let mut words = words(list);
+                Some((words.next()?, words.collect()))
+            }
+        }
+    }
+
+    /// Returns a variable that the client sets.
+    fn variable(&self, name: &str) -> Option<&'a str> {
+        let variables = self.entry.get("env").or_else(|| self.entry.get("environment"))?;
+        variables.get(name)?.as_str()
+    }
+
+    fn is_ours(&self) -> bool {
+        let command = self.command().map(|(command, _)| command);
+        self.name.to_lowercase().contains(SERVER) || command.is_some_and(is_named_verbatim)
+    }
+}
+
+/// Returns whether a command's name is that of this program.
+fn is_named_verbatim(command: &str) -> bool {
+    Path::new(command).file_stem().is_some_and(|stem| stem == SERVER)
+}
+
+/// Returns the servers of a configuration and its projects that are this program, under any key.
+pub(super) fn servers(config: &Value) -> Vec<Server<'_>> {
+    let projects = config.get("projects").and_then(Value::as_object);
+    let projects = projects.into_iter().flat_map(Map::values);
+    let places = std::iter::once(config).chain(projects).filter_map(Value::as_object);
+    let lists = places.flatten().filter_map(|(key, list)| Some((key, list.as_object()?)));
+    lists
+        .flat_map(|(key, list)| {
+            list.iter().filter_map(move |(name, entry)| {
+                let server = Server { key, name, entry: entry.as_object()? };
+                let is_server =
+                    ["command", "url", "args"].iter().any(|it| server.entry.contains_key(*it));
+                (is_server && server.is_ours()).then_some(server)
+            })
+        })
+        .collect()
+}
+
+/// Returns the folder that a variable names.
+fn named(variable: Option<&std::ffi::OsStr>) -> Option<PathBuf> {
+    variable.filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Returns whether a command can be started, by its path or by its name in `PATH`.
+fn can_start(command: &Path, environment: &Environment) -> bool {
+    if command.components().count() > 1 {
+        return command.is_absolute() && is_program(command);
+    }
+    let folders = environment.path.as_deref().map(env::split_paths).into_iter().flatten();
+    is_in(command, folders)
+}
+
+/// Returns whether an app that the desktop starts finds a command.
+fn can_start_from_desktop(command: &Path) -> bool {
+    const FOLDERS: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
+    let local = cfg!(target_os = "linux").then_some("/usr/local/bin");
+    command.is_absolute()
+        || cfg!(windows)
+        || is_in(command, FOLDERS.into_iter().chain(local).map(PathBuf::from))
+}
+
+fn is_in(command: &Path, folders: impl IntoIterator<Item = PathBuf>) -> bool {
+    let names = ["", env::consts::EXE_SUFFIX];
+    folders.into_iter().any(|folder| {
+        names.iter().any(|suffix| {
+            let mut name = command.as_os_str().to_owned();
+            name.push(suffix);
+            is_program(&folder.join(name))
+        })
+    })
+}
+
+fn is_program(path: &Path) -> bool {
+    let Ok(metadata) = std::fs::metadata(path) else { return false };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
+    }
+    #[cfg(not(unix))]
+    metadata.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_that_are_ours() {
+        let config = json!({
+            "mcpServers": {"chats": {"command": "/bin/verbatim"}, "other": {"command": "x"}},
+            "projects": {"/p": {"mcpServers": {"Verbatim": {"command": "x"}}}, "/q": 5},
+            "mcp": {"list": {"command": ["/bin/verbatim", "serve"]}},
+            "verbatim": {"theme": {"verbatim": 1}},
+        });
+        let mut names: Vec<&str> = servers(&config).iter().map(|server| server.name).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["Verbatim", "chats", "list"]);
+        assert!(servers(&Value::Null).is_empty());
+    }
+}

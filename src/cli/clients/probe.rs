@@ -1,0 +1,197 @@
+//! Starts a server as a client would, and asks it one question.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    path::Path,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use super::{Server, is_named_verbatim};
+
+/// How long a server may take to start and to answer.
+const MAX_WAIT: Duration = Duration::from_secs(20);
+
+/// How long a server may take to end.
+const MAX_END: Duration = Duration::from_secs(2);
+
+/// Bytes that are kept of what a server writes to standard error.
+const MAX_LOG: u64 = 64 << 10;
+
+/// Variables that a terminal may have set, and that a client does not set.
+const OURS: [&str; 6] = [
+    "CONVERSATION_DB",
+    "ORIGIN_CONVERSATION_DB",
+    "VERBATIM_HOME",
+    "VERBATIM_INDEX",
+    "VERBATIM_TOOLS",
+    "VERBATIM_ARCHIVE",
+];
+
+/// Starts a server, sends `initialize` and one search, and ends it. Returns the number of its tools;
+/// the error is a phrase that follows "it".
+pub(crate) fn probe(server: &Server<'_>, folder: &Path) -> Result<usize, String> {
+    let (command, args) = server.command().ok_or("names no command")?;
+    let mut process = Command::new(command);
+    for variable in OURS {
+        process.env_remove(variable);
+    }
+    let variables = server.entry.get("env").or_else(|| server.entry.get("environment"));
+    for (name, value) in variables.and_then(Value::as_object).into_iter().flatten() {
+        process.env(name, value.as_str().unwrap_or_default());
+    }
+    process.args(args);
+    if is_named_verbatim(command) {
+        // Only this differs from what the client starts: a check builds no index.
+        process.arg("--no-watch");
+    }
+    process.current_dir(folder);
+    process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = process.spawn().map_err(|error| format!("cannot be started: {error}"))?;
+    Conversation::begin(child).run()
+}
+
+/// A conversation with a server that was started.
+struct Conversation {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    log: thread::JoinHandle<String>,
+    deadline: Instant,
+}
+
+impl Conversation {
+    fn begin(mut child: Child) -> Conversation {
+        let input = child.stdin.take();
+        let output = child.stdout.take().expect("standard output is piped");
+        let errors = child.stderr.take().expect("standard error is piped");
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            let lines = BufReader::new(output).lines().map_while(Result::ok);
+            for line in lines {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let log = thread::spawn(move || {
+            let mut text = Vec::new();
+            let mut errors = errors;
+            let _ = errors.by_ref().take(MAX_LOG).read_to_end(&mut text);
+            // The server must not stop at a full pipe.
+            let _ = std::io::copy(&mut errors, &mut std::io::sink());
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        Conversation { child, input, lines, log, deadline: Instant::now() + MAX_WAIT }
+    }
+
+    fn run(mut self) -> Result<usize, String> {
+        let outcome = self.talk();
+        drop(self.input.take());
+        let status = self.end();
+        match outcome {
+            Err(Failure::Ended) => {
+                let log = self.log.join().unwrap_or_default();
+                let last = log.lines().rev().find(|line| !line.trim().is_empty());
+                let code = status.map(|code| format!(" with exit code {code}")).unwrap_or_default();
+                let why = last.map(|line| format!(": {}", line.trim_start_matches("verbatim: ")));
+                Err(format!("ends at once{code}{}", why.unwrap_or_default()))
+            }
+            Err(Failure::Said(text)) => Err(text),
+            Ok(tools) => Ok(tools),
+        }
+    }
+
+    fn talk(&mut self) -> Result<usize, Failure> {
+        let client = json!({"name": "verbatim doctor", "version": env!("CARGO_PKG_VERSION")});
+        let hello =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        self.request(1, "initialize", hello)?;
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
+        let listed = self.request(2, "tools/list", json!({}))?;
+        let tools = listed["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+        let questions = [
+            ("search", json!({"query": "the", "mode": "text", "limit": 1})),
+            ("conversation_search", json!({"query": "the", "limit": 1})),
+            ("query_conversations", json!({"mode": "list", "limit": 1})),
+        ];
+        let question = questions.into_iter().find(|(name, _)| names.contains(name));
+        let Some((name, arguments)) = question else {
+            return match names.is_empty() {
+                true => Err(Failure::Said("starts a server without tools".to_owned())),
+                false => Ok(names.len()),
+            };
+        };
+        let answer =
+            self.request(3, "tools/call", json!({"name": name, "arguments": arguments}))?;
+        let text = answer["content"][0]["text"].as_str().unwrap_or_default();
+        let is_error = answer["isError"] == true || text.starts_with("Database not found");
+        match is_error {
+            true => Err(Failure::Said(format!("starts, but a search fails: {}", first_line(text)))),
+            false => Ok(names.len()),
+        }
+    }
+
+    /// Sends a request and waits for its result.
+    fn request(&mut self, id: u32, method: &str, params: Value) -> Result<Value, Failure> {
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            let line = self.lines.recv_timeout(left).map_err(|error| match error {
+                mpsc::RecvTimeoutError::Disconnected => Failure::Ended,
+                mpsc::RecvTimeoutError::Timeout => Failure::Said(format!(
+                    "does not answer {method} within {} seconds",
+                    MAX_WAIT.as_secs()
+                )),
+            })?;
+            let Ok(mut message) = serde_json::from_str::<Value>(&line) else {
+                let line = first_line(&line);
+                return Err(Failure::Said(format!("writes what is not MCP: {line}")));
+            };
+            if message["id"] != id {
+                continue;
+            }
+            if let Some(text) = message["error"]["message"].as_str() {
+                return Err(Failure::Said(format!("refuses {method}: {}", first_line(text))));
+            }
+            return Ok(message["result"].take());
+        }
+    }
+
+    fn send(&mut self, message: &Value) -> Result<(), Failure> {
+        let input = self.input.as_mut().ok_or(Failure::Ended)?;
+        writeln!(input, "{message}").and_then(|()| input.flush()).map_err(|_| Failure::Ended)
+    }
+
+    /// Waits for the server to end, and ends it if it does not; returns its exit code.
+    fn end(&mut self) -> Option<i32> {
+        let until = Instant::now() + MAX_END;
+        while Instant::now() < until {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return status.code();
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        None
+    }
+}
+
+/// The reason why a conversation ended early.
+enum Failure {
+    /// The server ended.
+    Ended,
+    /// A phrase that follows "it".
+    Said(String),
+}
+
+fn first_line(text: &str) -> String {
+    const MAX_CHARS: usize = 200;
+    text.lines().next().unwrap_or_default().chars().take(MAX_CHARS).collect()
+}

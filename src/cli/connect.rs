@@ -1,0 +1,322 @@
+//! `verbatim connect` and `verbatim disconnect`: the configurations of AI clients.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use clap::builder::PossibleValuesParser;
+
+use super::{
+    clients::{self, Client, ConfigFile, PROFILE, SERVER, known, probe},
+    environment::Environment,
+    output::{FOUND, NOTHING, confirmed, harmless},
+};
+use crate::engine::Config;
+
+/// The ids of the clients, as the help lists them.
+const IDS: [&str; 12] = [
+    "claude-desktop",
+    "claude-code",
+    "codex",
+    "cursor",
+    "vscode",
+    "gemini",
+    "zed",
+    "windsurf",
+    "lm-studio",
+    "kiro",
+    "copilot",
+    "opencode",
+];
+
+/// Lines shown around a change.
+const CONTEXT: usize = 2;
+
+/// Let an AI client search your chats
+///
+///     verbatim connect
+///     verbatim connect claude-desktop
+///
+/// Without a name, lists the AI clients on this machine and whether they reach Verbatim. With a name,
+/// shows the change to the client's configuration and makes it after a yes. The file keeps its
+/// comments and order, and a backup is left beside it; `verbatim disconnect` undoes the change.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct ConnectArgs {
+    /// The client to connect
+    #[arg(value_parser = PossibleValuesParser::new(IDS))]
+    client: Option<String>,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Remove Verbatim from the configuration of an AI client
+///
+///     verbatim disconnect claude-desktop
+///
+/// Shows the change and makes it after a yes; a backup is left beside the file.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct DisconnectArgs {
+    /// The client to disconnect
+    #[arg(value_parser = PossibleValuesParser::new(IDS))]
+    client: String,
+    #[command(flatten)]
+    how: How,
+}
+
+#[derive(Debug, clap::Args)]
+struct How {
+    /// Make the change without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Only show the change
+    #[arg(long, conflicts_with = "yes")]
+    print: bool,
+}
+
+/// An error of the change of a client's configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The client has no place for its configuration here.
+    #[error("{0}: this machine has no folder for its configuration (is HOME set?)")]
+    NoFolder(String),
+    /// The configuration cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The path of the configuration.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The configuration is not what its client reads.
+    #[error(
+        "{}: the client cannot read this file: {reason}; correct it first, nothing was changed",
+        path.display()
+    )]
+    Syntax {
+        /// The path of the configuration.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// There is no terminal to ask for a yes.
+    #[error("nothing was changed, because there is no terminal to ask; --yes makes the change")]
+    NoTerminal,
+    /// The output could not be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// Connects a client, or lists the clients. `config` holds the places that the server is to use.
+pub(super) fn connect(
+    args: &ConnectArgs,
+    config: &Config,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let Some(id) = &args.client else { return list(environment, out) };
+    let client = client(id, environment)?;
+    let file = read(&client)?;
+    let entry = client.entry(&environment.program, &server_arguments(config, environment));
+    let name = present(&client, &file)?.unwrap_or_else(|| SERVER.to_owned());
+    let text = file
+        .with_server(client.key, &name, &entry)
+        .map_err(|reason| Error::Syntax { path: client.path.clone(), reason })?;
+    if !change(&client, &file, &text, &args.how, environment, out)? {
+        return Ok(if args.how.print || text == file.text() { FOUND } else { NOTHING });
+    }
+    writeln!(
+        out,
+        "{} is connected, with the tools that suit it (--tools {PROFILE}). {}",
+        client.name,
+        client.restart()
+    )?;
+    match reached(&client, environment) {
+        Some(Ok(_)) => writeln!(out, "Checked: the server starts and answers a search.")?,
+        Some(Err(what)) => {
+            writeln!(out, "But the server {}", harmless(&what))?;
+            writeln!(out, "If no chats are imported yet: verbatim import")?;
+        }
+        None => {}
+    }
+    writeln!(out, "Undo it with: verbatim disconnect {}", client.id)?;
+    Ok(FOUND)
+}
+
+/// Disconnects a client.
+pub(super) fn disconnect(
+    args: &DisconnectArgs,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let client = client(&args.client, environment)?;
+    let file = read(&client)?;
+    let Some(name) = present(&client, &file)? else {
+        writeln!(out, "{} does not start Verbatim; nothing to do.", client.name)?;
+        return Ok(FOUND);
+    };
+    let text = file
+        .without_server(client.key, &name)
+        .map_err(|reason| Error::Syntax { path: client.path.clone(), reason })?;
+    if !change(&client, &file, &text, &args.how, environment, out)? {
+        return Ok(if args.how.print { FOUND } else { NOTHING });
+    }
+    writeln!(out, "{} does not start Verbatim any more. {}", client.name, client.restart())?;
+    Ok(FOUND)
+}
+
+/// Lists the clients, and starts the server of each that is connected.
+fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
+    let (here, missing): (Vec<Client>, Vec<Client>) =
+        known(environment).into_iter().partition(Client::is_installed);
+    for client in &here {
+        let state = match reached(client, environment) {
+            None => format!("not connected; verbatim connect {}", client.id),
+            Some(Ok(_)) => "connected, and the server answers".to_owned(),
+            Some(Err(what)) => format!("connected, but the server {what}"),
+        };
+        writeln!(out, "{:<20}{}", client.name, harmless(&state))?;
+        out.flush()?;
+    }
+    if here.is_empty() {
+        writeln!(out, "No AI client that Verbatim knows is installed.")?;
+    }
+    let names: Vec<&str> = missing.iter().map(|client| client.id).collect();
+    if !names.is_empty() {
+        writeln!(out, "Not found on this machine: {}", names.join(", "))?;
+    }
+    Ok(FOUND)
+}
+
+fn client(id: &str, environment: &Environment) -> Result<Client, Error> {
+    let client = known(environment).into_iter().find(|client| client.id == id);
+    client.ok_or_else(|| Error::NoFolder(id.to_owned()))
+}
+
+fn read(client: &Client) -> Result<ConfigFile, Error> {
+    ConfigFile::read(&client.path, client.syntax)
+        .map_err(|source| Error::File { path: client.path.clone(), source })
+}
+
+/// Returns the name of the server in a configuration that is this program.
+fn present(client: &Client, file: &ConfigFile) -> Result<Option<String>, Error> {
+    let config =
+        file.parse().map_err(|reason| Error::Syntax { path: client.path.clone(), reason })?;
+    let list = &config[client.key];
+    let mut ours = clients::servers(&config).into_iter();
+    let at_the_top =
+        |server: &clients::Server<'_>| server.key == client.key && list.get(server.name).is_some();
+    Ok(ours.find(at_the_top).map(|server| server.name.to_owned()))
+}
+
+/// Starts the server that a client's configuration names; `None` if it names none.
+fn reached(client: &Client, environment: &Environment) -> Option<Result<usize, String>> {
+    let config = match read(client).map(|file| file.parse()) {
+        Ok(Ok(config)) => config,
+        Ok(Err(reason)) => {
+            return Some(Err(format!("is not read, because the file is broken: {reason}")));
+        }
+        Err(error) => return Some(Err(format!("is not known: {error}"))),
+    };
+    let folder = environment.user_folder.as_deref().unwrap_or(Path::new("/"));
+    let servers = clients::servers(&config);
+    let server = servers.iter().find(|server| server.key == client.key)?;
+    Some(probe(server, folder))
+}
+
+/// Shows a change and makes it after a yes. Returns whether it was made.
+fn change(
+    client: &Client,
+    file: &ConfigFile,
+    text: &str,
+    how: &How,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<bool, Error> {
+    if text == file.text() {
+        writeln!(out, "{} is connected already: {}", client.name, client.path.display())?;
+        return Ok(false);
+    }
+    writeln!(out, "{}", client.path.display())?;
+    write_change(out, file.text(), text)?;
+    if how.print {
+        return Ok(false);
+    }
+    if !how.yes {
+        if !environment.can_ask {
+            return Err(Error::NoTerminal);
+        }
+        out.flush()?;
+        if !confirmed("Make this change?")? {
+            writeln!(out, "Nothing was changed.")?;
+            return Ok(false);
+        }
+    }
+    let backup =
+        file.write(text).map_err(|source| Error::File { path: client.path.clone(), source })?;
+    if let Some(backup) = backup {
+        writeln!(out, "The file as it was: {}", backup.display())?;
+    }
+    Ok(true)
+}
+
+/// Writes the lines that differ between two texts, with some lines around them.
+fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()> {
+    let [before, after] = [before, after].map(|text| text.lines().collect::<Vec<_>>());
+    let same = |(a, b): &(&&str, &&str)| a == b;
+    let head = before.iter().zip(&after).take_while(same).count();
+    let rest = (before[head..].iter().rev()).zip(after[head..].iter().rev());
+    let tail = rest.take_while(same).count();
+    let removed = before[head..before.len() - tail].iter().map(|line| ("-", line));
+    let added = after[head..after.len() - tail].iter().map(|line| ("+", line));
+    let around = |lines: &[&str]| lines.len().min(CONTEXT);
+    let first = before[head - around(&before[..head])..head].iter().map(|line| (" ", line));
+    let last = &after[after.len() - tail..];
+    let last = last[..around(last)].iter().map(|line| (" ", line));
+    for (mark, line) in first.chain(removed).chain(added).chain(last) {
+        writeln!(out, "  {mark} {}", harmless(line))?;
+    }
+    Ok(())
+}
+
+/// Returns the arguments with which a client starts the server: those places that are not the
+/// default are named.
+fn server_arguments(config: &Config, environment: &Environment) -> Vec<String> {
+    let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
+    let mut add = |flag: &str, path: &Path| {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        arguments.extend([flag.to_owned(), path.to_string_lossy().into_owned()]);
+    };
+    let default_home = environment.data_folder.as_ref().map(|data| data.join("verbatim"));
+    if Some(&config.home) != default_home.as_ref() {
+        add("--home", &config.home);
+    }
+    if let Some(db) = &config.db {
+        add("--db", db);
+    }
+    if let Some(index) = &config.index {
+        add("--index", index);
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_shown_with_the_lines_around_it() {
+        for (before, after, expected) in [
+            ("", "{\n}\n", "  + {\n  + }\n"),
+            ("a\nb\nc\nd\ne\n", "a\nb\nc\nX\nd\ne\n", "    b\n    c\n  + X\n    d\n    e\n"),
+            ("a\nb\n", "a\nc\n", "    a\n  - b\n  + c\n"),
+            ("a\na\n", "a\na\na\n", "    a\n    a\n  + a\n"),
+        ] {
+            let mut out = Vec::new();
+            write_change(&mut out, before, after).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! `verbatim connect`, and what `verbatim doctor` finds in the configurations of AI clients.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::corpus::{database, folder};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_verbatim");
+
+/// A user's folder with a home of Verbatim in its place, and one message.
+struct User(TempDir);
+
+impl User {
+    fn new() -> User {
+        let user = User(folder());
+        fs::create_dir_all(user.path("share/verbatim/db")).unwrap();
+        drop(database(&user.path("share/verbatim/db/chats.db"), &["the red one"]));
+        user
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).current_dir(self.0.path());
+        for name in
+            ["CONVERSATION_DB", "ORIGIN_CONVERSATION_DB", "VERBATIM_HOME", "CLAUDE_CONFIG_DIR"]
+        {
+            command.env_remove(name);
+        }
+        command.env("HOME", self.0.path()).env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_DATA_HOME", self.path("share")).env_remove("CODEX_HOME");
+        command.output().unwrap()
+    }
+
+    /// Runs a command that ends with an exit code; returns its output and errors.
+    #[track_caller]
+    fn says(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.run(arguments);
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        text
+    }
+
+    fn doctor(&self) -> Vec<(String, String)> {
+        let output = self.run(&["doctor", "--json"]);
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let findings = json["findings"].as_array().unwrap().iter();
+        let of_clients = findings.filter(|it| !text(&it["about"]).contains("share/verbatim"));
+        of_clients
+            .filter(|it| !["disk", "database"].contains(&it["about"].as_str().unwrap()))
+            .map(|it| {
+                let what = format!(
+                    "{} {} -> {}",
+                    text(&it["about"]),
+                    text(&it["what"]),
+                    text(&it["mend"])
+                );
+                (text(&it["verdict"]), what)
+            })
+            .collect()
+    }
+}
+
+const CLAUDE_DESKTOP: &str = "config/Claude/claude_desktop_config.json";
+
+/// The configuration files of all clients, with the key of their servers.
+const FILES: [(&str, &str, &str); 12] = [
+    ("claude-desktop", CLAUDE_DESKTOP, "mcpServers"),
+    ("claude-code", ".claude.json", "mcpServers"),
+    ("codex", ".codex/config.toml", "mcp_servers"),
+    ("cursor", ".cursor/mcp.json", "mcpServers"),
+    ("vscode", "config/Code/User/mcp.json", "servers"),
+    ("gemini", ".gemini/settings.json", "mcpServers"),
+    ("zed", "config/zed/settings.json", "context_servers"),
+    ("windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers"),
+    ("lm-studio", ".lmstudio/mcp.json", "mcpServers"),
+    ("kiro", ".kiro/settings/mcp.json", "mcpServers"),
+    ("copilot", ".copilot/mcp-config.json", "mcpServers"),
+    ("opencode", "config/opencode/opencode.json", "mcp"),
+];
+
+fn backups(path: &Path) -> usize {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let entries = fs::read_dir(path.parent().unwrap()).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+    names.filter(|other| other.starts_with(name) && other.ends_with(".bak")).count()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn every_client_is_connected_and_disconnected() {
+    let user = User::new();
+    for (id, file, key) in FILES {
+        let path = user.path(file);
+        let says = user.says(&["connect", id, "--yes"], 0);
+        assert!(says.contains("Checked: the server starts"), "{id}: {says}");
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(key) && text.contains(PROGRAM), "{id}: {text}");
+        let says = user.says(&["connect", id, "--yes"], 0);
+        assert!(says.contains("connected already"), "{id}: {says}");
+        assert_eq!(backups(&path), 0, "a new file has no backup");
+        let findings = user.doctor();
+        assert!(findings.iter().all(|(verdict, _)| verdict == "well"), "{id}: {findings:?}");
+        let says = user.says(&["disconnect", id, "--yes"], 0);
+        assert!(says.contains("not start Verbatim any more"), "{id}: {says}");
+        assert!(!fs::read_to_string(&path).unwrap().contains("verbatim"), "{id}");
+        assert_eq!(backups(&path), 1, "{id}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_change_is_shown_and_asked_for_and_leaves_the_rest() {
+    let user = User::new();
+    let mine = "{\n  // my servers\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"},\n  },\n  \"z\": 1\n}\n";
+    user.write(".cursor/mcp.json", mine);
+    let path = user.path(".cursor/mcp.json");
+    let says = user.says(&["connect", "cursor"], 2);
+    assert!(says.contains("no terminal to ask; --yes makes the change"), "{says}");
+    let says = user.says(&["connect", "cursor", "--print"], 0);
+    assert!(says.contains("+     \"verbatim\": {"), "{says}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), mine, "nothing was changed");
+    let says = user.says(&["connect"], 0);
+    assert!(says.contains("Cursor              not connected; verbatim connect cursor"), "{says}");
+    assert!(says.contains("Not found on this machine: claude-desktop, "), "{says}");
+    user.says(&["--no-archive", "connect", "cursor", "--yes"], 0);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("// my servers") && text.contains("\"z\": 1"), "{text}");
+    assert!(user.says(&["connect"], 0).contains("connected, and the server answers"));
+    user.says(&["disconnect", "cursor", "--yes"], 0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), mine);
+    assert!(user.says(&["disconnect", "cursor"], 0).contains("nothing to do"));
+    // Places that are not the default are written down.
+    let db = user.path("share/verbatim/db/chats.db");
+    user.says(&["connect", "cursor", "--yes", "--db", db.to_str().unwrap()], 0);
+    assert!(fs::read_to_string(&path).unwrap().contains(db.to_str().unwrap()));
+    // What the client cannot read stays as it is.
+    user.write(CLAUDE_DESKTOP, "{\"a\": 1,}");
+    let says = user.says(&["connect", "claude-desktop", "--yes"], 2);
+    assert!(says.contains("nothing was changed"), "{says}");
+    assert_eq!(fs::read_to_string(user.path(CLAUDE_DESKTOP)).unwrap(), "{\"a\": 1,}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_doctor_finds_every_faulty_configuration() {
+    let user = User::new();
+    let good_db = user.path("share/verbatim/db/chats.db");
+    user.write("empty.db", "");
+    user.write("text.db", "no database, but long enough to be looked at");
+    fs::create_dir(user.path("empty-home")).unwrap();
+    user.write("not-a-program", "x");
+    let server = |entry: Value| json!({"mcpServers": {"verbatim": entry}}).to_string();
+    let args = |args: &[&str]| server(json!({"command": PROGRAM, "args": args}));
+    let env = |name: &str, value: &str| {
+        server(json!({"command": PROGRAM, "args": ["serve"], "env": {name: value}}))
+    };
+    let command = |command: &str| server(json!({"command": command, "args": ["serve"]}));
+    let path = |name: &str| user.path(name).to_str().unwrap().to_owned();
+    let good = args(&["serve"]);
+    let faulty = [
+        (args(&["serve", "--tools", "serach"]), "there is no tool \"serach\""),
+        (args(&["serve", "--db", &path("empty.db")]), "cannot be searched"),
+        (args(&["serve", "--db", &path("text.db")]), "cannot be searched"),
+        (args(&["serve", "--db", "/nowhere/chats.db"]), "which is not there"),
+        (args(&["serve", "--db", "chats.db"]), "depends on the folder"),
+        (env("CONVERSATION_DB", "/nowhere.db"), "which is not there"),
+        (env("ORIGIN_CONVERSATION_DB", &path("text.db")), "cannot be searched"),
+        (args(&["serve", "--home", "/nowhere"]), "home folder \"/nowhere\", which is not there"),
+        (args(&["serve", "--home", "chats"]), "depends on the folder"),
+        (env("VERBATIM_HOME", "/nope"), "home folder \"/nope\", which is not there"),
+        (args(&["serve", "--no-archive", "--home", &path("empty-home")]), "a search fails"),
+        (command("verbatim"), "verbatim"),
+        (command("/nowhere/verbatim"), "is not there or cannot be run"),
+        (command(&path("not-a-program")), "is not there or cannot be run"),
+        (command("target/verbatim"), "is not there or cannot be run"),
+        (good.replace("\"serve\"]", "\"serve\",]"), "remove the comments, and the commas"),
+        (format!("// mine\n{good}"), "remove the comments, and the commas"),
+        (good.replace(PROGRAM, r"C:\Users\me\verbatim.exe"), "write each backslash twice"),
+        ("{".to_owned(), "correct the JSON"),
+        (server(json!({"command": PROGRAM, "args": "serve"})), "no list of texts"),
+        (server(json!({"command": PROGRAM})), "without a command"),
+        (server(json!({"args": ["serve"]})), "names no \"command\""),
+        (args(&["search", "x"]), "another command than serve"),
+        (args(&["serve", "--colour"]), "does not take (serve --colour)"),
+        (good.replace("mcpServers", "mcpservers"), "list it under \"mcpServers\""),
+        (good.replace("mcpServers", "servers"), "list it under \"mcpServers\""),
+        (server(json!({"command": "/bin/sh", "args": ["-c", "exit 3"]})), "exit code 3"),
+        (server(json!({"command": "/bin/echo", "args": ["hello"]})), "what is not MCP: hello"),
+    ];
+    for (config, expected) in &faulty {
+        user.write(CLAUDE_DESKTOP, config);
+        let findings = user.doctor();
+        let is_found = findings.iter().any(|(verdict, what)| {
+            verdict == "wrong" && what.contains(expected) && what.contains("Claude Desktop")
+        });
+        assert!(is_found && findings.len() == 1, "{config}: {findings:?}");
+    }
+    assert!(faulty.len() >= 23);
+    // What is right is not found to be wrong.
+    for config in [
+        good.clone(),
+        args(&["serve", "--db", good_db.to_str().unwrap()]),
+        server(json!({"command": "/bin/sh", "args": ["-c", format!("exec {PROGRAM} serve")]})),
+    ] {
+        user.write(CLAUDE_DESKTOP, &config);
+        let findings = user.doctor();
+        let [(verdict, what)] = findings.as_slice() else { panic!("{config}: {findings:?}") };
+        assert!(verdict == "well" && what.contains("which answers"), "{config}: {what}");
+    }
+    for (config, expected) in [
+        (args(&["serve", "--db", "${HOME}/chats.db"]), "uses variables"),
+        (server(json!({"url": "http://localhost:1/mcp"})), "by its URL"),
+        (server(json!({"command": PROGRAM, "disabled": true})), "switched off"),
+    ] {
+        user.write(CLAUDE_DESKTOP, &config);
+        let findings = user.doctor();
+        assert!(
+            findings[0].0 == "note" && findings[0].1.contains(expected),
+            "{config}: {findings:?}"
+        );
+    }
+    // A client that names its own database does not need one in the home folder.
+    let elsewhere = user.path("elsewhere.db");
+    fs::rename(&good_db, &elsewhere).unwrap();
+    user.write(CLAUDE_DESKTOP, &args(&["serve", "--db", elsewhere.to_str().unwrap()]));
+    assert!(user.says(&["doctor"], 0).contains("nothing is wrong"));
+}
