@@ -1,8 +1,16 @@
 //! The environment of the program.
 
-use std::{ffi::OsString, fmt, path::PathBuf};
+use std::{
+    env,
+    ffi::OsString,
+    fmt,
+    io::{self, IsTerminal},
+    path::PathBuf,
+};
 
-/// The environment of the program; read once, in `main.rs`.
+use anstream::{AutoStream, ColorChoice};
+
+/// The environment of the program.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// `CONVERSATION_DB`.
@@ -53,6 +61,43 @@ pub struct Environment {
     pub terminal: bool,
     /// Whether standard error is a terminal; progress is shown there.
     pub progress: bool,
+}
+
+impl Environment {
+    /// Reads the environment of this process.
+    pub fn of_process() -> io::Result<Environment> {
+        let stdout = io::stdout();
+        let working_folder = env::current_dir()
+            .map_err(|error| io::Error::new(error.kind(), "the working folder is gone"))?;
+        Ok(Environment {
+            conversation_db: env::var_os("CONVERSATION_DB"),
+            origin_conversation_db: env::var_os("ORIGIN_CONVERSATION_DB"),
+            verbatim_home: env::var_os("VERBATIM_HOME"),
+            verbatim_index: env::var_os("VERBATIM_INDEX"),
+            verbatim_tools: env::var_os("VERBATIM_TOOLS"),
+            compact_responses: env::var_os("COMPACT_RESPONSES"),
+            enable_conversations: env::var_os("ENABLE_CONVERSATIONS"),
+            verbatim_embeddings: env::var_os("VERBATIM_EMBEDDINGS"),
+            verbatim_embeddings_key: env::var_os("VERBATIM_EMBEDDINGS_KEY").map(Secret),
+            openai_api_key: env::var_os("OPENAI_API_KEY").map(Secret),
+            verbatim_workspace: env::var_os("VERBATIM_WORKSPACE"),
+            verbatim_archive: env::var_os("VERBATIM_ARCHIVE"),
+            claude_config_dir: env::var_os("CLAUDE_CONFIG_DIR"),
+            codex_home: env::var_os("CODEX_HOME"),
+            // A program that is started without HOME must not use the home folder that the system knows.
+            user_folder: dirs::home_dir()
+                .filter(|_| cfg!(windows) || env::var_os("HOME").is_some()),
+            program: env::current_exe().unwrap_or_else(|_| "verbatim".into()),
+            working_folder,
+            data_folder: dirs::data_dir(),
+            config_folder: dirs::config_dir(),
+            path: env::var_os("PATH"),
+            can_ask: io::stdin().is_terminal() && io::stderr().is_terminal(),
+            colours: AutoStream::choice(&stdout) != ColorChoice::Never,
+            terminal: stdout.is_terminal(),
+            progress: io::stderr().is_terminal(),
+        })
+    }
 }
 
 /// A value that `Debug` does not show.

@@ -47,6 +47,14 @@ pub enum Error {
     /// The evaluation failed.
     #[error(transparent)]
     Eval(#[from] eval::Error),
+    /// The manual pages could not be written.
+    #[error("{}: cannot write the manual pages: {source}", folder.display())]
+    Pages {
+        /// The folder that cannot be written.
+        folder: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// A client's configuration could not be changed.
     #[error(transparent)]
     Connect(#[from] connect::Error),

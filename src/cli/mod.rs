@@ -3,6 +3,7 @@
 mod archives;
 mod arguments;
 mod clients;
+mod completions;
 mod connect;
 mod demo;
 mod doctor;
@@ -50,7 +51,7 @@ const HELP_WIDTH: usize = 100;
 /// Searches exported conversations (ChatGPT, Claude.ai) in the terminal, and serves
 /// the same search to AI clients over the Model Context Protocol.
 #[derive(Debug, Parser)]
-#[command(name = "verbatim", version, max_term_width = HELP_WIDTH, subcommand_required = true)]
+#[command(name = "verbatim", version = env!("VERBATIM_VERSION"), max_term_width = HELP_WIDTH, subcommand_required = true)]
 struct Cli {
     #[command(flatten)]
     places: Places,
@@ -76,6 +77,8 @@ enum Command {
     Workspace(workspace::Args),
     Status(status::Args),
     Doctor(doctor::Args),
+    Completions(completions::Args),
+    Man(completions::ManArgs),
 }
 
 impl Command {
@@ -151,6 +154,8 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Watch(args) => watch::run(&args, engine, out),
         Command::Workspace(args) => workspace::run(&args, &engine, environment, out),
         Command::Doctor(args) => doctor::run(&args, &engine, environment, parse_serve, out),
+        Command::Completions(args) => completions::print(&args, out),
+        Command::Man(args) => completions::write_pages(&args, Cli::command(), out),
         Command::Status(args) => status::run(&args, &engine, named, out),
     }?;
     if may_be_torn && map_faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
@@ -164,8 +169,7 @@ fn parse_serve(arguments: &[&str]) -> Result<Option<Places>, clap::Error> {
     Ok(matches!(cli.command, Command::Serve(_)).then_some(cli.places))
 }
 
-/// Returns the description of the command line, for tests that compare the documents with it.
-#[cfg(feature = "internals")]
+/// Returns the description of the command line.
 pub fn command() -> clap::Command {
     Cli::command()
 }

@@ -6,7 +6,7 @@ use super::environment::{Environment, Secret};
 use crate::engine::{Config, Provider, UnknownProvider};
 
 /// The flags that say where the data is.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Places")]
 pub(super) struct Places {
     /// Read this database [default: CONVERSATION_DB, then ORIGIN_CONVERSATION_DB, then the newest *.db

@@ -2,14 +2,13 @@
 
 use std::{
     env,
-    io::{self, BufWriter, IsTerminal, Write},
+    io::{self, BufWriter, Write},
     process::ExitCode,
 };
 
-use anstream::{AutoStream, ColorChoice};
-use anyhow::Context;
+use anstream::AutoStream;
 
-use super::{Environment, Error, Secret, run};
+use super::{Environment, Error, completions, output::FOUND, run};
 use crate::map_faults;
 
 /// The exit code for errors, as in grep.
@@ -30,36 +29,12 @@ fn run_command() -> anyhow::Result<u8> {
     if let Some(number) = env::var("VERBATIM_FAILPOINT").ok().and_then(|text| text.parse().ok()) {
         crate::failpoint::arm(number);
     }
-    let stdout = io::stdout();
-    let environment = Environment {
-        conversation_db: env::var_os("CONVERSATION_DB"),
-        origin_conversation_db: env::var_os("ORIGIN_CONVERSATION_DB"),
-        verbatim_home: env::var_os("VERBATIM_HOME"),
-        verbatim_index: env::var_os("VERBATIM_INDEX"),
-        verbatim_tools: env::var_os("VERBATIM_TOOLS"),
-        compact_responses: env::var_os("COMPACT_RESPONSES"),
-        enable_conversations: env::var_os("ENABLE_CONVERSATIONS"),
-        verbatim_embeddings: env::var_os("VERBATIM_EMBEDDINGS"),
-        verbatim_embeddings_key: env::var_os("VERBATIM_EMBEDDINGS_KEY").map(Secret),
-        openai_api_key: env::var_os("OPENAI_API_KEY").map(Secret),
-        verbatim_workspace: env::var_os("VERBATIM_WORKSPACE"),
-        verbatim_archive: env::var_os("VERBATIM_ARCHIVE"),
-        claude_config_dir: env::var_os("CLAUDE_CONFIG_DIR"),
-        codex_home: env::var_os("CODEX_HOME"),
-        // A program that is started without HOME must not use the home folder that the system knows.
-        user_folder: dirs::home_dir().filter(|_| cfg!(windows) || env::var_os("HOME").is_some()),
-        program: env::current_exe().unwrap_or_else(|_| "verbatim".into()),
-        working_folder: env::current_dir().context("the working folder is gone")?,
-        data_folder: dirs::data_dir(),
-        config_folder: dirs::config_dir(),
-        path: env::var_os("PATH"),
-        can_ask: io::stdin().is_terminal() && io::stderr().is_terminal(),
-        colours: AutoStream::choice(&stdout) != ColorChoice::Never,
-        terminal: stdout.is_terminal(),
-        progress: io::stderr().is_terminal(),
-    };
+    let environment = Environment::of_process()?;
+    if completions::answer(super::command, env::args_os(), &environment.working_folder)? {
+        return Ok(FOUND);
+    }
     // `colours` above decides on colours; on old Windows consoles the stream still converts them.
-    let mut out = BufWriter::new(AutoStream::always(stdout));
+    let mut out = BufWriter::new(AutoStream::always(io::stdout()));
     let code = run(env::args_os(), &environment, &mut out)?;
     out.flush()?;
     Ok(code)

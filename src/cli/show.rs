@@ -5,7 +5,10 @@ use std::{
     ops::RangeInclusive,
 };
 
+use clap_complete::ArgValueCompleter;
+
 use super::{
+    completions::conversations,
     environment::Environment,
     error::Error,
     list::check_database,
@@ -28,6 +31,7 @@ use crate::{
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     /// The conversation's id, the beginning of its id, its title, or its path
+    #[arg(add = ArgValueCompleter::new(conversations))]
     conversation: String,
     /// Print only these lines: 10, 10-20, 10- (lines of a transcript's file, else messages)
     #[arg(long, value_name = "FROM-TO", value_parser = lines)]

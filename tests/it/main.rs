@@ -3,6 +3,7 @@
 mod archives;
 mod cli;
 mod clients;
+mod completions;
 mod compressed;
 mod corpus;
 #[cfg(unix)]

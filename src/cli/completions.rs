@@ -1,0 +1,108 @@
+//! `verbatim completions` and `verbatim man`: what a shell completes, and manual pages.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
+
+use super::{environment::Environment, error::Error, output::FOUND, places};
+use crate::{engine::Engine, model::Stop};
+
+/// The variable by which a shell asks for completions, and its value names the shell.
+const VARIABLE: &str = "VERBATIM_COMPLETE";
+
+/// The name of the program, as shells know it.
+const PROGRAM: &str = "verbatim";
+
+/// Candidates that are proposed at most.
+const MAX_CANDIDATES: usize = 100;
+
+/// How long conversations are looked for.
+const MAX_WAIT: Duration = Duration::from_millis(700);
+
+/// Characters of a title that a shell shows beside an id.
+const MAX_TITLE: usize = 60;
+
+/// Print the completions for a shell
+///
+///     source <(verbatim completions bash)                # in ~/.bashrc
+///     source <(verbatim completions zsh)                 # in ~/.zshrc
+///     verbatim completions fish | source                 # in ~/.config/fish/config.fish
+///     eval (verbatim completions elvish | slurp)         # in ~/.elvish/rc.elv
+///     verbatim completions powershell | Out-String | Invoke-Expression    # in $PROFILE
+///
+/// Commands, flags and their values are completed, and the ids and titles of conversations.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// The shell
+    #[arg(value_parser = ["bash", "zsh", "fish", "powershell", "elvish"])]
+    shell: String,
+}
+
+/// Write the manual pages to a folder
+///
+///     verbatim man ~/.local/share/man/man1
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct ManArgs {
+    /// The folder; it is made if it is not there
+    folder: PathBuf,
+}
+
+/// Prints the script that a shell reads at its start.
+pub(super) fn print(args: &Args, out: &mut dyn Write) -> Result<u8, Error> {
+    let shells = Shells::builtins();
+    let shell = shells.completer(&args.shell).expect("clap has every shell of the argument");
+    let mut script = Vec::new();
+    shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
+    out.write_all(&script)?;
+    Ok(FOUND)
+}
+
+/// Writes a page for the program and one for each command.
+pub(super) fn write_pages(
+    args: &ManArgs,
+    command: clap::Command,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let failed = |source| Error::Pages { folder: args.folder.clone(), source };
+    fs::create_dir_all(&args.folder).map_err(failed)?;
+    clap_mangen::generate_to(command, &args.folder).map_err(failed)?;
+    writeln!(out, "The manual pages are in {}", args.folder.display())?;
+    Ok(FOUND)
+}
+
+/// Answers a shell that asks for completions; returns whether one did.
+pub(super) fn answer(
+    command: fn() -> clap::Command,
+    arguments: impl IntoIterator<Item = OsString>,
+    folder: &Path,
+) -> Result<bool, Error> {
+    let completions = CompleteEnv::with_factory(command).var(VARIABLE).bin(PROGRAM);
+    completions.try_complete(arguments, Some(folder)).map_err(Error::Usage)
+}
+
+/// Proposes conversations: ids that begin with what was typed, and titles that do.
+pub(super) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy().to_lowercase();
+    let Ok(environment) = Environment::of_process() else { return Vec::new() };
+    let engine = Engine::new(places::config(places::Places::default(), &environment));
+    let stop = Stop::never().within(MAX_WAIT);
+    let begins = |text: &str| text.to_lowercase().starts_with(&typed);
+    let headings = engine.find(&stop).headings(&|_, id, title| begins(id) || begins(title));
+    let candidates = headings.unwrap_or_default().into_iter().map(|heading| {
+        let title: String =
+            heading.title.chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect();
+        match begins(&heading.id) {
+            true => CompletionCandidate::new(heading.id).help(Some(title.into())),
+            false => CompletionCandidate::new(heading.title).help(Some(heading.id.into())),
+        }
+    });
+    candidates.take(MAX_CANDIDATES).collect()
+}
