@@ -76,6 +76,19 @@ enum Command {
 }
 
 impl Command {
+    /// Returns whether the command may write to the databases of the home folder.
+    fn writes(&self) -> bool {
+        matches!(
+            self,
+            Command::Demo(_)
+                | Command::Import(_)
+                | Command::Reindex(_)
+                | Command::Serve(_)
+                | Command::Threads(_)
+                | Command::Watch(_)
+        )
+    }
+
     /// Returns whether the command reads every source, the transcripts of coding agents included.
     fn reads_every_source(&self) -> bool {
         match self {
@@ -125,6 +138,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Workspace(args) => args.workspaces.or(environment),
         _ => Vec::new(),
     };
+    engine::prepare(&config, cli.command.writes());
     let engine = Engine::new(config);
     // Only these commands print from mapped files without a retry of their own.
     let may_be_torn = cli.command.reads_every_source();
