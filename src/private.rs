@@ -69,12 +69,12 @@ fn options() -> OpenOptions {
 
 /// Makes a folder in the system's folder of temporary files; it is removed when dropped.
 pub(crate) fn temporary_dir() -> io::Result<TempDir> {
-    temporary(&mut tempfile::Builder::new().prefix("verbatim-")).tempdir()
+    temporary(tempfile::Builder::new().prefix("verbatim-")).tempdir()
 }
 
 /// Makes a folder with a new name in another folder; it is removed when dropped.
 pub(crate) fn temporary_dir_in(folder: &Path, prefix: &str) -> io::Result<TempDir> {
-    temporary(&mut tempfile::Builder::new().prefix(prefix)).tempdir_in(folder)
+    temporary(tempfile::Builder::new().prefix(prefix)).tempdir_in(folder)
 }
 
 fn temporary<'a, 'p, 's>(
