@@ -35,7 +35,10 @@ pub use self::{
     error::Error,
     program::run_program,
 };
-use self::{output::FOUND, places::Places};
+use self::{
+    output::{FOUND, TerminalWriter},
+    places::Places,
+};
 use crate::{
     engine::{self, Engine},
     map_faults,
@@ -113,6 +116,7 @@ pub fn run(
         .try_get_matches_from(arguments)
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     match parsed {
+        Ok(cli) if environment.terminal => execute(cli, environment, &mut TerminalWriter::new(out)),
         Ok(cli) => execute(cli, environment, out),
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>

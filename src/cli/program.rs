@@ -9,7 +9,7 @@ use std::{
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
 
-use super::{Environment, Error, Secret, run};
+use super::{Environment, Error, Secret, output::complain, run};
 use crate::map_faults;
 
 /// The exit code for errors, as in grep.
@@ -78,7 +78,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
             let _ = usage.print();
         }
         _ => {
-            let _ = writeln!(io::stderr(), "verbatim: {error}");
+            complain(&error.to_string());
         }
     }
     ExitCode::from(TROUBLE)

@@ -9,7 +9,10 @@ use std::{
 
 use chrono::Local;
 
-use super::{error::Error, output::FOUND};
+use super::{
+    error::Error,
+    output::{FOUND, harmless},
+};
 use crate::{engine::Engine, watch};
 
 /// How long the program waits at its end for a refresh to stop and clean up.
@@ -43,6 +46,7 @@ pub(super) fn run(_: &Args, engine: Engine, out: &mut dyn Write) -> Result<u8, E
     let write = || -> std::io::Result<()> {
         for message in messages {
             let Wake::Event(event) = message else { break };
+            let event = harmless(&event.to_string());
             writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
             out.flush()?;
         }

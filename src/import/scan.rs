@@ -154,6 +154,11 @@ impl<R: Read> Scanner<R> {
         self.failure.take()
     }
 
+    /// Returns whether the stream has ended before its array of conversations did.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.ended && self.level == Level::Array
+    }
+
     /// Returns the next value; `None` at the end.
     ///
     /// If reading fails, the stream ends there; the complete values before have been returned.
