@@ -166,7 +166,7 @@
 //!   conversation folders, searched as ripgrep does
 //! - `text`: LIKE patterns, n-grams, dates, snippets: pure functions over text
 //! - `model`: plain data; `int8`: rounded vectors; `map_faults`: mapped files that are cut;
-//!   `failpoint`: where tests kill the program
+//!   `failpoint`: where tests kill the program; `private`: files that only their owner can read
 
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
 #![cfg_attr(not(feature = "internals"), warn(unnameable_types))]
@@ -213,6 +213,7 @@ mod mcp;
 pub mod model;
 #[cfg(not(feature = "internals"))]
 mod model;
+mod private;
 #[cfg(feature = "internals")]
 pub mod text;
 #[cfg(not(feature = "internals"))]

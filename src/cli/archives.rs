@@ -1,8 +1,6 @@
 //! Synchronising the transcripts of coding agents before a command reads them.
 
-use std::{io, io::Write};
-
-use super::{environment::Environment, progress};
+use super::{environment::Environment, output::complain, progress};
 use crate::{
     engine::{ArchiveReport, Engine},
     model::Stop,
@@ -17,20 +15,19 @@ pub(super) fn sync(engine: &Engine, environment: &Environment) -> Option<Archive
         bar.set_position(progress.done);
     });
     bar.finish_and_clear();
-    let mut log = io::stderr();
     match result {
         Ok(report) => {
             for failure in &report.failures {
-                let _ = writeln!(log, "verbatim: {failure}");
+                complain(&failure.to_string());
             }
             let unnamed = report.failed - report.failures.len() as u64;
             if unnamed > 0 {
-                let _ = writeln!(log, "verbatim: and {unnamed} more cannot be read");
+                complain(&format!("and {unnamed} more cannot be read"));
             }
             Some(report)
         }
         Err(error) => {
-            let _ = writeln!(log, "verbatim: {error}");
+            complain(&error.to_string());
             None
         }
     }

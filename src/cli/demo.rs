@@ -1,7 +1,6 @@
 //! `verbatim demo`: shows the program on a sample that comes with it.
 
 use std::{
-    fs,
     io::{self, Write},
     ops::ControlFlow,
     path::{Path, PathBuf},
@@ -18,6 +17,7 @@ use crate::{
         import::{self, Report},
     },
     model::{Hit, Request, Stop},
+    private,
 };
 
 /// Try it on a small sample of chats that comes with the program
@@ -63,10 +63,10 @@ pub(super) fn run(
 
 /// Writes the sample exports to a folder; the error names the file.
 fn write_exports(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
-    fs::create_dir_all(folder).map_err(|error| (folder.to_owned(), error))?;
+    private::create_dir_all(folder).map_err(|error| (folder.to_owned(), error))?;
     let write = |(name, content): (&str, &str)| {
         let path = folder.join(name);
-        match fs::write(&path, content) {
+        match private::write(&path, content.as_bytes()) {
             Ok(()) => Ok(path),
             Err(error) => Err((path, error)),
         }

@@ -19,6 +19,7 @@ use super::{environment::Environment, output::FOUND, progress};
 use crate::{
     engine::{Config, Engine, Mode, Question, Reindex, Resources, Scope},
     model::Stop,
+    private,
 };
 
 /// Measure ranked search on questions with known answers
@@ -70,7 +71,7 @@ pub(super) fn run(
 ) -> Result<u8, Error> {
     let queries = corpus::queries(&args.queries)?;
     let corpus = corpus::read(&args.corpus)?;
-    let folder = tempfile::tempdir().map_err(Error::Temporary)?;
+    let folder = private::temporary_dir().map_err(Error::Temporary)?;
     let engine = prepare(&corpus, folder.path())?;
     let count = queries.iter().filter(|query| !query.relevant.is_empty()).count();
     if count == 0 {

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::{
     environment::Environment,
-    output::{FOUND, plural},
+    output::{FOUND, complain, harmless, plural},
     progress,
 };
 use crate::engine::{
@@ -17,12 +17,18 @@ use crate::engine::{
     import::{self, Report},
 };
 
+/// The exit code if some of the exports could not be read, and the rest was imported.
+const PARTIAL: u8 = 1;
+
 /// Bring exported chats into the database that is searched
 ///
 /// Takes what ChatGPT and Claude.ai send you: the zip as it is, the folder it unpacks to, or
 /// conversations.json alone; and the transcripts of Claude Code and Codex, a file or a folder of
 /// them. The format is detected automatically. You can import the same or a newer export again at any
 /// time: new messages are added, changed ones are updated, none is deleted.
+///
+/// The exit code is 0 if everything was read, 1 if some of it could not be read and the rest was
+/// imported, and 2 if nothing was.
 ///
 ///     verbatim import ~/Downloads/chatgpt-export.zip
 #[derive(Args, Clone, Debug)]
@@ -58,9 +64,6 @@ pub enum Error {
     /// Nothing was imported.
     #[error(transparent)]
     Import(#[from] import::Error),
-    /// Some exports were imported and others could not be read.
-    #[error("{0} of the exports could not be read; the others were imported")]
-    Some(usize),
     /// The sample of the demo could not be written.
     #[error("{}: cannot write the sample: {source}; name another folder with --home", path.display())]
     Sample {
@@ -97,10 +100,20 @@ pub(super) fn run(
     let report = result?;
     write_report(&report, &target, out)?;
     write_next_step(engine, &target, out)?;
-    match report.failures.len() {
-        0 => Ok(FOUND),
-        failures => Err(Error::Some(failures)),
+    Ok(if is_complete(&report) { FOUND } else { PARTIAL })
+}
+
+/// Returns whether an import read everything; says on standard error what is missing.
+fn is_complete(report: &Report) -> bool {
+    let missing = report.missing();
+    if let Some(first) = missing.first() {
+        let more = match missing.len() - 1 {
+            0 => String::new(),
+            more => format!("; and {more} more, which the report names"),
+        };
+        complain(&format!("not everything was imported: {first}{more}"));
     }
+    missing.is_empty()
 }
 
 /// Writes the next step: searches may read another database, or have no index yet.
@@ -145,7 +158,11 @@ pub(super) fn write_report(report: &Report, target: &Path, out: &mut dyn Write) 
     if !tally.unknown.is_empty() {
         let kinds: Vec<String> =
             tally.unknown.iter().map(|(kind, number)| format!("{kind} ({number})")).collect();
-        writeln!(out, "  content of unknown types, its text kept: {}", kinds.join(", "))?;
+        writeln!(
+            out,
+            "  content of unknown types, its text kept: {}",
+            harmless(&kinds.join(", "))
+        )?;
     }
     if tally.malformed > 0 {
         writeln!(out, "  left out: {} that cannot be read", count(tally.malformed, "line"))?;
@@ -157,10 +174,10 @@ pub(super) fn write_report(report: &Report, target: &Path, out: &mut dyn Write) 
             writeln!(
                 out,
                 "    {}: conversation {}{}: {}",
-                skipped.file,
+                harmless(&skipped.file),
                 skipped.ordinal,
-                name.unwrap_or_default(),
-                skipped.reason
+                harmless(&name.unwrap_or_default()),
+                harmless(&skipped.reason)
             )?;
         }
         let unnamed = tally.skipped_count - tally.skipped.len() as u64;
@@ -169,10 +186,10 @@ pub(super) fn write_report(report: &Report, target: &Path, out: &mut dyn Write) 
         }
     }
     for damaged in &tally.damaged {
-        writeln!(out, "  warning: {damaged}")?;
+        writeln!(out, "  warning: {}", harmless(damaged))?;
     }
     for failure in &report.failures {
-        writeln!(out, "  not imported: {failure}")?;
+        writeln!(out, "  not imported: {}", harmless(&failure.to_string()))?;
     }
     writeln!(out, "Database: {}", target.display())
 }

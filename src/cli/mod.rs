@@ -33,11 +33,14 @@ use std::{ffi::OsString, io::Write};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
 pub use self::{
-    environment::{Environment, Secret},
+    environment::Environment,
     error::Error,
     program::run_program,
 };
-use self::{output::FOUND, places::Places};
+use self::{
+    output::{FOUND, TerminalWriter},
+    places::Places,
+};
 use crate::{
     engine::{self, Engine},
     map_faults,
@@ -82,6 +85,19 @@ enum Command {
 }
 
 impl Command {
+    /// Returns whether the command may write to the databases of the home folder.
+    fn writes(&self) -> bool {
+        matches!(
+            self,
+            Command::Demo(_)
+                | Command::Import(_)
+                | Command::Reindex(_)
+                | Command::Serve(_)
+                | Command::Threads(_)
+                | Command::Watch(_)
+        )
+    }
+
     /// Returns whether the command reads every source, the transcripts of coding agents included.
     fn reads_every_source(&self) -> bool {
         match self {
@@ -106,6 +122,7 @@ pub fn run(
         .try_get_matches_from(arguments)
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     match parsed {
+        Ok(cli) if environment.terminal => execute(cli, environment, &mut TerminalWriter::new(out)),
         Ok(cli) => execute(cli, environment, out),
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
@@ -131,6 +148,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Workspace(args) => args.workspaces.or(environment),
         _ => Vec::new(),
     };
+    engine::prepare(&config, cli.command.writes());
     let engine = Engine::new(config);
     // Only these commands print from mapped files without a retry of their own.
     let may_be_torn = cli.command.reads_every_source();

@@ -17,8 +17,77 @@ pub(super) const NOTHING: u8 = 1;
 
 /// Returns a text without characters that control a terminal.
 pub(super) fn harmless(text: &str) -> String {
-    let plain = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{FFFD}' } else { c };
-    text.chars().map(plain).collect()
+    let is_harmful = |c: char| is_bidi_control(c) || c.is_control() && !matches!(c, '\n' | '\t');
+    text.chars().map(|c| if is_harmful(c) { '\u{FFFD}' } else { c }).collect()
+}
+
+/// Returns whether a character changes the direction of the text after it, so that a terminal shows
+/// another order than the text has.
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Writes a message to standard error; a failure to write is ignored.
+pub(super) fn complain(message: &str) {
+    let _ = writeln!(io::stderr(), "verbatim: {}", harmless(message));
+}
+
+/// Writes to a terminal: characters that control it become escapes as in JSON, in every output.
+/// Those below U+0020 stay, because colours and lines need them; [`harmless`] replaces them where
+/// text of others is shown, and JSON escapes them.
+pub(super) struct TerminalWriter<'a> {
+    out: &'a mut dyn Write,
+    /// The beginning of a character whose other bytes are still to come.
+    begun: Vec<u8>,
+}
+
+impl TerminalWriter<'_> {
+    pub(super) fn new(out: &mut dyn Write) -> TerminalWriter<'_> {
+        TerminalWriter { out, begun: Vec::new() }
+    }
+}
+
+impl Write for TerminalWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut given = std::mem::take(&mut self.begun);
+        given.extend_from_slice(bytes);
+        let mut rest = &given[..];
+        while !rest.is_empty() {
+            let (text, invalid) = match std::str::from_utf8(rest) {
+                Ok(text) => (text, Some(0)),
+                Err(error) => {
+                    let valid = std::str::from_utf8(&rest[..error.valid_up_to()]);
+                    (valid.expect("it was just found valid"), error.error_len())
+                }
+            };
+            let mut plain = 0;
+            for (at, c) in text.char_indices() {
+                if is_bidi_control(c) || ('\u{7F}'..='\u{9F}').contains(&c) {
+                    self.out.write_all(&text.as_bytes()[plain..at])?;
+                    write!(self.out, "\\u{:04x}", u32::from(c))?;
+                    plain = at + c.len_utf8();
+                }
+            }
+            self.out.write_all(&text.as_bytes()[plain..])?;
+            rest = &rest[text.len()..];
+            match invalid {
+                Some(0) => {}
+                Some(length) => {
+                    self.out.write_all("\u{FFFD}".as_bytes())?;
+                    rest = &rest[length..];
+                }
+                None => {
+                    self.begun = rest.to_vec();
+                    break;
+                }
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Returns `""` for one and `"s"` for any other number.
@@ -85,4 +154,27 @@ impl JsonHit<'_> {
 pub(super) fn json_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_character_that_controls_a_terminal_reaches_it() {
+        let text = "a\u{202E}b\u{9b}31m\u{7f}\u{2066}京\u{200f}\u{061c}\u{1b}[1mé\n";
+        let expected = "a\\u202eb\\u009b31m\\u007f\\u2066京\\u200f\\u061c\u{1b}[1mé\n";
+        for size in 1..text.len() {
+            let mut out = Vec::new();
+            let mut writer = TerminalWriter::new(&mut out);
+            for bytes in text.as_bytes().chunks(size) {
+                writer.write_all(bytes).unwrap();
+            }
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{size} bytes at once");
+        }
+        let mut out = Vec::new();
+        TerminalWriter::new(&mut out).write_all(b"\x9b31m\xff.").unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "\u{FFFD}31m\u{FFFD}.");
+        assert_eq!(harmless("\u{202E}\u{1b}\u{7f}\ta"), "\u{FFFD}\u{FFFD}\u{FFFD}\ta");
+    }
 }

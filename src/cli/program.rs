@@ -8,7 +8,11 @@ use std::{
 
 use anstream::AutoStream;
 
-use super::{Environment, Error, completions, output::FOUND, run};
+use super::{
+    Environment, Error, completions,
+    output::{FOUND, complain},
+    run,
+};
 use crate::map_faults;
 
 /// The exit code for errors, as in grep.
@@ -54,7 +58,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
             let _ = usage.print();
         }
         _ => {
-            let _ = writeln!(io::stderr(), "verbatim: {error}");
+            complain(&error.to_string());
         }
     }
     ExitCode::from(TROUBLE)

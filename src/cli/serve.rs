@@ -1,14 +1,13 @@
 //! `verbatim serve`.
 
-use std::{
-    ffi::OsStr,
-    io::{self, Write},
-    sync::Arc,
-    time::Duration,
-};
+use std::{ffi::OsStr, sync::Arc, time::Duration};
 
 use super::{
-    environment::Environment, error::Error, output::FOUND, watch::described, workspace::Workspaces,
+    environment::Environment,
+    error::Error,
+    output::{FOUND, complain},
+    watch::described,
+    workspace::Workspaces,
 };
 use crate::{
     engine::Engine,
@@ -78,5 +77,5 @@ fn is_off(variable: Option<&OsStr>) -> bool {
 
 /// Writes a line to standard error; a failure to write is ignored.
 fn log(message: &dyn std::fmt::Display) {
-    let _ = writeln!(io::stderr(), "verbatim: {message}");
+    complain(&message.to_string());
 }

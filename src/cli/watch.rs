@@ -9,7 +9,10 @@ use std::{
 
 use chrono::Local;
 
-use super::{error::Error, output::FOUND};
+use super::{
+    error::Error,
+    output::{FOUND, harmless},
+};
 use crate::{
     engine::{Engine, UpkeepEvent},
     watch,
@@ -46,7 +49,8 @@ pub(super) fn run(_: &Args, engine: Engine, out: &mut dyn Write) -> Result<u8, E
     let write = || -> std::io::Result<()> {
         for message in messages {
             let Wake::Event(event) = message else { break };
-            writeln!(out, "{} {}", Local::now().format("%H:%M:%S"), described(&event))?;
+            let event = harmless(&described(&event));
+            writeln!(out, "{} {event}", Local::now().format("%H:%M:%S"))?;
             out.flush()?;
         }
         Ok(())

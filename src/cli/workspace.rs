@@ -8,7 +8,7 @@ use super::{
     arguments,
     environment::Environment,
     error::Error,
-    output::{FOUND, NOTHING, harmless, json_line},
+    output::{FOUND, NOTHING, complain, harmless, json_line},
 };
 use crate::{
     engine::{
@@ -110,7 +110,7 @@ pub(super) fn run(
     out.flush()?;
     for message in &found.unread {
         // Like grep, the search goes on without files that cannot be read.
-        let _ = writeln!(std::io::stderr(), "verbatim: {message}");
+        complain(message);
     }
     Ok(if found.lines.is_empty() { NOTHING } else { FOUND })
 }

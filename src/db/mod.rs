@@ -39,4 +39,5 @@ pub use search::search;
 pub use spill::Hits;
 pub(crate) use state::settled;
 pub use state::{Probe, State, state};
+pub(crate) use temporary::{is_temporary, remove_abandoned};
 pub use whole::is_whole;

@@ -23,7 +23,7 @@ use super::{
     header::{self, SharedFile, Stamp},
     layout,
 };
-use crate::{map_faults, model::Stop};
+use crate::{map_faults, model::Stop, private};
 
 /// How often reading is tried while another program writes.
 const ATTEMPTS: u32 = 8;
@@ -342,9 +342,9 @@ impl Files {
     fn copy(&mut self, path: &Path, stop: &Stop) -> Result<Access, Error> {
         let failed = |source| Error::Io { path: path.to_owned(), source };
         self.before = self.now().map_err(failed)?;
-        let folder = tempfile::Builder::new().prefix("verbatim-").tempdir().map_err(failed)?;
+        let folder = private::temporary_dir().map_err(failed)?;
         let copy = folder.path().join(COPY_NAME);
-        let mut target = File::create(&copy).map_err(failed)?;
+        let mut target = private::create_file(&copy).map_err(failed)?;
         let mut buffer = vec![0; 1 << 20];
         let mut offset = 0;
         loop {
@@ -359,9 +359,13 @@ impl Files {
             }
         }
         for suffix in ["-wal", "-journal"] {
-            match fs::copy(beside(&self.real, suffix), beside(&copy, suffix)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-                _ => {}
+            match File::open(beside(&self.real, suffix)) {
+                Ok(mut file) => private::create_file(&beside(&copy, suffix))
+                    .and_then(|mut copy| io::copy(&mut file, &mut copy))
+                    .map(drop)
+                    .map_err(failed)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(failed(error)),
             }
         }
         if self.now().map_err(failed)? != self.before {

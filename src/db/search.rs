@@ -86,7 +86,8 @@ fn statement(
     if !request.roles.is_empty() {
         let roles: Vec<String> =
             request.roles.iter().map(|role| bind(Value::Text(role.clone()))).collect();
-        filters.push(format!("CAST(m.role AS TEXT) IN ({})", roles.join(", ")));
+        // Byte for byte, as every other filter compares roles, whatever the collation of the column.
+        filters.push(format!("CAST(m.role AS TEXT) COLLATE BINARY IN ({})", roles.join(", ")));
     }
     for (edge, comparison) in [(request.since, ">="), (request.until, "<=")] {
         if let Some(instant) = edge {

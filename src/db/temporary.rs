@@ -25,7 +25,7 @@ pub(super) struct TemporaryDatabase {
 impl TemporaryDatabase {
     /// Creates an empty file in a folder, and removes those whose creators are gone.
     pub(super) fn begin(folder: &Path) -> io::Result<TemporaryDatabase> {
-        clean(folder);
+        remove_abandoned(folder);
         let mut named = tempfile::Builder::new();
         named.prefix(PREFIX).suffix(SUFFIX);
         loop {
@@ -56,12 +56,16 @@ impl TemporaryDatabase {
     }
 }
 
-fn clean(folder: &Path) {
+/// Returns whether a file of this name is a temporary database.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    name.starts_with(PREFIX) && name.ends_with(SUFFIX)
+}
+
+/// Removes the temporary databases in a folder whose creators are gone.
+pub(crate) fn remove_abandoned(folder: &Path) {
     // On other systems than Unix, an open file cannot be removed and a locked file cannot be read.
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if !name.starts_with(PREFIX) || !name.ends_with(SUFFIX) {
+        if !is_temporary(&entry.file_name().to_string_lossy()) {
             continue;
         }
         let is_free =

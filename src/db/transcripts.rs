@@ -18,7 +18,10 @@ use super::{
     schema::{self, SchemaState},
     temporary::TemporaryDatabase,
 };
-use crate::model::{Instant, Message, Origin};
+use crate::{
+    model::{Instant, Message, Origin},
+    private,
+};
 
 /// The version of the tables and of the texts in them. A store of another version is rebuilt.
 ///
@@ -162,7 +165,7 @@ impl TranscriptStore {
     fn make(path: &Path) -> Result<(), Error> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let failed = |source| Error::Io { path: folder.to_owned(), source };
-        fs::create_dir_all(folder).map_err(failed)?;
+        private::create_dir_all(folder).map_err(failed)?;
         let file = TemporaryDatabase::begin(folder).map_err(failed)?;
         let make = || -> rusqlite::Result<()> {
             let connection = Connection::open(file.path())?;

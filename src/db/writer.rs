@@ -27,6 +27,7 @@ use crate::{
     },
     failpoint,
     model::{Conversation, Instant},
+    private,
 };
 
 /// Bytes of text in one transaction: large enough that commits cost little, small enough that
@@ -250,7 +251,7 @@ impl Writer {
             _ => Path::new("."),
         };
         let failed = |source| Error::Io { path: folder.to_owned(), source };
-        fs::create_dir_all(folder).map_err(failed)?;
+        private::create_dir_all(folder).map_err(failed)?;
         let file = TemporaryDatabase::begin(folder).map_err(failed)?;
         let made = (|| {
             let mut connection = Connection::open(file.path())?;

@@ -20,7 +20,7 @@ use std::{
 };
 
 use super::{Error, Texts};
-use crate::model::Stop;
+use crate::{model::Stop, private};
 
 const MAGIC: &[u8; 16] = b"verbatim vectors";
 const HEADER: usize = MAGIC.len() + 4;
@@ -61,9 +61,7 @@ impl Cache {
     pub(super) fn open(folder: &Path, model: &str, stop: &Stop) -> Result<Cache, Error> {
         let path = folder.join(format!("{PREFIX}{model}"));
         let failed = |error| Error::Write { path: path.clone(), error };
-        let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(failed)?;
+        let file = private::open_file(&path).map_err(failed)?;
         loop {
             match file.try_lock() {
                 Ok(()) => break,

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -42,14 +43,22 @@ impl Config {
     /// It is looked up at every call, so that a file that was added since is found.
     pub fn export_database(&self) -> Result<PathBuf, Error> {
         if let Some(path) = &self.db {
-            return if path.is_file() {
-                Ok(path.clone())
-            } else {
-                Err(db::Error::NotFound { path: path.clone() }.into())
+            return match fs::metadata(path) {
+                Ok(metadata) if metadata.is_file() => Ok(path.clone()),
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                    Err(db::Error::Io { path: path.clone(), source: error }.into())
+                }
+                _ => Err(db::Error::NotFound { path: path.clone() }.into()),
             };
         }
         let folder = self.db_folder();
-        newest(&folder).ok_or(Error::NoDatabase { folder })
+        match newest(&folder) {
+            Ok(Some(path)) => Ok(path),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                Err(db::Error::Io { path: folder, source: error }.into())
+            }
+            _ => Err(Error::NoDatabase { folder }),
+        }
     }
 
     /// Returns the database of the transcript store. It is derived, so it is in the index folder.
@@ -82,17 +91,26 @@ impl Config {
 /// Returns the last changed `*.db` file of a folder; of equally old files, the last by name.
 ///
 /// A file that is still being copied is skipped if there is a complete one.
-fn newest(folder: &Path) -> Option<PathBuf> {
-    let dated = |entry: fs::DirEntry| {
-        let path = entry.path();
-        let metadata = fs::metadata(&path).ok()?;
-        let wanted = metadata.is_file() && path.extension().is_some_and(|name| name == "db");
-        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        wanted.then_some((modified, path))
-    };
-    let mut found: Vec<_> = fs::read_dir(folder).ok()?.flatten().filter_map(dated).collect();
+fn newest(folder: &Path) -> io::Result<Option<PathBuf>> {
+    let mut found = Vec::new();
+    let mut failure = None;
+    for path in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
+        if path.extension().is_none_or(|name| name != "db") {
+            continue;
+        }
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => {
+                found.push((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), path));
+            }
+            Ok(_) => {}
+            Err(error) => failure = Some(error),
+        }
+    }
     found.sort();
     let complete = found.iter().rposition(|(_, path)| db::is_whole(path));
-    let last = found.len().checked_sub(1)?;
-    Some(found.swap_remove(complete.unwrap_or(last)).1)
+    match (found.len().checked_sub(1), failure) {
+        (Some(last), _) => Ok(Some(found.swap_remove(complete.unwrap_or(last)).1)),
+        (None, Some(failure)) => Err(failure),
+        (None, None) => Ok(None),
+    }
 }

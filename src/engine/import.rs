@@ -35,6 +35,23 @@ pub struct Report {
     pub took: Duration,
 }
 
+impl Report {
+    /// Returns what the exports hold that could not be read, a sentence each; nothing if all of
+    /// them was read.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        let ImportTally { damaged, skipped_count, malformed, .. } = &self.tally;
+        let mut missing: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
+        missing.extend(damaged.iter().cloned());
+        let counted = [
+            (skipped_count, "of the conversations could not be read"),
+            (malformed, "of the lines could not be read"),
+        ];
+        let counted = counted.into_iter().filter(|(count, _)| **count > 0);
+        missing.extend(counted.map(|(count, what)| format!("{count} {what}")));
+        missing
+    }
+}
+
 /// The progress of an import.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {

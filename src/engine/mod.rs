@@ -13,6 +13,7 @@
 
 mod config;
 mod error;
+mod home;
 pub mod import;
 mod lookup;
 mod memory;
@@ -33,6 +34,7 @@ use source::Sources;
 
 pub use config::Config;
 pub use error::Error;
+pub(crate) use home::prepare;
 pub use lookup::{ConversationHeading, Lookup};
 pub use memory::{database::Memory, recall::Recalled};
 pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};

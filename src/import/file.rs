@@ -68,8 +68,11 @@ impl<'a> ExportFile<'a> {
     ) -> Result<(), E> {
         let mut scanner = Scanner::new(input, formats::message_fields());
         let mut ordinal = 0;
+        let mut is_cut = false;
+        let before = self.tally.conversations;
         while let Some(value) = scanner.next() {
             ordinal += 1;
+            is_cut |= matches!(value, ScannedValue::Cut(_));
             let (bytes, broken) = match value {
                 ScannedValue::Value(bytes) => (bytes, None),
                 ScannedValue::Broken(bytes) => (bytes, Some(Reason::Unbalanced)),
@@ -115,6 +118,14 @@ impl<'a> ExportFile<'a> {
         }
         if let Some(error) = scanner.failure() {
             self.damaged(&format!("cannot be read to its end: {error}"));
+        } else if self.is_recognised && (is_cut || scanner.is_unfinished()) {
+            let name = self.name;
+            let read = self.tally.conversations - before;
+            let what = format!(
+                "{name} is cut off after {read} conversation{}; what followed is missing",
+                if read == 1 { "" } else { "s" }
+            );
+            self.tally.damaged.push(what);
         }
         self.tally.bytes += scanner.into_inner().into_inner().1.read;
         Ok(())

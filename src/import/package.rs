@@ -3,8 +3,9 @@
 //! Invariant: nothing is written, and nothing outside the given path is read.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
-    io::{self, Read},
+    io::{self, BufReader, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
 };
 
@@ -67,7 +68,10 @@ impl Package {
         }
         let kind = match &magic[..read] {
             b"SQLi" => "it is a database; search it with --db",
-            [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "its text is UTF-16; save it as UTF-8",
+            [0xFF, 0xFE, ..]
+            | [0xFE, 0xFF, ..]
+            | [1..=255, 0, 1..=255, 0]
+            | [0, 1..=255, 0, 1..=255] => "its text is UTF-16; save it as UTF-8",
             [] => "it is empty",
             _ => "it holds no conversation",
         };
@@ -82,9 +86,10 @@ impl Package {
             path: path.to_owned(),
             reason: error.to_string(),
         };
+        let failed = |source| Error::Open { path: path.to_owned(), source };
         let mut zip = ZipArchive::new(file).map_err(damaged)?;
         let mut files = Vec::new();
-        let mut refused = Vec::new();
+        let mut refused = repeated(path, zip.central_directory_start()).map_err(failed)?;
         for at in 0..zip.len() {
             let entry = zip.by_index_raw(at).map_err(damaged)?;
             let name = entry.name().to_owned();
@@ -224,6 +229,37 @@ impl<R: Read> Read for BoundedReader<R> {
         }
         Ok(read)
     }
+}
+
+/// Returns a sentence about each name that several JSON files of a zip have. `ZipArchive` keeps only
+/// the last entry of each name, so this reads the zip's directory, which begins at `start`, itself.
+fn repeated(path: &Path, start: u64) -> io::Result<Vec<String>> {
+    /// The first bytes of an entry of the directory.
+    const ENTRY: &[u8] = b"PK\x01\x02";
+    /// The length of an entry's fixed part, and where the lengths of its name, its extra field and
+    /// its comment are in it.
+    const FIXED: usize = 46;
+    const LENGTHS: [usize; 3] = [28, 30, 32];
+    let mut directory = BufReader::new(File::open(path)?);
+    directory.seek(SeekFrom::Start(start))?;
+    let mut names: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+    let mut fixed = [0; FIXED];
+    while read_up_to(&mut directory, &mut fixed)? == FIXED && fixed.starts_with(ENTRY) {
+        let [name, extra, comment] =
+            LENGTHS.map(|at| usize::from(u16::from_le_bytes([fixed[at], fixed[at + 1]])));
+        let mut bytes = vec![0; name];
+        directory.read_exact(&mut bytes)?;
+        directory.seek_relative((extra + comment) as i64)?;
+        *names.entry(bytes).or_default() += 1;
+    }
+    let repeated = names.iter().filter(|(_, count)| **count > 1);
+    let repeated = repeated.map(|(name, count)| (String::from_utf8_lossy(name), count));
+    Ok(repeated
+        .filter(|(name, _)| is_json(name))
+        .map(|(name, count)| {
+            format!("{name}: {count} files of this name are in the zip; only the last was read")
+        })
+        .collect())
 }
 
 /// Returns whether an entry of a zip would be unpacked outside the target folder.

@@ -154,6 +154,11 @@ impl<R: Read> Scanner<R> {
         self.failure.take()
     }
 
+    /// Returns whether the stream has ended before its array of conversations did.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.ended && self.level == Level::Array
+    }
+
     /// Returns the next value; `None` at the end.
     ///
     /// If reading fails, the stream ends there; the complete values before have been returned.
@@ -300,6 +305,7 @@ impl<R: Read> Scanner<R> {
 
     /// Moves to the next byte that is not white space, and returns it.
     fn token(&mut self) -> Option<u8> {
+        let first = self.at;
         loop {
             while let Some(byte) = self.buffer.get(self.at) {
                 if !byte.is_ascii_whitespace() {
@@ -307,6 +313,9 @@ impl<R: Read> Scanner<R> {
                 }
                 self.at += 1;
             }
+            // One blank separates tokens as well as a gigabyte of them does.
+            self.at = self.at.min(first + 1);
+            self.buffer.truncate(self.at);
             if !self.fill() {
                 return None;
             }
@@ -486,6 +495,26 @@ mod tests {
         let mut scanner = Scanner::new(&b"[\xFF\xFF{\"a\": 1}, {\"b\": 2}]"[..], Vec::new());
         assert!(matches!(scanner.next(), Some(ScannedValue::Broken(_))));
         assert!(all(scanner).contains(&"{\"b\": 2}".to_owned()));
+    }
+
+    #[test]
+    fn blanks_between_values_take_no_memory() {
+        const BLANKS: u64 = 100 << 20;
+        let blanks = || io::repeat(b' ').take(BLANKS);
+        let json = (&b"{"[..])
+            .chain(blanks())
+            .chain(&b"\"conversations\":["[..])
+            .chain(blanks())
+            .chain(&b"{\"a\":1} 2"[..])
+            .chain(blanks())
+            .chain(&b"3]"[..]);
+        let mut scanner = Scanner::new(json, vec!["mapping"]);
+        let mut found = Vec::new();
+        while let Some(ScannedValue::Value(bytes)) = scanner.next() {
+            found.push(String::from_utf8_lossy(bytes).into_owned());
+        }
+        assert_eq!(found, ["{\"a\":1}", "2", "3"]);
+        assert!(scanner.buffer.capacity() < 8 << 20, "{} bytes", scanner.buffer.capacity());
     }
 
     #[test]

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tempfile::{NamedTempFile, TempDir};
 
 use super::Error;
-use crate::{failpoint, map_faults, model::Stop};
+use crate::{failpoint, map_faults, model::Stop, private};
 
 /// The name of the file that describes the other files of a folder.
 const MANIFEST: &str = "manifest";
@@ -98,6 +98,8 @@ impl FileRecord {
     pub(super) fn seal(name: String, path: &Path) -> io::Result<FileRecord> {
         // Some systems let only a writer sync a file.
         let file = File::options().read(true).append(true).open(path)?;
+        // A library may have made it.
+        private::protect(&file)?;
         file.sync_all()?;
         let metadata = file.metadata()?;
         let checksum = checksum(&file, &Stop::never())?;
@@ -109,6 +111,7 @@ impl FileRecord {
         let failed = |error: io::Error| self.unreadable(folder, &error);
         let file = File::open(folder.join(&self.name)).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
+        trusted(folder, &metadata)?;
         let is_as_written = metadata.len() == self.length
             && (identity(&metadata) == self.identity
                 || checksum(&file, &Stop::never()).map_err(failed)? == self.checksum);
@@ -173,7 +176,7 @@ impl OpenFile {
 /// Writes the manifest of a folder and makes both durable.
 pub(super) fn write_manifest(folder: &Path, manifest: &impl Serialize) -> io::Result<()> {
     failpoint::pass("manifest to be made");
-    let mut file = File::create_new(folder.join(MANIFEST))?;
+    let mut file = private::create_file(&folder.join(MANIFEST))?;
     failpoint::pass("manifest empty");
     file.write_all(&serde_json::to_vec_pretty(manifest)?)?;
     failpoint::pass("manifest written");
@@ -199,6 +202,7 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
         format: u32,
     }
     let unreadable = |error: io::Error| damaged(folder, &error.to_string());
+    trusted(folder, &fs::metadata(folder).map_err(unreadable)?)?;
     let bytes = fs::read(folder.join(MANIFEST)).map_err(unreadable)?;
     if checksum.is_some_and(|checksum| checksum != crc32fast::hash(&bytes)) {
         return Err(damaged(folder, "its manifest is not as it was written"));
@@ -209,6 +213,13 @@ pub(super) fn read_manifest<M: DeserializeOwned>(
         return Err(Error::Format { path: folder.to_owned(), found });
     }
     serde_json::from_slice(&bytes).map_err(parse)
+}
+
+/// Checks that no other user may have written a folder of the index, or a file in it: answers could
+/// be forged.
+pub(super) fn trusted(folder: &Path, metadata: &fs::Metadata) -> Result<(), Error> {
+    private::distrust(metadata)
+        .map_or(Ok(()), |reason| Err(Error::Untrusted { path: folder.to_owned(), reason }))
 }
 
 pub(super) fn damaged(folder: &Path, reason: &str) -> Error {
@@ -230,7 +241,7 @@ impl Drop for Lock {
 impl Lock {
     /// Tries to take a lock so many times; returns `None` if another process holds it.
     pub(super) fn take(path: &Path, attempts: u32) -> io::Result<Option<Lock>> {
-        let file = File::options().create(true).append(true).open(path)?;
+        let file = private::open_file(path)?;
         for attempt in 0..attempts {
             if attempt > 0 {
                 thread::sleep(PAUSE);
@@ -270,7 +281,7 @@ impl Unfinished {
     pub(super) fn begin(parent: &Path, name: &str) -> io::Result<Unfinished> {
         remove_abandoned(parent);
         let prefix = format!("{UNFINISHED}{name}-");
-        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent)?;
+        let folder = private::temporary_dir_in(parent, &prefix)?;
         let lock = Lock::take(&folder.path().join(LOCK), 1).ok().flatten();
         Ok(Unfinished { lock, folder, target: parent.join(name) })
     }

@@ -1,7 +1,6 @@
 //! Builds a segment: the document store, the posting lists, the manifest.
 
 use std::{
-    fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
@@ -17,6 +16,7 @@ use super::{
 use crate::{
     failpoint,
     model::Stop,
+    private,
     text::{grams::CommonGrams, like::is_regular},
 };
 
@@ -133,7 +133,7 @@ impl<'a> Build<'a> {
             false => Error::Write { path: folder.clone(), error },
         };
         let grams = folder.join(GRAMS);
-        fs::create_dir(&grams).map_err(failed)?;
+        private::create_dir(&grams).map_err(failed)?;
         let postings = PostingsWriter {
             texts,
             titles,
@@ -149,7 +149,7 @@ impl<'a> Build<'a> {
         failpoint::pass("posting lists written");
         let layout = store.finish(&folder.join(COLUMNS), plan.conversations).map_err(failed)?;
         let packed: Vec<u8> = common.packed().into_iter().flat_map(u64::to_le_bytes).collect();
-        let file = File::create_new(folder.join(COMMON));
+        let file = private::create_file(&folder.join(COMMON));
         file.and_then(|mut file| file.write_all(&packed)).map_err(failed)?;
         failpoint::pass("segment written");
         let manifest = SegmentManifest::seal(&folder, layout, self.text_bytes).map_err(failed)?;

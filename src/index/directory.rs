@@ -22,7 +22,7 @@ use super::{
     segment::SEGMENT,
     snapshot::{SnapshotBuilder, SnapshotManifest},
 };
-use crate::failpoint;
+use crate::{failpoint, private};
 
 const CURRENT: &str = "current";
 const LOCK: &str = "lock";
@@ -94,6 +94,14 @@ impl IndexDir {
         IndexDir { folder: index.join(format!("{stem}-{hash:016x}")) }
     }
 
+    /// Returns whether a folder was made as an index directory: it has such a name, and a lock.
+    pub fn is_at(folder: &Path) -> bool {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let hash = name.rsplit_once('-').map_or("", |(_, hash)| hash);
+        let is_hash = hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_hash && folder.join(LOCK).is_file()
+    }
+
     /// Returns the path of the index directory.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -117,8 +125,19 @@ impl IndexDir {
 
     /// Opens a snapshot for searching.
     pub fn open(&self, current: &CommitId) -> Result<Arc<Snapshot>, Error> {
+        self.trusted()?;
         let folder = self.folder.join(&current.name);
         Snapshot::open(&folder, &current.name, current.manifest_checksum).map(Arc::new)
+    }
+
+    /// Checks that no other user may have written here.
+    fn trusted(&self) -> Result<(), Error> {
+        for path in [self.folder.clone(), self.folder.join(CURRENT)] {
+            if let Ok(metadata) = fs::metadata(&path) {
+                artifact::trusted(&self.folder, &metadata)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the process that writes now, if there is one.
@@ -134,7 +153,9 @@ impl IndexDir {
     /// Takes the right to write, among all processes; returns `None` if another process has it.
     pub fn lock(&self) -> Result<Option<Writing>, Error> {
         let failed = |error| Error::Write { path: self.folder.clone(), error };
-        fs::create_dir_all(&self.folder).map_err(failed)?;
+        private::create_dir_all(&self.folder).map_err(failed)?;
+        private::tighten(&self.folder);
+        self.trusted()?;
         failpoint::pass("folder of the index made");
         let lock = Lock::take(&self.folder.join(LOCK), ATTEMPTS).map_err(failed)?;
         Ok(lock.map(|lock| {
@@ -157,7 +178,7 @@ impl Writing {
     pub fn begin(&self) -> Result<PathBuf, Error> {
         self.clean();
         let folder = self.index_dir.folder.join(format!("{SEGMENT}{}", self.next_number()));
-        let made = fs::create_dir(&folder);
+        let made = private::create_dir(&folder);
         failpoint::pass("folder of a segment made");
         match made {
             Ok(()) => Ok(folder),
@@ -191,7 +212,7 @@ impl Writing {
         let name = format!("{SNAPSHOT}{}", self.next_number());
         let folder = self.index_dir.folder.join(&name);
         let failed = |error| Error::Write { path: folder.clone(), error };
-        fs::create_dir(&folder).map_err(failed)?;
+        private::create_dir(&folder).map_err(failed)?;
         failpoint::pass("folder of a snapshot made");
         snapshot.write(&folder).map_err(failed)?;
         let checksum = artifact::manifest_checksum(&folder).map_err(failed)?;

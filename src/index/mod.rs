@@ -70,6 +70,14 @@ pub enum Error {
         /// The number of the format that was found.
         found: u32,
     },
+    /// Another user may have written the index.
+    #[error("{path}: this index is not used: {reason}")]
+    Untrusted {
+        /// The folder of the index.
+        path: PathBuf,
+        /// The reason why others may have written it.
+        reason: &'static str,
+    },
     /// A posting list could not be read.
     #[error("reading the index: {0}")]
     Read(#[from] io::Error),

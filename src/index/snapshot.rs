@@ -9,7 +9,7 @@
 //! Invariant: a snapshot that opens holds what its build wrote.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
@@ -23,7 +23,7 @@ use super::{
     postings::DocBits,
     segment::{FORMAT, SEGMENT, Segment},
 };
-use crate::{failpoint, text::grams::CommonGrams};
+use crate::{failpoint, private, text::grams::CommonGrams};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SnapshotManifest {
@@ -102,7 +102,7 @@ impl SnapshotBuilder {
                     let name = format!("deleted-{number}");
                     let path = folder.join(&name);
                     failpoint::pass("deleted documents to be written");
-                    File::create_new(&path)?.write_all(&bits.to_bytes())?;
+                    private::create_file(&path)?.write_all(&bits.to_bytes())?;
                     failpoint::pass("deleted documents written");
                     Some(FileRecord::seal(name, &path)?)
                 }

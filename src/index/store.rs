@@ -40,7 +40,10 @@ use super::{
     artifact::Mapped,
     varint::{push_varint, take_varint},
 };
-use crate::model::{Hit, Instant};
+use crate::{
+    model::{Hit, Instant},
+    private,
+};
 
 /// Flag: the stored text differs from the shown text, as in databases of JSON parts.
 const HAS_STORED: u8 = 1;
@@ -141,7 +144,7 @@ impl DocStoreWriter {
         let mut offsets = Vec::with_capacity(messages + 1);
         offsets.push(0);
         Ok(DocStoreWriter {
-            rows: BufWriter::with_capacity(1 << 20, File::create_new(rows)?),
+            rows: BufWriter::with_capacity(1 << 20, private::create_file(rows)?),
             offsets,
             times: Vec::with_capacity(messages),
             conversation_of: Vec::with_capacity(messages),
@@ -245,7 +248,7 @@ impl DocStoreWriter {
         conversations: &[ConversationTitle],
     ) -> io::Result<RowLayout> {
         self.rows.flush()?;
-        let mut out = Columns { file: BufWriter::new(File::create_new(columns)?), at: 0 };
+        let mut out = Columns { file: BufWriter::new(private::create_file(columns)?), at: 0 };
         let time = |time: &Option<Instant>| time.unwrap_or(Instant { seconds: 0, nanos: NO_TIME });
         let role_bytes = match self.roles.len() {
             0..=0x100 => 1,

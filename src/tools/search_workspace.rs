@@ -77,9 +77,12 @@ fn search(call: &Call<'_>) -> Result<Answer, Error> {
     let folder = call.arguments.string("workspace_path", "a folder as a string")?;
     let found = engine::search_workspace(call.engine.config(), &question, folder, call.stop);
     let found = found.map_err(|error| match error {
-        engine::Error::Workspace(error @ WorkspaceError::Pattern(_)) => {
-            Error::Refused(format!("query is {error}"))
-        }
+        engine::Error::Workspace(
+            error @ (WorkspaceError::Pattern(_)
+            | WorkspaceError::Long { .. }
+            | WorkspaceError::Large { .. }
+            | WorkspaceError::Slow),
+        ) => Error::Refused(format!("query is {error}")),
         engine::Error::Workspace(error @ WorkspaceError::Outside { .. }) => {
             Error::Refused(format!("workspace_path: {error}"))
         }

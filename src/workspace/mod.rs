@@ -46,6 +46,23 @@ pub enum Error {
     /// The regular expression does not parse.
     #[error("not a regular expression as ripgrep reads them: {0}")]
     Pattern(String),
+    /// The regular expression is longer than any that is read.
+    #[error("too long: {bytes} bytes, and at most {most} are read; search for a part of it")]
+    Long {
+        /// The length of the expression.
+        bytes: usize,
+        /// The length that is read.
+        most: usize,
+    },
+    /// The regular expression takes too much memory.
+    #[error("too large: it would take more than {most} bytes of memory; repeat less in it ({{…}})")]
+    Large {
+        /// The most bytes that a compiled expression may take.
+        most: usize,
+    },
+    /// Matching the regular expression takes too long.
+    #[error("too slow to match; repeat less in it ({{…}}, + and *), or search for a part of it")]
+    Slow,
     /// The date is neither a month nor a day.
     #[error("takes YYYY-MM (month) or YYYY-MM-DD (day); got {0:?}")]
     NotADate(String),

@@ -5,8 +5,12 @@ use std::{
     fs::File,
     io::{self, Read},
     path::Path,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
+    time::{Duration, Instant},
 };
 
 use grep::{
@@ -42,6 +46,27 @@ const MAX_EXPLANATION: usize = 1000;
 /// The most files that are reported as unreadable.
 const MAX_UNREAD: usize = 20;
 
+/// The longest expression in bytes. Parsing takes up to 200 times its length of memory.
+const MAX_PATTERN_BYTES: usize = 10_000;
+
+/// The largest compiled expression in bytes. `\w{50}` takes 3 MB, a thousand names take 1 MB. While
+/// it is compiled, up to ten times as much is used.
+const MAX_PROGRAM_BYTES: usize = 4 << 20;
+
+/// The most memory of each thread for the states of an expression that were met.
+const MAX_STATES_BYTES: usize = 1 << 20;
+
+/// How long all matching may take, beyond what the slowest speed in bytes per second allows. Plain
+/// expressions match a thousand times as fast, and the slowest ones 10 kB per second.
+const MATCH_TIME: Duration = Duration::from_secs(1);
+const LEAST_SPEED: u64 = 100_000;
+
+/// The bytes of the first read of a file; the next reads double while matching is fast.
+const FIRST_READ: usize = 4 << 10;
+
+/// The time of matching up to which the next read doubles. It does not count as slow.
+const FAST: Duration = Duration::from_millis(2);
+
 /// Returns the first matching lines.
 pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Found, Error> {
     let matcher = matcher(&question.pattern)?;
@@ -49,6 +74,7 @@ pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Fo
         question,
         matcher: &matcher,
         stop,
+        speed: Speed::default(),
         best: Mutex::new(Best::new(question.limit)),
         unread: Mutex::new(Vec::new()),
     };
@@ -72,6 +98,9 @@ pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Fo
         if stop.requested() {
             return Err(Error::Stopped);
         }
+        if search.speed.is_too_slow() {
+            return Err(Error::Slow);
+        }
         rest = older;
         step *= STEP;
     }
@@ -82,7 +111,12 @@ pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Fo
 
 /// Compiles a pattern as `rg -i` does.
 fn matcher(pattern: &str) -> Result<RegexMatcher, Error> {
+    if pattern.len() > MAX_PATTERN_BYTES {
+        return Err(Error::Long { bytes: pattern.len(), most: MAX_PATTERN_BYTES });
+    }
     RegexMatcherBuilder::new()
+        .size_limit(MAX_PROGRAM_BYTES)
+        .dfa_size_limit(MAX_STATES_BYTES)
         .multi_line(true)
         .unicode(true)
         .octal(false)
@@ -91,13 +125,16 @@ fn matcher(pattern: &str) -> Result<RegexMatcher, Error> {
         .dot_matches_new_line(false)
         .ban_byte(Some(b'\0'))
         .build(pattern)
-        .map_err(|error| Error::Pattern(explained(pattern, &error)))
+        .map_err(|error| match error.to_string() {
+            text if text.contains("size limit") => Error::Large { most: MAX_PROGRAM_BYTES },
+            text => Error::Pattern(explained(pattern, text)),
+        })
 }
 
 /// Returns where a pattern is wrong.
-fn explained(pattern: &str, error: &dyn std::fmt::Display) -> String {
+fn explained(pattern: &str, error: String) -> String {
     let own = ParserBuilder::new().utf8(false).build().parse(pattern);
-    let text = own.map_or_else(|own| own.to_string(), |_| error.to_string());
+    let text = own.map_or_else(|own| own.to_string(), |_| error);
     // The message repeats the pattern, which may be very long.
     match snippet::cut(&text, MAX_EXPLANATION) {
         Some(start) => format!("{start}…"),
@@ -117,6 +154,7 @@ struct Search<'a> {
     question: &'a Question,
     matcher: &'a RegexMatcher,
     stop: &'a Stop,
+    speed: Speed,
     best: Mutex<Best>,
     unread: Mutex<Vec<String>>,
 }
@@ -184,7 +222,7 @@ impl Search<'_> {
                 .build();
             let layout = self.layout(folder);
             Box::new(move |entry| {
-                if self.stop.requested() {
+                if self.stop.requested() || self.speed.is_too_slow() {
                     return WalkState::Quit;
                 }
                 match entry {
@@ -209,10 +247,11 @@ impl Search<'_> {
         let mut lines = Vec::new();
         let sink = LineSink { search: self, found: &mut lines };
         let searched = File::open(path).and_then(|file| {
-            searcher.search_reader(self.matcher, StoppableFile { file, stop: self.stop }, sink)
+            searcher.search_reader(self.matcher, StoppableFile::new(file, self), sink)
         });
         if let Err(error) = searched
             && !self.stop.requested()
+            && !self.speed.is_too_slow()
         {
             self.fail(path, &error);
         }
@@ -259,17 +298,57 @@ impl Sink for LineSink<'_, '_> {
     }
 }
 
-/// A file whose reads fail once the search is stopped.
+/// A file whose reads fail once the search is stopped or too slow.
 struct StoppableFile<'a> {
     file: File,
-    stop: &'a Stop,
+    search: &'a Search<'a>,
+    /// The bytes of the last read, and when it ended.
+    last: Option<(usize, Instant)>,
+    /// The most bytes of the next read. The searcher matches the whole lines of each read.
+    size: usize,
+}
+
+impl<'a> StoppableFile<'a> {
+    fn new(file: File, search: &'a Search<'a>) -> StoppableFile<'a> {
+        StoppableFile { file, search, last: None, size: FIRST_READ }
+    }
 }
 
 impl Read for StoppableFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.stop.requested() {
+        if let Some((bytes, end)) = self.last {
+            let took = end.elapsed();
+            self.search.speed.add(bytes, took);
+            self.size = if took < FAST { self.size.saturating_mul(2) } else { FIRST_READ };
+        }
+        if self.search.stop.requested() || self.search.speed.is_too_slow() {
             return Err(io::Error::other("stopped"));
         }
-        self.file.read(buffer)
+        let most = buffer.len().min(self.size);
+        let read = self.file.read(&mut buffer[..most])?;
+        self.last = Some((read, Instant::now()));
+        Ok(read)
+    }
+}
+
+/// How long all threads have matched slowly, and how many bytes they have matched.
+#[derive(Debug, Default)]
+struct Speed {
+    micros: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Speed {
+    /// Notes that matching so many bytes took so long.
+    fn add(&self, bytes: usize, took: Duration) {
+        let slow = took.saturating_sub(FAST).as_micros();
+        self.micros.fetch_add(u64::try_from(slow).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn is_too_slow(&self) -> bool {
+        let taken = Duration::from_micros(self.micros.load(Ordering::Relaxed));
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        taken > MATCH_TIME + Duration::from_micros(bytes * 1_000_000 / LEAST_SPEED)
     }
 }

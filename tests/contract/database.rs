@@ -114,11 +114,27 @@ pub(crate) enum Schema {
     Untyped,
     /// Columns without types and no position.
     WithoutPositions,
+    /// Roles that SQLite compares without regard to case.
+    NoCaseRoles,
+    /// Roles that SQLite compares without the spaces at their ends.
+    TrimmedRoles,
+    /// Roles that are numbers where they can be.
+    NumericRoles,
 }
 
 impl Schema {
-    fn sql(self) -> &'static str {
-        match self {
+    fn sql(self) -> String {
+        let with_roles = |kind: &str| {
+            format!(
+                "CREATE TABLE conversations (id TEXT PRIMARY KEY, title TEXT);
+                 CREATE TABLE messages (id TEXT PRIMARY KEY, conversation_id TEXT, role {kind},
+                     content TEXT, create_time TEXT, position INTEGER);"
+            )
+        };
+        let plain = match self {
+            Schema::NoCaseRoles => return with_roles("TEXT COLLATE NOCASE"),
+            Schema::TrimmedRoles => return with_roles("TEXT COLLATE RTRIM"),
+            Schema::NumericRoles => return with_roles("NUMERIC"),
             Schema::Typed => {
                 "CREATE TABLE conversations (id TEXT PRIMARY KEY, create_time TEXT,
                      update_time TEXT, title TEXT);
@@ -136,7 +152,8 @@ impl Schema {
                 "CREATE TABLE conversations (id TEXT PRIMARY KEY, title);
                  CREATE TABLE messages (id, conversation_id TEXT, role, content, create_time);"
             }
-        }
+        };
+        plain.to_owned()
     }
 }
 
@@ -163,7 +180,7 @@ impl Database {
         std::fs::create_dir(folder.path().join("index")).expect("folders can be made");
         let has_positions = schema != Schema::WithoutPositions;
         let database = Database { folder, kind, has_positions, known: Vec::new() };
-        database.connect().execute_batch(schema.sql()).expect("the schema is sound");
+        database.connect().execute_batch(&schema.sql()).expect("the schema is sound");
         database
     }
 

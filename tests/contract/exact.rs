@@ -105,6 +105,33 @@ fn roles_are_compared_as_they_are_stored() {
     }
 }
 
+/// The collation of the column does not count: roles mean the same in every filter.
+#[test]
+fn roles_are_compared_byte_for_byte_whatever_their_column() {
+    let cells = [
+        "user".into(),
+        "User".into(),
+        "user  ".into(),
+        " 7".into(),
+        "7.0".into(),
+        Cell::Blob(b"USER".to_vec()),
+        Cell::Integer(7),
+        Cell::Null,
+    ];
+    let messages: Vec<Message> =
+        cells.iter().map(|role| Message { role: role.clone(), ..message("red") }).collect();
+    for (schema, expected) in [
+        (Schema::NoCaseRoles, [1, 1, 1, 1, 1, 1]),
+        (Schema::TrimmedRoles, [1, 1, 1, 1, 1, 1]),
+        (Schema::NumericRoles, [1, 1, 1, 1, 3, 0]),
+    ] {
+        let database = Database::of(schema, &["Colours".into()], &messages);
+        let requests = ["user", "User", "user  ", "USER", "7", "7.0"]
+            .map(|role| Request { roles: vec![role.to_owned()], ..asking("red") });
+        assert_eq!(agree(&database, &requests), expected, "{schema:?}");
+    }
+}
+
 #[test]
 fn roles_that_are_no_texts() {
     let cells = [
@@ -125,16 +152,19 @@ fn roles_that_are_no_texts() {
     }
 }
 
-/// The index does not tell an empty role from NULL, so `Source` asks SQLite.
+/// The index does not tell an empty role from NULL, nor U+FFFD from bytes that are no text, so
+/// `Source` asks SQLite.
 #[test]
-fn an_empty_role_is_answered_by_like() {
-    let roles = ["user".into(), "".into(), Cell::Null, Cell::Blob(Vec::new())];
+fn a_role_that_is_unclear_is_answered_by_like() {
+    let invalid = Cell::Text(b"us\xFF".to_vec());
+    let roles = ["user".into(), "".into(), Cell::Null, Cell::Blob(Vec::new()), invalid];
     let messages: Vec<Message> =
         roles.iter().map(|role| Message { role: role.clone(), ..message("red") }).collect();
     let database = Database::of(Schema::Typed, &["Colours".into()], &messages);
     let source = database.source();
     crate::reindex(&database.engine(), &source);
-    for roles in [vec![String::new()], vec!["user".to_owned(), String::new()]] {
+    for roles in [&[""][..], &["user", ""], &["us\u{FFFD}"]] {
+        let roles = roles.iter().map(|role| (*role).to_owned()).collect();
         let request = Request { roles, ..asking("red") };
         let mut found: Vec<Hit<'static>> = Vec::new();
         let plan = source.exact(&request, &Stop::never(), &mut |hit| {

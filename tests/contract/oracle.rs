@@ -48,7 +48,7 @@ impl Oracle {
         let like = if request.case_sensitive { "ON" } else { "OFF" };
         let pragma = format!("PRAGMA case_sensitive_like = {like}");
         self.connection.execute_batch(&pragma).expect("a known pragma");
-        let roles = one_of("CAST(m.role AS TEXT)", &request.roles);
+        let roles = one_of("CAST(m.role AS TEXT) COLLATE BINARY", &request.roles);
         let sql = format!(
             "SELECT CAST(m.id AS TEXT), CAST(m.conversation_id AS TEXT), CAST(c.title AS TEXT),
                  CAST(m.role AS TEXT), k.at, {position},

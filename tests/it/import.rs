@@ -720,3 +720,115 @@ fn the_demo_runs_twice() {
     }
     assert!(!folder.path().join("db").exists(), "the demo is kept apart");
 }
+
+/// Imports as a user does; returns the exit code, the output and the errors.
+fn program(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    command.env_clear().current_dir(folder).args(arguments).args(["--home", "home"]);
+    let output = command.output().expect("the program can be started");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn an_import_of_a_part_says_so() {
+    let folder = TempDir::new().unwrap();
+    let put = |name: &str, content: &[u8]| fs::write(folder.path().join(name), content).unwrap();
+    let chats: Vec<String> = (0..3).map(|n| chat(&format!("c{n}"), 1.0, &["red"])).collect();
+    let list = chats.iter().map(|chat| chat[1..chat.len() - 1].to_owned()).collect::<Vec<_>>();
+    let whole = format!("[{}]", list.join(","));
+    put("whole.json", whole.as_bytes());
+    put("trunc.json", &whole.as_bytes()[..whole.len() - 20]);
+    // Cut off between two conversations: everything in the file is sound.
+    put("between.json", format!("[{},{},", list[0], list[1]).as_bytes());
+    put("nothing.txt", b"no chats");
+    let mut zip = zip_of(&[("a/conv-1.json", whole.as_bytes()), ("a/conv-2.json", b"[]")]);
+    while let Some(at) = zip.windows(6).position(|window| window == b"conv-2") {
+        zip[at + 5] = b'1';
+    }
+    put("twice.zip", &zip);
+    for (sources, code, said) in [
+        (&["whole.json"][..], 0, ""),
+        (
+            &["trunc.json"],
+            1,
+            "trunc.json is cut off after 2 conversations; what followed is missing",
+        ),
+        (&["between.json"], 1, "between.json is cut off after 2 conversations; what followed"),
+        (&["whole.json", "nothing.txt"], 1, "nothing.txt: not an export we know"),
+        (&["nothing.txt"], 2, "nothing.txt: not an export we know"),
+        (&["whole.json", "twice.zip"], 1, "a/conv-1.json: 2 files of this name are in the zip"),
+    ] {
+        let (status, out, errors) = program(folder.path(), &[&["import"], sources].concat());
+        assert_eq!(status, Some(code), "{sources:?}: {out}{errors}");
+        assert!(
+            errors.contains(said) && errors.lines().count() == usize::from(code > 0),
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn utf_16_without_a_mark_is_recognised() {
+    let folder = TempDir::new().unwrap();
+    let json = chat("c", 1.0, &["red"]);
+    let little: Vec<u8> = json.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = json.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    for bytes in [little, big] {
+        let error = import_text(folder.path(), &bytes, Branches::Shown).unwrap_err().to_string();
+        assert!(error.contains("its text is UTF-16; save it as UTF-8"), "{error}");
+    }
+}
+
+#[test]
+fn what_a_killed_import_left_goes_at_the_next_start() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("export.json"), chat("c", 1.0, &["red"])).unwrap();
+    assert_eq!(program(folder.path(), &["import", "export.json"]).0, Some(0));
+    let left = folder.path().join("home/db/.verbatim-a1b2c3.tmp");
+    let held = folder.path().join("home/db/.verbatim-d4e5f6.tmp");
+    fs::write(&left, "half a database").unwrap();
+    fs::write(&held, "half a database").unwrap();
+    let lock = File::open(&held).unwrap();
+    lock.lock().unwrap();
+    assert_eq!(program(folder.path(), &["search", "red"]).0, Some(0));
+    assert!(left.exists(), "a search writes no database");
+    assert_eq!(program(folder.path(), &["reindex"]).0, Some(0));
+    assert!(!left.exists() && held.exists(), "another process holds one");
+}
+
+/// Whoever lacks a right is told that, and not that there is no database.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_may_not_be_entered_is_named() {
+    use std::os::unix::{fs::PermissionsExt, process::CommandExt};
+
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("export.json"), chat("c", 1.0, &["red"])).unwrap();
+    assert_eq!(program(folder.path(), &["import", "export.json"]).0, Some(0));
+    let set = |path: &str, mode| {
+        fs::set_permissions(folder.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set(".", 0o755);
+    for (home, db) in [(0o600, 0o755), (0o755, 0o600), (0o755, 0o644)] {
+        set("home", 0o755);
+        set("home/db", db);
+        set("home", home);
+        for flags in [&[][..], &["--db", "home/db/verbatim.db"]] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+            command
+                .env_clear()
+                .current_dir(folder.path())
+                .args(["search", "red", "--home", "home"]);
+            command.args(flags);
+            // Root may enter every folder.
+            if fs::read_dir("/proc/1/fd").is_ok() {
+                command.uid(65_534);
+            }
+            let output = command.output().expect("the program can be started");
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(errors.contains("Permission denied"), "{home:o} {db:o} {flags:?}: {errors}");
+        }
+    }
+    set("home", 0o700);
+}

@@ -21,6 +21,8 @@ mod mcp;
 mod migration;
 mod open;
 #[cfg(unix)]
+mod private;
+#[cfg(unix)]
 mod program;
 mod provider;
 mod public;

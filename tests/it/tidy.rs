@@ -17,13 +17,13 @@ const ROOMS: &[&[&str]] = &[
     &["db", "index", "embed", "import", "workspace"],
     &["text"],
     &["int8", "model"],
-    &["failpoint", "map_faults"],
+    &["failpoint", "map_faults", "private"],
 ];
 
 /// The rooms of `src/engine/` from top to bottom. A room uses only rooms on lower lines.
 const ENGINE_ROOMS: &[&[&str]] = &[
     &["mod"],
-    &["lookup", "import"],
+    &["lookup", "import", "home"],
     &["report"],
     &["memory"],
     &["rank"],
@@ -31,6 +31,27 @@ const ENGINE_ROOMS: &[&[&str]] = &[
     &["source"],
     &["config"],
     &["error"],
+];
+
+/// Calls that make folders or files with the rights that the umask leaves.
+const OPEN_TO_OTHERS: &[&str] = &[
+    "fs::create_dir",
+    "fs::write",
+    "fs::copy",
+    "DirBuilder",
+    "File::create",
+    "OpenOptions",
+    ".create(true)",
+    ".create_new(",
+    "tempdir(",
+    "tempdir_in(",
+];
+
+/// The files that may make such folders or files, and why.
+const MAY_BE_OPEN: &[(&str, &str)] = &[
+    ("private.rs", "sets the mode itself"),
+    ("cli/stats.rs", "the user names the path of the chart"),
+    ("engine/testing.rs", "is a test"),
 ];
 
 /// Crates that only one room may name.
@@ -141,6 +162,18 @@ fn crates_have_one_room() {
         for (name, owner) in OWNERS {
             let is_named = file.code.contains(&format!("{name}::"));
             assert!(room(&file) == *owner || !is_named, "{}: only {owner} says {name}", file.path);
+        }
+    }
+}
+
+#[test]
+fn only_private_makes_folders_and_files() {
+    for file in Tree::read().files {
+        if MAY_BE_OPEN.iter().any(|(path, _)| *path == file.path) {
+            continue;
+        }
+        for call in OPEN_TO_OTHERS {
+            assert!(!file.code.contains(call), "{}: {call} is for private.rs only", file.path);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -257,6 +257,35 @@ fn expressions_as_ripgrep_reads_them() {
     assert_eq!(lines(r"\p{Greek}|€"), ["Total: 5 €"]);
     assert_eq!(lines("crlf"), ["crlf line"]);
     assert_eq!(lines("^line"), ["line"]);
+}
+
+#[test]
+fn no_expression_costs_much() {
+    // Bits at random, so that a slow expression meets new states all the time.
+    let mut random = 1_u32;
+    let mut bit = || {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if random >> 31 == 0 { 'a' } else { 'b' }
+    };
+    let lines: String =
+        (0..400).map(|_| (0..1000).map(|_| bit()).collect::<String>() + "\n").collect();
+    let home = workspace(&[("conversations/2025-11/001-a/a.md", &lines)]);
+    let many = (0..50_000).map(|n| format!("word{n}")).collect::<Vec<_>>().join("|");
+    for (query, reason) in [
+        (many, "query is too long: 488889 bytes"),
+        ("a".repeat(1_000_000), "query is too long: 1000000 bytes, and at most 10000 are read"),
+        (r"\w{1000}{1000}".to_owned(), "query is too large: it would take more than 4194304 bytes"),
+        (r"(?:[ab]{0,400}a){20}c".to_owned(), "query is too slow to match; repeat less in it"),
+    ] {
+        let begun = Instant::now();
+        let text = refused(home.path(), json!({"query": query}));
+        assert!(text.contains(reason), "{text}");
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(10), "{took:?}: {text}");
+    }
+    for query in [r"\w{50}c", "(ab){20}c", r"\b(auth|login)\w*\s+=\s+.*"] {
+        assert_eq!(conversations(&found(home.path(), json!({"query": query}))), [""; 0]);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The file of the database: complete or absent, private to its owner, migrated to this version.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io,
     path::{Path, PathBuf},
     thread,
@@ -12,10 +12,14 @@ use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig,
 };
 
-use crate::db::{
-    header::{self, Identity, SharedFile},
-    open::beside,
-    schema::{self, SchemaState},
+use crate::{
+    db::{
+        header::{self, Identity, SharedFile},
+        open::beside,
+        schema::{self, SchemaState},
+        temporary::TemporaryDatabase,
+    },
+    private,
 };
 
 /// The version of the tables below, stored in `verbatim_meta`.
@@ -224,14 +228,9 @@ fn make(path: &Path) -> Result<(), Error> {
         _ => Path::new("."),
     };
     let failed = |source| Error::Io { path: folder.to_owned(), source };
-    fs::create_dir_all(folder).map_err(failed)?;
-    let file = tempfile::Builder::new()
-        .prefix(".verbatim-")
-        .suffix(".tmp")
-        .tempfile_in(folder)
-        .map_err(failed)?
-        .into_temp_path();
-    let connection = Connection::open(&file).map_err(|source| explain(path, source))?;
+    private::create_dir_all(folder).map_err(failed)?;
+    let file = TemporaryDatabase::begin(folder).map_err(failed)?;
+    let connection = Connection::open(file.path()).map_err(|source| explain(path, source))?;
     let made = || {
         connection.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = EXTRA")?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
@@ -241,7 +240,7 @@ fn make(path: &Path) -> Result<(), Error> {
     };
     made().map_err(|source| explain(path, source))?;
     connection.close().map_err(|(_, source)| explain(path, source))?;
-    match file.persist_noclobber(path) {
+    match file.take_place(path) {
         Ok(()) => {
             // Some systems, such as Windows, cannot synchronise a folder and need not.
             drop(File::open(folder).and_then(|folder| folder.sync_all()));

@@ -40,8 +40,10 @@ impl Source {
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
         let request = request::checked(request)?;
-        // An empty role means NULL in the index and a text without characters in SQLite.
-        if request.roles.iter().any(String::is_empty) {
+        // An empty role means NULL in the index and a text without characters in SQLite. The
+        // replacement character may stand for bytes that are no text.
+        let is_unclear = |role: &String| role.is_empty() || role.contains('\u{FFFD}');
+        if request.roles.iter().any(is_unclear) {
             let live = LiveReader::new(self.clone(), FallbackReason::EmptyRole);
             return live.search(&request, stop, sink);
         }

@@ -16,7 +16,7 @@ pub enum FallbackReason {
     Stale,
     /// The index cannot be read; the reason.
     Unreadable(String),
-    /// The request asks for an empty role.
+    /// The request asks for an empty role, or for one with a replacement character.
     EmptyRole,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for FallbackReason {
             FallbackReason::NoIndex => "there is no index of this database",
             FallbackReason::Stale => "the database has changed since it was indexed",
             FallbackReason::Unreadable(reason) => reason,
-            FallbackReason::EmptyRole => "the index does not tell empty roles apart",
+            FallbackReason::EmptyRole => "the index does not tell this role from others",
         })
     }
 }

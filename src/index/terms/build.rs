@@ -8,7 +8,7 @@
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap, binary_heap::PeekMut},
-    fs::{self, File},
+    fs::File,
     hash::{BuildHasherDefault, Hasher},
     io::{self, BufReader, BufWriter, Read, Seek, Write},
     ops::Range,
@@ -29,6 +29,7 @@ use crate::{
         varint::{push_varint, take_varint},
     },
     model::Stop,
+    private,
     text::words::{Token, Tokenizer, grams, tokens},
 };
 
@@ -70,7 +71,7 @@ pub fn build_terms(
         inverted.iter().flat_map(|share| share.lengths.iter().copied()).collect();
     let runs = inverted.into_iter().flat_map(|share| share.runs).collect();
     let documents = segment.doc_ids.len() as u32;
-    fs::write(folder.join(LENGTHS), lengths).map_err(failed)?;
+    private::write(&folder.join(LENGTHS), &lengths).map_err(failed)?;
     write_lists(&folder.join(TERMS), documents, runs, stop)
         .map_err(|error| failed(io::Error::other(error)))?;
     if stop.requested() {
@@ -269,7 +270,7 @@ impl TermRun {
 
 /// Writes the lists of all runs, which are ordered by their documents.
 fn write_lists(folder: &Path, documents: u32, runs: Vec<File>, stop: &Stop) -> tantivy::Result<()> {
-    fs::create_dir(folder)?;
+    private::create_dir(folder)?;
     lists::create(folder, schema(), documents, |serializer| {
         let mut out = serializer.new_field(field(), 0, None)?;
         merge(runs, &mut out, stop)?;

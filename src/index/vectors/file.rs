@@ -22,9 +22,12 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::index::{
-    Error,
-    artifact::{self, FileRecord, Mapped, Unfinished, read_manifest},
+use crate::{
+    index::{
+        Error,
+        artifact::{self, FileRecord, Mapped, Unfinished, read_manifest},
+    },
+    private,
 };
 
 /// The version of both files.
@@ -122,7 +125,7 @@ impl FileWriter {
     pub(super) fn begin(segment: &Path, model: &str) -> Result<FileWriter, Error> {
         let failed = |error| failed(segment, error);
         let unfinished = Unfinished::begin(segment, &Shape::folder(model)).map_err(failed)?;
-        let file = File::create_new(unfinished.folder().join(ROWS)).map_err(failed)?;
+        let file = private::create_file(&unfinished.folder().join(ROWS)).map_err(failed)?;
         Ok(FileWriter { file: BufWriter::with_capacity(1 << 20, file), unfinished, length: 0 })
     }
 

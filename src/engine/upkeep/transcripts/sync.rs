@@ -1,7 +1,7 @@
 //! Brings the transcript store up to date, one process at a time.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{File, TryLockError},
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -14,6 +14,7 @@ use super::{
 use crate::{
     db::transcripts::{self, TranscriptStore},
     model::Stop,
+    private,
 };
 
 /// Brings the store at `database` up to date with the transcripts in `archives`.
@@ -73,10 +74,9 @@ fn lock(database: &Path) -> Result<Option<Lock>, SyncError> {
     let path = database.with_extension("lock");
     let failed = |source| SyncError::Store(transcripts::Error::Io { path: path.clone(), source });
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
+        private::create_dir_all(folder).map_err(failed)?;
     }
-    let file =
-        File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    let file = private::open_file(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(Lock(file))),
         Err(TryLockError::WouldBlock) => Ok(None),

@@ -1,0 +1,206 @@
+//! Makes folders and files that only their owner can read, whatever the umask.
+//!
+//! Chats are private, so everything that the program makes is private too. No other file of `src/`
+//! makes folders or files, except where the user names the path; `tests/it/tidy.rs` lists those.
+//! The files of `tempfile` are private already, its folders are not.
+//!
+//! On Windows a new file has the rights of its folder, and the user's own folders are private there.
+
+use std::{
+    fs::{self, DirBuilder, File, Metadata, OpenOptions},
+    io::{self, Write},
+    path::Path,
+};
+
+use tempfile::TempDir;
+
+/// The mode of folders, and the bits of the owner in any mode.
+#[cfg(unix)]
+const FOLDER_MODE: u32 = 0o700;
+
+/// The mode of files.
+#[cfg(unix)]
+const FILE_MODE: u32 = 0o600;
+
+/// The bits that let the group or others write.
+#[cfg(unix)]
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// Makes a folder.
+pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
+    builder().create(path)
+}
+
+/// Makes a folder and the folders above it, where they are missing.
+pub(crate) fn create_dir_all(path: &Path) -> io::Result<()> {
+    builder().recursive(true).create(path)
+}
+
+fn builder() -> DirBuilder {
+    #[allow(unused_mut)]
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, FOLDER_MODE);
+    builder
+}
+
+/// Makes a file to write to. It is an error if there is one already.
+pub(crate) fn create_file(path: &Path) -> io::Result<File> {
+    options().write(true).create_new(true).open(path)
+}
+
+/// Opens a file to read and write, and makes it if it is missing.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    options().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+/// Writes a whole file, and replaces the content of one that is there.
+pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    options().write(true).create(true).truncate(true).open(path)?.write_all(content)
+}
+
+fn options() -> OpenOptions {
+    #[allow(unused_mut)]
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, FILE_MODE);
+    options
+}
+
+/// Makes a folder in the system's folder of temporary files; it is removed when dropped.
+pub(crate) fn temporary_dir() -> io::Result<TempDir> {
+    temporary(tempfile::Builder::new().prefix("verbatim-")).tempdir()
+}
+
+/// Makes a folder with a new name in another folder; it is removed when dropped.
+pub(crate) fn temporary_dir_in(folder: &Path, prefix: &str) -> io::Result<TempDir> {
+    temporary(tempfile::Builder::new().prefix(prefix)).tempdir_in(folder)
+}
+
+fn temporary<'a, 'p, 's>(
+    builder: &'a mut tempfile::Builder<'p, 's>,
+) -> &'a mut tempfile::Builder<'p, 's> {
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(FOLDER_MODE));
+    builder
+}
+
+/// Makes an open file private that a library has made.
+pub(crate) fn protect(file: &File) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = file.metadata()?.permissions().mode();
+        if mode & 0o077 != 0 {
+            return file.set_permissions(fs::Permissions::from_mode(mode & FOLDER_MODE));
+        }
+    }
+    let _ = file;
+    Ok(())
+}
+
+/// Makes a file or folder of ours private, with everything in it. What cannot be changed stays.
+///
+/// Symbolic links are not followed, and what another user owns is left alone. A folder that is
+/// private already is not searched: nobody else reaches what is in it.
+pub(crate) fn tighten(path: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+        // Opening and closing a database drops the locks that SQLite has on it: open as few as
+        // possible.
+        let Ok(seen) = fs::symlink_metadata(path) else { return };
+        let kind = seen.file_type();
+        let is_private = seen.mode() & 0o077 == 0 || seen.uid() != user();
+        if is_private || !(kind.is_dir() || kind.is_file()) {
+            return;
+        }
+        if kind.is_dir() {
+            for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+                tighten(&entry.path());
+            }
+        }
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+        let Ok(file) = opened else { return };
+        if file.metadata().is_ok_and(|there| (there.dev(), there.ino()) == (seen.dev(), seen.ino()))
+        {
+            drop(file.set_permissions(fs::Permissions::from_mode(seen.mode() & FOLDER_MODE)));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+}
+
+/// Returns why another user may have written a file or folder, if that is so.
+pub(crate) fn distrust(metadata: &Metadata) -> Option<&'static str> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        distrusted(metadata.uid(), metadata.mode(), user())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        None
+    }
+}
+
+#[cfg(unix)]
+fn distrusted(owner: u32, mode: u32, user: u32) -> Option<&'static str> {
+    if owner != user && owner != 0 {
+        Some("it belongs to another user, who could change what it answers")
+    } else if mode & WRITABLE_BY_OTHERS != 0 {
+        Some("other users can write to it, and could change what it answers")
+    } else {
+        None
+    }
+}
+
+/// Returns the user as whom the program runs.
+#[cfg(unix)]
+fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn open_up(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn only_what_is_ours_to_tighten_is_tightened() {
+        let home = tempfile::tempdir().unwrap();
+        let (ours, outside) = (home.path().join("ours"), home.path().join("outside"));
+        fs::create_dir_all(ours.join("inner")).unwrap();
+        for path in [&ours.join("file"), &ours.join("inner/file"), &outside] {
+            fs::write(path, "text").unwrap();
+            open_up(path, 0o666);
+        }
+        symlink(&outside, ours.join("link")).unwrap();
+        open_up(&ours.join("inner"), 0o777);
+        open_up(&ours, 0o755);
+        tighten(&ours);
+        assert_eq!((mode(&ours), mode(&ours.join("inner"))), (0o700, 0o700));
+        assert_eq!((mode(&ours.join("file")), mode(&ours.join("inner/file"))), (0o600, 0o600));
+        assert_eq!(mode(&outside), 0o666, "links are not followed");
+    }
+
+    #[test]
+    fn what_others_can_write_is_not_trusted() {
+        let is_trusted = |owner, mode| distrusted(owner, mode, 1000).is_none();
+        assert!(is_trusted(1000, 0o40700) && is_trusted(1000, 0o100644));
+        assert!(is_trusted(0, 0o40755), "who is root can do everything anyway");
+        assert!(!is_trusted(1001, 0o40700));
+        assert!(!is_trusted(1000, 0o100666) && !is_trusted(1000, 0o40770));
+    }
+}
