@@ -152,7 +152,7 @@ impl Hit<'_> {
 /// An exact search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The text for `LIKE '%text%'`, trimmed of spaces; empty for no text filter.
+    /// The text to find, for `LIKE '%text%'` or as it is; empty for no text filter.
     pub text: String,
     /// The roles of hits, as the stored values read as text; empty for all roles.
     pub roles: Vec<String>,
@@ -162,7 +162,11 @@ pub struct Request {
     pub until: Option<Instant>,
     /// The most hits to return; `None` for all.
     pub limit: Option<usize>,
-    /// Whether the case of ASCII letters matters.
+    /// Whether the text stands for itself: `%` and `_` are no wildcards, and the cases of a letter
+    /// are the same in every script (Unicode's simple case folding). JSON parts match by the text
+    /// that they hold, not as they are stored.
+    pub literal: bool,
+    /// Whether the case of letters matters; without this, `LIKE` ignores that of ASCII letters.
     pub case_sensitive: bool,
     /// Whether JSON parts are matched and shown as they are stored, not as the text they hold.
     pub raw_content: bool,

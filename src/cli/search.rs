@@ -133,6 +133,7 @@ pub(super) fn run(
         since: args.since,
         until: args.until,
         limit: (args.limit > 0).then_some(args.limit),
+        literal: false,
         case_sensitive: args.case_sensitive,
         raw_content: args.raw_content,
     };

@@ -8,7 +8,7 @@ use rusqlite::{
 
 use crate::{
     model::Instant,
-    text::{content, date},
+    text::{content, date, literal::LiteralPattern},
 };
 
 /// Adds `verbatim_instant(time)` and `verbatim_text(content)` to a connection.
@@ -27,6 +27,20 @@ pub(super) fn add(connection: &Connection) -> rusqlite::Result<()> {
                     .map_or(Value::Null, Value::Text)
             }
             _ => Value::Null,
+        })
+    })
+}
+
+/// Adds `verbatim_contains(text)` to a connection: whether a text contains that of a pattern.
+pub(super) fn add_contains(
+    connection: &Connection,
+    pattern: LiteralPattern,
+) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    connection.create_scalar_function("verbatim_contains", 1, flags, move |context| {
+        Ok(match context.get_raw(0) {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => pattern.matches_irregular(bytes),
+            _ => false,
         })
     })
 }

@@ -1,20 +1,24 @@
-//! The exact search by SQLite's own `LIKE`: the oracle for every faster search.
+//! The exact search by SQLite's own `LIKE`, or by a function that takes the text as it is: the oracle
+//! for every faster search.
 
 use rusqlite::{Connection, ToSql, params_from_iter, types::Value};
 
 use super::{Database, Error, Hits, functions, rows};
-use crate::model::Request;
+use crate::{model::Request, text::literal::LiteralPattern};
 
 /// Returns the messages that match, newest first.
 ///
 /// If times are equal, the higher `position` comes first, then the higher rowid. `request.text` is
-/// the text of `LIKE '%text%'`, unchanged; see [`crate::engine`] for trimming and limits. All hits
-/// are read before this returns, so no writer waits while they are used.
+/// taken unchanged; see [`crate::engine`] for trimming and limits. All hits are read before this
+/// returns, so no writer waits while they are used.
 pub fn search(database: &Database, request: &Request) -> Result<Hits, Error> {
     let failed = |error| database.error(error);
     let connection = database.connection();
     let layout = database.layout();
-    if request.case_sensitive {
+    if request.literal {
+        let pattern = LiteralPattern::new(&request.text, request.case_sensitive);
+        functions::add_contains(connection, pattern).map_err(failed)?;
+    } else if request.case_sensitive {
         connection.execute_batch("PRAGMA case_sensitive_like = ON").map_err(failed)?;
     }
     let keys = layout.message_key.zip(layout.conversation_key);
@@ -95,12 +99,19 @@ fn statement(
             filters.push(format!("verbatim_instant(m.create_time) {comparison} {key}"));
         }
     }
-    if !request.text.is_empty() {
+    let has_shown = layout.parts && !request.raw_content;
+    if !request.text.is_empty() && request.literal {
+        let shown = match has_shown {
+            true => "coalesce(verbatim_text(m.content), CAST(m.content AS TEXT))",
+            false => "CAST(m.content AS TEXT)",
+        };
+        let title = "verbatim_contains(CAST(c.title AS TEXT))";
+        filters.push(format!("(verbatim_contains({shown}) OR {title})"));
+    } else if !request.text.is_empty() {
         let pattern = bind(Value::Text(format!("%{}%", request.text)));
-        let decoded = if layout.parts && !request.raw_content {
-            format!(" OR verbatim_text(m.content) LIKE {pattern}")
-        } else {
-            String::new()
+        let decoded = match has_shown {
+            true => format!(" OR verbatim_text(m.content) LIKE {pattern}"),
+            false => String::new(),
         };
         filters.push(format!("(m.content LIKE {pattern} OR c.title LIKE {pattern}{decoded})"));
     }

@@ -33,6 +33,16 @@ pub enum Error {
         /// The length of the text as a pattern.
         bytes: usize,
     },
+    /// The text that is looked for as it is is too long.
+    #[error(
+        "query is too long: {bytes} bytes, and a text of at most {} is searched for; \
+         search for a part of it",
+        MOST_PATTERN_BYTES
+    )]
+    TextTooLong {
+        /// The length of the text.
+        bytes: usize,
+    },
     /// No conversation has that id or title.
     #[error("no conversation has the id, the beginning of an id or the title {word:?}")]
     NoConversation {

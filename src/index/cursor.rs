@@ -8,7 +8,7 @@ use super::{
     store::DocStore,
     trace::Trace,
 };
-use crate::text::like::LikePattern;
+use crate::text::matcher::Matcher;
 
 /// Bytes read for verification after which a pattern with `_` is expanded
 /// ([`super::wildcards`]): reading them takes about as long as the expansion.
@@ -98,7 +98,7 @@ impl<'a> Cursor<'a> {
 struct Verifier<'a> {
     store: &'a DocStore,
     /// `None` without a text filter: then everything matches.
-    pattern: Option<&'a LikePattern>,
+    pattern: Option<&'a Matcher>,
     raw_content: bool,
     /// A cache of conversation numbers, and whether each conversation's title matches.
     titles: [(u32, bool); CACHED_TITLES],
@@ -126,11 +126,14 @@ impl<'a> Verifier<'a> {
         if pattern.matches_all() {
             return !texts.nothing;
         }
+        let first = if self.raw_content { texts.stored } else { texts.shown };
+        let second = (texts.differ && !self.raw_content && pattern.matches_stored_parts())
+            .then_some(texts.stored);
         if !texts.regular {
             self.bytes_read += (texts.shown.len() + texts.stored.len()) as u64;
             return pattern.matches_irregular(store.title(store.conversation(doc)))
-                || !self.raw_content && pattern.matches_irregular(texts.shown)
-                || (texts.differ || self.raw_content) && pattern.matches_irregular(texts.stored);
+                || pattern.matches_irregular(first)
+                || second.is_some_and(|second| pattern.matches_irregular(second));
         }
         if by_title && self.title_matches(pattern, store.conversation(doc)) {
             return true;
@@ -138,16 +141,13 @@ impl<'a> Verifier<'a> {
         if !by_text {
             return false;
         }
-        let first = if self.raw_content { texts.stored } else { texts.shown };
         self.bytes_read += first.len() as u64;
         if pattern.matches(first) {
             return true;
         }
-        if !texts.differ || self.raw_content {
-            return false;
-        }
-        self.bytes_read += texts.stored.len() as u64;
-        pattern.matches(texts.stored)
+        let Some(second) = second else { return false };
+        self.bytes_read += second.len() as u64;
+        pattern.matches(second)
     }
 
     /// Returns the messages of the conversations whose titles match.
@@ -163,7 +163,7 @@ impl<'a> Verifier<'a> {
         titled
     }
 
-    fn title_matches(&mut self, pattern: &LikePattern, conversation: u32) -> bool {
+    fn title_matches(&mut self, pattern: &Matcher, conversation: u32) -> bool {
         let known = &mut self.titles[conversation as usize % CACHED_TITLES];
         if known.0 != conversation {
             *known = (conversation, pattern.matches(self.store.title(conversation)));

@@ -15,8 +15,7 @@ use crate::{
     model::Request,
     text::{
         grams::{CommonGrams, Gram, WildcardGap, query_grams, wildcard_gaps},
-        like::LikePattern,
-        pattern::Pattern,
+        matcher::Matcher,
     },
 };
 
@@ -35,7 +34,7 @@ const SHORT_LIST: u32 = 16;
 pub(super) struct GramQuery<'a> {
     pub(super) request: &'a Request,
     /// `None` without a text filter: then everything matches.
-    pub(super) matcher: Option<LikePattern>,
+    pub(super) matcher: Option<Matcher>,
     pub(super) gaps: Vec<WildcardGap>,
     pub(super) common: &'a CommonGrams,
 }
@@ -55,9 +54,8 @@ impl<'a> GramQuery<'a> {
         request: &'a Request,
         common: &'a CommonGrams,
     ) -> (GramQuery<'a>, QueryGrams) {
-        let pattern = Pattern::parse(&request.text);
-        let has_text = !request.text.is_empty();
-        let matcher = has_text.then(|| LikePattern::new(&pattern, request.case_sensitive));
+        let (matcher, pattern) = Matcher::of(request);
+        let matcher = Some(matcher).filter(|_| !request.text.is_empty());
         let grams = query_grams(&pattern, common);
         let gaps = wildcard_gaps(&pattern);
         let query = GramQuery { request, matcher, gaps, common };

@@ -1,6 +1,7 @@
 //! The n-grams of a text that are indexed, and the n-grams that a query looks up.
 //!
-//! Grams are runs of 1 to 8 characters with ASCII letters folded. The index holds, once for each text:
+//! Grams are runs of 1 to 8 characters, folded as [`super::fold`] says. So one index proposes the
+//! candidates of searches that ignore the case of all letters, of ASCII letters, or of none. The index holds, once for each text:
 //!
 //! 1. every trigram;
 //! 2. every 1-gram and 2-gram that is not common;
@@ -21,7 +22,7 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-use super::pattern::Pattern;
+use super::{fold::fold, pattern::Pattern};
 
 /// The longest gram, in characters.
 pub const LONGEST: usize = 8;
@@ -104,7 +105,7 @@ impl CommonGrams {
         let mut characters: Vec<char> = Vec::new();
         let mut ends = Vec::new();
         for text in texts {
-            characters.extend(text.chars().map(|c| c.to_ascii_lowercase()));
+            characters.extend(text.chars().map(fold));
             // No gram contains a NUL, so a NUL also separates the texts.
             characters.push('\0');
             ends.push(characters.len());
@@ -235,7 +236,7 @@ impl GramTokenizer {
             return;
         }
         self.characters.clear();
-        self.characters.extend(text.chars().map(|c| c.to_ascii_lowercase()));
+        self.characters.extend(text.chars().map(fold));
         let mut rest = &self.characters[..];
         while let Some(first) = rest.first() {
             if !first.is_ascii() {
@@ -324,7 +325,7 @@ pub fn query_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
     grams
 }
 
-/// A single `_` of a pattern with its neighbouring characters, ASCII letters folded.
+/// A single `_` of a pattern with its neighbouring characters, folded.
 ///
 /// A character that fills the gap makes a run with its neighbours, and every gram of that run is
 /// known. Few characters occur there in any text, so the posting lists tell which documents hold
@@ -347,7 +348,7 @@ pub fn wildcard_gaps(pattern: &Pattern<'_>) -> Vec<WildcardGap> {
 }
 
 fn folded(run: &str) -> Vec<char> {
-    run.chars().map(|c| c.to_ascii_lowercase()).collect()
+    run.chars().map(fold).collect()
 }
 
 impl WildcardGap {
@@ -357,7 +358,7 @@ impl WildcardGap {
             .left
             .iter()
             .copied()
-            .chain([character])
+            .chain([fold(character)])
             .chain(self.right.iter().copied())
             .collect();
         let last = self.left.len().min(run.len() - 3);

@@ -13,9 +13,12 @@ use std::ops::Range;
 /// The longest pattern that SQLite's LIKE takes, in bytes, with a `%` at either end.
 pub const MOST_PATTERN_BYTES: usize = 50_000;
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::memchr;
 
-use super::pattern::Pattern;
+use super::{
+    finder::{Literal, frequency, lowered},
+    pattern::Pattern,
+};
 
 /// A matcher for `LIKE '%' || text || '%'`: finds the text anywhere in another one.
 #[derive(Debug)]
@@ -142,7 +145,8 @@ impl LikeSegment {
             .max_by_key(|place| -> u32 { rarity(runs[*place]) })
             .unwrap_or_default();
         let anchor = runs[place];
-        let bytes = |run: &&str| (!run.is_empty()).then(|| Atom::Bytes(fold(run, case_sensitive)));
+        let bytes =
+            |run: &&str| (!run.is_empty()).then(|| Atom::Bytes(lowered(run, case_sensitive)));
         LikeSegment {
             before: runs[..place]
                 .iter()
@@ -234,143 +238,6 @@ fn character_len(lead: u8) -> usize {
 
 fn equal(text: &[u8], folded: &[u8], case_sensitive: bool) -> bool {
     if case_sensitive { text == folded } else { text.eq_ignore_ascii_case(folded) }
-}
-
-/// A run of characters without wildcards, prepared for fast search.
-#[derive(Debug)]
-enum Literal {
-    /// Bytes without ASCII letters, or of a case-sensitive pattern.
-    Exact(Box<memmem::Finder<'static>>),
-    /// A single letter in both cases.
-    Letter(u8),
-    /// Bytes to compare in either ASCII case; the search looks for the two that should be rarest.
-    Folded { bytes: Vec<u8>, first: ByteProbe, second: ByteProbe },
-}
-
-/// A byte of a literal; `bit` is the bit that distinguishes the two cases of a letter, else 0.
-#[derive(Clone, Copy, Debug)]
-struct ByteProbe {
-    place: usize,
-    byte: u8,
-    bit: u8,
-}
-
-impl ByteProbe {
-    fn of(bytes: &[u8], place: usize) -> ByteProbe {
-        let byte = bytes[place];
-        ByteProbe { place, byte, bit: if byte.is_ascii_alphabetic() { 0x20 } else { 0 } }
-    }
-
-    fn is(self, byte: u8) -> bool {
-        byte | self.bit == self.byte
-    }
-}
-
-/// Bytes that [`Literal::find`] compares at once: one for each bit of a word.
-const STRIDE: usize = 64;
-
-impl Literal {
-    fn new(run: &str, case_sensitive: bool) -> Literal {
-        if case_sensitive || !run.bytes().any(|byte| byte.is_ascii_alphabetic()) {
-            return Literal::Exact(Box::new(memmem::Finder::new(run).into_owned()));
-        }
-        let bytes = fold(run, false);
-        if let [letter] = bytes[..] {
-            return Literal::Letter(letter);
-        }
-        let mut places: Vec<usize> = (0..bytes.len()).collect();
-        places.sort_by_key(|place| frequency(bytes[*place]));
-        let (first, second) = (places[0].min(places[1]), places[0].max(places[1]));
-        Literal::Folded {
-            first: ByteProbe::of(&bytes, first),
-            second: ByteProbe::of(&bytes, second),
-            bytes,
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Literal::Exact(finder) => finder.needle().len(),
-            Literal::Letter(_) => 1,
-            Literal::Folded { bytes, .. } => bytes.len(),
-        }
-    }
-
-    fn find(&self, text: &[u8]) -> Option<usize> {
-        let (bytes, first, second) = match self {
-            Literal::Exact(finder) => return finder.find(text),
-            Literal::Letter(letter) => {
-                return memchr2(*letter, letter.to_ascii_uppercase(), text);
-            }
-            Literal::Folded { bytes, first, second } => (bytes, *first, *second),
-        };
-        // A match may begin at any of `starts` places. The slices hold, for each of them, the two
-        // bytes that are compared.
-        let starts = (text.len() + 1).checked_sub(bytes.len())?;
-        let firsts = &text[first.place..first.place + starts];
-        let seconds = &text[second.place..second.place + starts];
-        let is_match = |start: usize| text[start..start + bytes.len()].eq_ignore_ascii_case(bytes);
-        let (chunks, rest) = firsts.as_chunks::<STRIDE>();
-        let (beside, rest_beside) = seconds.as_chunks::<STRIDE>();
-        for (number, (a, b)) in chunks.iter().zip(beside).enumerate() {
-            let mut places = agreeing(a, first, b, second);
-            while places != 0 {
-                let start = number * STRIDE + places.trailing_zeros() as usize;
-                if is_match(start) {
-                    return Some(start);
-                }
-                places &= places - 1;
-            }
-        }
-        let agree = |(a, b): (&u8, &u8)| first.is(*a) && second.is(*b);
-        let from = chunks.len() * STRIDE;
-        let mut pairs = rest.iter().zip(rest_beside);
-        let mut start = from;
-        while let Some(skipped) = pairs.position(agree) {
-            start += skipped;
-            if is_match(start) {
-                return Some(start);
-            }
-            start += 1;
-        }
-        None
-    }
-}
-
-/// Returns a bit for each place: whether both bytes are there.
-///
-/// It has no branches, so that the compiler vectorises it on any machine.
-fn agreeing(a: &[u8; STRIDE], first: ByteProbe, b: &[u8; STRIDE], second: ByteProbe) -> u64 {
-    let mut both = [0u8; STRIDE];
-    for ((both, a), b) in both.iter_mut().zip(a).zip(b) {
-        *both = u8::from(first.is(*a) & second.is(*b));
-    }
-    let (words, _) = both.as_chunks::<8>();
-    let mut places = 0;
-    for (place, word) in words.iter().enumerate() {
-        // Gathers the lowest bits of eight bytes into the highest byte of the product.
-        let bits = u64::from_le_bytes(*word).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        places |= bits << (8 * place);
-    }
-    places
-}
-
-/// Returns how often a byte occurs in prose, code and ids, as a rank: higher is more frequent.
-///
-/// Only the speed of [`Literal::find`] depends on it.
-fn frequency(byte: u8) -> u8 {
-    const BY_FREQUENCY: &[u8] = b" etaoinsrlhdcumpfgybw.v,k\n0-1/_2:\"3x=4()5'86970j;qz*`{}<>";
-    match BY_FREQUENCY.iter().position(|known| *known == byte) {
-        Some(place) => 250 - 2 * place as u8,
-        // Most characters of a script share their first byte.
-        None if byte >= 0xC0 => 240,
-        None if byte >= 0x80 => 120,
-        None => 40,
-    }
-}
-
-fn fold(run: &str, case_sensitive: bool) -> Vec<u8> {
-    if case_sensitive { run.as_bytes().to_vec() } else { run.to_ascii_lowercase().into_bytes() }
 }
 
 fn fold_character(character: u32, case_sensitive: bool) -> u32 {

@@ -4,9 +4,13 @@
 
 pub mod content;
 pub mod date;
+mod finder;
+pub mod fold;
 pub mod grams;
 pub mod hash;
 pub mod like;
+pub mod literal;
+pub mod matcher;
 mod normal;
 pub mod pattern;
 pub mod query;

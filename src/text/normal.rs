@@ -2,7 +2,9 @@
 
 use std::{borrow::Cow, collections::HashSet, sync::LazyLock};
 
-/// Returns a word in lower case, with full-width letters as ASCII and without `'s` and apostrophes.
+use super::fold::fold;
+
+/// Returns a word with its letters folded, with full-width letters as ASCII and without `'s` and apostrophes.
 pub(super) fn normal(word: &str) -> Cow<'_, str> {
     let is_normal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     if word.bytes().all(is_normal) {
@@ -18,8 +20,7 @@ pub(super) fn normal(word: &str) -> Cow<'_, str> {
                 let ascii = u32::from(character) - 0xFF01 + 0x21;
                 normal.extend(char::from_u32(ascii).map(|c| c.to_ascii_lowercase()));
             }
-            _ if character.is_ascii() => normal.push(character.to_ascii_lowercase()),
-            _ => normal.extend(character.to_lowercase()),
+            _ => normal.push(fold(character)),
         }
     }
     if normal.contains('\'') {

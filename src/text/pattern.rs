@@ -1,6 +1,7 @@
-//! A LIKE pattern, parsed once for the matcher, the gram query and wildcard expansion.
+//! The text of a query, parsed once for the matcher, the gram query and wildcard expansion.
 
-/// The text of a query, split at its wildcards: `%` stands for any characters, `_` for exactly one.
+/// The text of a query, split at its wildcards: in LIKE, `%` stands for any characters, `_` for
+/// exactly one.
 #[derive(Clone, Debug)]
 pub struct Pattern<'t> {
     /// The whole text of the query.
@@ -25,6 +26,15 @@ impl Pattern<'_> {
             .filter(|segment| !segment.is_empty())
             .map(|segment| PatternPart { runs: segment.split('_').collect() })
             .collect();
+        Pattern { text, segments }
+    }
+
+    /// Takes a text for itself, without wildcards.
+    pub fn literal(text: &str) -> Pattern<'_> {
+        let segments = match text {
+            "" => Vec::new(),
+            _ => vec![PatternPart { runs: vec![text] }],
+        };
         Pattern { text, segments }
     }
 

@@ -1,6 +1,9 @@
 //! Parses a question as a person types it: words, `"required phrases"` and `-excluded words`.
 
-use super::normal::{is_stop_word, is_unspaced, normal};
+use super::{
+    fold::fold,
+    normal::{is_stop_word, is_unspaced, normal},
+};
 
 /// A question as a person types it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -102,7 +105,7 @@ impl Phrase {
         self.0.is_empty()
     }
 
-    /// Returns the phrase in lower case.
+    /// Returns the phrase with its letters folded.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -123,7 +126,7 @@ impl Phrase {
     }
 }
 
-/// Returns a text in lower case, with one space for each stretch of white space.
+/// Returns a text with its letters folded and one space for each stretch of white space.
 fn normal_spaces(text: &str) -> String {
     let mut normal = String::with_capacity(text.len());
     for character in text.chars() {
@@ -134,8 +137,7 @@ fn normal_spaces(text: &str) -> String {
                 }
             }
             '\u{2019}' => normal.push('\''),
-            _ if character.is_ascii() => normal.push(character.to_ascii_lowercase()),
-            _ => normal.extend(character.to_lowercase()),
+            _ => normal.push(fold(character)),
         }
     }
     normal
@@ -193,5 +195,8 @@ mod tests {
         assert!(allows("\"日本\"", "在日本的"));
         assert!(!allows("x -cat", "a Cat, here"));
         assert!(allows("x -cat", "category"));
+        assert!(allows("\"Λόγος\"", "Ο ΛΌΓΟΣ."));
+        assert!(allows("\"STRAẞE\"", "die Straße"));
+        assert!(!allows("\"100%\"", "100 or 1000"));
     }
 }

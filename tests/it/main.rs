@@ -16,6 +16,7 @@ mod import;
 mod index;
 mod like;
 mod lists;
+mod literal;
 mod manners;
 mod mcp;
 mod migration;

@@ -284,6 +284,7 @@ proptest! {
                 since: query.since.map(instant),
                 until: query.until.map(instant),
                 limit: Some(query.limit),
+                literal: false,
                 case_sensitive: query.case_sensitive,
                 raw_content: query.raw,
             };

@@ -2,6 +2,7 @@
 
 use std::{sync::mpsc, thread, time::Duration};
 
+use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use verbatim_search::{
     engine::{Engine, Reindex},
@@ -10,7 +11,7 @@ use verbatim_search::{
 };
 
 use crate::{
-    corpus::{database, engine, folder},
+    corpus::{SCHEMA, database, engine, folder},
     read::{engines, found, path_of, refused, sample},
 };
 
@@ -172,6 +173,71 @@ fn searching_for_an_exact_text() {
         let path = json(json!({"query": "in its id", "mode": "text", "response_format": "json"}))["results"][0]["path"].clone();
         let whole = found(&engine, "read", json!({"path": path}));
         assert!(whole.ends_with("untitled, with a # in its id\n"), "{whole}");
+    }
+}
+
+#[test]
+fn text_mode_takes_the_text_as_it_is() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    let connection = Connection::open(&db).unwrap();
+    connection.execute_batch(SCHEMA).unwrap();
+    // Each near miss is newer than what is looked for.
+    let texts = [
+        ("ERR_AUTH_FAILED", "we got ERR_AUTH_FAILED"),
+        ("100%", "I am 100% sure"),
+        ("user_id", "the column user_id"),
+        ("__init__", "def __init__(self)"),
+        ("café", "un café noir"),
+        ("привет", "привет, мир"),
+        ("λόγος", "εν αρχή ην ο λόγος"),
+        ("near", "ERR-AUTH-FAILED, ERR AUTH FAILED"),
+        ("near", "1000 and 100 percent"),
+        ("near", "userXid, user-id and userid"),
+        ("near", "an init, --init-- and xxinitxx"),
+        ("near", "a cafe, cafe\u{301}"),
+        ("near", "пока"),
+    ];
+    for (number, (title, text)) in (0..).zip(texts) {
+        let add = "INSERT INTO conversations VALUES (?1, '1', '1', ?2)";
+        connection.execute(add, params![number, format!("{title} {number}")]).unwrap();
+        let add = "INSERT INTO messages VALUES (?1, ?1, 'user', ?2, 1700000000 + ?1, NULL, 0)";
+        connection.execute(add, params![number, text]).unwrap();
+    }
+    drop(connection);
+    for engine in engines(&db) {
+        let found = |query: Value, mode: &str| -> Vec<String> {
+            let arguments = json!({"query": query, "mode": mode, "response_format": "json"});
+            let answer: Value = serde_json::from_str(&found(&engine, "search", arguments)).unwrap();
+            let results = answer["results"].as_array().unwrap().iter();
+            results.map(|result| result["title"].as_str().unwrap().to_owned()).collect()
+        };
+        for (query, title) in [
+            ("ERR_AUTH_FAILED", "ERR_AUTH_FAILED 0"),
+            ("err_auth_failed", "ERR_AUTH_FAILED 0"),
+            ("100%", "100% 1"),
+            ("user_id", "user_id 2"),
+            ("USER_ID", "user_id 2"),
+            ("__init__", "__init__ 3"),
+            ("CAFÉ", "café 4"),
+            ("Привет", "привет 5"),
+            ("ΠΡΙΒΕΤ", ""),
+            ("ΛΌΓΟΣ", "λόγος 6"),
+            ("%%", ""),
+        ] {
+            let expected: &[&str] = if title.is_empty() { &[] } else { &[title] };
+            assert_eq!(found(json!(query), "text"), expected, "{query}");
+        }
+        assert_eq!(found(json!(["ПРИВЕТ", "МИР"]), "text"), ["привет 5"]);
+        assert_eq!(found(json!(["100%", "MIР"]), "text"), [""; 0]);
+    }
+    // Quoted texts of a ranked question.
+    let [engine, _] = engines(&db);
+    for (query, title) in
+        [("\"ΛΌΓΟΣ\"", "λόγος 6"), ("\"Привет\"", "привет 5"), ("\"CAFÉ\"", "café 4")]
+    {
+        let text = found(&engine, "search", json!({"query": query}));
+        assert!(text.contains("(1 conversation)") && text.contains(title), "{text}");
     }
 }
 

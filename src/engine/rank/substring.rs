@@ -17,7 +17,7 @@ use crate::{
         source::{Scope, Source, SourceKind, line_number, request::trimmed, sink::Rendered},
     },
     model::{Hit, Request},
-    text::like::LikePattern,
+    text::literal::LiteralPattern,
 };
 
 /// Messages that are read for each of several concepts that a conversation must contain.
@@ -130,6 +130,7 @@ impl Ranker<'_> {
         let ids = self.conversations_of_origin(source)?;
         let request = Request {
             text: concept.to_owned(),
+            literal: true,
             roles: scope.roles.clone(),
             since: scope.since,
             until: scope.until,
@@ -194,7 +195,7 @@ impl Ranker<'_> {
 /// Returns the passage around the first of the concepts that is in a text.
 fn passage_around(text: &str, concepts: &[String]) -> String {
     let span = |concept: &String| {
-        LikePattern::parse(trimmed(concept), false).spans(text).into_iter().next()
+        LiteralPattern::new(trimmed(concept), false).spans(text).into_iter().next()
     };
     let first = concepts.iter().find_map(span).filter(|span| !span.is_empty());
     passage::around_span(text, first.unwrap_or(0..0))

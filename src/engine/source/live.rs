@@ -1,4 +1,4 @@
-//! Asks the database itself: exact search is SQLite's `LIKE`. Right in every state, and slow.
+//! Asks the database itself: SQLite compares every message. Right in every state, and slow.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -20,7 +20,8 @@ use crate::{
 pub trait Reader: Send + Sync {
     /// Hands the messages that match a request to `sink`, newest first, until it breaks off.
     ///
-    /// The hits are those of SQLite's `LIKE '%text%'` over contents and titles.
+    /// The hits are those of SQLite's `LIKE '%text%'` over contents and titles or, for a literal
+    /// text, the messages whose content or title contains it.
     fn search(
         &self,
         request: &Request,
@@ -122,7 +123,7 @@ pub enum SearchPlan {
         /// The steps and counts of the search.
         trace: Trace,
     },
-    /// SQLite's `LIKE` over the database answered.
+    /// SQLite answered: it compared every message of the database.
     ByLike {
         /// The reason why the index did not answer.
         why: FallbackReason,

@@ -19,8 +19,11 @@ pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
     if text.contains('\0') {
         return Err(Error::NulInQuery);
     }
+    if request.literal && text.len() > MOST_PATTERN_BYTES {
+        return Err(Error::TextTooLong { bytes: text.len() });
+    }
     let bytes = text.len() + 2;
-    if bytes > MOST_PATTERN_BYTES {
+    if !request.literal && bytes > MOST_PATTERN_BYTES {
         return Err(Error::QueryTooLong { bytes });
     }
     if text.len() == request.text.len() {
@@ -56,6 +59,14 @@ mod tests {
         assert!(text(&"é".repeat(24_999)).is_ok());
         let error = text(&"x".repeat(49_999)).expect_err("one byte too long");
         assert!(error.contains("50001") && error.contains("50000"), "{error}");
+        let literal = |length| {
+            let text = "x".repeat(length);
+            let request = Request { text, literal: true, ..Request::default() };
+            checked(&request).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(literal(50_000), Ok(()));
+        let error = literal(50_001).expect_err("one byte too long");
+        assert!(error.contains("50001 bytes") && !error.contains("LIKE"), "{error}");
         assert!(text("a\0b").expect_err("a NUL").contains("NUL"));
     }
 }

@@ -1,0 +1,174 @@
+//! Finds a run of characters in bytes: the inner loop of verification.
+
+use memchr::{memchr2, memmem};
+
+/// A run of characters without wildcards, prepared for fast search.
+#[derive(Debug)]
+pub(super) enum Literal {
+    /// Bytes without ASCII letters, or of a case-sensitive pattern.
+    Exact(Box<memmem::Finder<'static>>),
+    /// A single letter in both cases.
+    Letter(u8),
+    /// Bytes to compare in either ASCII case; the search looks for the two that should be rarest.
+    Folded { bytes: Vec<u8>, first: ByteProbe, second: ByteProbe },
+}
+
+/// A byte of a literal, or of one of its letters in another case.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ByteProbe {
+    pub(super) place: usize,
+    /// What all cases of the letter have at this place, with the bits in which they differ set.
+    byte: u8,
+    /// The bits in which they differ; 0 for a letter without cases. With several such bits, the probe
+    /// also finds bytes that no case has.
+    bits: u8,
+}
+
+impl ByteProbe {
+    /// Returns the probe for a place of a literal in lower case, of which only ASCII has cases.
+    fn of(bytes: &[u8], place: usize) -> ByteProbe {
+        let byte = bytes[place];
+        ByteProbe { place, byte, bits: if byte.is_ascii_alphabetic() { 0x20 } else { 0 } }
+    }
+
+    /// Returns the probe for a place with any of some bytes.
+    pub(super) fn any_of(place: usize, bytes: &[u8]) -> ByteProbe {
+        let byte = bytes.iter().fold(0, |all, byte| all | byte);
+        ByteProbe { place, byte, bits: bytes.iter().fold(0, |bits, other| bits | (byte ^ other)) }
+    }
+
+    /// Returns how many bytes of a text it finds, as a rank: higher is more.
+    pub(super) fn frequency(self) -> u32 {
+        /// A bit that may be set or not finds about twice as many bytes.
+        const OF_BIT: u32 = 8;
+
+        u32::from(frequency(self.byte)) + OF_BIT * self.bits.count_ones()
+    }
+
+    #[inline]
+    fn is(self, byte: u8) -> bool {
+        byte | self.bits == self.byte
+    }
+}
+
+/// Bytes that [`find_probed`] compares at once: one for each bit of a word.
+const STRIDE: usize = 64;
+
+impl Literal {
+    pub(super) fn new(run: &str, case_sensitive: bool) -> Literal {
+        if case_sensitive || !run.bytes().any(|byte| byte.is_ascii_alphabetic()) {
+            return Literal::Exact(Box::new(memmem::Finder::new(run).into_owned()));
+        }
+        let bytes = lowered(run, false);
+        if let [letter] = bytes[..] {
+            return Literal::Letter(letter);
+        }
+        let mut places: Vec<usize> = (0..bytes.len()).collect();
+        places.sort_by_key(|place| frequency(bytes[*place]));
+        let (first, second) = (places[0].min(places[1]), places[0].max(places[1]));
+        Literal::Folded {
+            first: ByteProbe::of(&bytes, first),
+            second: ByteProbe::of(&bytes, second),
+            bytes,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Literal::Exact(finder) => finder.needle().len(),
+            Literal::Letter(_) => 1,
+            Literal::Folded { bytes, .. } => bytes.len(),
+        }
+    }
+
+    pub(super) fn find(&self, text: &[u8]) -> Option<usize> {
+        let (bytes, first, second) = match self {
+            Literal::Exact(finder) => return finder.find(text),
+            Literal::Letter(letter) => {
+                return memchr2(*letter, letter.to_ascii_uppercase(), text);
+            }
+            Literal::Folded { bytes, first, second } => (bytes, *first, *second),
+        };
+        find_probed(text, bytes.len(), first, second, |start| {
+            text[start..start + bytes.len()].eq_ignore_ascii_case(bytes)
+        })
+    }
+}
+
+/// Returns the leftmost place where `length` bytes match. `is_match` is asked only where both probes,
+/// of which `first` comes first, find their bytes.
+#[inline]
+pub(super) fn find_probed(
+    text: &[u8],
+    length: usize,
+    first: ByteProbe,
+    second: ByteProbe,
+    is_match: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    // A match may begin at any of `starts` places. The slices hold, for each of them, the two
+    // bytes that are compared.
+    let starts = (text.len() + 1).checked_sub(length)?;
+    let firsts = &text[first.place..first.place + starts];
+    let seconds = &text[second.place..second.place + starts];
+    let (chunks, rest) = firsts.as_chunks::<STRIDE>();
+    let (beside, rest_beside) = seconds.as_chunks::<STRIDE>();
+    for (number, (a, b)) in chunks.iter().zip(beside).enumerate() {
+        let mut places = agreeing(a, first, b, second);
+        while places != 0 {
+            let start = number * STRIDE + places.trailing_zeros() as usize;
+            if is_match(start) {
+                return Some(start);
+            }
+            places &= places - 1;
+        }
+    }
+    let agree = |(a, b): (&u8, &u8)| first.is(*a) && second.is(*b);
+    let from = chunks.len() * STRIDE;
+    let mut pairs = rest.iter().zip(rest_beside);
+    let mut start = from;
+    while let Some(skipped) = pairs.position(agree) {
+        start += skipped;
+        if is_match(start) {
+            return Some(start);
+        }
+        start += 1;
+    }
+    None
+}
+
+/// Returns a bit for each place: whether both bytes are there.
+///
+/// It has no branches, so that the compiler vectorises it on any machine.
+fn agreeing(a: &[u8; STRIDE], first: ByteProbe, b: &[u8; STRIDE], second: ByteProbe) -> u64 {
+    let mut both = [0u8; STRIDE];
+    for ((both, a), b) in both.iter_mut().zip(a).zip(b) {
+        *both = u8::from(first.is(*a) & second.is(*b));
+    }
+    let (words, _) = both.as_chunks::<8>();
+    let mut places = 0;
+    for (place, word) in words.iter().enumerate() {
+        // Gathers the lowest bits of eight bytes into the highest byte of the product.
+        let bits = u64::from_le_bytes(*word).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        places |= bits << (8 * place);
+    }
+    places
+}
+
+/// Returns how often a byte occurs in prose, code and ids, as a rank: higher is more frequent.
+///
+/// Only the speed of a search depends on it.
+pub(super) fn frequency(byte: u8) -> u8 {
+    const BY_FREQUENCY: &[u8] = b" etaoinsrlhdcumpfgybw.v,k\n0-1/_2:\"3x=4()5'86970j;qz*`{}<>";
+    match BY_FREQUENCY.iter().position(|known| *known == byte) {
+        Some(place) => 250 - 2 * place as u8,
+        // Most characters of a script share their first byte.
+        None if byte >= 0xC0 => 240,
+        None if byte >= 0x80 => 120,
+        None => 40,
+    }
+}
+
+/// Returns the bytes of a run, with ASCII letters in lower case unless their case matters.
+pub(super) fn lowered(run: &str, case_sensitive: bool) -> Vec<u8> {
+    if case_sensitive { run.as_bytes().to_vec() } else { run.to_ascii_lowercase().into_bytes() }
+}
