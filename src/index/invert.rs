@@ -160,7 +160,8 @@ impl Inverter {
     ) -> io::Result<Inverter> {
         let threads = resources.threads.max(1);
         // Many buckets fit into the memory at once.
-        let bucket = (resources.memory / (BUCKETS_AT_ONCE * threads)).clamp(SMALLEST_BUCKET, BUCKET);
+        let bucket =
+            (resources.memory / (BUCKETS_AT_ONCE * threads)).clamp(SMALLEST_BUCKET, BUCKET);
         let buckets = (total_bytes / bucket as u64).clamp(64, 4096) as usize;
         let shared = Arc::new(SharedRuns {
             bucket_of: balance(sample, &common, buckets),
@@ -747,8 +748,16 @@ mod tests {
 
     #[test]
     fn slices_of_a_text_have_its_postings() {
-        const PARTS: [&str; 8] =
-            ["the same words ", "THE same", "日本語", "é", "x", "aaaaaaaaaaaaaaa", "\u{10348}", "b1"];
+        const PARTS: [&str; 8] = [
+            "the same words ",
+            "THE same",
+            "日本語",
+            "é",
+            "x",
+            "aaaaaaaaaaaaaaa",
+            "\u{10348}",
+            "b1",
+        ];
         let mut state = 1u32;
         let mut random = |below: u32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

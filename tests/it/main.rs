@@ -16,6 +16,8 @@ mod like;
 mod lists;
 mod manners;
 mod mcp;
+#[cfg(target_os = "linux")]
+mod memory;
 mod migration;
 mod open;
 #[cfg(unix)]
