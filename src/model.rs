@@ -120,7 +120,32 @@ pub struct Hit<'a> {
     pub position: Option<i64>,
 }
 
+/// The most bytes of a text that a ranked answer keeps.
+pub(crate) const MOST_KEPT: usize = 4 << 20;
+
+/// Stands for the part of a text that is not kept.
+const CUT: &str = " […]";
+
 impl Hit<'_> {
+    /// Returns the hit with copies of its texts; of a very long content, the part around `place`.
+    pub(crate) fn kept(mut self, place: usize) -> Hit<'static> {
+        if self.content.len() > MOST_KEPT {
+            let boundary = |mut at: usize| {
+                while !self.content.is_char_boundary(at) {
+                    at -= 1;
+                }
+                at
+            };
+            let start = place.saturating_sub(MOST_KEPT / 2).min(self.content.len() - MOST_KEPT);
+            let (start, end) = (boundary(start), boundary(start + MOST_KEPT));
+            let open = if start > 0 { CUT.trim_start() } else { "" };
+            let close = if end < self.content.len() { CUT } else { "" };
+            let kept = format!("{open}{}{close}", &self.content[start..end]);
+            self.content = kept.into();
+        }
+        self.into_owned()
+    }
+
     /// Returns the hit with copies of its texts.
     pub fn into_owned(self) -> Hit<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());

@@ -32,11 +32,7 @@ use std::{ffi::OsString, io::Write};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
-pub use self::{
-    environment::Environment,
-    error::Error,
-    program::run_program,
-};
+pub use self::{environment::Environment, error::Error, program::run_program};
 use self::{
     output::{FOUND, TerminalWriter},
     places::Places,

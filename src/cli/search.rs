@@ -22,6 +22,9 @@ use crate::{
     text::{like::LikePattern, snippet},
 };
 
+/// Matches that are looked for in a message. Lines that match further on are not counted.
+const MOST_SPANS: usize = 100_000;
+
 /// Lines shown of one hit; the others are counted.
 const MOST_LINES: usize = 10;
 
@@ -233,14 +236,17 @@ impl HitWriter<'_> {
             writeln!(out)?;
         }
         let content = hit.content.trim_end();
-        let spans = self.pattern.spans(content);
+        let spans = self.pattern.first_spans(content, MOST_SPANS);
+        let mut rest = &spans[..];
         let mut shown = 0;
         let mut more = 0;
         let mut start = 0;
         for line in content.split_inclusive('\n') {
             let range = start..start + line.len();
             start = range.end;
-            let touched = spans.iter().any(|span| span.start < range.end && range.start < span.end);
+            let before = rest.iter().take_while(|span| span.end <= range.start).count();
+            rest = &rest[before..];
+            let touched = rest.first().is_some_and(|span| span.start < range.end);
             let wanted = if spans.is_empty() {
                 !line.trim().is_empty() && shown < CONTEXT_LINES
             } else {
@@ -255,11 +261,12 @@ impl HitWriter<'_> {
             }
             shown += 1;
             write!(out, "  ")?;
-            self.line(out, line.trim_end_matches(['\n', '\r']), range.start, &spans)?;
+            self.line(out, line.trim_end_matches(['\n', '\r']), range.start, rest)?;
             writeln!(out)?;
         }
         if more > 0 {
-            self.styled(out, DIM, &format!("  … {more} more lines"))?;
+            let least = if spans.len() < MOST_SPANS { "" } else { "at least " };
+            self.styled(out, DIM, &format!("  … {least}{more} more lines"))?;
             writeln!(out)?;
         }
         Ok(())

@@ -44,6 +44,9 @@ pub(super) struct Args {
     raw_content: bool,
 }
 
+/// Bytes that are made harmless at once.
+const PIECE: usize = 64 << 10;
+
 fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
     let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number > 0);
     let (from, to) = match text.split_once('-') {
@@ -81,18 +84,36 @@ pub(super) fn run(
         }
         return Ok(FOUND);
     }
-    let mut page = Vec::new();
-    markdown(&mut page, &session, turns)?;
     if environment.terminal {
-        write!(out, "{}", harmless(&String::from_utf8_lossy(&page)))?;
+        markdown(&mut Harmless(out), &session, turns)?;
     } else {
-        out.write_all(&page)?;
+        markdown(out, &session, turns)?;
     }
     Ok(FOUND)
 }
 
+/// Writes text without the characters that control a terminal, piece by piece.
+struct Harmless<'w>(&'w mut dyn Write);
+
+impl Write for Harmless<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let piece = &bytes[..bytes.len().min(PIECE)];
+        let Some(chunk) = piece.utf8_chunks().next() else { return Ok(0) };
+        let (text, length) = match chunk.valid() {
+            "" => ("\u{FFFD}", chunk.invalid().len()),
+            text => (text, text.len()),
+        };
+        self.0.write_all(harmless(text).as_bytes())?;
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 fn markdown(
-    out: &mut Vec<u8>,
+    out: &mut dyn Write,
     session: &Session,
     turns: impl Iterator<Item = usize>,
 ) -> io::Result<()> {
@@ -122,4 +143,17 @@ fn markdown(
         writeln!(out, "\n\n{}", snippet::trim(&message.content))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_for_a_terminal_is_harmless_wherever_it_is_cut() {
+        let text = "é\u{1b}[2J日本\n".repeat(20_000);
+        let mut out = Vec::new();
+        Harmless(&mut out).write_all(text.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), harmless(&text));
+    }
 }

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, types::ValueRef};
 
+use super::long_content::{self, LONGEST_WHOLE};
 use crate::text::content;
 
 /// The tables and columns that a search needs.
@@ -70,18 +71,18 @@ fn rowid_name(connection: &Connection, table: &str, columns: &[String]) -> Optio
 /// Returns whether at least half of the contents that are not empty are JSON parts.
 fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<bool> {
     let (mut texts, mut parts) = (0, 0);
-    let mut count = |content: ValueRef<'_>| {
+    let count = |content: ValueRef<'_>, texts: &mut u32, parts: &mut u32| {
         let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = content else { return };
         if !bytes.is_empty() {
-            texts += 1;
-            parts += u32::from(content::decode_parts(&String::from_utf8_lossy(bytes)).is_some());
+            *texts += 1;
+            *parts += u32::from(content::decode_parts(&String::from_utf8_lossy(bytes)).is_some());
         }
     };
     let Some(key) = key else {
         let mut statement = connection.prepare("SELECT content FROM messages LIMIT ?1")?;
         let mut rows = statement.query([SAMPLE])?;
         while let Some(row) = rows.next()? {
-            count(row.get_ref(0)?);
+            count(row.get_ref(0)?, &mut texts, &mut parts);
         }
         return Ok(parts > 0 && parts * 2 >= texts);
     };
@@ -91,16 +92,24 @@ fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<b
     let (first, last): (Option<i64>, Option<i64>) =
         connection.query_row(&ends, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (Some(first), Some(last)) = (first, last) else { return Ok(false) };
+    let by_pieces = long_content::is_readable(connection)?;
+    let columns = long_content::columns("content", by_pieces);
     let next = format!(
-        "SELECT {key}, content FROM messages WHERE {key} BETWEEN ?1 AND ?2 ORDER BY {key} LIMIT 1"
+        "SELECT {key}, {columns} FROM messages WHERE {key} BETWEEN ?1 AND ?2 ORDER BY {key} LIMIT 1"
     );
     let mut next = connection.prepare(&next)?;
     let mut from = first;
     for step in 1..=SAMPLE {
         let mut rows = next.query([from, last])?;
         let Some(row) = rows.next()? else { break };
-        count(row.get_ref(1)?);
         let seen: i64 = row.get(0)?;
+        match row.get::<_, Option<i64>>(2)? {
+            Some(length) if length > LONGEST_WHOLE as i64 => {
+                texts += 1;
+                parts += u32::from(long_content::may_be_parts(connection, seen)?);
+            }
+            _ => count(row.get_ref(1)?, &mut texts, &mut parts),
+        }
         let width = i128::from(last) - i128::from(first);
         let goal = i128::from(first) + width * i128::from(step) / i128::from(SAMPLE);
         if seen == last {

@@ -4,7 +4,11 @@ use std::{borrow::Cow, ops::ControlFlow};
 
 use rusqlite::{Statement, types::ValueRef};
 
-use super::{Database, Error, functions, search};
+use super::{
+    Database, Error, functions,
+    long_content::{self, LONGEST_WHOLE, LongContent},
+    search,
+};
 use crate::{
     model::{Instant, Request},
     text::content,
@@ -38,8 +42,10 @@ pub struct Row<'a> {
     pub position: Option<i64>,
     /// Whether the position is an integer or NULL, so that `position` sorts as the column does.
     pub is_plain: bool,
-    /// The content as SQLite's LIKE reads it; `None` for NULL.
+    /// The content as SQLite's LIKE reads it; `None` for NULL, and where it is in `long`.
     pub stored: Option<&'a [u8]>,
+    /// The content where it is too long to be read in one piece.
+    pub long: Option<LongContent<'a>>,
     /// The text of JSON parts, if the database stores those and this content is one.
     pub decoded: Option<&'a str>,
 }
@@ -57,8 +63,10 @@ pub struct Scanned<'a> {
     pub time: Option<Instant>,
     /// The position, if it is an integer.
     pub position: Option<i64>,
-    /// The content as SQLite's LIKE reads it; `None` for NULL.
+    /// The content as SQLite's LIKE reads it; `None` for NULL, and where it is in `long`.
     pub stored: Option<&'a [u8]>,
+    /// The content where it is too long to be read in one piece.
+    pub long: Option<LongContent<'a>>,
     /// The id of the conversation, if it is stored as text.
     pub conversation_id: Option<&'a [u8]>,
     /// Whether the position is an integer or NULL, and the conversation's id is text or NULL.
@@ -74,6 +82,8 @@ pub struct RowReader<'d> {
     database: &'d Database,
     message: Statement<'d>,
     keys: (&'static str, &'static str),
+    /// Whether contents can be read piece by piece.
+    by_pieces: bool,
     id: String,
     role: String,
     decoded: String,
@@ -88,15 +98,18 @@ impl<'d> RowReader<'d> {
         let settings = "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536";
         let connection = database.connection();
         connection.execute_batch(settings).map_err(|error| database.error(error))?;
+        let by_pieces = long_content::is_readable(connection);
+        let by_pieces = by_pieces.map_err(|error| database.error(error))?;
         let position = if layout.position { "position" } else { "NULL" };
         let sql = format!(
             "SELECT CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
-             CAST(content AS TEXT) FROM messages WHERE {} = ?1",
+             {} FROM messages WHERE {} = ?1",
+            long_content::columns("content", by_pieces),
             keys.0
         );
         let message = connection.prepare(&sql).map_err(|error| database.error(error))?;
         let (id, role, decoded) = Default::default();
-        Ok(Some(RowReader { database, message, keys, id, role, decoded }))
+        Ok(Some(RowReader { database, message, keys, by_pieces, id, role, decoded }))
     }
 
     /// Returns the keys of every message and its conversation, in result order: 16 bytes each.
@@ -180,7 +193,8 @@ impl<'d> RowReader<'d> {
         let from = after.map_or_else(String::new, |after| format!("WHERE {key} > {after}"));
         let sql = format!(
             "SELECT {key}, CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
-             CAST(content AS TEXT), conversation_id FROM messages {from} ORDER BY {key}"
+             {}, conversation_id FROM messages {from} ORDER BY {key}",
+            long_content::columns("content", self.by_pieces)
         );
         let mut read = || -> rusqlite::Result<bool> {
             let mut statement = self.database.connection().prepare(&sql)?;
@@ -191,15 +205,17 @@ impl<'d> RowReader<'d> {
                     Ok(String::from_utf8_lossy(bytes))
                 };
                 let position = row.get_ref(4)?;
-                let conversation = row.get_ref(6)?;
+                let conversation = row.get_ref(7)?;
+                let key = row.get(0)?;
                 let (position, is_plain) = self::position(position);
                 let scanned = Scanned {
-                    key: row.get(0)?,
+                    key,
                     id: text(1)?,
                     role: text(2)?,
                     time: functions::instant(row.get_ref(3)?),
                     position,
                     stored: bytes(row.get_ref(5)?),
+                    long: long(self.database, key, row.get(6)?),
                     conversation_id: match conversation {
                         ValueRef::Text(id) => Some(id),
                         _ => None,
@@ -224,6 +240,7 @@ impl<'d> RowReader<'d> {
     ) -> Result<Option<T>, Error> {
         let is_parts = self.database.layout().parts;
         let RowReader { database, message, id, role, decoded, .. } = self;
+        let database = *database;
         let read = || -> rusqlite::Result<Option<T>> {
             let mut rows = message.query([key])?;
             let Some(row) = rows.next()? else { return Ok(None) };
@@ -241,6 +258,7 @@ impl<'d> RowReader<'d> {
                 *decoded = text;
             }
             let (position, is_plain) = position(row.get_ref(3)?);
+            let long = long(database, key, row.get(5)?);
             Ok(Some(with(Row {
                 key,
                 id,
@@ -249,11 +267,18 @@ impl<'d> RowReader<'d> {
                 position,
                 is_plain,
                 stored,
+                long,
                 decoded: is_decoded.then_some(decoded.as_str()),
             })))
         };
         read().map_err(|error| database.error(error))
     }
+}
+
+/// Returns the content of a row if it is too long to be read in one piece.
+fn long(database: &Database, key: i64, length: Option<i64>) -> Option<LongContent<'_>> {
+    let length = u64::try_from(length?).ok()?;
+    (length > LONGEST_WHOLE as u64).then(|| LongContent::new(database, key, length))
 }
 
 fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {

@@ -133,13 +133,14 @@ fn encode_share(
     numbers: Range<u32>,
     stop: &Stop,
 ) -> Result<(Vec<u8>, Vec<f32>), Error> {
-    let texts: Vec<Cow<'_, str>> = numbers.map(texts.text).collect();
-    let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
     let (mut rows, mut scales) = (Vec::new(), Vec::new());
-    for vector in model.encode(&texts, stop)? {
-        let start = rows.len();
-        rows.resize(start + vector.len(), 0);
-        scales.push(quantise(&vector, &mut rows[start..]));
+    for number in numbers {
+        // One at a time, because a text that is not UTF-8 is copied.
+        for vector in model.encode(&[&(texts.text)(number)], stop)? {
+            let start = rows.len();
+            rows.resize(start + vector.len(), 0);
+            scales.push(quantise(&vector, &mut rows[start..]));
+        }
     }
     Ok((rows, scales))
 }

@@ -213,7 +213,7 @@ impl Engine {
         let messages = reader.read(&hit.conversation_id, raw_content, stop)?;
         let Some(messages) = messages else { return Ok((Vec::new(), Vec::new())) };
         let Some(turn) = messages.turn_of(hit) else { return Ok((Vec::new(), Vec::new())) };
-        let copy = |turn| messages.message(turn).into_owned();
+        let copy = |turn| messages.message(turn).kept(0);
         let before = (turn.saturating_sub(count)..turn).map(copy).collect();
         let end = messages.turns().min(turn.saturating_add(count).saturating_add(1));
         Ok((before, (turn + 1..end).map(copy).collect()))

@@ -21,6 +21,36 @@ pub struct SegmentRef<'g> {
     pub doc_ids: Range<u32>,
 }
 
+/// Bytes of the longest character.
+const LONGEST_CHARACTER: usize = 4;
+
+/// How far back a piece of text looks for white space.
+const LOOK_BACK: usize = 1 << 10;
+
+/// Returns the start of the character that a place is in; `at` itself if the bytes are no UTF-8.
+fn boundary(text: &[u8], at: usize) -> usize {
+    let is_start = |at: &usize| text.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
+    (at.saturating_sub(LONGEST_CHARACTER)..=at).rev().find(is_start).unwrap_or(at)
+}
+
+/// Cuts a text into pieces of at most `most` bytes, after white space where there is some.
+fn pieces(mut text: &[u8], most: usize) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let end = if text.len() <= most {
+            text.len()
+        } else {
+            let from = most.saturating_sub(LOOK_BACK);
+            match text[from..most].iter().rposition(u8::is_ascii_whitespace) {
+                Some(space) => from + space + 1,
+                None => boundary(text, most),
+            }
+        };
+        let (piece, rest) = text.split_at(end);
+        text = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
 impl Snapshot {
     /// Returns the segments, the oldest and largest first.
     pub fn segments(&self) -> Vec<SegmentRef<'_>> {
@@ -63,6 +93,20 @@ impl Snapshot {
         lossy(store.texts(doc).shown)
     }
 
+    /// Returns the text of a message in pieces of about `most` bytes, which end at white space where
+    /// possible. No more than a piece is copied, even if the text is not UTF-8.
+    pub fn content_pieces(&self, doc_id: u32, most: usize) -> impl Iterator<Item = Cow<'_, str>> {
+        let (store, doc) = self.store(doc_id);
+        pieces(store.texts(doc).shown, most).map(lossy)
+    }
+
+    /// Returns the beginning of a message's text: all of it, or at least `least` bytes.
+    pub fn beginning(&self, doc_id: u32, least: usize) -> Cow<'_, str> {
+        let (store, doc) = self.store(doc_id);
+        let text = store.texts(doc).shown;
+        lossy(&text[..boundary(text, text.len().min(least.saturating_add(LONGEST_CHARACTER)))])
+    }
+
     /// Returns the length of a message's text in bytes, without reading the text.
     pub fn content_length(&self, doc_id: u32) -> usize {
         let (store, doc) = self.store(doc_id);
@@ -91,6 +135,12 @@ impl Snapshot {
     pub fn key(&self, doc_id: u32) -> i64 {
         let (store, doc) = self.store(doc_id);
         store.key(doc)
+    }
+
+    /// Returns the text of a message as the database stores it; empty for NULL.
+    pub fn stored(&self, doc_id: u32) -> &[u8] {
+        let (store, doc) = self.store(doc_id);
+        store.texts(doc).stored
     }
 
     /// Returns whether a message equals a row of the database, whose text is in `stored`. The
@@ -145,5 +195,26 @@ impl Snapshot {
     fn store(&self, doc_id: u32) -> (&DocStore, u32) {
         let (reader, doc) = self.at(doc_id);
         (&reader.data.store, doc)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_make_the_text_and_end_at_spaces() {
+        let long = "日本語 ".repeat(300) + &"é".repeat(2_000) + "a\u{10348}";
+        for most in [1 << 11, 1_500, 1_001, 1 << 20] {
+            let all: Vec<&[u8]> = pieces(long.as_bytes(), most).collect();
+            assert_eq!(all.concat(), long.as_bytes());
+            assert!(all.iter().all(|piece| std::str::from_utf8(piece).is_ok()), "{most}");
+            assert!(all.iter().all(|piece| piece.len() <= most));
+            assert!(most > 2_000 || all[0].ends_with(b" "));
+        }
+        // Bytes that are no UTF-8 are cut too.
+        let noise = [0x80; 5_000];
+        assert_eq!(pieces(&noise, 1_024).map(<[u8]>::len).sum::<usize>(), noise.len());
+        assert_eq!(pieces(b"", 10).count(), 0);
     }
 }

@@ -9,36 +9,52 @@
 //!
 //! Memory: a job of B bytes of text takes up to 60 B while it is sorted, and each worker has one job.
 //! Merging takes about 10 buckets per worker. The sizes of both are chosen to stay within the bound.
+//! A text that is longer than a job is cut into slices, so a document may be in several runs. A bucket
+//! that turns out too large, because the sample was not like the texts, is merged piece by piece.
 
 use std::{
     cmp::Reverse,
-    collections::BinaryHeap,
+    collections::{BinaryHeap, binary_heap::PeekMut},
     fs::File,
     io::{self, Write},
+    ops::Range,
     path::Path,
     sync::{Arc, Condvar, Mutex, mpsc},
     thread,
 };
 
 use super::varint::{push_varint, take_varint};
-use crate::text::grams::{CommonGrams, Gram, GramTokenizer};
+use crate::text::grams::{CommonGrams, Gram, GramTokenizer, LONGEST};
 
 /// The texts of consecutive documents, to cut into grams.
 #[derive(Debug, Default)]
 struct Job {
+    number: u64,
     first_doc: u32,
-    /// The texts of all documents, one after the other.
+    /// All texts, one after the other.
     text: String,
-    /// The ends of each document's first and second text in `text`.
-    ends: Vec<(usize, usize)>,
+    /// The document of each text, and the end of the text in `text`. A document may have several.
+    ends: Vec<(u32, usize)>,
 }
 
 /// A job's postings in the spill file.
 #[derive(Debug)]
 struct Run {
+    /// The place of the job among all jobs. Runs are merged in this order.
+    job: u64,
     first_doc: u32,
-    /// The start of each bucket in the spill file, and the end of the last one.
-    bounds: Vec<u64>,
+    /// The start of the run in the spill file.
+    start: u64,
+    /// The ends of the buckets, counted from the start of the run.
+    ends: Vec<u32>,
+}
+
+impl Run {
+    /// Returns where a bucket of the run is in the spill file.
+    fn place(&self, bucket: usize) -> Range<u64> {
+        let before = if bucket == 0 { 0 } else { self.ends[bucket - 1] };
+        self.start + u64::from(before)..self.start + u64::from(self.ends[bucket])
+    }
 }
 
 /// Postings of consecutive grams.
@@ -68,17 +84,26 @@ struct PostingSpill {
 }
 
 impl PostingSpill {
-    /// Reads one bucket of all runs, each with its first document.
+    /// Returns the bytes of a bucket in all runs.
+    fn size(&self, bucket: usize) -> u64 {
+        let size = |run: &Run| run.place(bucket).end - run.place(bucket).start;
+        self.runs.iter().map(size).sum()
+    }
+
+    /// Returns readers of one bucket in all runs. Each holds `buffer` bytes at a time.
     ///
     /// The file is not mapped, because mapped pages count as memory of the process.
-    fn read(&self, bucket: usize) -> io::Result<Vec<(u32, Vec<u8>)>> {
-        let read = |run: &Run| {
-            let (start, end) = (run.bounds[bucket], run.bounds[bucket + 1]);
-            let mut bytes = vec![0; (end - start) as usize];
-            read_exact_at(&self.file, &mut bytes, start)?;
-            Ok((run.first_doc, bytes))
+    fn readers(&self, bucket: usize, buffer: usize) -> Vec<RunReader<'_>> {
+        let reader = |run: &Run| RunReader {
+            file: &self.file,
+            rest: run.place(bucket),
+            buffer,
+            bytes: Vec::new(),
+            at: 0,
+            gram: 0,
+            first_doc: run.first_doc,
         };
-        self.runs.iter().map(read).collect()
+        self.runs.iter().map(reader).collect()
     }
 }
 
@@ -109,6 +134,8 @@ pub(super) struct Inverter {
     workers: Vec<thread::JoinHandle<io::Result<()>>>,
     job: Job,
     job_bytes: usize,
+    /// The largest bucket that a worker merges in one piece.
+    most_merged: usize,
     threads: usize,
 }
 
@@ -131,8 +158,11 @@ impl Inverter {
         total_bytes: u64,
         resources: Resources,
     ) -> io::Result<Inverter> {
-        // A bucket holds about 3 MB of text, so that many fit into the memory at once.
-        let buckets = (total_bytes / 3_000_000).clamp(64, 4096) as usize;
+        let threads = resources.threads.max(1);
+        // Many buckets fit into the memory at once.
+        let bucket =
+            (resources.memory / (BUCKETS_AT_ONCE * threads)).clamp(SMALLEST_BUCKET, BUCKET);
+        let buckets = (total_bytes / bucket as u64).clamp(64, 4096) as usize;
         let shared = Arc::new(SharedRuns {
             bucket_of: balance(sample, &common, buckets),
             common,
@@ -143,7 +173,6 @@ impl Inverter {
                 runs: Vec::new(),
             }),
         });
-        let threads = resources.threads.max(1);
         let (sender, receiver) = mpsc::sync_channel::<Job>(1);
         let receiver = Arc::new(Mutex::new(receiver));
         let workers = (0..threads)
@@ -159,31 +188,31 @@ impl Inverter {
             workers,
             job: Job::default(),
             job_bytes,
+            most_merged: MERGED_AT_ONCE * bucket,
             threads,
         })
     }
 
     /// Adds the next document with one or two texts.
     pub(super) fn add(&mut self, doc: u32, text: &str, second: Option<&str>) -> io::Result<()> {
-        if self.job.ends.is_empty() {
-            self.job.first_doc = doc;
-        }
-        // Skipped documents have no text.
-        while self.job.first_doc as usize + self.job.ends.len() < doc as usize {
-            self.job.ends.push((self.job.text.len(), self.job.text.len()));
-        }
-        self.job.text.push_str(text);
-        let first = self.job.text.len();
-        self.job.text.push_str(second.unwrap_or_default());
-        self.job.ends.push((first, self.job.text.len()));
-        if self.job.text.len() >= self.job_bytes {
-            self.send()?;
+        for text in [text, second.unwrap_or_default()] {
+            for slice in slices(text, self.job_bytes / SLICES_IN_JOB) {
+                if self.job.ends.is_empty() {
+                    self.job.first_doc = doc;
+                }
+                self.job.text.push_str(slice);
+                self.job.ends.push((doc, self.job.text.len()));
+                if self.job.text.len() >= self.job_bytes {
+                    self.send()?;
+                }
+            }
         }
         Ok(())
     }
 
     fn send(&mut self) -> io::Result<()> {
-        let job = std::mem::take(&mut self.job);
+        let next = Job { number: self.job.number + 1, ..Job::default() };
+        let job = std::mem::replace(&mut self.job, next);
         let sender = self.jobs.as_ref().expect("jobs are sent before `finish` only");
         if sender.send(job).is_ok() {
             return Ok(());
@@ -211,8 +240,9 @@ impl Inverter {
         }
         self.join()?;
         let mut spill = self.shared.spill.lock().expect("workers that panicked were reported");
-        spill.runs.sort_by_key(|run| run.first_doc);
+        spill.runs.sort_by_key(|run| run.job);
         let spill = &*spill;
+        let most_merged = self.most_merged;
         let queue = Queue::new(self.shared.buckets, self.threads + 1);
         thread::scope(|scope| {
             for _ in 0..self.threads {
@@ -220,14 +250,20 @@ impl Inverter {
                     // Without this, the other threads would wait for the bucket of a thread that panics.
                     let closing = CloseOnUnwind(&queue);
                     while let Some(bucket) = queue.claim() {
-                        queue.put(bucket, spill.read(bucket).map(|parts| merge(&parts)));
+                        queue.put(bucket, merge_whole(spill, bucket, most_merged));
                     }
                     std::mem::forget(closing);
                 });
             }
             for bucket in 0..self.shared.buckets {
                 let written = match queue.take(bucket) {
-                    Some(block) => block.and_then(&mut write),
+                    Some(Ok(Some(block))) => write(block),
+                    Some(Ok(None)) => {
+                        let buffer = most_merged / spill.runs.len().max(1);
+                        let readers = spill.readers(bucket, buffer);
+                        merge(readers, most_merged / size_of::<u32>(), &mut write)
+                    }
+                    Some(Err(error)) => Err(error),
                     None => Err(io::Error::other("a merging thread panicked")),
                 };
                 if written.is_err() {
@@ -248,6 +284,39 @@ impl Drop for Inverter {
             drop(worker.join());
         }
     }
+}
+
+/// The bytes of text whose postings make one bucket, if there is memory for it.
+const BUCKET: usize = 3_000_000;
+
+/// The least bytes of text for a bucket.
+const SMALLEST_BUCKET: usize = 200_000;
+
+/// The memory of a thread, in buckets: a bit more than merging takes.
+const BUCKETS_AT_ONCE: usize = 16;
+
+/// Buckets that are merged in one piece if the sample told their sizes wrongly.
+const MERGED_AT_ONCE: usize = 4;
+
+/// The least number of slices of a long text in a job. The job is then at most a bit too large.
+const SLICES_IN_JOB: usize = 8;
+
+/// Bytes that a slice of a text has in common with the next one: more than the longest gram, so
+/// that each gram is whole in one of them.
+const OVERLAP: usize = 4 * LONGEST;
+
+/// Cuts a text into slices of about `most` bytes that overlap. Together they have the text's grams.
+fn slices(text: &str, most: usize) -> impl Iterator<Item = &str> {
+    let most = most.max(2 * OVERLAP);
+    let boundary = |at| (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = text.len() - start;
+        let end = if rest <= most { text.len() } else { boundary(start + most) };
+        let slice = &text[start..end];
+        start = if end == text.len() { end } else { boundary(end - OVERLAP) };
+        (!slice.is_empty()).then_some(slice)
+    })
 }
 
 /// Returns the region of a gram in the gram space: its first two characters if they are ASCII,
@@ -387,92 +456,153 @@ fn work(shared: &SharedRuns, jobs: &Mutex<mpsc::Receiver<Job>>) -> io::Result<()
             Err(mpsc::RecvError) => return Ok(()),
         };
         let mut from = 0;
-        for (doc, (first, second)) in (0..).zip(&job.ends) {
-            for text in [&job.text[from..*first], &job.text[*first..*second]] {
-                tokenizer.cut(text, &shared.common, |gram| {
-                    buckets[usize::from(shared.bucket_of[region(gram)])].push(gram, doc);
-                });
-            }
-            from = *second;
+        for (doc, end) in job.ends {
+            let doc = doc - job.first_doc;
+            tokenizer.cut(&job.text[from..end], &shared.common, |gram| {
+                buckets[usize::from(shared.bucket_of[region(gram)])].push(gram, doc);
+            });
+            from = end;
         }
         encoded.clear();
-        let mut bounds = Vec::with_capacity(shared.buckets + 1);
+        let mut ends = Vec::with_capacity(shared.buckets);
         for bucket in &mut buckets {
-            bounds.push(encoded.len() as u64);
             bucket.encode(&mut spare, &mut docs, &mut encoded);
+            ends.push(encoded.len() as u32);
         }
-        bounds.push(encoded.len() as u64);
         let mut spill = shared.spill.lock().expect("a thread that panicked was reported");
         spill.file.write_all(&encoded)?;
-        let base = spill.length;
-        bounds.iter_mut().for_each(|bound| *bound += base);
+        let start = spill.length;
         spill.length += encoded.len() as u64;
-        spill.runs.push(Run { first_doc: job.first_doc, bounds });
+        spill.runs.push(Run { job: job.number, first_doc: job.first_doc, start, ends });
     }
 }
 
 /// Reads what [`Bucket::encode`] wrote.
 struct RunReader<'a> {
-    bytes: &'a [u8],
+    file: &'a File,
+    /// The bytes of the file that are not read yet.
+    rest: Range<u64>,
+    buffer: usize,
+    bytes: Vec<u8>,
+    /// The place in `bytes`.
+    at: usize,
     gram: u64,
     first_doc: u32,
 }
 
 impl RunReader<'_> {
+    /// The most bytes of a gram's head, or of a number.
+    const LONGEST_ITEM: usize = 32;
+
+    /// Reads on if the next item may not be whole in the buffer.
+    #[inline]
+    fn fill(&mut self) -> io::Result<()> {
+        if self.rest.is_empty() || self.at + Self::LONGEST_ITEM <= self.bytes.len() {
+            return Ok(());
+        }
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        let before = self.bytes.len();
+        let more = (self.rest.end - self.rest.start).min(self.buffer.max(1 << 10) as u64);
+        // Exactly as much, because many runs are read at once.
+        self.bytes.reserve_exact(more as usize);
+        self.bytes.resize(before + more as usize, 0);
+        read_exact_at(self.file, &mut self.bytes[before..], self.rest.start)?;
+        self.rest.start += more;
+        Ok(())
+    }
+
     /// Moves to the next gram, if there is one.
-    fn advance(&mut self) -> bool {
-        let Some((&head, rest)) = self.bytes.split_first() else { return false };
+    fn advance(&mut self) -> io::Result<bool> {
+        self.fill()?;
+        let Some((&head, rest)) = self.bytes[self.at..].split_first() else { return Ok(false) };
         let (shared, length) = (usize::from(head >> 4), usize::from(head & 15));
         let mut gram = [0; 8];
         gram[..shared].copy_from_slice(&self.gram.to_be_bytes()[..shared]);
         gram[shared..length].copy_from_slice(&rest[..length - shared]);
         self.gram = u64::from_be_bytes(gram);
-        self.bytes = &rest[length - shared..];
-        true
+        self.at += 1 + length - shared;
+        Ok(true)
     }
 
-    /// Reads the documents of the gram that [`RunReader::advance`] moved to.
-    fn read_docs(&mut self, docs: &mut Vec<u32>) {
-        let count = take_varint(&mut self.bytes) as u32;
+    #[inline]
+    fn number(&mut self) -> io::Result<u64> {
+        self.fill()?;
+        let mut bytes = &self.bytes[self.at..];
+        let before = bytes.len();
+        let number = take_varint(&mut bytes);
+        self.at += before - bytes.len();
+        Ok(number)
+    }
+
+    /// Adds the documents of the gram that [`RunReader::advance`] moved to. If `last` is the first
+    /// of them, it is a document whose slices are in several runs, and is not added again.
+    fn read_docs(&mut self, last: Option<u32>, docs: &mut Vec<u32>) -> io::Result<()> {
+        let count = self.number()?;
         let mut doc = self.first_doc;
-        docs.extend((0..count).map(|_| {
-            doc += take_varint(&mut self.bytes) as u32;
-            doc
-        }));
+        for place in 0..count {
+            doc += self.number()? as u32;
+            if place > 0 || Some(doc) != last {
+                docs.push(doc);
+            }
+        }
+        Ok(())
     }
 }
 
-/// Merges one bucket of all runs, which are in the order of their documents.
-fn merge(runs: &[(u32, Vec<u8>)]) -> Block {
+/// Merges one bucket of all runs; `None` if it is too large for that.
+fn merge_whole(spill: &PostingSpill, bucket: usize, most: usize) -> io::Result<Option<Block>> {
+    if spill.size(bucket) > most as u64 {
+        return Ok(None);
+    }
+    let mut whole = Block::default();
+    merge(spill.readers(bucket, most), usize::MAX, &mut |block| {
+        whole = block;
+        Ok(())
+    })?;
+    Ok(Some(whole))
+}
+
+/// Merges runs, which are in the order of their documents, into blocks of about `most` documents.
+fn merge(
+    mut readers: Vec<RunReader<'_>>,
+    most: usize,
+    write: &mut impl FnMut(Block) -> io::Result<()>,
+) -> io::Result<()> {
     let mut block = Block::default();
-    debug_assert!(runs.is_sorted_by_key(|(first_doc, _)| first_doc));
-    let mut readers: Vec<RunReader<'_>> = runs
-        .iter()
-        .map(|(first_doc, bytes)| RunReader { bytes, gram: 0, first_doc: *first_doc })
-        .collect();
+    debug_assert!(readers.is_sorted_by_key(|reader| reader.first_doc));
     let mut heap = BinaryHeap::with_capacity(readers.len());
     for (place, reader) in readers.iter_mut().enumerate() {
-        if reader.advance() {
+        if reader.advance()? {
             heap.push(Reverse((reader.gram, place)));
         }
     }
     while let Some(mut top) = heap.peek_mut() {
         let Reverse((gram, place)) = *top;
-        let before = block.docs.len();
-        readers[place].read_docs(&mut block.docs);
-        let count = (block.docs.len() - before) as u32;
-        match block.grams.last_mut() {
-            Some((last, total)) if last.0 == gram => *total += count,
-            _ => block.grams.push((Gram(gram), count)),
+        let is_known = block.grams.last().is_some_and(|(last, _)| last.0 == gram);
+        if !is_known {
+            if block.docs.len() + block.grams.len() >= most {
+                write(std::mem::take(&mut block))?;
+            }
+            block.grams.push((Gram(gram), 0));
         }
-        if readers[place].advance() {
+        let before = block.docs.len();
+        let last = block.docs.last().copied().filter(|_| is_known);
+        readers[place].read_docs(last, &mut block.docs)?;
+        if let Some((_, total)) = block.grams.last_mut() {
+            *total += (block.docs.len() - before) as u32;
+        }
+        if readers[place].advance()? {
             *top = Reverse((readers[place].gram, place));
         } else {
-            std::collections::binary_heap::PeekMut::pop(top);
+            PeekMut::pop(top);
         }
     }
-    block
+    write(block)
 }
+
+/// The block of a bucket; `None` where the bucket is too large for one.
+type Merged = io::Result<Option<Block>>;
 
 /// Hands out buckets to merge and returns their blocks in order. Few blocks wait at a time.
 struct Queue {
@@ -485,7 +615,7 @@ struct Queue {
 struct QueueState {
     claimed: usize,
     taken: usize,
-    blocks: Vec<(usize, io::Result<Block>)>,
+    blocks: Vec<(usize, Merged)>,
     closed: bool,
 }
 
@@ -513,13 +643,13 @@ impl Queue {
         Some(state.claimed - 1)
     }
 
-    fn put(&self, bucket: usize, block: io::Result<Block>) {
+    fn put(&self, bucket: usize, block: Merged) {
         self.state.lock().expect("a merging thread panicked").blocks.push((bucket, block));
         self.changed.notify_all();
     }
 
     /// Waits for the block of a bucket; returns `None` if the queue is closed before.
-    fn take(&self, bucket: usize) -> Option<io::Result<Block>> {
+    fn take(&self, bucket: usize) -> Option<Merged> {
         let state = self.state.lock().expect("a merging thread panicked");
         let mut state = self
             .changed
@@ -554,53 +684,98 @@ mod tests {
 
     use super::*;
 
+    type Postings = Vec<(Gram, Vec<u32>)>;
+
+    /// Inverts texts without slices, runs or buckets.
+    fn plain(texts: &[(u32, String)], common: &CommonGrams) -> Postings {
+        let mut postings: BTreeMap<Gram, BTreeSet<u32>> = BTreeMap::new();
+        for (doc, text) in texts {
+            GramTokenizer::default().cut(text, common, |gram| {
+                postings.entry(gram).or_default().insert(*doc);
+            });
+        }
+        postings.into_iter().map(|(gram, docs)| (gram, docs.into_iter().collect())).collect()
+    }
+
+    /// Inverts texts in jobs of some bytes, and merges buckets in pieces of some bytes.
+    fn inverted(
+        texts: &[(u32, String)],
+        common: &Arc<CommonGrams>,
+        (threads, job_bytes, most_merged): (usize, usize, usize),
+    ) -> Postings {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let sample = texts.iter().step_by(10).map(|(_, text)| text.as_str());
+        let resources = Resources { memory: 0, threads };
+        let mut inverter =
+            Inverter::start(folder.path(), Arc::clone(common), sample, 100_000, resources)
+                .expect("start");
+        (inverter.job_bytes, inverter.most_merged) = (job_bytes, most_merged);
+        for same in texts.chunk_by(|one, other| one.0 == other.0) {
+            let second = same.get(1).map(|(_, text)| text.as_str());
+            inverter.add(same[0].0, &same[0].1, second).expect("add");
+        }
+        let mut found = Vec::new();
+        inverter
+            .finish(|block| {
+                let mut docs = block.docs.into_iter();
+                for (gram, count) in block.grams {
+                    found.push((gram, docs.by_ref().take(count as usize).collect()));
+                }
+                Ok(())
+            })
+            .expect("finish");
+        found
+    }
+
+    const SHAPES: [(usize, usize, usize); 5] =
+        [(1, 5_000, 1 << 20), (3, 5_000, 1 << 20), (3, 100, 1 << 20), (2, 5_000, 500), (1, 1, 1)];
+
     #[test]
     fn postings_equal_a_plain_inversion() {
-        let texts: Vec<String> = (0u32..3000)
-            .map(|n| {
-                format!("{:x} the {} 日本{} é{n}", n.wrapping_mul(2_654_435_761), n % 7, n % 11)
+        let texts: Vec<(u32, String)> = (0u32..3000)
+            .filter(|n| n % 5 != 0)
+            .flat_map(|n| {
+                let hash = n.wrapping_mul(2_654_435_761);
+                let text = format!("{hash:x} the {} 日本{} é{n}", n % 7, n % 11);
+                [(n, text), (n, format!("second {n}"))]
             })
             .collect();
-        let common = Arc::new(CommonGrams::of_sample(texts.iter().map(String::as_str)));
-        let mut expected: BTreeMap<Gram, BTreeSet<u32>> = BTreeMap::new();
-        let mut tokenizer = GramTokenizer::default();
-        for (doc, text) in texts.iter().enumerate().filter(|(doc, _)| doc % 5 != 0) {
-            let second = format!("second {doc}");
-            for text in [text, &second] {
-                tokenizer.cut(text, &common, |gram| {
-                    expected.entry(gram).or_default().insert(doc as u32);
-                });
-            }
+        let common = Arc::new(CommonGrams::of_sample(texts.iter().map(|(_, text)| text.as_str())));
+        for shape in SHAPES {
+            assert!(inverted(&texts, &common, shape) == plain(&texts, &common), "{shape:?}");
         }
-        for threads in [1, 3] {
-            let folder = tempfile::tempdir().expect("a temporary folder");
-            let mut inverter = Inverter::start(
-                folder.path(),
-                Arc::clone(&common),
-                texts.iter().step_by(10).map(String::as_str),
-                100_000,
-                Resources { memory: 0, threads },
-            )
-            .expect("start");
-            inverter.job_bytes = 5000;
-            for (doc, text) in texts.iter().enumerate().filter(|(doc, _)| doc % 5 != 0) {
-                inverter.add(doc as u32, text, Some(&format!("second {doc}"))).expect("add");
-            }
-            let mut found = Vec::new();
-            inverter
-                .finish(|block| {
-                    let mut docs = block.docs.into_iter();
-                    for (gram, count) in block.grams {
-                        found.push((
-                            gram,
-                            docs.by_ref().take(count as usize).collect::<BTreeSet<_>>(),
-                        ));
-                    }
-                    Ok(())
+    }
+
+    #[test]
+    fn slices_of_a_text_have_its_postings() {
+        const PARTS: [&str; 8] = [
+            "the same words ",
+            "THE same",
+            "日本語",
+            "é",
+            "x",
+            "aaaaaaaaaaaaaaa",
+            "\u{10348}",
+            "b1",
+        ];
+        let mut state = 1u32;
+        let mut random = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % below
+        };
+        for round in 0..40 {
+            let texts: Vec<(u32, String)> = (0..30)
+                .map(|place| {
+                    let parts = if random(4) == 0 { 400 } else { 10 };
+                    let text = (0..random(parts)).map(|_| PARTS[random(8) as usize]).collect();
+                    (place / 2 * (1 + round % 3), text)
                 })
-                .expect("finish");
-            assert!(found.is_sorted());
-            assert_eq!(found, expected.clone().into_iter().collect::<Vec<_>>());
+                .collect();
+            let sample = texts.iter().map(|(_, text)| text.as_str());
+            let common = Arc::new(CommonGrams::of_sample(sample));
+            for shape in SHAPES {
+                assert!(inverted(&texts, &common, shape) == plain(&texts, &common), "{shape:?}");
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ mod directory;
 mod documents;
 mod invert;
 mod lists;
+mod long_text;
 mod plan;
 mod postings;
 mod scored;
@@ -35,6 +36,7 @@ pub use build::{Build, BuildPlan, Size};
 pub use directory::{CommitStamp, IndexDir, Writing};
 pub use documents::SegmentRef;
 pub use invert::Resources;
+pub use long_text::LongText;
 #[cfg(feature = "internals")]
 pub use scored::ScoredDoc;
 pub use snapshot::{Reading, Snapshot, SnapshotBuilder};

@@ -1,11 +1,16 @@
 //! The text in a stored `content`.
 
-use std::{borrow::Cow, fmt};
+use std::{
+    borrow::Cow,
+    fmt,
+    io::{self, Write},
+};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor},
+    de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
+use serde_json::value::RawValue;
 
 /// Returns the text in the JSON of ChatGPT's `parts`; `None` if `stored` is not such JSON.
 ///
@@ -19,6 +24,121 @@ pub fn decode_parts(stored: &str) -> Option<String> {
     let mut texts = parts.into_iter().filter_map(|Part(text)| text);
     let first = texts.next().unwrap_or_default();
     Some(texts.fold(first, |text, part| text + "\n" + &part))
+}
+
+/// Writes the text that [`decode_parts`] returns to `out`; returns whether `stored` is such JSON.
+/// It holds no part in memory.
+pub fn write_parts(stored: &str, out: &mut dyn Write) -> io::Result<bool> {
+    if !stored.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('[') {
+        return Ok(false);
+    }
+    let mut failed = None;
+    let mut json = serde_json::Deserializer::from_str(stored);
+    let read = json.deserialize_seq(PartsWriter { out, failed: &mut failed });
+    let is_parts = read.and_then(|()| json.end()).is_ok();
+    failed.map_or(Ok(is_parts), Err)
+}
+
+/// Writes the parts of an array one by one.
+struct PartsWriter<'w> {
+    out: &'w mut dyn Write,
+    /// The error of `out`.
+    failed: &'w mut Option<io::Error>,
+}
+
+impl<'de> Visitor<'de> for PartsWriter<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of strings and objects")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<(), A::Error> {
+        let mut is_first = true;
+        while let Some(part) = parts.next_element::<&'de RawValue>()? {
+            let text = match part.get().as_bytes()[0] {
+                b'"' => Some(part),
+                b'{' => {
+                    serde_json::from_str::<LongPart<'de>>(part.get()).map_err(de::Error::custom)?.0
+                }
+                _ => return Err(de::Error::custom("neither a string nor an object")),
+            };
+            let Some(text) = text else { continue };
+            let before = if is_first { "" } else { "\n" };
+            is_first = false;
+            let literal = &text.get()[1..text.get().len() - 1];
+            let written =
+                self.out.write_all(before.as_bytes()).and_then(|()| unescape(literal, self.out));
+            if let Err(error) = written {
+                *self.failed = Some(error);
+                return Err(de::Error::custom("the text cannot be written"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the text of a valid JSON string without its quotes.
+fn unescape(literal: &str, out: &mut dyn Write) -> io::Result<()> {
+    let bytes = literal.as_bytes();
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
+        out.write_all(&bytes[at..at + found])?;
+        at += found;
+        let (character, length) = match bytes.get(at + 1) {
+            Some(b'n') => ('\n', 2),
+            Some(b't') => ('\t', 2),
+            Some(b'r') => ('\r', 2),
+            Some(b'b') => ('\u{8}', 2),
+            Some(b'f') => ('\u{c}', 2),
+            Some(b'u') => {
+                let units = [escape(bytes, at), escape(bytes, at + 6)];
+                let first = char::decode_utf16(units.into_iter().flatten()).next();
+                let character = first.and_then(Result::ok).unwrap_or(char::REPLACEMENT_CHARACTER);
+                (character, 6 * character.len_utf16())
+            }
+            Some(other) => (char::from(*other), 2),
+            None => break,
+        };
+        out.write_all(character.encode_utf8(&mut [0; 4]).as_bytes())?;
+        at += length;
+    }
+    out.write_all(&bytes[at.min(bytes.len())..])
+}
+
+/// The `text` of an object, as JSON.
+struct LongPart<'de>(Option<&'de RawValue>);
+
+impl<'de> Deserialize<'de> for LongPart<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LongPart<'de>, D::Error> {
+        struct LongPartVisitor;
+        impl<'de> Visitor<'de> for LongPartVisitor {
+            type Value = LongPart<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LongPart<'de>, A::Error> {
+                let mut text = None;
+                while let Some(key) = map.next_key::<Cow<'_, str>>()? {
+                    let value = map.next_value::<&'de RawValue>()?;
+                    if key != "text" {
+                        continue;
+                    }
+                    if value.get().starts_with('"') {
+                        text = Some(value);
+                    } else {
+                        // As strict as `Part` is.
+                        serde_json::from_str::<serde_json::Value>(value.get())
+                            .map_err(de::Error::custom)?;
+                    }
+                }
+                Ok(LongPart(text))
+            }
+        }
+        deserializer.deserialize_map(LongPartVisitor)
+    }
 }
 
 /// Replaces every lone surrogate escape in JSON (`\ud83d` without its other half) by `\ufffd`.
@@ -117,6 +237,13 @@ mod tests {
             ("[]", Some("")),
             (r#"["\ud83d\ude00 \ud83d \\ud83d \ude00"]"#, Some("😀 \u{FFFD} \\ud83d \u{FFFD}")),
             (r#"["\u0000x"]"#, Some("\0x")),
+            (r#"["\"\\\/\b\f\r\t\""]"#, Some("\"\\/\u{8}\u{c}\r\t\"")),
+            (r#"["\ud83d\u0041\ud83d\ud83d\ude00"]"#, Some("\u{FFFD}A\u{FFFD}😀")),
+            (r#"[{"text": "a", "text": 1, "t\u0065xt": "b\n"}, {"text": {}}]"#, Some("b\n")),
+            (r#"[{"text": 1e999}]"#, None),
+            (r#"["\x"]"#, None),
+            ("[\"\n\"]", None),
+            (r#"["a", ]"#, None),
             ("[1]", None),
             ("[null]", None),
             (r#"[["a"]]"#, None),
@@ -127,6 +254,9 @@ mod tests {
             ("[citation needed]", None),
         ] {
             assert_eq!(decode_parts(stored).as_deref(), text, "{stored}");
+            let mut written = Vec::new();
+            let is_parts = write_parts(stored, &mut written).expect("memory can be written");
+            assert_eq!(is_parts.then_some(written.as_slice()), text.map(str::as_bytes), "{stored}");
         }
     }
 

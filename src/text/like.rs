@@ -116,13 +116,21 @@ impl LikePattern {
     /// Each match gives one span for each segment between the `%`. A pattern of wildcards alone has
     /// no spans.
     pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
+        self.first_spans(text, usize::MAX)
+    }
+
+    /// Returns the first of [`LikePattern::spans`]: those of matches that begin before `most` spans
+    /// are found.
+    pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         let text = match memchr(0, text.as_bytes()) {
             Some(nul) => &text.as_bytes()[..nul],
             None => text.as_bytes(),
         };
         let mut spans = Vec::new();
         let mut from = 0;
-        'matches: while self.segments.iter().any(|segment| segment.anchor.is_some()) {
+        'matches: while spans.len() < most
+            && self.segments.iter().any(|segment| segment.anchor.is_some())
+        {
             let whole_matches = spans.len();
             for segment in &self.segments {
                 let Some((start, end)) = segment.find(text, from, self.case_sensitive) else {

@@ -71,10 +71,15 @@ impl LiteralPattern {
 
     /// Returns the byte spans of the successive matches in a text. They do not overlap.
     pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
+        self.first_spans(text, usize::MAX)
+    }
+
+    /// Returns the first `most` of the spans of [`LiteralPattern::spans`].
+    pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         let is_odd = self.has_odd_case(text.as_bytes());
         let mut spans = Vec::new();
         let mut from = 0;
-        loop {
+        while spans.len() < most {
             let rest = &text.as_bytes()[from..];
             let found = match is_odd {
                 true => self.find_folded(rest),
@@ -84,6 +89,7 @@ impl LiteralPattern {
             spans.push(from + span.start..from + span.end);
             from += span.end;
         }
+        spans
     }
 
     fn has_odd_case(&self, text: &[u8]) -> bool {

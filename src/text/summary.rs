@@ -41,7 +41,7 @@ const MAX_TITLE: usize = 70;
 pub const TURNS: usize = 24;
 
 /// Bytes that are read of each message.
-const BYTES_READ: usize = 2_000;
+pub const BYTES_READ: usize = 2_000;
 
 /// Sentences that compete. Later ones hardly ever win, and each costs as much as the first.
 const MAX_SENTENCES: usize = 64;

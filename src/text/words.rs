@@ -20,6 +20,9 @@ use super::{
 /// The longest word that becomes a term, in bytes. Longer ones are data, which exact search finds.
 const MAX_WORD_BYTES: usize = 128;
 
+/// The shortest text without white space that may be Base64. Its lines have 64 or 76 characters.
+const LEAST_ENCODED: usize = 60;
+
 /// A stretch of text that gives terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'t> {
@@ -83,8 +86,23 @@ pub fn tokens<'t>(text: &'t str, mut each: impl FnMut(Token<'t>)) {
     }
 }
 
+/// Returns the length of the Base64 that a text begins with, as of pasted pictures; 0 if it is short
+/// or may be a path or a name. Its letters are random, so there are capitals and digits enough.
+fn encoded_length(text: &[u8]) -> usize {
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
+    let length = text.iter().take_while(|byte| is_letter(byte)).count();
+    let share =
+        |is_kind: fn(&u8) -> bool| 16 * text[..length].iter().filter(|b| is_kind(b)).count();
+    let is_encoded = length >= LEAST_ENCODED
+        && share(u8::is_ascii_digit) >= length
+        && share(u8::is_ascii_uppercase) >= 2 * length
+        && share(u8::is_ascii_lowercase) >= 2 * length
+        && share(|byte| *byte == b'/') <= length;
+    if is_encoded { length } else { 0 }
+}
+
 /// Calls `each` with the words of ASCII text without white space: letters, digits and `_`, joined
-/// by a `.` or an apostrophe between them.
+/// by a `.` or an apostrophe between them. Base64 is data, which exact search finds.
 fn ascii_words<'t>(chunk: &'t str, each: &mut impl FnMut(Token<'t>)) {
     let bytes = chunk.as_bytes();
     let is_word =
@@ -94,6 +112,13 @@ fn ascii_words<'t>(chunk: &'t str, each: &mut impl FnMut(Token<'t>)) {
         if !is_word(at) {
             at += 1;
             continue;
+        }
+        if chunk.len() >= LEAST_ENCODED {
+            let encoded = encoded_length(&bytes[at..]);
+            at += encoded;
+            if encoded > 0 {
+                continue;
+            }
         }
         let start = at;
         while is_word(at) || matches!(bytes.get(at), Some(b'.' | b'\'')) && is_word(at + 1) {
@@ -302,6 +327,17 @@ mod tests {
             let found: Vec<&str> = found.iter().map(String::as_str).collect();
             assert_eq!(found, *expected, "{text:?}");
         }
+        // Lines and addresses of Base64 have no words, long paths and names have.
+        let line = "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXD";
+        assert_eq!(
+            terms(&format!("data:image/png;base64,{line} text")),
+            ["data", "imag", "png", "base64", "text"]
+        );
+        let path = "/Users/Anna/Documents/Projects2024/Reports/Quarterly/Final/Version7";
+        assert_eq!(terms(path).last().map(String::as_str), Some("7"));
+        let name = "theServerReturns404WhenTheUserIsNotFoundInTheDatabaseOfUsersYet";
+        assert!(terms(name).contains(&"databas".to_owned()));
+
         let question = Tokenizer::default().question("日本語 日本 字");
         assert_eq!(question, ["日", "本", "日本", "語", "本語", "字"]);
         assert!(is_character("語") && !is_character("本語") && !is_character("a"));

@@ -19,6 +19,8 @@ mod lists;
 mod literal;
 mod manners;
 mod mcp;
+#[cfg(target_os = "linux")]
+mod memory;
 mod migration;
 mod open;
 #[cfg(unix)]

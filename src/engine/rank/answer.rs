@@ -17,7 +17,7 @@ use crate::{
         error::Error,
         source::{line_number, scoring::Concept},
     },
-    model::Stop,
+    model::{MOST_KEPT, Stop},
     text::{snippet, words::Tokenizer},
 };
 
@@ -142,7 +142,9 @@ impl Ranker<'_> {
             let next = matches.len();
             // Beyond the limit only copies are counted. Reading all texts for that is expensive.
             let length = scorer.content_length(scored.doc_id);
-            let may_be_copy = |other: &Match| other.hit.content.len().abs_diff(length) <= MAX_SPACE;
+            let may_be_copy = |other: &Match| {
+                other.hit.content.len().abs_diff(length.min(MOST_KEPT)) <= MAX_SPACE
+            };
             if next == limit && !matches.iter().any(may_be_copy) {
                 continue;
             }
@@ -157,13 +159,13 @@ impl Ranker<'_> {
                 }
                 Entry::Vacant(entry) if next < limit => {
                     entry.insert(next);
-                    let hit = scorer.hit(scored.doc_id).into_owned();
+                    let hit = scorer.hit(scored.doc_id).kept(0);
                     let turn = scorer.turn(scored.doc_id).unwrap_or(0) as usize;
                     matches.push(Match {
                         source: source.kind,
                         score: f64::from(scored.score),
                         line: line_number(source.kind, hit.position, turn),
-                        passage: passages.best(&hit.content),
+                        passage: passages.best(&content),
                         copies: 1,
                         hit,
                     });

@@ -54,7 +54,7 @@ pub struct Question {
 pub struct Match {
     /// The kind of the message's source.
     pub source: SourceKind,
-    /// The message that answers.
+    /// The message that answers. Of a text of more than 4 MB, 4 MB are kept, with `[…]` at the cut.
     pub hit: Hit<'static>,
     /// How well it answers, from 0 to 1; falls from the first match to the last.
     pub score: f64,

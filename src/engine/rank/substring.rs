@@ -3,7 +3,7 @@
 use std::{
     cmp::Reverse,
     collections::{HashMap, HashSet},
-    ops::ControlFlow,
+    ops::{ControlFlow, Range},
 };
 
 use super::{
@@ -16,7 +16,7 @@ use crate::{
         error::Error,
         source::{Scope, Source, SourceKind, line_number, request::trimmed, sink::Rendered},
     },
-    model::{Hit, Request},
+    model::{Hit, MOST_KEPT, Request},
     text::literal::LiteralPattern,
 };
 
@@ -143,7 +143,15 @@ impl Ranker<'_> {
         };
         let mut left = count;
         let mut sink = Rendered::new(
-            |hit: Hit<'_>| is_wanted(&hit).then(|| (source.kind, hit.into_owned())),
+            |hit: Hit<'_>| {
+                is_wanted(&hit).then(|| {
+                    let place = match hit.content.len() > MOST_KEPT {
+                        true => span_of(&hit.content, concept).map_or(0, |span| span.start),
+                        false => 0,
+                    };
+                    (source.kind, hit.kept(place))
+                })
+            },
             |hit| {
                 if left > 0 {
                     found.push(hit);
@@ -192,11 +200,14 @@ impl Ranker<'_> {
     }
 }
 
+/// Returns the first place of a concept in a text.
+fn span_of(text: &str, concept: &str) -> Option<Range<usize>> {
+    LiteralPattern::new(trimmed(concept), false).first_spans(text, 1).into_iter().next()
+}
+
 /// Returns the passage around the first of the concepts that is in a text.
 fn passage_around(text: &str, concepts: &[String]) -> String {
-    let span = |concept: &String| {
-        LiteralPattern::new(trimmed(concept), false).spans(text).into_iter().next()
-    };
-    let first = concepts.iter().find_map(span).filter(|span| !span.is_empty());
+    let first =
+        concepts.iter().find_map(|concept| span_of(text, concept)).filter(|span| !span.is_empty());
     passage::around_span(text, first.unwrap_or(0..0))
 }

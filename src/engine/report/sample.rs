@@ -80,8 +80,14 @@ fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Result<Vec<Str
         }
         let mut differences = Vec::new();
         for (key, doc_id) in doc_id_of {
-            let indexed = doc_id.map(|doc_id| snapshot.hit(doc_id, false));
+            let mut is_long = false;
             let stored = feed.message(key, |row| {
+                // A long text is compared with the index where it lies.
+                let known = doc_id.map(|doc_id| snapshot.stored(doc_id));
+                is_long = row
+                    .long
+                    .zip(known)
+                    .is_some_and(|(long, known)| long.equals(known).unwrap_or(false));
                 let content = row.decoded.map(str::as_bytes).or(row.stored).unwrap_or_default();
                 (
                     row.id.to_owned(),
@@ -90,10 +96,10 @@ fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Result<Vec<Str
                     String::from_utf8_lossy(content).into_owned(),
                 )
             })?;
-            let indexed = indexed.map(|hit| {
-                let hit = hit.into_owned();
-                let texts = (hit.message_id.into_owned(), hit.role.into_owned());
-                (texts.0, texts.1, hit.time, hit.content.into_owned())
+            let indexed = doc_id.map(|doc_id| {
+                let hit = snapshot.hit(doc_id, false);
+                let content = if is_long { String::new() } else { hit.content.into_owned() };
+                (hit.message_id.into_owned(), hit.role.into_owned(), hit.time, content)
             });
             if indexed != stored {
                 let id = stored.or(indexed).map(|message| message.0).unwrap_or_default();

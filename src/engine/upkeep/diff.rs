@@ -85,6 +85,7 @@ pub(crate) fn compare(
         let slice = Instant::now();
         let mut scanned = 0u32;
         let mut is_plain = true;
+        let mut failed = None;
         let done = feed.scan(after, &mut |row| {
             after = Some(row.key);
             is_plain &= row.is_plain;
@@ -102,6 +103,16 @@ pub(crate) fn compare(
                 stored: row.stored,
             };
             let doc_id = rest.next_if(|(key, _)| *key == row.key).map(|(_, doc_id)| *doc_id);
+            let document = match (row.long, doc_id.map(|doc_id| snapshot.stored(doc_id))) {
+                (Some(long), Some(stored)) => match long.equals(stored) {
+                    Ok(is_same) => Document { stored: is_same.then_some(stored), ..document },
+                    Err(error) => {
+                        failed = Some(error);
+                        return ControlFlow::Break(());
+                    }
+                },
+                _ => document,
+            };
             let is_same = doc_id.is_some_and(|doc_id| {
                 let id = row.conversation_id.unwrap_or_default();
                 snapshot.is_same(doc_id, &document, id)
@@ -121,6 +132,9 @@ pub(crate) fn compare(
         })?;
         drop(feed);
         drop(database);
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
         if stop.requested() {
             return Err(db::Error::Stopped.into());
         }

@@ -18,6 +18,9 @@ use crate::{
 /// The largest segment, in messages, whose terms and vectors a question waits for: about a second.
 const MAX_IN_A_QUESTION: u32 = 20_000;
 
+/// The bytes of a message that are embedded. Models read less of it.
+const MAX_EMBEDDED: usize = 1 << 20;
+
 /// Counts of the messages that got terms and vectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Enriched {
@@ -72,7 +75,7 @@ pub(crate) fn enrich(
     }
     if let Some(index_dir) = snapshot.segments().first().and_then(|segment| segment.folder.parent())
     {
-        let text = |doc_id: u32| snapshot.content(doc_id);
+        let text = |doc_id: u32| snapshot.beginning(doc_id, MAX_EMBEDDED);
         let texts = Texts { count: snapshot.max_doc(), text: &text };
         model.tidy(index_dir, &texts, stop)?;
     }
@@ -115,7 +118,7 @@ fn build_vectors(
     stop: &Stop,
     progress: &mut dyn FnMut(u32),
 ) -> Result<(), Error> {
-    let text = |doc_id: u32| snapshot.content(segment.doc_ids.start + doc_id);
+    let text = |doc_id: u32| snapshot.beginning(segment.doc_ids.start + doc_id, MAX_EMBEDDED);
     let texts = Texts { count: segment.doc_ids.len() as u32, text: &text };
     let cache = segment.folder.parent().unwrap_or(segment.folder);
     let mut embedded = |step: embed::EmbedProgress| progress(step.done as u32);

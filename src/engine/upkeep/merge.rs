@@ -4,7 +4,7 @@
 
 use std::{collections::HashMap, path::Path};
 
-use super::refresh::{MAX_SAMPLES, Progress, SAMPLE_BYTES, lock, within};
+use super::refresh::{Progress, Sample, lock, within};
 use crate::{
     db,
     engine::{error::Error, source::Source},
@@ -106,17 +106,13 @@ fn merge_into(
     // Sorted runs, one a segment: the standard library's sort merges them.
     doc_ids.sort_by(|a, b| snapshot.order(*a, *b));
     let (conversations, number_of) = renumber(snapshot);
-    let samples = doc_ids.iter().step_by(doc_ids.len().div_ceil(MAX_SAMPLES).max(1));
-    let sample: Vec<String> = samples
-        .map(|doc_id| {
-            let text = snapshot.content(*doc_id);
-            let bytes = &text.as_bytes()[..text.len().min(SAMPLE_BYTES)];
-            String::from_utf8_lossy(bytes).into_owned()
-        })
-        .collect();
+    let mut sample = Sample::new(doc_ids.len(), resources);
+    for doc_id in doc_ids.iter().step_by(sample.step(doc_ids.len())) {
+        sample.add(snapshot.beginning(*doc_id, sample.bytes()).into_owned());
+    }
     let plan = BuildPlan {
         conversations: &conversations,
-        sample: &sample,
+        sample: &sample.texts,
         beside: None,
         messages: doc_ids.len() as u32,
         text_bytes: snapshot.text_bytes(),

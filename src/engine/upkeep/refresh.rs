@@ -9,21 +9,29 @@ use std::{
 
 use super::diff::{self, Compared, Difference, SLICE, row_reader};
 use crate::{
-    db::{self, Layout, Row, State},
+    db::{self, Layout, LongContent, Row, State},
     engine::{error::Error, source::Source},
     index::{
-        self, Build, BuildPlan, Document, IndexDir, Reading, Resources, Size, Snapshot,
+        self, Build, BuildPlan, Document, IndexDir, LongText, Reading, Resources, Size, Snapshot,
         SnapshotBuilder, Writing,
     },
     map_faults,
     model::Stop,
+    text::content,
 };
 
 /// Messages that are sampled to see which grams are common.
-pub(crate) const MAX_SAMPLES: usize = 20_000;
+const MAX_SAMPLES: usize = 20_000;
 
-/// The bytes of each sampled message that are looked at.
-pub(crate) const SAMPLE_BYTES: usize = 4 << 10;
+/// The most and the least bytes of a sampled message that are looked at.
+const SAMPLE_BYTES: usize = 4 << 10;
+const LEAST_SAMPLED: usize = 100;
+
+/// The part of the memory that the sample takes. Counting its grams takes six times as much.
+const SAMPLE_SHARE: usize = 16;
+
+/// Places of a long content that are looked at.
+const LONG_SAMPLES: u64 = 16;
 
 /// How often a refresh begins anew because the database changed while it was read.
 const ATTEMPTS: u32 = 3;
@@ -237,16 +245,22 @@ impl Work<'_> {
             .ok()
             .filter(|messages| *messages < u32::MAX)
             .ok_or_else(|| Error::TooMany { path: self.path.to_owned() })?;
-        let mut sample = Vec::new();
+        let mut sample = Sample::new(order.len(), self.resources);
         let mut sample_bytes = 0;
-        for [message, _] in order.iter().step_by(order.len().div_ceil(MAX_SAMPLES).max(1)) {
+        for [message, _] in order.iter().step_by(sample.step(order.len())) {
+            let most = sample.bytes();
             let text = rows.message(*message, |row| {
+                if let Some(long) = row.long {
+                    sample_bytes += long.length() as usize;
+                    return pieces_of(&long);
+                }
                 let text = shown(&row);
                 sample_bytes += text.len();
-                String::from_utf8_lossy(&text[..text.len().min(SAMPLE_BYTES)]).into_owned()
-            });
-            sample.push(text?.unwrap_or_default());
+                Ok(String::from_utf8_lossy(&text[..text.len().min(most)]).into_owned())
+            })?;
+            sample.add(text.transpose()?.unwrap_or_default());
         }
+        let sample = sample.texts;
         drop(rows);
         drop(database);
         if !self.is_same()? {
@@ -348,7 +362,7 @@ impl Work<'_> {
         let mut build = Build::start(folder, plan, self.resources)?;
         let total = order.len() as u64;
         let mut order = order.iter();
-        let (mut done, mut bytes) = (0, 0);
+        let (mut done, mut bytes) = (0, 0u64);
         let mut is_plain = true;
         let mut layout: Option<Layout> = None;
         while !order.as_slice().is_empty() {
@@ -361,10 +375,16 @@ impl Work<'_> {
             let slice = Instant::now();
             for [message, conversation] in order.by_ref() {
                 let Ok(conversation) = keys.binary_search(conversation) else { return Ok(None) };
+                let parts = database.layout().parts;
                 let added = rows.message(*message, |row| {
-                    bytes += shown(&row).len() as u64;
                     is_plain &= row.is_plain;
-                    build.add(&document(&row, conversation as u32))
+                    let texts = match row.long {
+                        None => None,
+                        Some(long) => Some(LongTexts::read(&long, parts, folder)?),
+                    };
+                    let row = texts.as_ref().map_or(row, |texts| texts.lend(row));
+                    bytes += shown(&row).len() as u64;
+                    build.add(&document(&row, conversation as u32)).map_err(Error::from)
                 })?;
                 match added {
                     Some(added) => added?,
@@ -412,6 +432,91 @@ fn merge_small(snapshot: &Snapshot, difference: &mut Difference) -> usize {
         }));
     }
     kept
+}
+
+/// Texts from which the common grams are found. They take at most a share of the memory.
+pub(super) struct Sample {
+    pub(super) texts: Vec<String>,
+    left: usize,
+    left_bytes: usize,
+}
+
+impl Sample {
+    /// Begins a sample of so many messages.
+    pub(super) fn new(messages: usize, resources: Resources) -> Sample {
+        let left_bytes = resources.memory / SAMPLE_SHARE;
+        Sample { texts: Vec::new(), left: messages.min(MAX_SAMPLES), left_bytes }
+    }
+
+    /// Returns the distance between sampled messages.
+    pub(super) fn step(&self, messages: usize) -> usize {
+        messages.div_ceil(MAX_SAMPLES).max(1)
+    }
+
+    /// Returns how many bytes of the next message are looked at.
+    pub(super) fn bytes(&self) -> usize {
+        (self.left_bytes / self.left.max(1)).clamp(LEAST_SAMPLED, SAMPLE_BYTES)
+    }
+
+    pub(super) fn add(&mut self, text: String) {
+        self.left = self.left.saturating_sub(1);
+        self.left_bytes = self.left_bytes.saturating_sub(text.len());
+        self.texts.push(text);
+    }
+}
+
+/// Returns some bytes from all over a long content.
+fn pieces_of(long: &LongContent<'_>) -> Result<String, db::Error> {
+    let mut text = String::new();
+    for piece in 0..LONG_SAMPLES {
+        let bytes = long.bytes_at(long.length() / LONG_SAMPLES * piece, SAMPLE_BYTES)?;
+        text.push_str(&String::from_utf8_lossy(&bytes));
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// The texts of a message that are too long for memory.
+struct LongTexts {
+    stored: LongText,
+    decoded: Option<LongText>,
+}
+
+impl LongTexts {
+    /// Copies a content into a file in `folder`; `parts` says whether to decode JSON parts.
+    fn read(long: &LongContent<'_>, parts: bool, folder: &Path) -> Result<LongTexts, Error> {
+        let failed = |error| Error::from(index::Error::Write { path: folder.to_owned(), error });
+        let stored = LongText::write(folder, |out| {
+            long.read(&mut |piece| out.write_all(piece).map_err(failed))
+        })?;
+        if !parts {
+            return Ok(LongTexts { stored, decoded: None });
+        }
+        let valid = match std::str::from_utf8(&stored) {
+            Ok(_) => None,
+            Err(_) => Some(LongText::write(folder, |out| {
+                for chunk in stored.utf8_chunks() {
+                    let mark = if chunk.invalid().is_empty() { "" } else { "\u{FFFD}" };
+                    write!(out, "{}{mark}", chunk.valid()).map_err(failed)?;
+                }
+                Ok::<(), Error>(())
+            })?),
+        };
+        let text = std::str::from_utf8(valid.as_ref().unwrap_or(&stored)).unwrap_or_default();
+        let mut is_parts = false;
+        let decoded = LongText::write(folder, |out| {
+            is_parts = content::write_parts(text, out).map_err(failed)?;
+            Ok::<(), Error>(())
+        })?;
+        Ok(LongTexts { stored, decoded: is_parts.then_some(decoded) })
+    }
+
+    /// Returns a row with these texts.
+    fn lend<'a>(&'a self, row: Row<'a>) -> Row<'a> {
+        let text = |decoded: &'a LongText| std::str::from_utf8(decoded).unwrap_or_default();
+        let decoded = self.decoded.as_ref().map(text);
+        Row { stored: Some(&self.stored), decoded, ..row }
+    }
 }
 
 /// Returns the keys of conversations, by key, and the conversations as an index takes them.

@@ -33,8 +33,21 @@ use crate::{
     text::words::{Token, Tokenizer, grams, tokens},
 };
 
-/// Approximate memory of a term or a word, without its letters and its list.
-const ENTRY_BYTES: usize = 120;
+/// Approximate memory of a term without its letters and its list, in tables that grow by doubling.
+const TERM_BYTES: usize = 180;
+
+/// Approximate memory of a word without its letters and its terms.
+const WORD_BYTES: usize = 90;
+
+/// The most occurrences of terms in a document that are counted at once.
+const MOST_SEEN: usize = 1 << 18;
+
+/// The largest piece of a text that is read at once.
+const PIECE: usize = 1 << 20;
+
+/// The most and the least bytes that are read of a run at once.
+const MOST_READ: usize = 1 << 18;
+const LEAST_READ: usize = 1 << 12;
 
 /// The least memory for the lists of a thread.
 const LEAST_RUN: usize = 4 << 20;
@@ -72,7 +85,7 @@ pub fn build_terms(
     let runs = inverted.into_iter().flat_map(|share| share.runs).collect();
     let documents = segment.doc_ids.len() as u32;
     private::write(&folder.join(LENGTHS), &lengths).map_err(failed)?;
-    write_lists(&folder.join(TERMS), documents, runs, stop)
+    write_lists(&folder.join(TERMS), documents, Runs { files: runs, resources }, stop)
         .map_err(|error| failed(io::Error::other(error)))?;
     if stop.requested() {
         return Err(Error::Stopped);
@@ -135,27 +148,35 @@ impl Inversion<'_> {
             Inverted { runs: Vec::new(), lengths: Vec::with_capacity(share.len()), tokens: 0 };
         let mut seen: Vec<u32> = Vec::new();
         for (count, doc_id) in share.enumerate() {
-            seen.clear();
+            let document = doc_id - self.doc_ids.start;
             let role = self.snapshot.role(doc_id);
             let role = if PLAIN_ROLES.contains(&role) { "" } else { role };
-            let content = self.snapshot.content(doc_id);
+            let texts = self.snapshot.content_pieces(doc_id, PIECE);
             let mut length = 0;
-            for text in [role, &content] {
-                tokens(text, |token| match token {
-                    Token::Word(word) => {
-                        length += u32::from(run.word(word, &tokenizer, &mut seen));
+            for text in std::iter::once(role.into()).chain(texts) {
+                let mut spilled = Ok(());
+                tokens(&text, |token| {
+                    match token {
+                        Token::Word(word) => {
+                            length += u32::from(run.word(word, &tokenizer, &mut seen));
+                        }
+                        Token::Run(chars) => {
+                            length += grams(chars, &mut |gram| seen.push(run.term(gram)));
+                        }
                     }
-                    Token::Run(chars) => {
-                        length += grams(chars, &mut |gram| seen.push(run.term(gram)));
+                    // A long document may be in several runs.
+                    if seen.len() >= MOST_SEEN || run.bytes > budget {
+                        run.add(document, &mut seen);
+                        if run.bytes > budget && spilled.is_ok() {
+                            spilled = run.spill(self.folder).map(|file| made.runs.push(file));
+                        }
                     }
                 });
+                spilled?;
             }
-            run.add(doc_id - self.doc_ids.start, &mut seen);
+            run.add(document, &mut seen);
             made.lengths.push(code_of(length));
             made.tokens += u64::from(length);
-            if run.bytes > budget {
-                made.runs.push(run.spill(self.folder)?);
-            }
             if count % 1024 == 1023 {
                 done.fetch_add(1024, Ordering::Relaxed);
                 if self.stop.requested() {
@@ -202,7 +223,7 @@ impl TermRun {
         let id = self.lists.len() as u32;
         self.terms.insert(term.into(), id);
         self.lists.push(TermList::default());
-        self.bytes += term.len() + ENTRY_BYTES;
+        self.bytes += term.len() + TERM_BYTES;
         id
     }
 
@@ -217,7 +238,7 @@ impl TermRun {
                     self.ids.push(id);
                 });
                 let range = start..self.ids.len() as u32;
-                self.bytes += word.len() + 4 * range.len() + ENTRY_BYTES / 2;
+                self.bytes += word.len() + 4 * range.len() + WORD_BYTES;
                 self.words.insert(word.into(), range.clone());
                 range
             }
@@ -226,12 +247,14 @@ impl TermRun {
         !range.is_empty()
     }
 
-    /// Adds a document with the terms in `seen`; `seen` holds a term as often as it occurs.
-    fn add(&mut self, document: u32, seen: &mut [u32]) {
+    /// Adds the terms in `seen` to those of a document, and empties it; `seen` holds a term as often
+    /// as it occurs. If a document is added several times, its frequencies are summed when they are
+    /// read.
+    fn add(&mut self, document: u32, seen: &mut Vec<u32>) {
         seen.sort_unstable();
         for same in seen.chunk_by(|a, b| a == b) {
             let list = &mut self.lists[same[0] as usize];
-            let before = list.bytes.len();
+            let before = list.bytes.capacity();
             let distance = u64::from(document - list.last);
             let is_once = same.len() == 1;
             push_varint(&mut list.bytes, distance << 1 | u64::from(is_once));
@@ -240,8 +263,9 @@ impl TermRun {
             }
             list.last = document;
             list.count += 1;
-            self.bytes += list.bytes.len() - before;
+            self.bytes += list.bytes.capacity() - before;
         }
+        seen.clear();
     }
 
     /// Writes the lists in term order and starts empty again.
@@ -268,8 +292,14 @@ impl TermRun {
     }
 }
 
-/// Writes the lists of all runs, which are ordered by their documents.
-fn write_lists(folder: &Path, documents: u32, runs: Vec<File>, stop: &Stop) -> tantivy::Result<()> {
+/// All runs, which are ordered by their documents.
+struct Runs {
+    files: Vec<File>,
+    resources: Resources,
+}
+
+/// Writes the lists of all runs.
+fn write_lists(folder: &Path, documents: u32, runs: Runs, stop: &Stop) -> tantivy::Result<()> {
     private::create_dir(folder)?;
     lists::create(folder, schema(), documents, |serializer| {
         let mut out = serializer.new_field(field(), 0, None)?;
@@ -279,8 +309,11 @@ fn write_lists(folder: &Path, documents: u32, runs: Vec<File>, stop: &Stop) -> t
 }
 
 /// Merges runs into posting lists; ends early when it is stopped.
-fn merge(runs: Vec<File>, out: &mut FieldSerializer<'_>, stop: &Stop) -> io::Result<()> {
-    let mut readers: Vec<TermRunReader> = runs.into_iter().map(TermRunReader::new).collect();
+fn merge(runs: Runs, out: &mut FieldSerializer<'_>, stop: &Stop) -> io::Result<()> {
+    let buffer = runs.resources.memory / (4 * runs.files.len().max(1));
+    let buffer = buffer.clamp(LEAST_READ, MOST_READ);
+    let reader = |file| TermRunReader::new(file, buffer);
+    let mut readers: Vec<TermRunReader> = runs.files.into_iter().map(reader).collect();
     let mut heap = BinaryHeap::new();
     for (place, reader) in readers.iter_mut().enumerate() {
         if reader.advance()? {
@@ -325,8 +358,8 @@ struct TermRunReader {
 }
 
 impl TermRunReader {
-    fn new(file: File) -> TermRunReader {
-        let input = BufReader::with_capacity(1 << 18, file);
+    fn new(file: File, buffer: usize) -> TermRunReader {
+        let input = BufReader::with_capacity(buffer, file);
         TermRunReader { input, term: Vec::new(), count: 0, list: Vec::new() }
     }
 
@@ -351,7 +384,11 @@ impl TermRunReader {
             let head = take_varint(&mut bytes);
             document += (head >> 1) as u32;
             let frequency = if head & 1 == 1 { 1 } else { take_varint(&mut bytes) as u32 };
-            postings.push((document, frequency));
+            // A long document may be several times in a list, and in several runs.
+            match postings.last_mut() {
+                Some((last, sum)) if *last == document => *sum = sum.saturating_add(frequency),
+                _ => postings.push((document, frequency)),
+            }
         }
     }
 

@@ -59,6 +59,9 @@ const STORE_EVERY: Duration = Duration::from_secs(30);
 /// The role of the first message of a thread that was saved with a summary: that message.
 pub const SAVED: &str = "system";
 
+/// The bytes of a message that make its fingerprint.
+const MAX_FINGERPRINTED: usize = 64 << 10;
+
 /// The most characters that are shown of a summary that a client saved.
 const MAX_SAVED: usize = 1_000;
 
@@ -97,7 +100,7 @@ impl Catalogue {
         let is_untitled = self.conversations()[conversation as usize].title.trim().is_empty();
         let turns: Vec<(bool, Cow<'_, str>)> = doc_ids
             .into_iter()
-            .map(|doc_id| (snapshot.role(doc_id), snapshot.content(doc_id)))
+            .map(|doc_id| (snapshot.role(doc_id), snapshot.beginning(doc_id, summary::BYTES_READ)))
             // A conversation is about what people and assistants say, not about tools' output.
             .filter(|(role, _)| !["tool", "system"].contains(role))
             .map(|(role, text)| (role != "assistant", text))
@@ -124,7 +127,7 @@ impl Catalogue {
         let first = *self.reading(conversation).first()?;
         let snapshot = self.snapshot();
         (snapshot.role(first) == SAVED).then(|| {
-            let content = snapshot.content(first);
+            let content = snapshot.beginning(first, MAX_FINGERPRINTED);
             let content = snippet::trim(&content);
             snippet::cut(content, MAX_SAVED).unwrap_or(content).to_owned()
         })
@@ -150,7 +153,7 @@ impl Catalogue {
         let snapshot = self.snapshot();
         for doc_id in self.opening(conversation) {
             hash.write_text(snapshot.role(doc_id));
-            hash.write_text(&snapshot.content(doc_id));
+            hash.write_text(&snapshot.beginning(doc_id, MAX_FINGERPRINTED));
         }
         hash.finish()
     }

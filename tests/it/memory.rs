@@ -1,0 +1,115 @@
+//! Memory is bounded by `--memory` whatever the texts are: one message may be longer than that.
+//!
+//! Measured is what the program allocates (`RssAnon`), not the page cache that is mapped.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use rusqlite::Connection;
+
+use crate::corpus::{database, folder};
+
+/// What an index build takes beside the memory that it was given, in bytes.
+const BESIDE: u64 = 128 << 20;
+
+/// Texts of different kinds: prose, one sentence again and again, a pasted picture, and a script
+/// whose characters the beginning of the text does not have.
+const KINDS: [&str; 4] = ["prose", "repeated", "base64", "chinese"];
+
+/// Makes a text of a kind.
+fn text(kind: &str, bytes: usize) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = "The beginning. ".to_owned();
+    let mut state = 1u64;
+    let mut random = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u32
+    };
+    while text.len() < bytes {
+        match kind {
+            "prose" => {
+                text.push_str(&format!("Line {}: {} words of prose. ", random(), text.len()))
+            }
+            "repeated" => text.push_str("All work and no play makes Jack a dull boy. "),
+            "base64" => text.push(char::from(LETTERS[random() as usize % 64])),
+            _ => text.extend(char::from_u32(0x4E00 + random() % 20_000)),
+        }
+    }
+    text + " the needle at the end"
+}
+
+/// Makes a database with one long message, which may be JSON parts, and a short one.
+fn long_message(path: &Path, kind: &str, bytes: usize, is_json: bool) -> Connection {
+    let stored = |text: String| match is_json {
+        true => serde_json::to_string(&[text]).unwrap(),
+        false => text,
+    };
+    database(path, &[&stored(text(kind, bytes)), &stored("a short one".to_owned())])
+}
+
+/// Waits for the program; returns the most memory that it allocated, in bytes.
+fn peak(mut child: Child) -> u64 {
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let status = fs::read_to_string(&status).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        let kilobytes =
+            line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        peak = peak.max(kilobytes.unwrap_or(0) << 10);
+        thread::sleep(Duration::from_millis(2));
+    }
+    assert!(child.wait().unwrap().success());
+    peak
+}
+
+fn start(home: &Path, database: &Path, arguments: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    command.env_clear().arg("--home").arg(home).arg("--db").arg(database).args(arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Builds an index of a long message, and searches and shows it, in bounded memory.
+fn holds(kind: &str, bytes: usize, is_json: bool, memory: u64) {
+    let folder = folder();
+    let path = folder.path().join("long.db");
+    drop(long_message(&path, kind, bytes, is_json));
+    let given = format!("{}M", memory >> 20);
+    let search = ["search", "needle at the end"];
+    let all: [(&[&str], u64); 4] = [
+        (&["reindex", "--memory", &given], memory + BESIDE),
+        (&search, BESIDE),
+        (&["show", "Colours"], BESIDE),
+        (&["reindex", "--full", "--threads", "1", "--memory", &given], memory + BESIDE),
+    ];
+    for (arguments, most) in all {
+        let peak = peak(start(folder.path(), &path, arguments));
+        assert!(peak < most, "{kind}: {arguments:?} takes {} MB", peak >> 20);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_long_message_takes_no_more_memory_than_a_build_may_have() {
+    holds("prose", 20_000_000, false, 16 << 20);
+    holds("base64", 10_000_000, true, 16 << 20);
+}
+
+/// Takes some minutes with a release build: `VERBATIM_LONG=500` is the size in megabytes.
+#[test]
+#[ignore = "takes minutes"]
+#[cfg(target_os = "linux")]
+fn a_very_long_message_takes_no_more_memory_than_a_build_may_have() {
+    let megabytes = std::env::var("VERBATIM_LONG").ok().and_then(|size| size.parse().ok());
+    for kind in KINDS {
+        for is_json in [false, true] {
+            holds(kind, megabytes.unwrap_or(100) * 1_000_000, is_json, 64 << 20);
+        }
+    }
+}
