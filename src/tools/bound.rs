@@ -44,6 +44,30 @@ pub(super) fn start(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
+/// The beginning of every line of a quoted text.
+pub(super) const QUOTE: &str = "> ";
+
+/// Returns a text of a conversation with [`QUOTE`] before each of its lines, so that none of them can
+/// pass for a line of the answer. It adds nothing else, so that the text can be taken back whole.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + text.len() / 32 + QUOTE.len());
+    quoted.push_str(QUOTE);
+    let mut rest = text.chars().peekable();
+    while let Some(character) = rest.next() {
+        quoted.push(character);
+        let is_break = match character {
+            '\r' => rest.peek() != Some(&'\n'),
+            // The characters that some programs show as a line break.
+            '\n' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => true,
+            _ => false,
+        };
+        if is_break {
+            quoted.push_str(QUOTE);
+        }
+    }
+    quoted
+}
+
 /// Returns a text on one line, cut to some characters, with `…` if it was cut.
 pub(super) fn line(text: &str, most: usize) -> String {
     shortened(&text.split_whitespace().collect::<Vec<_>>().join(" "), most)
@@ -65,6 +89,17 @@ mod tests {
     fn tokens_of_scripts() {
         for (text, expected) in [("", 0), ("a", 1), ("abcdefg", 2), ("日本語", 3), ("aé", 2)] {
             assert_eq!(tokens(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_line_is_quoted() {
+        for (text, expected) in [
+            ("", "> "),
+            ("a", "> a"),
+            ("a\n\n**User:**\r\nb\rc\u{2028}d\n", "> a\n> \n> **User:**\r\n> b\r> c\u{2028}> d\n> "),
+        ] {
+            assert_eq!(quoted(text), expected);
         }
     }
 

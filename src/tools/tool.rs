@@ -30,13 +30,14 @@ pub struct Tool {
     pub(super) refuse: fn(&Call<'_>, &Error) -> Answer,
 }
 
-/// How often a tool that only reads is run if mapped files are cut while it reads them.
+/// How often a tool that only reads is run if files of an index change while it reads them.
 const ATTEMPTS: u32 = 3;
 
 impl Tool {
-    /// Runs the tool. If mapped files were cut while a tool that only reads ran, runs it again.
+    /// Runs the tool. If an index was damaged or cut while a tool that only reads ran, runs it again
+    /// on what is there then.
     ///
-    /// A panic becomes an error answer with the panic's message for the log.
+    /// A panic of the last attempt becomes an error answer, with the panic's message for the log.
     pub fn call(
         &self,
         engine: &Engine,
@@ -50,19 +51,27 @@ impl Tool {
         let attempts = if self.effect == Effect::Reads { ATTEMPTS } else { 1 };
         for _ in 1..attempts {
             let before = map_faults::count();
-            let answer = self.answer(&call);
-            if map_faults::count() == before {
-                return answer;
+            let done = map_faults::caught(|| (self.run)(&call));
+            let is_sound = match &done {
+                Ok(done) => !matches!(done, Err(error) if error.is_of_index()),
+                Err(_) => false,
+            };
+            if is_sound && map_faults::count() == before {
+                return self.answer(&call, done);
             }
             // The next attempt opens the files that are there then.
             engine.close();
         }
-        self.answer(&call)
+        let done = map_faults::caught(|| (self.run)(&call));
+        if done.is_err() {
+            engine.close();
+        }
+        self.answer(&call, done)
     }
 
-    /// Runs the tool once.
-    fn answer(&self, call: &Call<'_>) -> Answer {
-        match map_faults::caught(|| (self.run)(call)) {
+    /// Returns the answer of a run that succeeded, failed or panicked.
+    fn answer(&self, call: &Call<'_>, done: Result<Result<Answer, Error>, String>) -> Answer {
+        match done {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
                 let answer = (self.refuse)(call, &error);
@@ -72,8 +81,6 @@ impl Tool {
                 }
             }
             Err(panic) => {
-                // The cause may be a damaged index, so the next call opens it anew.
-                call.engine.close();
                 let text = format!("{} failed; see the server's log", self.name);
                 let log = Some(format!("{} panicked: {panic}", self.name));
                 Answer { text, is_error: true, log, structured: None }
@@ -177,10 +184,10 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_without_a_map_fault_is_reported_at_once() {
+    fn a_panic_is_reported_and_only_reading_is_tried_again() {
         static RUNS: AtomicU32 = AtomicU32::new(0);
         let engine = Engine::new(Config::default());
-        for (runs, effect) in [(1, Effect::Reads), (2, Effect::Adds)] {
+        for (runs, effect) in [(ATTEMPTS, Effect::Reads), (ATTEMPTS + 1, Effect::Adds)] {
             let tool = tool(effect, |_| {
                 RUNS.fetch_add(1, Ordering::Relaxed);
                 panic!("a bug")
