@@ -55,17 +55,31 @@ pub(super) fn quoted(text: &str) -> String {
     let mut rest = text.chars().peekable();
     while let Some(character) = rest.next() {
         quoted.push(character);
-        let is_break = match character {
-            '\r' => rest.peek() != Some(&'\n'),
-            // The characters that some programs show as a line break.
-            '\n' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => true,
-            _ => false,
-        };
-        if is_break {
+        if is_break(character) && !(character == '\r' && rest.peek() == Some(&'\n')) {
             quoted.push_str(QUOTE);
         }
     }
     quoted
+}
+
+/// Returns the beginning of a text that takes at most `most` tokens when it is quoted, and how many
+/// it takes.
+pub(super) fn quoted_start(text: &str, most: usize) -> (&str, usize) {
+    let mut sevenths = 2 * QUOTE.len();
+    for (at, character) in text.char_indices() {
+        let before = sevenths;
+        sevenths += if character.is_ascii() { 2 } else { 7 };
+        sevenths += if is_break(character) { 2 * QUOTE.len() } else { 0 };
+        if sevenths > most * 7 {
+            return (&text[..at], before.div_ceil(7));
+        }
+    }
+    (text, sevenths.div_ceil(7))
+}
+
+/// Returns whether programs show a line break at a character.
+fn is_break(character: char) -> bool {
+    matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 /// Returns a text on one line, cut to some characters, with `…` if it was cut.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{arguments::Arguments, error::Error};
 use crate::{
-    engine::Engine,
+    engine::{self, About, Engine, SAVED, Session, SourceKind},
     map_faults,
     model::{Instant, Stop},
     text::date,
@@ -152,6 +152,40 @@ pub(super) fn json_error(_: &Call<'_>, error: &Error) -> Answer {
 /// The error of the tools that save and delete conversations, if conversations are switched off.
 pub(super) const SWITCHED_OFF: &str =
     "Conversations not enabled (ENABLE_CONVERSATIONS is false; set ENABLE_CONVERSATIONS=true)";
+
+/// Returns the number of the first message that is a turn: the summary that a conversation was saved
+/// with is none.
+pub(super) fn first_turn(session: &Session) -> usize {
+    let is_saved = session.about.source == SourceKind::Threads
+        && session.turns() > 0
+        && session.role(0) == SAVED;
+    usize::from(is_saved)
+}
+
+/// Characters of an id's beginning that name a conversation, at least.
+pub(super) const SHORTEST_ID: usize = 4;
+
+/// Returns the conversation that an argument names; `None` if there is none.
+pub(super) fn conversation(
+    call: &Call<'_>,
+    name: &str,
+    handle: &str,
+) -> Result<Option<About>, Error> {
+    match call.engine.find(call.stop).by_handle(handle, SHORTEST_ID) {
+        Ok(None) if handle.chars().count() < SHORTEST_ID => Err(Error::Refused(format!(
+            "{name} takes a whole id or at least {SHORTEST_ID} characters of its beginning, a key, a title, \
+             a path or a verbatim:// address; got {handle:?}"
+        ))),
+        Err(engine::Error::Ambiguous { word, candidates }) => {
+            let ids: Vec<&str> = candidates.iter().take(5).map(|one| one.id.as_str()).collect();
+            Err(Error::Refused(format!(
+                "{name} {word:?} may be any of: {}; give the whole id",
+                ids.join(", ")
+            )))
+        }
+        found => Ok(found?),
+    }
+}
 
 pub(super) fn object(literal: Value) -> Map<String, Value> {
     let Value::Object(object) = literal else { unreachable!("the literal is an object") };

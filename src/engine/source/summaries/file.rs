@@ -26,7 +26,7 @@ use super::features::{Summary, SummaryFeatures};
 const MAGIC: &[u8; 4] = b"VBSU";
 
 /// The version of the file, and of how summaries, terms and fingerprints are made.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 
 /// Bytes of a record before the title.
 const HEAD: usize = 36;

@@ -59,8 +59,8 @@ const STORE_EVERY: Duration = Duration::from_secs(30);
 /// The role of the first message of a thread that was saved with a summary: that message.
 pub const SAVED: &str = "system";
 
-/// The most characters that are shown of a summary that a client saved.
-const MAX_SAVED: usize = 1_000;
+/// The most characters that a client's own summary has.
+const MAX_SAVED: usize = 10_000;
 
 impl Catalogue {
     /// Returns the summary of a conversation; made from its messages on the first request.
