@@ -168,7 +168,9 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error>
         }
         ThreadCommand::Continue { continuation, text, role } => {
             if snippet::trim(text).is_empty() {
-                return Err(Error::Threads("the turn has no text; nothing was recorded".to_owned()));
+                return Err(Error::Threads(
+                    "the turn has no text; nothing was recorded".to_owned(),
+                ));
             }
             let memory = engine.memory();
             let recorded = memory.continue_thread(continuation, (role, text), &Stop::never())?;

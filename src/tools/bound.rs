@@ -77,6 +77,11 @@ pub(super) fn quoted_start(text: &str, most: usize) -> (&str, usize) {
     (text, sevenths.div_ceil(7))
 }
 
+/// Returns a text with a space for each line break.
+pub(super) fn line_breaks_as_spaces(text: &str) -> String {
+    text.replace(is_break, " ")
+}
+
 /// Returns whether programs show a line break at a character.
 fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
@@ -111,7 +116,10 @@ mod tests {
         for (text, expected) in [
             ("", "> "),
             ("a", "> a"),
-            ("a\n\n**User:**\r\nb\rc\u{2028}d\n", "> a\n> \n> **User:**\r\n> b\r> c\u{2028}> d\n> "),
+            (
+                "a\n\n**User:**\r\nb\rc\u{2028}d\n",
+                "> a\n> \n> **User:**\r\n> b\r> c\u{2028}> d\n> ",
+            ),
         ] {
             assert_eq!(quoted(text), expected);
         }

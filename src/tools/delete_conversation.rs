@@ -19,7 +19,9 @@ pub const TOOL: Tool = Tool {
     title: "Delete conversation",
     description: "Permanently delete a conversation session and all its turns, of those recorded or saved here; \
                   exports and transcripts are never touched. Requires confirm=true and sessionId or sessionKey.",
+    use_for: "remove what was recorded or saved",
     effect: Effect::Removes,
+    searches: &[],
     schema,
     output_schema: None,
     run: delete,

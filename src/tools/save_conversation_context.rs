@@ -34,7 +34,9 @@ pub const TOOL: Tool = Tool {
     title: "Save conversation",
     description: "Save a conversation summary and recent turns for later recall. The same sessionKey updates the \
                   conversation; turns it ends with already are not added twice.",
+    use_for: "keep a summary for later",
     effect: Effect::Adds,
+    searches: &[],
     schema,
     output_schema: None,
     run: save,

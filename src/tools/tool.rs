@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{arguments::Arguments, error::Error};
 use crate::{
-    engine::{self, About, Engine, SAVED, Session, SourceKind},
+    engine::{self, About, Engine, SAVED, Session, Source, SourceKind},
     map_faults,
     model::{Instant, Stop},
     text::date,
@@ -19,8 +19,12 @@ pub struct Tool {
     pub title: &'static str,
     /// The description that the model reads.
     pub description: &'static str,
+    /// What the tool is for, as the server's instructions say it.
+    pub use_for: &'static str,
     /// The effect of a call.
     pub effect: Effect,
+    /// The sources that a call searches from end to end where they have no index.
+    pub searches: &'static [SourceKind],
     /// Returns the JSON schema of the tool's arguments.
     pub schema: fn() -> Map<String, Value>,
     /// Returns the JSON schema of [`Answer::structured`], if its answers have that.
@@ -67,6 +71,13 @@ impl Tool {
             engine.close();
         }
         self.answer(&call, done)
+    }
+
+    /// Returns whether a call now would search a source without an index, which can take minutes.
+    pub fn scans(&self, engine: &Engine, stop: &Stop) -> bool {
+        let is_searched = |source: &Source| self.searches.contains(&source.kind);
+        !self.searches.is_empty()
+            && engine.sources().iter().any(|it| is_searched(it) && it.current_index(stop).is_err())
     }
 
     /// Returns the answer of a run that succeeded, failed or panicked.
@@ -209,7 +220,9 @@ mod tests {
             name: "broken",
             title: "",
             description: "",
+            use_for: "",
             effect,
+            searches: &[],
             schema: Map::new,
             output_schema: None,
             run,

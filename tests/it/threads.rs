@@ -473,8 +473,7 @@ fn query(engine: &Engine, arguments: &Value) -> (Value, Value) {
 fn a_saved_summary_is_whole_and_no_turn() {
     let home = folder();
     let engine = engine(home.path());
-    let lines: Vec<String> =
-        (0..400).map(|n| format!("- decision {n}, é\u{2028}\"quoted\"")).collect();
+    let lines: Vec<String> = (0..400).map(|n| format!("- decision {n}, é\u{2028}\"q\"")).collect();
     let summary = lines.join("\n");
     assert!((9_000..=10_000).contains(&summary.chars().count()));
     let title = format!("Gigantic decisions {}", "x".repeat(480));
@@ -486,11 +485,18 @@ fn a_saved_summary_is_whole_and_no_turn() {
     // Before there is an index of the threads, and after.
     for _ in 0..2 {
         let (short, got) = query(&engine, &json!({"mode": "get", "sessionId": id}));
-        assert_eq!((&short["sum"], &short["n"], &short["t"]), (&json!(summary), &json!(2), &json!(title)));
+        assert_eq!(
+            (&short["sum"], &short["n"], &short["t"]),
+            (&json!(summary), &json!(2), &json!(title))
+        );
         let session = &got["session"];
         assert_eq!((&session["summary"], &session["turnCount"]), (&json!(summary), &json!(2)));
-        let said: Vec<_> =
-            got["turns"].as_array().unwrap().iter().map(|t| (&t["turnIndex"], &t["content"])).collect();
+        let said: Vec<_> = got["turns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| (&t["turnIndex"], &t["content"]))
+            .collect();
         assert_eq!(said, [(&json!(0), &json!("Shall we?")), (&json!(1), &json!("So be it."))]);
         assert_eq!(got["message"], Value::Null);
         let (_, one) = query(&engine, &json!({"mode": "get", "sessionKey": "k", "maxTurns": 1}));
@@ -511,10 +517,18 @@ fn a_saved_summary_is_whole_and_no_turn() {
                 continue;
             }
             let first = &whole["conversations"][0];
-            assert_eq!((&first["summary"], &short["c"][0]["sum"]), (&json!(summary), &json!(summary)));
+            assert_eq!(
+                (&first["summary"], &short["c"][0]["sum"]),
+                (&json!(summary), &json!(summary))
+            );
             assert_eq!(first["turns"].as_array().unwrap().len(), 2, "{first}");
             let matched = first["matchedTurns"].as_array();
-            assert!(matched.is_none_or(|m| m.iter().all(|t| t["role"] == "user" || t["content"] == "So be it.")), "{first}");
+            assert!(
+                matched.is_none_or(|m| m
+                    .iter()
+                    .all(|t| t["role"] == "user" || t["content"] == "So be it.")),
+                "{first}"
+            );
         }
         // `read` shows it as what it is.
         let read = tools::read::TOOL;

@@ -63,8 +63,8 @@ pub(super) fn shown(text: &str, most: usize) -> Option<String> {
 
 /// Returns the number of a conversation's turns; a summary that it was saved with is none.
 pub(super) fn turn_count(engine: &Engine, about: &About) -> Result<u32, Error> {
-    let is_saved = about.source == SourceKind::Threads
-        && engine.memory().saved_summary(&about.id)?.is_some();
+    let is_saved =
+        about.source == SourceKind::Threads && engine.memory().saved_summary(&about.id)?.is_some();
     Ok(about.turns.saturating_sub(u32::from(is_saved)))
 }
 

@@ -66,7 +66,9 @@ pub(super) fn get(
 ) -> Result<Answer, Error> {
     let Call { engine, options, stop, .. } = call;
     let (about, word) = match (id, key) {
-        (Some(id), _) => (conversation(call, "sessionId", id)?, format!("ID: {}", snippet::echo(id))),
+        (Some(id), _) => {
+            (conversation(call, "sessionId", id)?, format!("ID: {}", snippet::echo(id)))
+        }
         (None, Some(key)) => {
             (conversation(call, "sessionKey", key)?, format!("key: {}", snippet::echo(key)))
         }
