@@ -27,7 +27,8 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Offer only these tools, by name, separated by commas [default: VERBATIM_TOOLS, then all]
+    /// Offer these tools, by name, separated by commas; agent, letta and all stand for several
+    /// [default: VERBATIM_TOOLS, then all but those that save and delete conversations]
     #[arg(long, value_name = "NAMES")]
     tools: Option<String>,
     #[command(flatten)]
@@ -46,7 +47,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8, Error> {
     let variable = environment.verbatim_tools.as_ref().map(|names| names.to_string_lossy());
-    let tools = tools::selected(args.tools.as_deref().or(variable.as_deref()))?;
+    let has_workspace = !engine.config().workspaces.is_empty();
+    let tools = tools::selected(args.tools.as_deref().or(variable.as_deref()), has_workspace)?;
     let options = Options {
         case_sensitive: args.case_sensitive,
         raw_content: args.raw_content,

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     engine::{Engine, Save, Start, Thread},
     model::Stop,
-    text::date,
+    text::{date, snippet},
 };
 
 /// Record, read and remove threads: conversations kept turn by turn
@@ -167,12 +167,17 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error>
             writeln!(out, "{}\ncontinue with {}", thread.id, thread.continuation)?;
         }
         ThreadCommand::Continue { continuation, text, role } => {
-            let recorded = engine.memory().continue_thread(
-                continuation,
-                Some((role, text)),
-                &Stop::never(),
-            )?;
+            if snippet::trim(text).is_empty() {
+                return Err(Error::Threads(
+                    "the turn has no text; nothing was recorded".to_owned(),
+                ));
+            }
+            let memory = engine.memory();
+            let recorded = memory.continue_thread(continuation, (role, text), &Stop::never())?;
             writeln!(out, "continue with {}", recorded.thread.continuation)?;
+            if let Some(trouble) = recorded.trouble {
+                writeln!(out, "\nthe turn is recorded, but nothing could be recalled: {trouble}")?;
+            }
             for one in recorded.memory {
                 let time = one.time.and_then(date::to_minute).unwrap_or_default();
                 writeln!(out, "\n[{time}] {} ({})\n{}", one.title, one.source.name(), one.passage)?;
@@ -201,6 +206,9 @@ fn write_history(
     let (turns, total) = engine.memory().thread_history(&thread.id, limit)?;
     if turns.len() < usize::try_from(total).unwrap_or(usize::MAX) {
         writeln!(out, "the latest {} of {total} messages\n", turns.len())?;
+    }
+    if let Some(summary) = engine.memory().saved_summary(&thread.id)? {
+        writeln!(out, "Summary:\n{summary}\n")?;
     }
     for turn in turns {
         let time = turn.time.and_then(date::to_minute).unwrap_or_default();

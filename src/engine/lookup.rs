@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
 use super::{
     error::Error,
     memory::database::Memory,
@@ -13,6 +15,7 @@ use super::{
 use crate::{
     db::{self, Heading},
     model::{Instant, Stop},
+    text::snippet,
 };
 
 /// The most characters of a title that are part of a key.
@@ -20,6 +23,9 @@ const MAX_SLUG: usize = 40;
 
 /// The most conversations that are listed if a word means several.
 const MAX_CANDIDATES: usize = 20;
+
+/// Characters of an id that are shown at least where ids are cut.
+const SHORT_ID: usize = 8;
 
 /// Hexadecimal digits at the end of a key.
 const DIGITS: usize = 8;
@@ -45,38 +51,113 @@ pub struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Returns the conversations with an id; if there is none, those whose ids begin with it.
-    pub fn by_id(&self, id: &str) -> Result<Vec<About>, Error> {
+    /// Returns the conversation that a handle names: an address or a path, else an id, a key, a
+    /// whole title, or the beginning of an id that has `shortest` characters or more.
+    ///
+    /// The case of letters matters only where a handle would have several meanings without it. A
+    /// source that cannot be read is an error only if no other source has the conversation.
+    pub fn by_handle(&self, handle: &str, shortest: usize) -> Result<Option<About>, Error> {
+        let handle = snippet::trim(handle);
+        if handle.is_empty() {
+            return Ok(None);
+        }
+        let mut failed = None;
+        if let Some(about) = readable(self.by_path(handle), &mut failed)?.flatten() {
+            return Ok(Some(about));
+        }
+        let id = id_at(handle);
+        let mut found = self.with_id(id.as_deref().unwrap_or(handle), &mut failed)?;
+        if found.is_empty() {
+            found.extend(readable(self.by_key(handle), &mut failed)?.flatten());
+        }
+        if found.is_empty() {
+            found = self.called(handle, shortest, &mut failed)?;
+        }
+        match (found.len(), failed) {
+            (0, Some(error)) => Err(error),
+            (0, None) => Ok(None),
+            (1, _) => Ok(found.pop()),
+            _ => Err(ambiguous(handle, found)),
+        }
+    }
+
+    /// Returns the conversations with an id, of all sources.
+    fn with_id(&self, id: &str, failed: &mut Option<Error>) -> Result<Vec<About>, Error> {
         let mut found = Vec::new();
         for source in self.sources.present() {
-            found.extend(source.about(id, self.stop)?);
-        }
-        if found.is_empty() && !id.is_empty() {
-            found = self.matching(&|_, other, _| other.starts_with(id))?;
+            found.extend(readable(source.about(id, self.stop), failed)?.flatten());
         }
         Ok(found)
     }
 
-    /// Returns the conversation that a person means by a word: its id, else its whole title, else
-    /// the beginning of its id.
+    /// Returns the conversations that have a word for their title, else those whose ids begin with
+    /// it; not more than [`MAX_CANDIDATES`] of either.
+    fn called(
+        &self,
+        word: &str,
+        shortest: usize,
+        failed: &mut Option<Error>,
+    ) -> Result<Vec<About>, Error> {
+        let is_long = word.chars().count() >= shortest;
+        // Equal titles, titles in other letters, equal ids in other letters, beginnings of ids.
+        let mut found: [Vec<About>; 4] = Default::default();
+        for source in self.sources.present() {
+            let listing = source.reader(self.stop).list(&Scope::default(), self.stop);
+            let Some(listing) = readable(listing, failed)? else { continue };
+            for place in 0..listing.len() {
+                let (id, title) = listing.heading(place);
+                let title = snippet::trim(title);
+                let class = match () {
+                    () if title == word => 0,
+                    () if is_same_folded(title, word) => 1,
+                    () if id.eq_ignore_ascii_case(word) => 2,
+                    () if is_long && shared(id, word) == word.len() => 3,
+                    () => continue,
+                };
+                if found[class].len() < MAX_CANDIDATES {
+                    found[class].push(listing.about(place));
+                }
+            }
+        }
+        Ok(found.into_iter().find(|found| !found.is_empty()).unwrap_or_default())
+    }
+
+    /// Returns the conversation that a person means by a word, as [`Lookup::by_handle`] finds it.
     pub fn by_word(&self, word: &str) -> Result<About, Error> {
-        let mut found = Vec::new();
-        for source in self.sources.within(&Scope::default())? {
-            found.extend(source.about(word, self.stop)?);
+        self.sources.within(&Scope::default())?;
+        let none = || Error::NoConversation { word: snippet::echo(word).into_owned() };
+        self.by_handle(word, 1)?.ok_or_else(none)
+    }
+
+    /// Returns the beginnings of ids that no other conversation's id has, at least
+    /// [`SHORT_ID`] characters of each.
+    pub fn short_ids(&self, ids: &[&str]) -> Result<Vec<String>, Error> {
+        let mut lengths = vec![0; ids.len()];
+        let mut failed = None;
+        for source in self.sources.present() {
+            let listing = source.reader(self.stop).list(&Scope::default(), self.stop);
+            let Some(listing) = readable(listing, &mut failed)? else { continue };
+            for place in 0..listing.len() {
+                let (other, _) = listing.heading(place);
+                for (id, length) in ids.iter().zip(&mut lengths) {
+                    if *id != other {
+                        *length = shared(id, other).max(*length);
+                    }
+                }
+            }
         }
-        if found.is_empty() {
-            let is_title =
-                |_, _: &str, title: &str| !title.is_empty() && title.trim() == word.trim();
-            found = self.matching(&is_title)?;
-        }
-        if found.is_empty() && !word.is_empty() {
-            found = self.matching(&|_, id, _| id.starts_with(word))?;
-        }
-        match found.len() {
-            0 => Err(Error::NoConversation { word: word.to_owned() }),
-            1 => Ok(found.remove(0)),
-            _ => Err(ambiguous(word, found)),
-        }
+        let short = |(id, length): (&&str, usize)| {
+            // One character more than it shares with any other id.
+            let longer = id[length..].chars().next().map_or(id.len(), |c| length + c.len_utf8());
+            let short = snippet::cut(id, SHORT_ID).map_or(id.len(), str::len);
+            id[..longer.max(short)].to_owned()
+        };
+        Ok(ids.iter().zip(lengths).map(short).collect())
+    }
+
+    /// Returns the beginning of an id that no other conversation's id has.
+    pub fn short_id(&self, id: &str) -> Result<String, Error> {
+        Ok(self.short_ids(&[id])?.remove(0))
     }
 
     /// Returns the key of a conversation: the key that it was saved under, else a key made of its
@@ -195,9 +276,56 @@ impl Lookup<'_> {
 
 fn ambiguous(word: &str, mut found: Vec<About>) -> Error {
     found.sort_by(|a, b| a.id.cmp(&b.id));
-    let heading = |about: About| Heading { id: about.id, title: about.title };
+    let heading =
+        |about: About| Heading { id: about.id, title: snippet::echo(&about.title).into_owned() };
     let candidates = found.into_iter().take(MAX_CANDIDATES).map(heading).collect();
-    Error::Ambiguous { word: word.to_owned(), candidates }
+    Error::Ambiguous { word: snippet::echo(word).into_owned(), candidates }
+}
+
+/// Returns what was read of a source; `None` if that failed, with the first error in `failed`. Only
+/// a question that was called off fails at once.
+fn readable<T>(read: Result<T, Error>, failed: &mut Option<Error>) -> Result<Option<T>, Error> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if error.is_stopped() => Err(error),
+        Err(error) => {
+            failed.get_or_insert(error);
+            Ok(None)
+        }
+    }
+}
+
+/// Returns how many bytes two ids begin with in common; the case of ASCII letters does not count.
+fn shared(one: &str, other: &str) -> usize {
+    let same = |(a, b): &(char, char)| a.eq_ignore_ascii_case(b);
+    one.chars().zip(other.chars()).take_while(same).map(|(a, _)| a.len_utf8()).sum()
+}
+
+/// Returns whether two texts are the same but for the case of their letters.
+fn is_same_folded(one: &str, other: &str) -> bool {
+    let one = one.chars().flat_map(char::to_lowercase);
+    one.eq(other.chars().flat_map(char::to_lowercase))
+}
+
+/// The beginning of a conversation's address; its percent-encoded id follows.
+const ADDRESS: &str = "verbatim://conversation/";
+
+/// The characters of an id that an address encodes: all but letters, digits and `-._~`.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Returns the address of the conversation with an id.
+pub(crate) fn address_of(id: &str) -> String {
+    format!("{ADDRESS}{}", utf8_percent_encode(id, ENCODED))
+}
+
+/// Returns the id in an address that [`address_of`] returns; `None` for any other text.
+pub(crate) fn id_at(address: &str) -> Option<String> {
+    let text = address.strip_prefix(ADDRESS)?;
+    let is_byte = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if text.is_empty() || !text.split('%').skip(1).all(is_byte) {
+        return None;
+    }
+    Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
 /// Returns a key made of a conversation's source, title and id.
@@ -251,6 +379,18 @@ fn slug(title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses() {
+        for id in ["6650a1b2-0001", "a/b c%", "日本", "#?"] {
+            assert_eq!(id_at(&address_of(id)).as_deref(), Some(id));
+        }
+        assert_eq!(address_of("a/ü"), "verbatim://conversation/a%2F%C3%BC");
+        for none in ["", "%", "%4", "%+4", "%zz", "%ff"] {
+            assert_eq!(id_at(&format!("{ADDRESS}{none}")), None, "{none}");
+        }
+        assert_eq!(id_at("6650a1b2-0001"), None);
+    }
 
     #[test]
     fn keys() {

@@ -36,6 +36,7 @@ pub use config::Config;
 pub use error::Error;
 pub(crate) use home::prepare;
 pub use lookup::{ConversationHeading, Lookup};
+pub(crate) use lookup::{address_of, id_at};
 pub use memory::{database::Memory, recall::Recalled};
 pub use rank::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub use report::{

@@ -16,6 +16,7 @@ use super::session::ClientSession;
 use crate::{
     engine::Engine,
     model::Stop,
+    text::snippet,
     tools::{Answer, Options},
 };
 
@@ -31,14 +32,24 @@ impl ClientSession {
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = self.tool(&request.name) else {
             let known: Vec<&str> = self.shared.tools.iter().map(|tool| tool.name).collect();
-            let message = format!("Unknown tool: {} (there is {})", request.name, known.join(", "));
+            let name = snippet::echo(&request.name);
+            let message = format!("Unknown tool: {name} (there is {})", known.join(", "));
             return Err(ErrorData::invalid_params(message, None));
         };
         let start = Instant::now();
         let arguments = request.arguments.unwrap_or_default();
-        let work = self.work(&context, tool.name, move |engine, options, stop| {
-            tool.call(engine, options, &arguments, stop)
-        });
+        let work = async {
+            let scans = self.work(&context, tool.name, |engine, _, stop| tool.scans(engine, stop));
+            // Waiting for this permit holds none of those that other calls need.
+            let _permit = match scans.await? {
+                true => Some(self.shared.scans.acquire().await),
+                false => None,
+            };
+            self.work(&context, tool.name, move |engine, options, stop| {
+                tool.call(engine, options, &arguments, stop)
+            })
+            .await
+        };
         let answer: Answer = with_progress(&context, tool.name, work).await?;
         if let Some(message) = &answer.log {
             self.log.report(&context, message).await;

@@ -11,6 +11,7 @@ use super::{prompts, resources};
 use crate::{
     engine::{ConversationHeading, Engine, Error, SourceKind},
     model::Stop,
+    text::snippet,
     tools::hint::Explained,
 };
 
@@ -36,15 +37,14 @@ pub(super) fn complete(
         }
         other => {
             let message = match other {
-                Reference::Prompt(prompt) => format!("there is no prompt {:?}", prompt.name),
-                Reference::Resource(template) => {
-                    let known = resources::TEMPLATE;
-                    format!(
-                        "there is no template {:?} with that argument; there is {known}",
-                        template.uri
-                    )
+                Reference::Prompt(prompt) => {
+                    format!("there is no prompt {:?}", snippet::echo(&prompt.name))
                 }
-                other => format!("there is nothing to complete in {other:?}"),
+                Reference::Resource(template) => {
+                    let (uri, known) = (snippet::echo(&template.uri), resources::TEMPLATE);
+                    format!("there is no template {uri:?} with that argument; there is {known}")
+                }
+                _ => "there is nothing to complete in such a reference".to_owned(),
             };
             return Err(ErrorData::invalid_params(message, None));
         }

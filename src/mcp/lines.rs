@@ -7,7 +7,7 @@ use std::{
     convert::Infallible,
     future::{self, Future},
     io::{self, BufRead, Write},
-    sync::mpsc as blocking,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc as blocking},
     thread,
     time::Duration,
 };
@@ -15,8 +15,8 @@ use std::{
 use rmcp::{
     RoleServer,
     model::{
-        ClientJsonRpcMessage, ClientRequest, GetMeta, JsonRpcMessage, ProtocolVersion,
-        ServerJsonRpcMessage,
+        ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetMeta,
+        JsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage, ServerResult,
     },
     transport::Transport,
 };
@@ -24,7 +24,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::text::content::mend_surrogates;
+use super::batches::{Batch, Batches};
+use crate::text::{content::mend_surrogates, snippet};
 
 /// Messages read ahead of the session.
 const READ_AHEAD: usize = 16;
@@ -37,6 +38,7 @@ const INVALID_REQUEST: i64 = -32600;
 
 enum LineAction {
     Deliver(Box<ClientJsonRpcMessage>),
+    Batch(Vec<Value>),
     Answer(Value),
     Ignore,
 }
@@ -49,6 +51,7 @@ pub(super) struct Lines {
     has_begun: bool,
     /// Cancelled [`GRACE`] after the end of input.
     is_over: CancellationToken,
+    batches: Arc<Mutex<Batches>>,
 }
 
 pub(super) struct OutputThread(blocking::Receiver<Infallible>);
@@ -61,8 +64,9 @@ pub(super) fn standard(is_over: CancellationToken) -> (Lines, OutputThread) {
     let (to_session, incoming) = mpsc::channel(READ_AHEAD);
     let (outgoing, to_write) = blocking::channel::<Vec<u8>>();
     let (_alive, done) = blocking::channel();
-    let answers = outgoing.clone();
-    thread::spawn(move || read(&mut io::stdin().lock(), &to_session, &answers));
+    let batches = Arc::<Mutex<Batches>>::default();
+    let input = Input { session: to_session, answers: outgoing.clone(), batches: batches.clone() };
+    thread::spawn(move || input.read(&mut io::stdin().lock()));
     thread::spawn(move || {
         let _alive = _alive;
         let mut out = io::stdout().lock();
@@ -72,7 +76,7 @@ pub(super) fn standard(is_over: CancellationToken) -> (Lines, OutputThread) {
             }
         }
     });
-    (Lines { incoming, outgoing, has_begun: false, is_over }, OutputThread(done))
+    (Lines { incoming, outgoing, has_begun: false, is_over, batches }, OutputThread(done))
 }
 
 impl OutputThread {
@@ -83,22 +87,106 @@ impl OutputThread {
     }
 }
 
-fn read(
-    input: &mut impl BufRead,
-    session: &mpsc::Sender<ClientJsonRpcMessage>,
-    answers: &blocking::Sender<Vec<u8>>,
-) {
-    let mut bytes = Vec::new();
-    while matches!(input.read_until(b'\n', &mut bytes), Ok(1..)) {
-        let sent = match parse(&bytes) {
-            LineAction::Deliver(message) => session.blocking_send(*message).is_ok(),
-            LineAction::Answer(answer) => answers.send(format!("{answer}\n").into_bytes()).is_ok(),
-            LineAction::Ignore => true,
-        };
-        if !sent {
-            break;
+/// The thread that reads the input.
+struct Input {
+    session: mpsc::Sender<ClientJsonRpcMessage>,
+    answers: blocking::Sender<Vec<u8>>,
+    batches: Arc<Mutex<Batches>>,
+}
+
+impl Input {
+    fn read(&self, input: &mut impl BufRead) {
+        let mut bytes = Vec::new();
+        while matches!(input.read_until(b'\n', &mut bytes), Ok(1..)) {
+            let done = match parse(&bytes) {
+                LineAction::Batch(items) => self.take_batch(items),
+                action => self.take(action),
+            };
+            if done.is_none() {
+                break;
+            }
+            bytes.clear();
         }
-        bytes.clear();
+    }
+
+    /// Does what one message asks for; `None` if the session is over.
+    fn take(&self, action: LineAction) -> Option<()> {
+        match action {
+            LineAction::Deliver(message) => {
+                let cancelled = cancelled(&message).cloned();
+                self.session.blocking_send(*message).ok()?;
+                // A cancelled request is never answered, so that its batch must not wait for it.
+                if let Some(id) = cancelled {
+                    let complete = locked(&self.batches).answer(&id, None);
+                    complete.map_or(Some(()), |answer| self.answer(&answer))?;
+                }
+                Some(())
+            }
+            LineAction::Answer(answer) => self.answer(&answer),
+            LineAction::Batch(_) | LineAction::Ignore => Some(()),
+        }
+    }
+
+    fn answer(&self, answer: &Value) -> Option<()> {
+        self.answers.send(format!("{answer}\n").into_bytes()).ok()
+    }
+
+    /// Delivers the messages of an array; where there are no batches, answers each of its requests.
+    fn take_batch(&self, items: Vec<Value>) -> Option<()> {
+        if items.is_empty() {
+            return self.take(refused(Value::Null, INVALID_REQUEST, "an empty batch"));
+        }
+        if !locked(&self.batches).are_allowed {
+            let problem = "this revision of the protocol has no batches: one message a line";
+            let mut ids: Vec<Value> = items.iter().map(id).filter(|id| !id.is_null()).collect();
+            if ids.is_empty() {
+                ids.push(Value::Null);
+            }
+            return ids
+                .into_iter()
+                .try_for_each(|id| self.take(refused(id, INVALID_REQUEST, problem)));
+        }
+        let mut batch = Batch::default();
+        let mut messages = Vec::new();
+        for item in items {
+            match parse(item.to_string().as_bytes()) {
+                LineAction::Deliver(message) => {
+                    if let JsonRpcMessage::Request(request) = &*message
+                        && (locked(&self.batches).holds(&request.id)
+                            || !batch.waiting.insert(request.id.clone()))
+                    {
+                        let problem = "the id is that of another request of a batch";
+                        batch.answers.push(refusal(id(&item), INVALID_REQUEST, problem));
+                    } else {
+                        messages.push(message);
+                    }
+                }
+                LineAction::Answer(answer) => batch.answers.push(answer),
+                LineAction::Batch(_) => {
+                    let problem = "a batch within a batch";
+                    batch.answers.push(refusal(Value::Null, INVALID_REQUEST, problem));
+                }
+                LineAction::Ignore => {}
+            }
+        }
+        let complete = locked(&self.batches).begin(batch);
+        complete.map_or(Some(()), |answer| self.answer(&answer))?;
+        messages.into_iter().try_for_each(|message| self.take(LineAction::Deliver(message)))
+    }
+}
+
+fn locked(batches: &Mutex<Batches>) -> MutexGuard<'_, Batches> {
+    batches.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the id of the request that a message cancels.
+fn cancelled(message: &ClientJsonRpcMessage) -> Option<&rmcp::model::RequestId> {
+    match message {
+        JsonRpcMessage::Notification(note) => match &note.notification {
+            ClientNotification::CancelledNotification(note) => note.params.request_id.as_ref(),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -126,9 +214,7 @@ fn parse(bytes: &[u8]) -> LineAction {
     // Only a line that is no message is parsed again, to answer it.
     match serde_json::from_str::<Value>(&text) {
         Err(error) => refused(Value::Null, PARSE_ERROR, &format!("the line is not JSON: {error}")),
-        Ok(Value::Array(_)) => {
-            refused(Value::Null, INVALID_REQUEST, "no batches here: one message a line")
-        }
+        Ok(Value::Array(items)) => LineAction::Batch(items),
         // A message with a method and no id is a notification, and those are never answered.
         Ok(json) if json.get("method").is_some() && json.get("id").is_none() => LineAction::Ignore,
         Ok(json) => refused(id(&json), INVALID_REQUEST, &problem),
@@ -136,9 +222,12 @@ fn parse(bytes: &[u8]) -> LineAction {
 }
 
 fn refused(id: Value, code: i64, message: &str) -> LineAction {
-    LineAction::Answer(
-        json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}),
-    )
+    LineAction::Answer(refusal(id, code, message))
+}
+
+fn refusal(id: Value, code: i64, message: &str) -> Value {
+    let message = snippet::echo(message);
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 
 fn id(json: &Value) -> Value {
@@ -146,6 +235,28 @@ fn id(json: &Value) -> Value {
 }
 
 impl Lines {
+    /// Returns the line to write for a message; `None` if it waits for the rest of its batch.
+    fn line(&mut self, message: &ServerJsonRpcMessage) -> serde_json::Result<Option<Vec<u8>>> {
+        let mut batches = locked(&self.batches);
+        let id = match message {
+            JsonRpcMessage::Response(response) => {
+                if let ServerResult::InitializeResult(begun) = &response.result {
+                    batches.are_allowed = begun.protocol_version == ProtocolVersion::V_2025_03_26;
+                }
+                Some(&response.id)
+            }
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        match id.filter(|id| batches.holds(id)) {
+            None => serde_json::to_vec(message).map(Some),
+            Some(id) => {
+                let complete = batches.answer(id, Some(serde_json::to_value(message)?));
+                complete.map(|answer| serde_json::to_vec(&answer)).transpose()
+            }
+        }
+    }
+
     /// Returns whether the session should see the message.
     fn admits(&mut self, message: &ClientJsonRpcMessage) -> bool {
         if let JsonRpcMessage::Request(request) = message {
@@ -153,6 +264,19 @@ impl Lines {
             return true;
         }
         self.has_begun
+    }
+}
+
+/// Says what is wrong with a method where rmcp answers with its bare name.
+fn explain(message: &mut ServerJsonRpcMessage) {
+    if let JsonRpcMessage::Error(answer) = message
+        && answer.error.code == ErrorCode::METHOD_NOT_FOUND
+        && !answer.error.message.contains(' ')
+    {
+        let method = snippet::echo(&answer.error.message);
+        let text =
+            format!("there is no method {method:?} in this revision of the protocol, or not here");
+        answer.error.message = text.into();
     }
 }
 
@@ -177,9 +301,12 @@ impl Transport<RoleServer> for Lines {
 
     fn send(
         &mut self,
-        message: ServerJsonRpcMessage,
+        mut message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let sent = serde_json::to_vec(&message).map_err(io::Error::from).and_then(|mut line| {
+        explain(&mut message);
+        let line = self.line(&message).map_err(io::Error::from);
+        let sent = line.and_then(|line| {
+            let Some(mut line) = line else { return Ok(()) };
             line.push(b'\n');
             self.outgoing.send(line).map_err(|_| io::ErrorKind::BrokenPipe.into())
         });

@@ -8,7 +8,7 @@ use rmcp::{
 };
 use serde_json::Value;
 
-use crate::tools::Tool;
+use crate::{text::snippet, tools::Tool};
 
 /// Characters of an argument at most.
 const LONGEST_ARGUMENT: usize = 1000;
@@ -80,11 +80,13 @@ pub(super) fn get(
     let entry = ENTRIES.iter().find(|entry| entry.name == name);
     let (Some(entry), Some(instructions)) = (entry, instructions(tools)) else {
         let names = ENTRIES.map(|entry| entry.name).join(", ");
+        let name = snippet::echo(name);
         return Err(refused(format!("there is no prompt {name:?}; the prompts are {names}")));
     };
     if let Some(other) = arguments.keys().find(|key| ARGUMENTS.iter().all(|(name, ..)| name != key))
     {
         let takes = ARGUMENTS.map(|(name, ..)| name).join(", ");
+        let other = snippet::echo(other);
         return Err(refused(format!("{name} has no argument {other:?}; it takes {takes}")));
     }
     let text = |key: &str| match arguments.get(key) {

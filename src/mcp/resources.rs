@@ -1,6 +1,5 @@
 //! Conversations as resources, so that a client can attach one: `verbatim://conversation/ID`.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::{
     ErrorData,
     model::{
@@ -13,12 +12,9 @@ use serde_json::json;
 use crate::{
     engine::{self, About, Engine, Scope},
     model::Stop,
-    text::date,
+    text::{date, snippet},
     tools::{Options, hint::Explained, transcript},
 };
-
-/// The beginning of a conversation's address; its percent-encoded id follows.
-const PREFIX: &str = "verbatim://conversation/";
 
 /// The template of addresses.
 pub(super) const TEMPLATE: &str = "verbatim://conversation/{id}";
@@ -39,6 +35,7 @@ pub(super) fn list(
     let offset = match cursor {
         None => 0,
         Some(cursor) => offset_of(cursor).ok_or_else(|| {
+            let cursor = snippet::echo(cursor);
             let message = format!("cursor {cursor:?} is none of this server's; list without it");
             ErrorData::invalid_params(message, None)
         })?,
@@ -77,10 +74,11 @@ pub(super) fn read(
     stop: &Stop,
 ) -> Result<ReadResourceResult, ErrorData> {
     let not_found = || {
+        let uri = snippet::echo(uri);
         let message = format!("there is no resource {uri:?}; resources are {TEMPLATE}");
         ErrorData::resource_not_found(message, Some(json!({"uri": uri})))
     };
-    let id = uri.strip_prefix(PREFIX).and_then(decoded).ok_or_else(not_found)?;
+    let id = engine::id_at(uri).ok_or_else(not_found)?;
     let text = transcript(engine, options, &id, stop).map_err(|error| failed(&error))?;
     let contents = ResourceContents::text(text.ok_or_else(not_found)?, uri);
     Ok(ReadResourceResult::new(vec![contents.with_mime_type(MARKDOWN)]))
@@ -98,7 +96,7 @@ fn described(about: &About) -> Resource {
         Some(begun) => format!("{messages} message{plural} from {begun} UTC on, {kind}"),
         None => format!("{messages} message{plural}, {kind}"),
     };
-    let resource = Resource::new(format!("{PREFIX}{}", encoded(&about.id)), title)
+    let resource = Resource::new(engine::address_of(&about.id), title)
         .with_title(title)
         .with_description(description)
         .with_mime_type(MARKDOWN);
@@ -112,35 +110,12 @@ fn failed(error: &engine::Error) -> ErrorData {
     ErrorData::internal_error(Explained(error).to_string(), None)
 }
 
-/// The characters of an id that an address encodes: all but letters, digits and `-._~`.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-fn encoded(id: &str) -> String {
-    utf8_percent_encode(id, ENCODED).to_string()
-}
-
-/// Decodes what [`encoded`] returns; `None` for any other text.
-fn decoded(text: &str) -> Option<String> {
-    let is_byte = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
-    if text.is_empty() || !text.split('%').skip(1).all(is_byte) {
-        return None;
-    }
-    Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
-        for id in ["6650a1b2-0001", "a/b c%", "日本", "#?"] {
-            assert_eq!(decoded(&encoded(id)).as_deref(), Some(id));
-        }
-        assert_eq!(encoded("a/ü"), "a%2F%C3%BC");
-        for none in ["", "%", "%4", "%+4", "%zz", "%ff"] {
-            assert_eq!(decoded(none), None, "{none}");
-        }
+    fn cursors() {
         for (cursor, offset) in [
             ("50", Some(50)),
             ("0", Some(0)),

@@ -18,6 +18,8 @@ pub(super) struct ServerState {
     pub(super) tools: Vec<&'static Tool>,
     /// One permit for each call that may run.
     pub(super) permits: Arc<Semaphore>,
+    /// One permit for each call that may search without an index.
+    pub(super) scans: Semaphore,
 }
 
 pub(super) struct ClientSession {

@@ -1,5 +1,7 @@
 //! Cuts text to the length that is shown.
 
+use std::borrow::Cow;
+
 /// Returns the text without white space at its ends, as Python's `str.strip` sees it.
 pub fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
@@ -9,6 +11,17 @@ pub fn trim(text: &str) -> &str {
 /// separators.
 fn is_space(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{1c}'..='\u{1f}')
+}
+
+/// Characters of a caller's text that a message repeats.
+pub const ECHO: usize = 200;
+
+/// Returns a caller's text as a message repeats it: cut to [`ECHO`] characters.
+pub fn echo(text: &str) -> Cow<'_, str> {
+    match cut(text, ECHO) {
+        Some(start) => Cow::Owned(format!("{start}…")),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// Returns the first `count` characters; `None` if the text is not longer than that.

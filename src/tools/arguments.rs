@@ -5,10 +5,7 @@ use serde_json::{Map, Value};
 use super::error::Error;
 use crate::text::snippet;
 
-/// Characters of a wrong value that an error shows.
-const SHOWN_VALUE: usize = 80;
-
-/// The arguments of one call. Null counts as absent.
+/// The arguments of one call. Null and the empty string count as absent.
 pub(super) struct Arguments<'a> {
     /// The name of the tool, for errors.
     pub(super) tool: &'static str,
@@ -21,7 +18,7 @@ impl<'a> Arguments<'a> {
         match self.values.keys().find(|name| !known.contains(&name.as_str())) {
             None => Ok(()),
             Some(name) => {
-                let (tool, takes) = (self.tool, known.join(", "));
+                let (tool, name, takes) = (self.tool, snippet::echo(name), known.join(", "));
                 Err(Error::Refused(format!("{tool} has no argument {name:?}; it takes {takes}")))
             }
         }
@@ -29,7 +26,8 @@ impl<'a> Arguments<'a> {
 
     /// Returns a value; `None` if it is absent.
     pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
-        self.values.get(name).filter(|value| !value.is_null())
+        let is_absent = |value: &Value| value.is_null() || value.as_str() == Some("");
+        self.values.get(name).filter(|value| !is_absent(value))
     }
 
     /// Returns a string; `None` if it is absent.
@@ -122,9 +120,5 @@ pub(super) fn wrong(name: &str, takes: &str, value: &Value) -> Error {
 
 /// Returns a value as JSON, cut if it is long.
 pub(super) fn shown(value: &Value) -> String {
-    let json = value.to_string();
-    match snippet::cut(&json, SHOWN_VALUE) {
-        Some(start) => format!("{start}…"),
-        None => json,
-    }
+    snippet::echo(&value.to_string()).into_owned()
 }

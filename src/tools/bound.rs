@@ -44,6 +44,49 @@ pub(super) fn start(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
+/// The beginning of every line of a quoted text.
+pub(super) const QUOTE: &str = "> ";
+
+/// Returns a text of a conversation with [`QUOTE`] before each of its lines, so that none of them can
+/// pass for a line of the answer. It adds nothing else, so that the text can be taken back whole.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + text.len() / 32 + QUOTE.len());
+    quoted.push_str(QUOTE);
+    let mut rest = text.chars().peekable();
+    while let Some(character) = rest.next() {
+        quoted.push(character);
+        if is_break(character) && !(character == '\r' && rest.peek() == Some(&'\n')) {
+            quoted.push_str(QUOTE);
+        }
+    }
+    quoted
+}
+
+/// Returns the beginning of a text that takes at most `most` tokens when it is quoted, and how many
+/// it takes.
+pub(super) fn quoted_start(text: &str, most: usize) -> (&str, usize) {
+    let mut sevenths = 2 * QUOTE.len();
+    for (at, character) in text.char_indices() {
+        let before = sevenths;
+        sevenths += if character.is_ascii() { 2 } else { 7 };
+        sevenths += if is_break(character) { 2 * QUOTE.len() } else { 0 };
+        if sevenths > most * 7 {
+            return (&text[..at], before.div_ceil(7));
+        }
+    }
+    (text, sevenths.div_ceil(7))
+}
+
+/// Returns a text with a space for each line break.
+pub(super) fn line_breaks_as_spaces(text: &str) -> String {
+    text.replace(is_break, " ")
+}
+
+/// Returns whether programs show a line break at a character.
+fn is_break(character: char) -> bool {
+    matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
 /// Returns a text on one line, cut to some characters, with `…` if it was cut.
 pub(super) fn line(text: &str, most: usize) -> String {
     shortened(&text.split_whitespace().collect::<Vec<_>>().join(" "), most)
@@ -65,6 +108,20 @@ mod tests {
     fn tokens_of_scripts() {
         for (text, expected) in [("", 0), ("a", 1), ("abcdefg", 2), ("日本語", 3), ("aé", 2)] {
             assert_eq!(tokens(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_line_is_quoted() {
+        for (text, expected) in [
+            ("", "> "),
+            ("a", "> a"),
+            (
+                "a\n\n**User:**\r\nb\rc\u{2028}d\n",
+                "> a\n> \n> **User:**\r\n> b\r> c\u{2028}> d\n> ",
+            ),
+        ] {
+            assert_eq!(quoted(text), expected);
         }
     }
 

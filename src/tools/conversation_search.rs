@@ -14,7 +14,7 @@ use super::{
     tool::{Answer, Call, Effect, Options, Tool, object},
 };
 use crate::{
-    engine::{FallbackReason, Rendered, SearchPlan},
+    engine::{FallbackReason, Rendered, SearchPlan, SourceKind},
     model::{Hit, Instant, Request},
     text::{
         date::{self, Edge},
@@ -42,7 +42,9 @@ pub const TOOL: Tool = Tool {
     description: "Search prior conversation history (canonical ChatGPT export). Hybrid-style: text match on \
                   content and titles. Optional filters: roles (user/assistant/tool), start_date and end_date \
                   (ISO 8601 inclusive). Returns matching messages with timestamps and content.",
+    use_for: "newest messages that hold one exact text (not questions)",
     effect: Effect::Reads,
+    searches: &[SourceKind::Export],
     schema,
     output_schema: None,
     run: search,
@@ -55,28 +57,26 @@ fn schema() -> Map<String, Value> {
         "properties": {
             "query": {
                 "type": "string",
-                "description": "Text to match in message content and conversation titles, as SQL LIKE '%query%' \
-                                matches it: % and _ are wildcards, ASCII letters match in either case.",
+                "description": "Text to match in message content and titles, as SQL LIKE '%query%' (% and _ are \
+                                wildcards, A-Z in either case). For a question use the tool search.",
             },
             "roles": {
                 "type": "array",
                 "items": {"type": "string", "enum": ROLES},
-                "description": "Restrict results to messages with these roles, e.g. [\"user\", \"assistant\"].",
+                "description": "Only messages with these roles",
             },
             "start_date": {
                 "type": "string",
-                "description": "Start of the date range (inclusive), ISO 8601, e.g. \"2024-01-15\" or \
-                                \"2024-01-15T14:30:00\". UTC where no offset is given.",
+                "description": "ISO 8601, e.g. 2024-01-15 or 2024-01-15T14:30:00; UTC if no offset is given",
             },
             "end_date": {
                 "type": "string",
-                "description": "End of the date range (inclusive), ISO 8601, e.g. \"2024-01-20\". \
-                                A date alone means the end of that day, UTC.",
+                "description": "The same; a date alone means the end of that day",
             },
             "limit": {
                 "type": "integer",
                 "default": DEFAULT_LIMIT,
-                "description": "Maximum number of messages to return, 1 to 200.",
+                "description": "1 to 200",
             },
         },
         "required": [],
@@ -129,7 +129,8 @@ fn request(options: &Options, given: &Arguments<'_>) -> Result<Request, Error> {
     let invalid: BTreeSet<&str> =
         roles.iter().filter(|role| !ROLES.contains(role)).copied().collect();
     if !invalid.is_empty() {
-        let invalid = PythonList(&invalid);
+        let invalid = PythonList(&invalid).to_string();
+        let invalid = snippet::echo(&invalid);
         let text = format!("Invalid role(s): {invalid}. Allowed: user, assistant, tool.");
         return Err(Error::Contract(text));
     }
@@ -154,6 +155,7 @@ fn instant(given: &Arguments<'_>, name: &str, edge: Edge) -> Result<Option<Insta
     match date::parse_iso(text, edge) {
         Some(instant) => Ok(Some(instant)),
         None => {
+            let text = snippet::echo(text);
             let text = format!("{name} is not an ISO 8601 date or date-time: \"{text}\"");
             Err(Error::Refused(text))
         }
@@ -257,7 +259,6 @@ mod tests {
             (json!({"limit": 20.5}), "Error: limit takes an integer from 1 to 200; got 20.5"),
             (json!({"limit": true}), "Error: limit takes an integer from 1 to 200; got true"),
             (json!({"limit": "inf"}), r#"Error: limit takes an integer from 1 to 200; got "inf""#),
-            (json!({"limit": ""}), r#"Error: limit takes an integer from 1 to 200; got """#),
             (json!({"query": 5}), "Error: query takes a string; got 5"),
             (
                 json!({"roles": "user"}),
@@ -276,8 +277,8 @@ mod tests {
                 "Error: start_date is not an ISO 8601 date or date-time: \"yesterday\"",
             ),
             (
-                json!({"end_date": ""}),
-                "Error: end_date is not an ISO 8601 date or date-time: \"\"",
+                json!({"end_date": " "}),
+                "Error: end_date is not an ISO 8601 date or date-time: \" \"",
             ),
             (
                 json!({"max": 1}),
@@ -302,6 +303,9 @@ mod tests {
         assert_eq!(taken(json!({})), Request { limit: Some(50), ..Request::default() });
         let nothing = json!({"query": null, "roles": null, "start_date": null, "end_date": null, "limit": null});
         assert_eq!(taken(nothing), taken(json!({})));
+        let empty =
+            json!({"query": "", "roles": "", "start_date": "", "end_date": "", "limit": ""});
+        assert_eq!(taken(empty), taken(json!({})));
         for (limit, expected) in [
             (json!(20), 20),
             (json!(20.0), 20),

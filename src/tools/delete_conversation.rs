@@ -5,12 +5,11 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::shown,
     error::Error,
-    tool::{Answer, Call, Effect, SWITCHED_OFF, Tool, json_error, object},
+    tool::{
+        Answer, Call, Effect, SHORTEST_ID, SWITCHED_OFF, Tool, conversation, json_error, object,
+    },
 };
-use crate::engine::Engine;
-
-/// The shortest prefix of an id that names a conversation, in bytes.
-const SHORTEST_PREFIX: usize = 8;
+use crate::{engine::SourceKind, text::snippet};
 
 const ARGUMENTS: [&str; 3] = ["sessionId", "sessionKey", "confirm"];
 
@@ -20,7 +19,9 @@ pub const TOOL: Tool = Tool {
     title: "Delete conversation",
     description: "Permanently delete a conversation session and all its turns, of those recorded or saved here; \
                   exports and transcripts are never touched. Requires confirm=true and sessionId or sessionKey.",
+    use_for: "remove what was recorded or saved",
     effect: Effect::Removes,
+    searches: &[],
     schema,
     output_schema: None,
     run: delete,
@@ -31,7 +32,7 @@ fn schema() -> Map<String, Value> {
     object(json!({
         "type": "object",
         "properties": {
-            "sessionId": {"type": "string", "description": "Session ID to delete"},
+            "sessionId": {"type": "string", "description": "Session ID to delete, or 4 characters or more of its beginning"},
             "sessionKey": {"type": "string", "description": "Session key to delete"},
             "confirm": {"type": "boolean", "description": "Must be true to confirm deletion"},
         },
@@ -61,11 +62,8 @@ fn delete(call: &Call<'_>) -> Result<Answer, Error> {
         Ok::<_, Error>(text.filter(|text| !text.is_empty()))
     };
     let (id, key) = (text("sessionId")?, text("sessionKey")?);
-    let by_id = id.map(|id| thread_id(engine, id)).transpose()?;
-    let by_key = match key {
-        Some(key) => Some(engine.memory().thread_keyed(key)?.ok_or_else(not_found)?.id),
-        None => None,
-    };
+    let by_id = id.map(|id| thread_id(call, "sessionId", id)).transpose()?;
+    let by_key = key.map(|key| thread_id(call, "sessionKey", key)).transpose()?;
     let id = match (by_id, by_key) {
         (Some(id), Some(key)) if id != key => {
             let text = "sessionId and sessionKey name two conversations; give one of them";
@@ -77,7 +75,7 @@ fn delete(call: &Call<'_>) -> Result<Answer, Error> {
         }
     };
     if !engine.memory().delete_thread(&id)? {
-        return Err(not_found());
+        return Err(Error::refused("Conversation not found: it was deleted meanwhile"));
     }
     let answer = if options.verbose {
         json!({"success": true, "message": "Conversation deleted", "deletedSessionId": id})
@@ -87,22 +85,44 @@ fn delete(call: &Call<'_>) -> Result<Answer, Error> {
     Ok(answer.to_string().into())
 }
 
-fn not_found() -> Error {
-    Error::refused("Conversation not found")
-}
-
-/// Returns the id of the one conversation that an id or its beginning names.
-fn thread_id(engine: &Engine, word: &str) -> Result<String, Error> {
-    let mut threads = engine.memory().threads_named(word)?;
-    threads.retain(|thread| thread.id == word || word.len() >= SHORTEST_PREFIX);
+/// Returns the id of the recorded or saved conversation that an argument names. A title is not
+/// enough to delete by.
+fn thread_id(call: &Call<'_>, name: &str, word: &str) -> Result<String, Error> {
+    let (word, memory) = (snippet::trim(word), call.engine.memory());
+    if let Some(thread) = memory.thread_keyed(word)? {
+        return Ok(thread.id);
+    }
+    let mut threads = memory.threads_named(word)?;
+    threads.retain(|thread| thread.id == word || word.chars().count() >= SHORTEST_ID);
     match (threads.pop(), threads.is_empty()) {
-        (Some(thread), true) => Ok(thread.id),
-        (None, _) => Err(not_found()),
+        (Some(thread), true) => return Ok(thread.id),
         (Some(_), false) => {
-            let word: String = word.chars().take(100).collect();
-            Err(Error::Refused(format!(
-                "sessionId {word:?} may be any of several conversations; give more of it"
-            )))
+            let text = format!(
+                "{name} {:?} may be any of several conversations; give more of it",
+                snippet::echo(word)
+            );
+            return Err(Error::Refused(text));
         }
+        (None, _) => {}
+    }
+    let shown = snippet::echo(word);
+    let takes = format!(
+        "Conversation not found: {shown:?} is not the id (or at least {SHORTEST_ID} characters of its beginning) \
+         or the key of a recorded or saved conversation; query_conversations mode=list shows both"
+    );
+    // A word that is too short, or that means several conversations, is only not found here.
+    let Ok(Some(about)) = conversation(call, name, word) else { return Err(Error::Refused(takes)) };
+    let is_title = snippet::trim(&about.title).to_lowercase() == snippet::trim(word).to_lowercase();
+    match about.source {
+        SourceKind::Threads if !is_title => Ok(about.id),
+        SourceKind::Threads => Err(Error::Refused(format!(
+            "Conversation not found by its title: give the id of {shown:?}, {}, or its key",
+            about.id
+        ))),
+        SourceKind::Export | SourceKind::Archive => Err(Error::Refused(format!(
+            "Conversation not found among those recorded or saved here: {shown:?} is of the {}, which is never \
+             changed",
+            about.source.name()
+        ))),
     }
 }

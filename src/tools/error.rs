@@ -21,6 +21,16 @@ impl Error {
         Error::Refused(text.into())
     }
 
+    /// Returns whether an index could not be read: another attempt may find it mended or gone.
+    pub(super) fn is_of_index(&self) -> bool {
+        use engine::Error as E;
+        match self {
+            Error::Engine(error @ E::Index(_)) => !error.is_stopped(),
+            Error::Engine(E::Torn { .. }) => true,
+            _ => false,
+        }
+    }
+
     /// Returns the text for the log; `None` if the error is the caller's to correct.
     pub(super) fn unexpected(&self) -> Option<String> {
         use engine::Error as E;

@@ -18,6 +18,8 @@ pub mod search;
 pub mod search_workspace;
 mod tool;
 
+use crate::text::snippet;
+
 pub use read::transcript;
 pub use tool::{Answer, Effect, Options, Tool};
 
@@ -33,26 +35,52 @@ pub const ALL: &[Tool] = &[
     delete_conversation::TOOL,
 ];
 
+/// Tools that are offered only if they are named: they save and delete.
+const ON_REQUEST: [&str; 2] =
+    [save_conversation_context::TOOL.name, delete_conversation::TOOL.name];
+
+/// Names that stand for several tools.
+const PROFILES: [(&str, &[&str]); 2] = [
+    ("agent", &[search::TOOL.name, read::TOOL.name, manage_conversation::TOOL.name]),
+    ("letta", &[conversation_search::TOOL.name]),
+];
+
+/// The name that stands for every tool.
+const EVERY: &str = "all";
+
 /// A name that no tool has.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no tool {name:?}; the tools are {}", names().join(", "))]
+#[error(
+    "there is no tool {:?}; the tools are {}; agent, letta and all stand for several",
+    snippet::echo(name), names().join(", ")
+)]
 pub struct UnknownTool {
     /// The name of the unknown tool.
     pub name: String,
 }
 
-/// Returns the tools that a list of names selects; all of them for no list.
-pub fn selected(list: Option<&str>) -> Result<Vec<&'static Tool>, UnknownTool> {
-    let wanted: Vec<&str> = list
-        .unwrap_or_default()
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .collect();
-    if let Some(name) = wanted.iter().find(|name| !names().contains(name)) {
-        return Err(UnknownTool { name: (*name).to_owned() });
+/// Returns the tools that a list of names and profiles selects. Without a list, those are the tools of
+/// the contracts that the set-up allows: `search_workspace` needs a workspace.
+pub fn selected(
+    list: Option<&str>,
+    has_workspace: bool,
+) -> Result<Vec<&'static Tool>, UnknownTool> {
+    let words = list.unwrap_or_default().split(',').map(str::trim);
+    let mut wanted: Vec<&str> = Vec::new();
+    for word in words.filter(|word| !word.is_empty()) {
+        match PROFILES.iter().find(|(name, _)| *name == word) {
+            Some((_, names)) => wanted.extend(*names),
+            None if word == EVERY => wanted.extend(names()),
+            None if names().contains(&word) => wanted.push(word),
+            None => return Err(UnknownTool { name: word.to_owned() }),
+        }
     }
-    Ok(ALL.iter().filter(|tool| wanted.is_empty() || wanted.contains(&tool.name)).collect())
+    let is_usual = |name: &str| {
+        !ON_REQUEST.contains(&name) && (has_workspace || name != search_workspace::TOOL.name)
+    };
+    let is_wanted =
+        |name: &str| if wanted.is_empty() { is_usual(name) } else { wanted.contains(&name) };
+    Ok(ALL.iter().filter(|tool| is_wanted(tool.name)).collect())
 }
 
 fn names() -> Vec<&'static str> {

@@ -34,7 +34,9 @@ pub const TOOL: Tool = Tool {
     title: "Save conversation",
     description: "Save a conversation summary and recent turns for later recall. The same sessionKey updates the \
                   conversation; turns it ends with already are not added twice.",
+    use_for: "keep a summary for later",
     effect: Effect::Adds,
+    searches: &[],
     schema,
     output_schema: None,
     run: save,
@@ -74,16 +76,14 @@ fn schema() -> Map<String, Value> {
 }
 
 fn save(call: &Call<'_>) -> Result<Answer, Error> {
-    let Call { engine, options, arguments, .. } = call;
+    let Call { engine, options, arguments, stop } = call;
     if options.no_conversations {
         return Err(Error::refused(SWITCHED_OFF));
     }
     arguments.only(&ARGUMENTS)?;
     let text = |name, takes, most| -> Result<Option<&str>, Error> {
         let text = arguments.string(name, takes)?;
-        let is_optional = name == "title";
         match text {
-            Some("") if is_optional => Ok(None),
             Some(text) if snippet::trim(text).is_empty() || snippet::cut(text, most).is_some() => {
                 Err(wrong(name, takes, &arguments.values[name]))
             }
@@ -110,7 +110,8 @@ fn save(call: &Call<'_>) -> Result<Answer, Error> {
             "turnsSaved": saved.turns,
         })
     } else {
-        let id = thread.id.get(..8).unwrap_or(&thread.id);
+        // The turns are stored, whatever becomes of the search for other ids.
+        let id = engine.find(stop).short_id(&thread.id).unwrap_or_else(|_| thread.id.clone());
         json!({"ok": true, "id": id, "key": thread.key, "turns": saved.turns})
     };
     Ok(answer.to_string().into())
@@ -126,6 +127,14 @@ fn turns(given: Option<&Value>) -> Result<Vec<(String, String)>, Error> {
     };
     let mut turns = Vec::new();
     for (at, item) in items.iter().enumerate() {
+        let Some(keys) = item.as_object() else {
+            return Err(wrong(&format!("recentTurns[{at}]"), "an object {role, content}", item));
+        };
+        if let Some(key) = keys.keys().find(|key| !["role", "content"].contains(&key.as_str())) {
+            let key = snippet::echo(key);
+            let text = format!("recentTurns[{at}] has no key {key:?}; it takes role, content");
+            return Err(Error::Refused(text));
+        }
         let field = |name: &str, takes, is_right: &dyn Fn(&str) -> bool| {
             let value = item.get(name).unwrap_or(&Value::Null);
             let text = value.as_str().filter(|text| is_right(text));

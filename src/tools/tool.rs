@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{arguments::Arguments, error::Error};
 use crate::{
-    engine::Engine,
+    engine::{self, About, Engine, SAVED, Session, Source, SourceKind},
     map_faults,
     model::{Instant, Stop},
     text::date,
@@ -19,8 +19,12 @@ pub struct Tool {
     pub title: &'static str,
     /// The description that the model reads.
     pub description: &'static str,
+    /// What the tool is for, as the server's instructions say it.
+    pub use_for: &'static str,
     /// The effect of a call.
     pub effect: Effect,
+    /// The sources that a call searches from end to end where they have no index.
+    pub searches: &'static [SourceKind],
     /// Returns the JSON schema of the tool's arguments.
     pub schema: fn() -> Map<String, Value>,
     /// Returns the JSON schema of [`Answer::structured`], if its answers have that.
@@ -30,13 +34,14 @@ pub struct Tool {
     pub(super) refuse: fn(&Call<'_>, &Error) -> Answer,
 }
 
-/// How often a tool that only reads is run if mapped files are cut while it reads them.
+/// How often a tool that only reads is run if files of an index change while it reads them.
 const ATTEMPTS: u32 = 3;
 
 impl Tool {
-    /// Runs the tool. If mapped files were cut while a tool that only reads ran, runs it again.
+    /// Runs the tool. If an index was damaged or cut while a tool that only reads ran, runs it again
+    /// on what is there then.
     ///
-    /// A panic becomes an error answer with the panic's message for the log.
+    /// A panic of the last attempt becomes an error answer, with the panic's message for the log.
     pub fn call(
         &self,
         engine: &Engine,
@@ -50,19 +55,34 @@ impl Tool {
         let attempts = if self.effect == Effect::Reads { ATTEMPTS } else { 1 };
         for _ in 1..attempts {
             let before = map_faults::count();
-            let answer = self.answer(&call);
-            if map_faults::count() == before {
-                return answer;
+            let done = map_faults::caught(|| (self.run)(&call));
+            let is_sound = match &done {
+                Ok(done) => !matches!(done, Err(error) if error.is_of_index()),
+                Err(_) => false,
+            };
+            if is_sound && map_faults::count() == before {
+                return self.answer(&call, done);
             }
             // The next attempt opens the files that are there then.
             engine.close();
         }
-        self.answer(&call)
+        let done = map_faults::caught(|| (self.run)(&call));
+        if done.is_err() {
+            engine.close();
+        }
+        self.answer(&call, done)
     }
 
-    /// Runs the tool once.
-    fn answer(&self, call: &Call<'_>) -> Answer {
-        match map_faults::caught(|| (self.run)(call)) {
+    /// Returns whether a call now would search a source without an index, which can take minutes.
+    pub fn scans(&self, engine: &Engine, stop: &Stop) -> bool {
+        let is_searched = |source: &Source| self.searches.contains(&source.kind);
+        !self.searches.is_empty()
+            && engine.sources().iter().any(|it| is_searched(it) && it.current_index(stop).is_err())
+    }
+
+    /// Returns the answer of a run that succeeded, failed or panicked.
+    fn answer(&self, call: &Call<'_>, done: Result<Result<Answer, Error>, String>) -> Answer {
+        match done {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
                 let answer = (self.refuse)(call, &error);
@@ -72,8 +92,6 @@ impl Tool {
                 }
             }
             Err(panic) => {
-                // The cause may be a damaged index, so the next call opens it anew.
-                call.engine.close();
                 let text = format!("{} failed; see the server's log", self.name);
                 let log = Some(format!("{} panicked: {panic}", self.name));
                 Answer { text, is_error: true, log, structured: None }
@@ -146,6 +164,40 @@ pub(super) fn json_error(_: &Call<'_>, error: &Error) -> Answer {
 pub(super) const SWITCHED_OFF: &str =
     "Conversations not enabled (ENABLE_CONVERSATIONS is false; set ENABLE_CONVERSATIONS=true)";
 
+/// Returns the number of the first message that is a turn: the summary that a conversation was saved
+/// with is none.
+pub(super) fn first_turn(session: &Session) -> usize {
+    let is_saved = session.about.source == SourceKind::Threads
+        && session.turns() > 0
+        && session.role(0) == SAVED;
+    usize::from(is_saved)
+}
+
+/// Characters of an id's beginning that name a conversation, at least.
+pub(super) const SHORTEST_ID: usize = 4;
+
+/// Returns the conversation that an argument names; `None` if there is none.
+pub(super) fn conversation(
+    call: &Call<'_>,
+    name: &str,
+    handle: &str,
+) -> Result<Option<About>, Error> {
+    match call.engine.find(call.stop).by_handle(handle, SHORTEST_ID) {
+        Ok(None) if handle.chars().count() < SHORTEST_ID => Err(Error::Refused(format!(
+            "{name} takes a whole id or at least {SHORTEST_ID} characters of its beginning, a key, a title, \
+             a path or a verbatim:// address; got {handle:?}"
+        ))),
+        Err(engine::Error::Ambiguous { word, candidates }) => {
+            let ids: Vec<&str> = candidates.iter().take(5).map(|one| one.id.as_str()).collect();
+            Err(Error::Refused(format!(
+                "{name} {word:?} may be any of: {}; give the whole id",
+                ids.join(", ")
+            )))
+        }
+        found => Ok(found?),
+    }
+}
+
 pub(super) fn object(literal: Value) -> Map<String, Value> {
     let Value::Object(object) = literal else { unreachable!("the literal is an object") };
     object
@@ -168,7 +220,9 @@ mod tests {
             name: "broken",
             title: "",
             description: "",
+            use_for: "",
             effect,
+            searches: &[],
             schema: Map::new,
             output_schema: None,
             run,
@@ -177,10 +231,10 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_without_a_map_fault_is_reported_at_once() {
+    fn a_panic_is_reported_and_only_reading_is_tried_again() {
         static RUNS: AtomicU32 = AtomicU32::new(0);
         let engine = Engine::new(Config::default());
-        for (runs, effect) in [(1, Effect::Reads), (2, Effect::Adds)] {
+        for (runs, effect) in [(ATTEMPTS, Effect::Reads), (ATTEMPTS + 1, Effect::Adds)] {
             let tool = tool(effect, |_| {
                 RUNS.fetch_add(1, Ordering::Relaxed);
                 panic!("a bug")

@@ -16,7 +16,7 @@ const UNTYPED: &str = "conversations";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dates(String);
 
-/// A conversation's folder: `TYPE/DATE/NNN-slug`.
+/// A conversation's folder: `TYPE/DATE/NNN-slug`, or a file that lies in the folder of a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ArchivePlace<'a> {
     pub(super) date: &'a str,
@@ -88,8 +88,11 @@ impl<'a> WorkspaceLayout<'a> {
     pub(super) fn place<'p>(&self, path: &'p Path) -> Option<ArchivePlace<'p>> {
         let in_layout = |root: &Path| {
             let mut names = path.strip_prefix(root).ok()?.components().map(name);
-            let (kind, date, conversation) = (names.next()??, names.next()??, names.next()??);
-            names.next()?;
+            let (mut kind, mut date) = (names.next()??, names.next()??);
+            if kind == UNTYPED && !is_date(date) {
+                (kind, date) = (date, names.next()??);
+            }
+            let conversation = names.next()??;
             let wanted = is_date(date) && self.is_kind(kind, conversation);
             wanted.then_some(ArchivePlace { date, conversation })
         };
@@ -107,10 +110,19 @@ impl<'a> WorkspaceLayout<'a> {
             if self.kind.is_some() && !kind.is_some_and(of_kind) {
                 return Contents::Nothing;
             }
-            match names.next() {
-                None => Contents::Dates,
-                Some(Some(date)) if is_date(date) => Contents::Conversations(date),
-                Some(_) => Contents::Nothing,
+            match (names.next(), names.next()) {
+                (None, _) => Contents::Dates,
+                (Some(Some(date)), _) if is_date(date) => Contents::Conversations(date),
+                // `conversations/TYPE/DATE`
+                (Some(Some(inner)), date) if kind == Some(UNTYPED) => match date {
+                    _ if self.kind.is_some_and(|kind| !inner.eq_ignore_ascii_case(kind)) => {
+                        Contents::Nothing
+                    }
+                    None => Contents::Dates,
+                    Some(Some(date)) if is_date(date) => Contents::Conversations(date),
+                    Some(_) => Contents::Nothing,
+                },
+                _ => Contents::Nothing,
             }
         };
         match (in_layout(&self.folder.path), in_layout(&self.folder.workspace)) {
@@ -199,7 +211,15 @@ mod tests {
             ("/w/conversations/2025-11-31/001-a/x.md", None, None),
             ("/w/conversations/2025-13/001-a/x.md", None, None),
             ("/w/conversations/2025-1/001-a/x.md", None, None),
-            ("/w/conversations/2025-11/x.md", None, None),
+            ("/w/conversations/2025-11/x.md", None, Some("2025-11 x.md")),
+            ("/w/plan/2025-11-10/x.md", Some("plan"), Some("2025-11-10 x.md")),
+            ("/w/plan/2025-11-10/x.md", Some("debug"), None),
+            ("/w/conversations/plan/2025-11/001-a/x", None, Some("2025-11 001-a")),
+            ("/w/conversations/plan/2025-11/001-a/x", Some("Plan"), Some("2025-11 001-a")),
+            ("/w/conversations/plan/2025-11/001-debug/x", Some("debug"), None),
+            ("/w/conversations/plan/2025-11/x", None, Some("2025-11 x")),
+            ("/w/conversations/plan/deep/2025-11/001-a/x", None, None),
+            ("/w/plan/deep/2025-11/001-a/x", None, None),
             ("/w/2025-11/001-a/x.md", None, None),
             ("/v/conversations/2025-11/001-a/x.md", None, None),
         ] {

@@ -1,7 +1,8 @@
 //! Dated conversation folders, searched with ripgrep's own libraries.
 //!
-//! A workspace holds `TYPE/DATE/CONVERSATION/…`, where `TYPE` may be `conversations` and `DATE` is a
-//! month (`2025-11`) or a day (`2025-11-10`).
+//! A workspace holds `TYPE/DATE/CONVERSATION/…`, where `TYPE` may be `conversations` or
+//! `conversations/TYPE`, and `DATE` is a month (`2025-11`) or a day (`2025-11-10`). A file in a date's
+//! folder is a conversation of its own.
 //!
 //! Invariant: hidden, ignored, binary, encoded and linked files are treated as `rg` treats them.
 //! Invariant: no file outside of the searched folder is opened.
@@ -90,7 +91,8 @@ pub struct Question {
 /// A line that matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The folder of its conversation, such as `001-brainstorm-feature`.
+    /// The folder of its conversation, such as `001-brainstorm-feature`; the name of a file that
+    /// lies in the folder of a date.
     pub conversation: String,
     /// The month or day of the conversation's folder.
     pub date: String,
@@ -109,6 +111,8 @@ pub struct Found {
     pub lines: Vec<Line>,
     /// Files and folders that could not be read, with the system's error.
     pub unread: Vec<String>,
+    /// Whether there is any folder of a date.
+    pub has_conversations: bool,
 }
 
 /// A folder to search: a configured workspace, or a folder inside one.

@@ -35,7 +35,7 @@ use crate::{model::Stop, text::snippet};
 const STEP: usize = 16;
 
 /// The greatest depth of a date below the folder that is searched.
-const DATE_DEPTH: usize = 2;
+const DATE_DEPTH: usize = 3;
 
 /// The most threads, the same as in `rg`.
 const MAX_THREADS: usize = 12;
@@ -78,9 +78,11 @@ pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Fo
         best: Mutex::new(Best::new(question.limit)),
         unread: Mutex::new(Vec::new()),
     };
-    let mut dates = BTreeSet::new();
-    for folder in folders {
-        dates.append(&mut search.dates(folder));
+    let mut dates = search.dates(folders, question.kind.as_deref());
+    let has_conversations =
+        !dates.is_empty() || question.kind.is_some() && !search.dates(folders, None).is_empty();
+    if let Some(wanted) = &question.dates {
+        dates.retain(|date| wanted.contain(date));
     }
     if stop.requested() {
         return Err(Error::Stopped);
@@ -106,7 +108,7 @@ pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Fo
     }
     let lines = search.best.into_inner().unwrap_or_else(PoisonError::into_inner).into_lines();
     let unread = search.unread.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Found { lines, unread })
+    Ok(Found { lines, unread, has_conversations })
 }
 
 /// Compiles a pattern as `rg -i` does.
@@ -168,12 +170,12 @@ impl Search<'_> {
         self.best.lock().unwrap_or_else(PoisonError::into_inner).is_full()
     }
 
-    fn dates(&self, folder: &Folder) -> BTreeSet<String> {
-        let layout = self.layout(folder);
+    /// Returns the dates of conversations of one type, or of any.
+    fn dates(&self, folders: &[Folder], kind: Option<&str>) -> BTreeSet<String> {
         let mut dates = BTreeSet::new();
-        let mut open = vec![folder.path.clone()];
-        while let Some(path) = open.pop() {
-            match layout.contents(&path) {
+        let mut open: Vec<_> = folders.iter().map(|folder| (folder, folder.path.clone())).collect();
+        while let Some((folder, path)) = open.pop() {
+            match WorkspaceLayout::new(folder, kind).contents(&path) {
                 Contents::Nothing => {}
                 Contents::Conversations(date) => {
                     dates.insert(date.to_owned());
@@ -185,14 +187,11 @@ impl Search<'_> {
                             entry.file_type().is_ok_and(|kind| kind.is_dir())
                         };
                         let folders = entries.flatten().filter(is_folder);
-                        open.extend(folders.map(|entry| entry.path()));
+                        open.extend(folders.map(|entry| (folder, entry.path())));
                     }
                     Err(error) => self.fail(&path, &error),
                 },
             }
-        }
-        if let Some(wanted) = &self.question.dates {
-            dates.retain(|date| wanted.contain(date));
         }
         dates
     }

@@ -279,6 +279,9 @@ impl Ask {
             }
         }
         let text: String = pattern.into_iter().collect();
-        Request { text: text.trim_matches(' ').to_owned(), ..self.rest.clone() }
+        Request {
+            text: verbatim_search::text::snippet::trim(&text).to_owned(),
+            ..self.rest.clone()
+        }
     }
 }

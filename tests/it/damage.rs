@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     corpus::folder,
@@ -238,4 +238,76 @@ fn an_index_of_another_database() {
     let output = place.command(&["reindex"]).stdout(Stdio::null()).output().expect("the program");
     assert!(output.status.success(), "{output:?}");
     assert!(compare(&place));
+}
+
+/// Overwrites or cuts a file where it lies.
+fn ruin(path: &Path, how: usize) {
+    let file = File::options().write(true).open(path).expect("a file of the index");
+    let length = file.metadata().expect("a file").len() as usize;
+    match how {
+        0 => file.write_all_at(&vec![0; length], 0).expect("zeros"),
+        1 => file.write_all_at(&vec![0xFF; length], 0).expect("other bytes"),
+        2 => file.write_all_at(&vec![0xA5; length / 2], (length / 2) as u64).expect("other bytes"),
+        _ => file.set_len(length as u64 / 2).expect("it can be cut"),
+    }
+}
+
+#[test]
+fn no_tool_fails_over_words_that_are_ruined_while_a_server_has_them_open() {
+    let folder = folder();
+    let place = Place::in_folder(folder.path());
+    drop(make(&place.db));
+    reindex(&place, true);
+    let log = File::create(folder.path().join("log")).expect("a log");
+    let mut server = Server::start(place.command(&["serve", "--no-watch"]).stderr(log));
+    let mut manage = |arguments: Value| -> Value {
+        let answer = server.call("manage_conversation", &arguments);
+        let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{answer}"));
+        assert_eq!(answer["success"], true, "{arguments}: {answer}");
+        answer["data"].clone()
+    };
+    let thread = manage(json!({"action": "start", "topic": "colours"}));
+    let mut next = thread["continuation_id"].clone();
+    for turn in 0..20 {
+        let text = format!("which colour of {turn} is rare");
+        let turn = json!({"action": "continue", "continuation_id": next, "query": text});
+        next = manage(turn)["continuation_id"].clone();
+    }
+    let mut said = 20;
+    for how in 0..4 {
+        for end in [".idx", ".term", ".fieldnorm", ".fast", "lengths"] {
+            reindex(&place, true);
+            let ask = json!({"action": "search", "query": "a rare colour"});
+            manage(ask.clone());
+            for path in files(&place.index) {
+                let name = path.to_string_lossy();
+                if name.contains("/words/") && name.ends_with(end) {
+                    ruin(&path, how);
+                }
+            }
+            let text = format!("which colour is rare, {how} {end}");
+            let turn = json!({"action": "continue", "continuation_id": next, "query": text});
+            next = manage(turn)["continuation_id"].clone();
+            said += 1;
+            manage(ask);
+        }
+    }
+    let resumed = manage(json!({"action": "resume", "thread_id": thread["thread_id"]}));
+    assert_eq!(resumed["message_count"], said);
+    for how in 0..4 {
+        reindex(&place, true);
+        let ask = json!({"query": "a rare colour"});
+        let list = json!({"mode": "search", "query": "a rare colour", "searchMode": "turns"});
+        let found = server.call("search", &ask);
+        assert!(found.starts_with("## Search Results"), "{found}");
+        for path in files(&place.index) {
+            if path.to_string_lossy().contains("/words/") {
+                ruin(&path, how);
+            }
+        }
+        let found = server.call("search", &ask);
+        assert!(!found.contains("failed") && !found.contains("reading the index"), "{found}");
+        let found = server.call("query_conversations", &list);
+        assert!(found.starts_with("{\"n\":"), "{found}");
+    }
 }

@@ -192,6 +192,50 @@ fn searching() {
 }
 
 #[test]
+fn compact_ids_lead_back() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    let connection = Connection::open(&db).unwrap();
+    connection.execute_batch(SCHEMA).unwrap();
+    // Ids as those of the agents that one session started, ids in other letters, and a short one.
+    let ids = [
+        "2f8c41c3-0000-agent-a1",
+        "2f8c41c3-0000-agent-a12",
+        "2f8c41c3-0000-agent-b1",
+        "2F8C41C3-1",
+        "日本語の会話の一つ目",
+        "日本語の会話の一つ眼",
+        "alone-in-its-beginning",
+        "ab",
+    ];
+    for id in ids {
+        let row = "INSERT INTO conversations VALUES (?1, '1', '1', 'needle ' || ?1)";
+        connection.execute(row, [id]).unwrap();
+        let row = "INSERT INTO messages VALUES (?1, ?1, 'user', 'a needle here', '1', NULL, 0)";
+        connection.execute(row, [id]).unwrap();
+    }
+    for engine in engines(&db) {
+        for arguments in [
+            json!({"mode": "list", "limit": 50}),
+            json!({"mode": "search", "query": "needle", "searchMode": "both", "limit": 50}),
+        ] {
+            let (text, whole) = ask(&engine, arguments);
+            let items = text["c"].as_array().unwrap();
+            assert_eq!(items.len(), ids.len());
+            for (item, whole) in items.iter().zip(whole["conversations"].as_array().unwrap()) {
+                let (short, id) = (item["id"].as_str().unwrap(), &whole["sessionId"]);
+                let is_short = short.chars().count() >= 8 || short == id;
+                assert!(is_short && id.as_str().unwrap().starts_with(short), "{short} {id}");
+                let (got, _) = ask(&engine, json!({"mode": "get", "sessionId": short}));
+                assert_eq!(&got["id"], short);
+            }
+        }
+        let (got, _) = ask(&engine, json!({"mode": "get", "sessionId": "alone-in-its-beginning"}));
+        assert_eq!(got["id"], "alone-in");
+    }
+}
+
+#[test]
 fn errors() {
     let home = folder();
     let db = home.path().join("a.db");
@@ -220,11 +264,12 @@ fn errors() {
         ),
         (
             json!({"mode": "get", "sessionId": "550"}),
-            "sessionId takes a whole id, or at least its first 4 characters; got \"550\"",
+            "sessionId takes a whole id or at least 4 characters of its beginning, a key, a title, a path or a \
+             verbatim:// address; got \"550\"",
         ),
         (
             json!({"mode": "get", "sessionId": "7c9e"}),
-            "sessionId \"7c9e\" may be any of: 7c9e6679-7425-40de-944b-e07fc1f90ae7, 7c9e0000-1111; give more of it",
+            "sessionId \"7c9e\" may be any of: 7c9e0000-1111, 7c9e6679-7425-40de-944b-e07fc1f90ae7; give the whole id",
         ),
         (
             json!({"mode": "search", "query": "x".repeat(1001)}),
@@ -234,7 +279,14 @@ fn errors() {
         (json!({"mode": "drop"}), r#"mode takes "search", "get" or "list"; got "drop""#),
         (json!({"mode": "list", "limit": 51}), "limit takes an integer from 1 to 50; got 51"),
         (json!({"mode": "list", "limit": 0}), "limit takes an integer from 1 to 50; got 0"),
-        (json!({"mode": "list", "offset": -1}), "offset takes an integer from 0 on; got -1"),
+        (
+            json!({"mode": "list", "offset": -1}),
+            "offset takes an integer from 0 to 4294967295; got -1",
+        ),
+        (
+            json!({"mode": "list", "offset": 1_000_000_000_000_u64}),
+            "offset takes an integer from 0 to 4294967295; got 1000000000000",
+        ),
         (
             json!({"mode": "get", "sessionId": "550e", "maxTurns": 201}),
             "maxTurns takes an integer from 1 to 200; got 201",

@@ -126,12 +126,12 @@ fn reading_as_the_contract_prints_it() {
         assert_eq!(
             whole,
             format!(
-                "{start}\n## Exchange 1\n\n**System:**\nYou are helpful.\n\n\
-                 **User:**\nWhat's the plan for the database migration?\n\n\
-                 **Assistant:**\nWe should start with PostgreSQL.\n\n**Tool:**\nexit code 0\n\n\
-                 **Assistant:**\nThen JWT authentication.\n\n---\n\n## Exchange 2\n\n\
-                 **User:**\nWhat about ERR_AUTH_FAILED?\n\n\
-                 **Assistant:**\nReact Router redirects to the login page.\n"
+                "{start}\n## Exchange 1\n\n**System:**\n> You are helpful.\n\n\
+                 **User:**\n> What's the plan for the database migration?\n\n\
+                 **Assistant:**\n> We should start with PostgreSQL.\n\n**Tool:**\n> exit code 0\n\n\
+                 **Assistant:**\n> Then JWT authentication.\n\n---\n\n## Exchange 2\n\n\
+                 **User:**\n> What about ERR_AUTH_FAILED?\n\n\
+                 **Assistant:**\n> React Router redirects to the login page.\n"
             )
         );
         // Lines are messages, both ends included; numbers may come as text.
@@ -139,13 +139,13 @@ fn reading_as_the_contract_prints_it() {
         assert_eq!(
             part,
             format!(
-                "{start}\n## Exchange 1\n\n**Assistant:**\nThen JWT authentication.\n\n---\n\n\
-                 ## Exchange 2\n\n**User:**\nWhat about ERR_AUTH_FAILED?\n\n---\n\n\
+                "{start}\n## Exchange 1\n\n**Assistant:**\n> Then JWT authentication.\n\n---\n\n\
+                 ## Exchange 2\n\n**User:**\n> What about ERR_AUTH_FAILED?\n\n---\n\n\
                  *Lines 5-6 of 7. Next: startLine 7.*\n"
             )
         );
         let end = found(&engine, "read", json!({"path": path, "startLine": 7, "endLine": 99}));
-        assert!(end.contains("## Exchange 2\n\n**Assistant:**\nReact"), "{end}");
+        assert!(end.contains("## Exchange 2\n\n**Assistant:**\n> React"), "{end}");
         assert!(end.ends_with("*Lines 7-7 of 7.*\n"), "{end}");
         let untitled = found(&engine, "read", json!({"path": path_of(&db, "no#title")}));
         // The index names an untitled conversation by its first text; without an index, it has its id.
@@ -174,12 +174,15 @@ fn the_error_table_of_read() {
             at("a.db"),
             at("a.db#"),
             at("a.db#7c9e"),
+            "7c9".to_owned(),
+            "verbatim://conversation/%zz".to_owned(),
+            "verbatim://conversation/7c9e".to_owned(),
+            "日本".to_owned(),
             at("a.db#7c9e0000-1111#"),
             at("a.db#../secret"),
             at("link.db#7c9e0000-1111"),
             at("../a.db#7c9e0000-1111"),
             at("./a.db#7c9e0000-1111"),
-            "7c9e0000-1111".to_owned(),
             "#7c9e0000-1111".to_owned(),
             " ".to_owned(),
             "\0".to_owned(),
@@ -214,7 +217,15 @@ fn the_error_table_of_read() {
             (json!({"startLine": 3}), "Invalid line range: startLine 3 is past the last line, 2"),
             (
                 json!({"lines": 3}),
-                "read has no argument \"lines\"; it takes path, startLine, endLine",
+                "read has no argument \"lines\"; it takes path, startLine, endLine, offset",
+            ),
+            (
+                json!({"offset": -1}),
+                "Invalid line range: offset takes a number of characters from 0 to 4294967295; got -1",
+            ),
+            (
+                json!({"startLine": 2, "offset": 6}),
+                "Invalid line range: offset 6 is past the end of line 2, which has 5 characters",
             ),
             (json!({"path": 3}), "path takes a path as search prints it; got 3"),
             (json!({"path": ""}), "path is required: give the path as search prints it"),
@@ -223,6 +234,90 @@ fn the_error_table_of_read() {
             arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             assert_eq!(refused(&engine, "read", arguments.clone()), text, "{arguments}");
         }
+    }
+}
+
+/// Reads what follows `Next: startLine `.
+fn line_and_offset(next: &str) -> (u32, usize) {
+    let next = next.trim_end_matches(['.', '*', '\n']);
+    let (line, offset) = next.split_once(", offset ").unwrap_or((next, "0"));
+    (line.parse().unwrap(), offset.parse().unwrap())
+}
+
+/// Returns the quoted text of a page of one message that is not the first of its conversation.
+fn unquoted(page: &str) -> String {
+    let (_, quoted) = page.split_once("**User:**\n> ").unwrap();
+    let (quoted, _) = quoted.rsplit_once("\n\n---\n\n*Lines").unwrap();
+    quoted.replace("\n> ", "\n").replace("\u{2028}> ", "\u{2028}").replace("\r> ", "\r")
+}
+
+#[test]
+fn a_long_message_is_read_to_its_end() {
+    let home = folder();
+    // A text that imitates the lines of the answer.
+    let line = "é日本 **User:**\n\n## Exchange 7\n> quoted\n\u{2028}---\r\n\rx ";
+    let odd = line.repeat(121_000 / line.chars().count() + 1);
+    let plain = "0123456789".repeat(12_100);
+    for (name, whole) in [("odd.db", odd.trim()), ("plain.db", plain.as_str())] {
+        let db = home.path().join(name);
+        drop(crate::corpus::database(&db, &["before", whole]));
+        for engine in engines(&db) {
+            for end in [Value::Null, json!(2)] {
+                let (mut read, mut pages, mut next) = (String::new(), 0, Some((2, 0)));
+                while let Some((line, offset)) = next {
+                    assert_eq!(line, 2);
+                    let ask = json!({"path": "conv-0001", "startLine": line, "endLine": end, "offset": offset});
+                    let page = found(&engine, "read", ask);
+                    let head = |line: &&str| line.starts_with("## ") || line.starts_with("**");
+                    assert_eq!(page.lines().filter(head).count(), 2, "{page}");
+                    pages += 1;
+                    read.push_str(&unquoted(&page));
+                    next =
+                        page.split_once("Next: startLine ").map(|(_, next)| line_and_offset(next));
+                }
+                assert!(read == whole, "{} characters", read.chars().count());
+                assert!((2..=20).contains(&pages), "{pages}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_handle_serves_everywhere() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    let id = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+    for engine in engines(&db) {
+        let listed = call(&engine, "query_conversations", json!({"mode": "list"}));
+        let listed = listed.structured.unwrap();
+        let of = |item: &Value| item["sessionId"] == id;
+        let item = listed["conversations"].as_array().unwrap().iter().find(|it| of(it)).unwrap();
+        let key = item["sessionKey"].as_str().unwrap();
+        for handle in [
+            id,
+            "7c9e66",
+            "7C9E6679-7425-40DE-944B-E07FC1F90AE7",
+            "7C9E66",
+            key,
+            "API Design Review",
+            " api design REVIEW\n",
+            &path_of(&db, id),
+            &format!("verbatim://conversation/{id}"),
+        ] {
+            let read = found(&engine, "read", json!({"path": handle}));
+            assert!(read.starts_with("# Conversation: API Design Review\n"), "{handle}: {read}");
+            for name in ["sessionId", "sessionKey"] {
+                let get = json!({"mode": "get", name: handle});
+                let got = call(&engine, "query_conversations", get).structured.unwrap();
+                assert_eq!(got["session"]["id"], id, "{handle}");
+            }
+            let gone = json!({"sessionId": handle, "confirm": true});
+            let gone = refused(&engine, "delete_conversation", gone);
+            assert!(gone.contains("Conversation not found among those recorded"), "{gone}");
+        }
+        let two = refused(&engine, "read", json!({"path": "7C9E"}));
+        assert!(two.contains(id) && two.contains("7c9e0000-1111"), "{two}");
     }
 }
 
@@ -242,23 +337,23 @@ fn long_conversations_come_in_pages() {
     let path = path_of(&db, "conv-0001");
     for engine in engines(&db) {
         let mut seen = Vec::new();
-        let mut start = 1;
+        let (mut start, mut offset) = (1, 0);
         loop {
-            let text = found(&engine, "read", json!({"path": path, "startLine": start}));
+            let ask = json!({"path": path, "startLine": start, "offset": offset});
+            let text = found(&engine, "read", ask);
             assert!(text.chars().count() < 45_000, "{}", text.len());
             let shown = text.lines().filter_map(|line| {
-                line.strip_prefix("message ")?.split(' ').next()?.parse::<usize>().ok()
+                line.strip_prefix("> message ")?.split(' ').next()?.parse::<usize>().ok()
             });
             seen.extend(shown);
             let Some((_, next)) = text.split_once("Next: startLine ") else { break };
-            start = next.trim_end_matches(['.', '*', '\n']).parse().unwrap();
+            (start, offset) = line_and_offset(next);
         }
         assert_eq!(seen, (0..300).collect::<Vec<_>>());
         let alone = found(&engine, "read", json!({"path": path, "startLine": 8, "endLine": 8}));
         let cut = alone.chars().filter(|c| *c == '日' || *c == '本').count();
         assert!((15_000..20_000).contains(&cut), "{cut}");
-        assert!(alone.contains("Line 8 is cut: "), "{}", &alone[alone.len() - 300..]);
-        assert!(alone.contains("verbatim://conversation/conv-0001"));
+        assert!(alone.contains("Line 8 is cut after character "), "{}", alone.len());
         // With an explicit end, a page may be longer than the default, up to the bound.
         let most = found(&engine, "read", json!({"path": path, "startLine": 9, "endLine": 300}));
         assert!(most.len() > 40_000 && most.len() < 70_000, "{}", most.len());

@@ -41,6 +41,8 @@ const PIECES: &[&str] = &[
     "]",
     "\u{301}",
     "\u{a0}",
+    "\u{1f}",
+    "\u{2028}",
     "x",
     "1",
     "\u{fffd}",
@@ -205,21 +207,35 @@ fn ascii(text: &str) -> String {
     json
 }
 
+/// The characters that Python's `str.strip()` removes: those for which `str.isspace()` holds.
+pub(crate) const SPACES: [char; 29] = [
+    '\t', '\n', '\u{b}', '\u{c}', '\r', '\u{1c}', '\u{1d}', '\u{1e}', '\u{1f}', ' ', '\u{85}',
+    '\u{a0}', '\u{1680}', '\u{2000}', '\u{2001}', '\u{2002}', '\u{2003}', '\u{2004}', '\u{2005}',
+    '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}', '\u{200a}', '\u{2028}', '\u{2029}', '\u{202f}',
+    '\u{205f}', '\u{3000}',
+];
+
+/// Returns a text as Python's `str.strip()` leaves it.
+pub(crate) fn stripped(text: &str) -> &str {
+    text.trim_matches(|c| SPACES.contains(&c))
+}
+
 /// Returns the rows that plain SQL finds, in the contract's order.
 fn oracle(connection: &Connection, corpus: &Corpus, decodes: bool, query: &Query) -> Vec<usize> {
     if query.case_sensitive {
         connection.execute_batch("PRAGMA case_sensitive_like = ON").unwrap();
     }
-    let pattern = "'%' || trim(?1) || '%'";
+    let pattern = "'%' || ?1 || '%'";
     let decoded =
         if decodes && !query.raw { format!("OR m.plain LIKE {pattern}") } else { String::new() };
     let sql = format!(
         "SELECT m.rowid - 1 FROM messages m JOIN conversations c ON c.id = m.conversation_id \
          WHERE ?2 OR m.content LIKE {pattern} OR c.title LIKE {pattern} {decoded}"
     );
-    let blank = query.text.trim().is_empty();
+    let text = stripped(&query.text);
+    let blank = text.is_empty();
     let mut statement = connection.prepare(&sql).unwrap();
-    let rows = statement.query_map(params![query.text, blank], |row| row.get(0)).unwrap();
+    let rows = statement.query_map(params![text, blank], |row| row.get(0)).unwrap();
     let mut rows: Vec<usize> = rows.map(|row: Result<i64, _>| row.unwrap() as usize).collect();
     let instant = |row: &usize| TIMES[corpus.rows[*row].time].1;
     rows.retain(|row| {
@@ -306,6 +322,73 @@ proptest! {
             prop_assert_eq!(blocks, written(&corpus, decodes, query, &expected));
         }
     }
+}
+
+#[test]
+fn white_space_is_what_python_calls_so() {
+    for character in (0..=0x0010_FFFF).filter_map(char::from_u32) {
+        let is_space = verbatim_search::text::snippet::trim(&character.to_string()).is_empty();
+        assert_eq!(is_space, SPACES.contains(&character), "{character:?}");
+    }
+}
+
+/// A home with a word in every kind of place, its engine, and its workspace.
+fn one_word(home: &Path) -> Engine {
+    let db = home.join("chats.db");
+    drop(crate::corpus::database(&db, &["we use npm here", "not that", "npm"]));
+    let notes = home.join("notes");
+    std::fs::create_dir_all(notes.join("plan/2025-11-10/001-a")).unwrap();
+    std::fs::write(notes.join("plan/2025-11-10/001-a/a.md"), "npm\n").unwrap();
+    let (home, workspaces) = (home.to_owned(), vec![notes]);
+    Engine::new(Config { db: Some(db), home, workspaces, ..Config::default() })
+}
+
+proptest! {
+    #![proptest_config(config(24))]
+
+    #[test]
+    fn white_space_at_the_ends_of_a_query_is_stripped_by_every_tool(
+        before in vec(select(&SPACES[..]), 0..4),
+        after in vec(select(&SPACES[..]), 1..4),
+        other in select(&['\u{200b}', '\u{feff}', '\u{180e}', '\u{2060}', '\u{1b}', '.'][..]),
+    ) {
+        let home = folder();
+        let engine = one_word(home.path());
+        let text = |spaces: &[char]| spaces.iter().collect::<String>();
+        let padded = format!("{}npm{}", text(&before), text(&after));
+        for (tool, more) in [
+            ("conversation_search", json!({})),
+            ("search", json!({"mode": "text", "response_format": "json"})),
+            ("search", json!({"mode": "both"})),
+            ("query_conversations", json!({"mode": "search", "searchMode": "turns"})),
+            ("search_workspace", json!({})),
+        ] {
+            let ask = |query: &str| {
+                let mut arguments = more.clone();
+                arguments["query"] = json!(query);
+                crate::read::call(&engine, tool, arguments).text.replace(query, "npm")
+            };
+            prop_assert_eq!(ask(&padded), ask("npm"), "{} {:?}", tool, &padded);
+        }
+        // What is no white space is searched for.
+        let kept = json!({"query": format!("npm{other}")});
+        let kept = crate::read::call(&engine, "conversation_search", kept).text;
+        prop_assert_eq!(kept, "No matching messages.");
+    }
+}
+
+#[test]
+fn the_shell_strips_white_space_too() {
+    let home = folder();
+    drop(one_word(home.path()));
+    let ask = |query: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear().arg("search").arg(query).arg("--home").arg(home.path());
+        let output = command.arg("--db").arg(home.path().join("chats.db")).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(ask("npm").contains("we use npm here"));
+    assert_eq!(ask("\t\u{3000}npm\u{1f}\n"), ask("npm"));
 }
 
 /// Calls the tool with the dates as text.

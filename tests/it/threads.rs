@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use verbatim_search::{
-    engine::{Config, Engine, Scope, SourceKind},
+    engine::{Config, Engine, Reindex, Scope, SourceKind},
+    index::Resources,
     model::{Request, Stop},
     tools::{self, Answer, Options, Tool},
 };
@@ -83,20 +84,35 @@ fn the_state_machine() {
             "role": "assistant", "topic": "ignored", "limit": "ignored", "thread_id": 5}),
     );
     assert_eq!(two["message_count"], 2);
-    let none =
-        data(&other, &json!({"action": "continue", "continuation_id": two["continuation_id"]}));
-    assert_eq!((&none["message_count"], &none["response"]), (&json!(2), &json!("")));
+    // A turn needs a text, and a refused one leaves the id as it is.
+    for turn in [json!({}), json!({"query": ""}), json!({"query": " \n", "message": ""})] {
+        let mut turn = turn;
+        turn["action"] = json!("continue");
+        turn["continuation_id"] = two["continuation_id"].clone();
+        assert_eq!(refused(&other, &turn), "query is required for continue action");
+    }
+    let both = json!({"action": "continue", "continuation_id": two["continuation_id"],
+        "query": "Which one is that?", "message": "not this"});
+    let both: Value = serde_json::from_str(&call(&other, &both).text).unwrap();
+    let note = "query was recorded; message was not: a turn has one text";
+    assert_eq!((&both["success"], &both["note"]), (&json!(true), &json!(note)));
+    let none = &both["data"];
     let resume = data(&engine, &json!({"action": "resume", "thread_id": thread}));
     keys(&resume, &["thread_id", "topic", "last_message_at", "message_count", "continuation_id"]);
-    assert_eq!(resume["message_count"], 2);
+    assert_eq!(resume["message_count"], 3);
     assert_eq!(resume["continuation_id"], none["continuation_id"]);
     let history = data(&engine, &json!({"action": "history", "thread_id": thread}));
     keys(&history, &["thread_id", "messages"]);
     let messages = history["messages"].as_array().unwrap();
     keys(&messages[0], &["role", "content", "timestamp"]);
     let said: Vec<_> = messages.iter().map(|m| (text(&m["role"]), text(&m["content"]))).collect();
-    assert_eq!(said, [("user", "Which index do we drop?"), ("assistant", "The one on time.")]);
-    assert_eq!(messages[1]["timestamp"], resume["last_message_at"]);
+    let expected = [
+        ("user", "Which index do we drop?"),
+        ("assistant", "The one on time."),
+        ("user", "Which one is that?"),
+    ];
+    assert_eq!(said, expected);
+    assert_eq!(messages[2]["timestamp"], resume["last_message_at"]);
     let found = data(&engine, &json!({"action": "search", "query": "index drop"}));
     keys(&found, &["query", "matches"]);
     let matches = found["matches"].as_array().unwrap();
@@ -115,7 +131,7 @@ fn the_state_machine() {
         json!({
             "total_threads": 3,
             "threads_by_user": {"anna": 1, "default": 2},
-            "avg_messages_per_thread": 0.67,
+            "avg_messages_per_thread": 1.0,
             "recent_topics": ["general", "Zebra crossings", "database migration"],
         })
     );
@@ -265,7 +281,14 @@ fn a_long_history_says_that_it_is_cut() {
     let messages = history["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 2, "the latest that fit");
     assert!(text(&messages[1]["content"]).starts_with("4 "));
-    assert!(text(&history["note"]).starts_with("only the latest 2 of 5 messages fit here"));
+    let path = format!("path {}", text(&start["thread_id"]));
+    let note = text(&history["note"]);
+    assert!(note.starts_with("the latest 2 of 5 messages; more do not fit here"), "{note}");
+    assert!(note.ends_with(&path), "{note}");
+    let history = json!({"action": "history", "thread_id": start["thread_id"], "limit": 1});
+    let history = data(&engine, &history);
+    let note = text(&history["note"]);
+    assert!(note.starts_with("the latest 1 of 5 messages; raise limit"), "{note}");
 }
 
 #[test]
@@ -314,7 +337,7 @@ fn a_call_that_was_ended_records_nothing() {
     stop.request();
     let turn = engine.recorded_threads().continue_thread(
         text(&start["continuation_id"]),
-        Some(("user", "x")),
+        ("user", "x"),
         &stop,
     );
     assert!(turn.unwrap_err().is_stopped());
@@ -383,14 +406,10 @@ fn saved_conversations() {
     let history = data(&engine, &json!({"action": "history", "thread_id": id}));
     let said: Vec<_> =
         history["messages"].as_array().unwrap().iter().map(|m| text(&m["content"])).collect();
+    assert_eq!(history["summary"], "Decided on Supabase.");
     assert_eq!(
         said,
-        [
-            "Decided on Supabase.",
-            "Should we use Supabase or PlanetScale?",
-            "Supabase is recommended.",
-            "Done."
-        ]
+        ["Should we use Supabase or PlanetScale?", "Supabase is recommended.", "Done."]
     );
     // Searches find it by its summary, and lists show the summary.
     let query = json!({"mode": "search", "query": "which one was decided on"});
@@ -406,7 +425,8 @@ fn saved_conversations() {
     for (arguments, error) in [
         (json!({}), "summary is required"),
         (json!({"summary": 5}), "summary takes a string of 1 to 10000 characters; got 5"),
-        (json!({"summary": ""}), "summary takes a string of 1 to 10000 characters; got \"\""),
+        (json!({"summary": ""}), "summary is required"),
+        (json!({"summary": " "}), "summary takes a string of 1 to 10000 characters; got \" \""),
         (
             json!({"summary": "x", "embedTurns": "yes"}),
             "embedTurns takes true or false; got \"yes\"",
@@ -418,6 +438,14 @@ fn saved_conversations() {
         (
             json!({"summary": "x", "recentTurns": [{"role": "user", "content": "a"}, {"role": "user"}]}),
             "recentTurns[1].content takes a string of at most 50000 characters; got null",
+        ),
+        (
+            json!({"summary": "x", "recentTurns": [{"role": "user", "content": "a", "at": 1}]}),
+            "recentTurns[0] has no key \"at\"; it takes role, content",
+        ),
+        (
+            json!({"summary": "x", "recentTurns": ["hello"]}),
+            "recentTurns[0] takes an object {role, content}; got \"hello\"",
         ),
     ] {
         let answer = save(&engine, &short, &arguments);
@@ -433,6 +461,97 @@ fn saved_conversations() {
     );
 }
 
+/// Returns the compact text and the structure of an answer of `query_conversations`.
+fn query(engine: &Engine, arguments: &Value) -> (Value, Value) {
+    let tool = tools::query_conversations::TOOL;
+    let answer = call_with(engine, tool, &Options::default(), arguments);
+    assert!(!answer.is_error, "{}", answer.text);
+    (serde_json::from_str(&answer.text).unwrap(), answer.structured.unwrap())
+}
+
+#[test]
+fn a_saved_summary_is_whole_and_no_turn() {
+    let home = folder();
+    let engine = engine(home.path());
+    let lines: Vec<String> = (0..400).map(|n| format!("- decision {n}, é\u{2028}\"q\"")).collect();
+    let summary = lines.join("\n");
+    assert!((9_000..=10_000).contains(&summary.chars().count()));
+    let title = format!("Gigantic decisions {}", "x".repeat(480));
+    let turns = json!([{"role": "user", "content": "Shall we?"}, {"role": "system", "content": "So be it."}]);
+    let arguments =
+        json!({"summary": summary, "sessionKey": "k", "title": title, "recentTurns": turns});
+    let saved = save(&engine, &Options::default(), &arguments);
+    let id = serde_json::from_str::<Value>(&saved.text).unwrap()["id"].clone();
+    // Before there is an index of the threads, and after.
+    for _ in 0..2 {
+        let (short, got) = query(&engine, &json!({"mode": "get", "sessionId": id}));
+        assert_eq!(
+            (&short["sum"], &short["n"], &short["t"]),
+            (&json!(summary), &json!(2), &json!(title))
+        );
+        let session = &got["session"];
+        assert_eq!((&session["summary"], &session["turnCount"]), (&json!(summary), &json!(2)));
+        let said: Vec<_> = got["turns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| (&t["turnIndex"], &t["content"]))
+            .collect();
+        assert_eq!(said, [(&json!(0), &json!("Shall we?")), (&json!(1), &json!("So be it."))]);
+        assert_eq!(got["message"], Value::Null);
+        let (_, one) = query(&engine, &json!({"mode": "get", "sessionKey": "k", "maxTurns": 1}));
+        assert!(text(&one["message"]).starts_with("1 of 2 turns."), "{one}");
+        let (_, list) = query(&engine, &json!({"mode": "list"}));
+        assert_eq!(list["conversations"][0]["turnCount"], 2);
+        for (mode, word, found) in [
+            ("summary", "decision 399", 1),
+            ("turns", "decision 399", 0),
+            ("both", "decision 399", 1),
+            ("turns", "Shall we?", 1),
+        ] {
+            let ask = json!({"mode": "search", "query": word, "searchMode": mode,
+                "includeTranscript": true, "maxTurnsPerConversation": 5});
+            let (short, whole) = query(&engine, &ask);
+            assert_eq!(whole["totalResults"], found, "{mode} {word}: {whole}");
+            if found == 0 {
+                continue;
+            }
+            let first = &whole["conversations"][0];
+            assert_eq!(
+                (&first["summary"], &short["c"][0]["sum"]),
+                (&json!(summary), &json!(summary))
+            );
+            assert_eq!(first["turns"].as_array().unwrap().len(), 2, "{first}");
+            let matched = first["matchedTurns"].as_array();
+            assert!(
+                matched.is_none_or(|m| m
+                    .iter()
+                    .all(|t| t["role"] == "user" || t["content"] == "So be it.")),
+                "{first}"
+            );
+        }
+        // `read` shows it as what it is.
+        let read = tools::read::TOOL;
+        let whole = call_with(&engine, read, &Options::default(), &json!({"path": "k"})).text;
+        assert!(whole.contains("\n**Summary:**\n> - decision 0, é"), "{whole}");
+        assert!(!whole.contains("**System:**\n> - "), "{whole}");
+        reindex(&engine);
+    }
+    let shorter = json!({"summary": "two\n\nlines", "sessionKey": "k"});
+    save(&engine, &Options::default(), &shorter);
+    let (_, got) = query(&engine, &json!({"mode": "get", "sessionKey": "k"}));
+    assert_eq!(got["session"]["summary"], "two\n\nlines");
+}
+
+fn reindex(engine: &Engine) {
+    let resources = Resources { memory: 64 << 20, threads: 1 };
+    let never = Stop::never();
+    engine.upkeep().reindex(Reindex { resources, full: false }, &never, &mut |_| ()).unwrap();
+    for source in engine.sources() {
+        engine.upkeep().enrich(&source, resources, &never, &mut |_, _| ()).unwrap();
+    }
+}
+
 #[test]
 fn what_is_deleted_is_gone_at_once() {
     let home = folder();
@@ -445,6 +564,12 @@ fn what_is_deleted_is_gone_at_once() {
     let go_on =
         json!({"action": "continue", "continuation_id": kept["continuation_id"], "query": "kept"});
     data(&engine, &go_on);
+    let not_found = |word: &str| {
+        format!(
+            "Conversation not found: \"{word}\" is not the id (or at least 4 characters of its beginning) or \
+             the key of a recorded or saved conversation; query_conversations mode=list shows both"
+        )
+    };
     for (arguments, error) in [
         (json!({"sessionKey": "plans"}), "Set confirm=true to delete"),
         (json!({"sessionKey": "plans", "confirm": false}), "Set confirm=true to delete"),
@@ -453,11 +578,18 @@ fn what_is_deleted_is_gone_at_once() {
             "confirm takes true or false; got \"true\"",
         ),
         (json!({"confirm": true}), "Either sessionId or sessionKey is required"),
-        (json!({"confirm": true, "sessionKey": "other"}), "Conversation not found"),
-        (json!({"confirm": true, "sessionId": "%"}), "Conversation not found"),
+        (json!({"confirm": true, "sessionKey": "other"}), &not_found("other")),
+        (json!({"confirm": true, "sessionId": "%"}), &not_found("%")),
         (
-            json!({"confirm": true, "sessionId": &text(&kept["thread_id"])[..4]}),
-            "Conversation not found",
+            json!({"confirm": true, "sessionId": &text(&kept["thread_id"])[..3]}),
+            &not_found(&text(&kept["thread_id"])[..3]),
+        ),
+        (
+            json!({"confirm": true, "sessionId": " KEPT "}),
+            &format!(
+                "Conversation not found by its title: give the id of \"KEPT\", {}, or its key",
+                text(&kept["thread_id"])
+            ),
         ),
         (
             json!({"confirm": true, "sessionKey": "plans", "sessionId": kept["thread_id"]}),
@@ -484,7 +616,7 @@ fn what_is_deleted_is_gone_at_once() {
         let found = bytes.windows(13).any(|window| window == b"secret-needle");
         assert!(!found, "{} still holds the text", path.display());
     }
-    let prefix = &text(&kept["thread_id"])[..8];
+    let prefix = &text(&kept["thread_id"])[..4].to_uppercase();
     let answer = delete(&engine, &options, &json!({"sessionId": prefix, "confirm": true}));
     assert!(!answer.is_error, "{}", answer.text);
 }
@@ -578,6 +710,9 @@ proptest! {
                     });
                 }
                 Step::Continue { thread, old, text: said } => {
+                    if verbatim_search::text::snippet::trim(&said).is_empty() {
+                        continue;
+                    }
                     let Some(model) = models.get_mut(thread) else { continue };
                     let Some(at) = model.given.len().checked_sub(old + 1) else { continue };
                     let go_on = json!({"action": "continue", "continuation_id": model.given[at], "query": said});
@@ -588,10 +723,7 @@ proptest! {
                         continue;
                     }
                     let next = data(&engine, &go_on);
-                    // A turn of only white space does not count.
-                    if !said.trim().is_empty() {
-                        model.said.push(said);
-                    }
+                    model.said.push(said);
                     prop_assert_eq!(next["message_count"].as_u64(), Some(model.said.len() as u64));
                     let next = text(&next["continuation_id"]).to_owned();
                     prop_assert!(!model.given.contains(&next));

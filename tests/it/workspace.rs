@@ -88,8 +88,8 @@ fn filter_by_specific_day() {
     assert_eq!(
         found(home.path(), day),
         "Found 2 result(s):\n\n\
-         **002-debug-auth** - notes.md:3\n  Authentication fails\n\n\
-         **001-brainstorm-feature** - notes.md:1\n  about authentication\n\n"
+         **002-debug-auth** - conversations/2025-11-10/002-debug-auth/notes.md:3\n  Authentication fails\n\n\
+         **001-brainstorm-feature** - conversations/2025-11-10/001-brainstorm-feature/notes.md:1\n  about authentication\n\n"
     );
 }
 
@@ -189,6 +189,56 @@ fn types() {
     assert_eq!(conversations(&of("debug")), ["001-login", "002-debug-auth"]);
     assert_eq!(conversations(&of("plan")), ["001-debug-x", "001-plan-redesign"]);
     assert_eq!(conversations(&of("all")).len(), 5);
+}
+
+#[test]
+fn what_lies_where_no_conversation_is_looked_for() {
+    let home = workspace(&[("src/main.rs", "authentication\n"), ("notes.md", "authentication\n")]);
+    let text = found(home.path(), json!({"query": "authentication"}));
+    assert!(text.starts_with(
+        "No results found for query: 'authentication'\n\nNo conversation folders found in "
+    ));
+    assert!(text.contains(&home.path().display().to_string()), "{text}");
+    assert!(text.contains("; looked for conversations/DATE/NNN-slug"), "{text}");
+    // Where there are conversations, nothing but the contract's line, whatever the filters.
+    let home = workspace(DAYS);
+    for filter in
+        [json!({"type": "none"}), json!({"date_range": "1999"}), json!({"date_range": "1999-01"})]
+    {
+        let mut arguments = json!({"query": "zebra"});
+        arguments.as_object_mut().unwrap().extend(filter.as_object().unwrap().clone());
+        let answer = call(&engine(&[home.path()]), arguments);
+        assert!(!answer.text.contains("No conversation folders"), "{}", answer.text);
+    }
+}
+
+#[test]
+fn the_older_layouts() {
+    let home = workspace(&[
+        ("conversations/brainstorm/2025-11-10/001-a/a.md", "needle\n"),
+        ("conversations/debug/2025-11/001-a/deep/a.md", "needle\n"),
+        ("conversations/2025-11-11/loose.md", "needle\n"),
+        ("plan/2025-11-12/loose.md", "needle\n"),
+        ("conversations/debug/notes/2025-11/001-a/a.md", "needle\n"),
+    ]);
+    let of = |filter: Value| {
+        let mut arguments = json!({"query": "needle"});
+        arguments.as_object_mut().unwrap().extend(filter.as_object().unwrap().clone());
+        let text = found(home.path(), arguments);
+        let heads = text.lines().filter_map(|line| line.strip_prefix("**")?.split_once("** - "));
+        heads.map(|(_, path)| path.to_owned()).collect::<Vec<_>>()
+    };
+    let (brainstorm, debug) = (
+        "conversations/brainstorm/2025-11-10/001-a/a.md:1",
+        "conversations/debug/2025-11/001-a/deep/a.md:1",
+    );
+    let (loose, plan) = ("conversations/2025-11-11/loose.md:1", "plan/2025-11-12/loose.md:1");
+    assert_eq!(of(json!({})), [plan, loose, brainstorm, debug]);
+    assert_eq!(of(json!({"type": "debug"})), [debug]);
+    assert_eq!(of(json!({"type": "plan"})), [plan]);
+    assert_eq!(of(json!({"date_range": "2025-11-10"})), [brainstorm]);
+    assert_eq!(of(json!({"date_range": "2025-11"})), [plan, loose, brainstorm, debug]);
+    assert_eq!(of(json!({"workspace_path": "conversations/brainstorm"})), [brainstorm]);
 }
 
 #[test]
@@ -324,13 +374,14 @@ fn files_that_ripgrep_leaves_out() {
             .collect::<Vec<_>>()
     };
     let expected = [
-        "010-j** - latin1.md:1",
-        "009-i** - bom.md:1",
-        "008-h** - utf16.md:1",
-        "007-g** - very-late.bin:1",
-        "005-d** - loose.tmp:1",
-        "004-c** - keep.log:1",
-        "001-a** - seen.md:1",
+        "010-j** - plan/2025-11-10/010-j/latin1.md:1",
+        "009-i** - plan/2025-11-10/009-i/bom.md:1",
+        "008-h** - plan/2025-11-10/008-h/utf16.md:1",
+        "007-g** - plan/2025-11-10/007-g/very-late.bin:1",
+        "005-d** - plan/2025-11-10/005-d/loose.tmp:1",
+        "004-c** - plan/2025-11-10/004-c/keep.log:1",
+        "001-a** - plan/2025-11-10/001-a/seen.md:1",
+        "loose.md** - plan/2025-11-10/loose.md:1",
     ];
     assert_eq!(all(), expected);
     // `.gitignore` counts only in a repository.
@@ -356,7 +407,10 @@ fn links_lead_nowhere() {
     link(&outside.path().join("secret/2025-11-10/001-s/s.md"), "plan/2025-11-10/001-a/s.md");
     link(home.path(), "plan/2025-11-10/001-a/loop");
     let text = found(home.path(), json!({"query": "needle"}));
-    assert_eq!(text, "Found 1 result(s):\n\n**001-a** - a.md:1\n  needle\n\n");
+    assert_eq!(
+        text,
+        "Found 1 result(s):\n\n**001-a** - plan/2025-11-10/001-a/a.md:1\n  needle\n\n"
+    );
     for named in ["secret", "plan/2025-11-11", "plan/2025-11-10/002-s", "../", "..", "/", "/etc"] {
         let answer = refused(home.path(), json!({"query": "needle", "workspace_path": named}));
         assert!(answer.starts_with("Error: workspace_path: "), "{answer}");
@@ -420,12 +474,19 @@ fn the_first_lines_of_many() {
     let lines = |limit: usize| {
         let text = found(home.path(), json!({"query": "needle", "limit": limit}));
         assert!(text.starts_with(&format!("Found {limit} result(s):\n\n")));
-        text.split_once("\n\n").unwrap().1.to_owned()
+        let (lines, note) = text.rsplit_once("\n\n").unwrap();
+        let is_all = limit == 28 * 3 * 2 * 2;
+        let more = format!(
+            "(Limit {limit} reached; there are more: raise limit or narrow query, type or date_range.)\n"
+        );
+        assert_eq!(note, if is_all { "" } else { &more });
+        lines.split_once("\n\n").unwrap().1.to_owned()
     };
     let all = lines(28 * 3 * 2 * 2);
-    assert!(all.starts_with(
-        "**003-x** - a.md:1\n  needle one\n\n**003-x** - a.md:3\n  needle two\n\n**003-x** - b.md:1"
-    ));
+    let path = "plan/2025-12-23/003-x";
+    assert!(all.starts_with(&format!(
+        "**003-x** - {path}/a.md:1\n  needle one\n\n**003-x** - {path}/a.md:3\n  needle two\n\n**003-x** - {path}/b.md:1"
+    )), "{all}");
     for limit in [1, 2, 3, 10, 35, 90, 200] {
         assert!(all.starts_with(&lines(limit)), "{limit}");
     }

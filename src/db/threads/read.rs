@@ -1,8 +1,10 @@
 //! Reads threads: their turns, lists of them, and their use.
 
+use rusqlite::OptionalExtension;
+
 use super::{
     database::{Error, Threads},
-    record::{COLUMNS, Thread, thread_of},
+    record::{IS_TURN, Thread, select, thread_of},
 };
 use crate::{db::functions, model::Instant};
 
@@ -40,14 +42,22 @@ pub struct Analytics {
 }
 
 impl Threads {
+    /// Returns the summary that a conversation was saved with.
+    pub fn summary(&self, id: &str) -> Result<Option<String>, Error> {
+        let sql =
+            format!("SELECT content FROM messages WHERE conversation_id = ?1 AND NOT ({IS_TURN})");
+        let found = self.connection.query_row(&sql, [id], |row| row.get(0)).optional();
+        found.map_err(|error| self.error(error))
+    }
+
     /// Returns the latest messages of a thread in order, at most `limit`.
     pub fn latest(&self, id: &str, limit: usize) -> Result<Vec<Turn>, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let read = || -> rusqlite::Result<Vec<Turn>> {
-            let mut statement = self.connection.prepare_cached(
-                "SELECT role, content, create_time FROM messages WHERE conversation_id = ?1
-                 ORDER BY position DESC LIMIT ?2",
-            )?;
+            let mut statement = self.connection.prepare_cached(&format!(
+                "SELECT role, content, create_time FROM messages
+                 WHERE conversation_id = ?1 AND {IS_TURN} ORDER BY position DESC LIMIT ?2",
+            ))?;
             let turns = statement.query_map(rusqlite::params![id, limit], |row| {
                 Ok(Turn {
                     role: row.get(0)?,
@@ -65,26 +75,26 @@ impl Threads {
     /// Returns the threads, latest activity first, of one user if one is named.
     pub fn list(&self, user: Option<&str>, limit: usize) -> Result<Vec<Thread>, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let sql = format!(
-            "SELECT {COLUMNS} WHERE ?1 IS NULL OR t.user_id = ?1
-             ORDER BY CAST(c.update_time AS REAL) DESC, c.rowid DESC LIMIT ?2"
+        let sql = select(
+            "WHERE ?1 IS NULL OR t.user_id = ?1
+             ORDER BY CAST(c.update_time AS REAL) DESC, c.rowid DESC LIMIT ?2",
         );
         self.select(&sql, rusqlite::params![user, limit])
     }
 
-    /// Returns the thread with an id, or else those whose ids begin with the word.
+    /// Returns the thread with an id, or else those whose ids begin with the word; the case of
+    /// ASCII letters does not matter.
     pub fn named(&self, word: &str) -> Result<Vec<Thread>, Error> {
         if let Some(one) = self.thread(word)? {
             return Ok(vec![one]);
         }
-        let begins = "?1 <> '' AND substr(c.id, 1, length(?1)) = ?1";
-        self.select(&format!("SELECT {COLUMNS} WHERE {begins} ORDER BY c.id LIMIT 20"), [word])
+        let begins = "WHERE ?1 <> '' AND substr(c.id, 1, length(?1)) = lower(?1)";
+        self.select(&select(&format!("{begins} ORDER BY c.id LIMIT 20")), [word])
     }
 
     /// Returns the thread that was saved under a key.
     pub fn keyed(&self, key: &str) -> Result<Option<Thread>, Error> {
-        let sql = format!("SELECT {COLUMNS} WHERE t.session_key = ?1");
-        Ok(self.select(&sql, [key])?.pop())
+        Ok(self.select(&select("WHERE t.session_key = ?1"), [key])?.pop())
     }
 
     /// Returns the latest threads whose topics contain one of the words; the case of ASCII letters
@@ -93,10 +103,10 @@ impl Threads {
         let mut found: Vec<Thread> = Vec::new();
         for word in words {
             let sql = format!(
-                "SELECT {COLUMNS} WHERE instr(lower(c.title), lower(?1)) > 0
+                "WHERE instr(lower(c.title), lower(?1)) > 0
                  ORDER BY CAST(c.update_time AS REAL) DESC, c.rowid DESC LIMIT {MOST_TITLED}"
             );
-            for thread in self.select(&sql, [word])? {
+            for thread in self.select(&select(&sql), [word])? {
                 if !found.iter().any(|known| known.id == thread.id) {
                     found.push(thread);
                 }
@@ -110,12 +120,12 @@ impl Threads {
         let read = || -> rusqlite::Result<Analytics> {
             // One transaction, so that all counts describe the same state.
             let reading = self.connection.unchecked_transaction()?;
-            let count = |sql| reading.query_row(sql, [], |row| row.get::<_, i64>(0));
+            let count = |sql: &str| reading.query_row(sql, [], |row| row.get::<_, i64>(0));
             let threads = count("SELECT count(*) FROM verbatim_threads")?;
-            let messages = count(
-                "SELECT count(*) FROM messages
-                 WHERE conversation_id IN (SELECT conversation_id FROM verbatim_threads)",
-            )?;
+            let messages = count(&format!(
+                "SELECT count(*) FROM messages WHERE {IS_TURN}
+                 AND conversation_id IN (SELECT conversation_id FROM verbatim_threads)",
+            ))?;
             let mut users = reading.prepare_cached(
                 "SELECT user_id, count(*) FROM verbatim_threads
                  GROUP BY user_id ORDER BY count(*) DESC, user_id LIMIT ?1",

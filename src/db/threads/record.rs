@@ -33,9 +33,13 @@ pub struct Thread {
     pub begun: Option<Instant>,
     /// The time when the thread's last message was recorded.
     pub last: Option<Instant>,
-    /// The number of messages of the thread.
+    /// The number of messages of the thread, without the summary that it was saved with.
     pub messages: u64,
 }
+
+/// Whether a row of `messages` is a turn. The summary that a conversation was saved with is its
+/// first message, and no turn.
+pub(super) const IS_TURN: &str = "NOT (position = 1 AND role = 'system')";
 
 /// The data of a new thread.
 #[derive(Clone, Copy, Debug)]
@@ -48,12 +52,16 @@ pub struct Start<'a> {
     pub platform: Option<&'a str>,
 }
 
-/// The columns that [`thread`] reads.
-pub(super) const COLUMNS: &str = "
-    c.id, c.title, t.user_id, t.platform, t.session_key, c.create_time, t.next,
-    (SELECT create_time FROM messages WHERE conversation_id = c.id ORDER BY position DESC LIMIT 1),
-    (SELECT count(*) FROM messages WHERE conversation_id = c.id)
-    FROM conversations AS c JOIN verbatim_threads AS t ON t.conversation_id = c.id";
+/// Returns a query for the columns that [`thread_of`] reads; `rest` follows its FROM clause.
+pub(super) fn select(rest: &str) -> String {
+    format!(
+        "SELECT c.id, c.title, t.user_id, t.platform, t.session_key, c.create_time, t.next,
+            (SELECT create_time FROM messages WHERE conversation_id = c.id
+             ORDER BY position DESC LIMIT 1),
+            (SELECT count(*) FROM messages WHERE conversation_id = c.id AND {IS_TURN})
+         FROM conversations AS c JOIN verbatim_threads AS t ON t.conversation_id = c.id {rest}"
+    )
+}
 
 impl Threads {
     /// Starts a thread.
@@ -76,12 +84,12 @@ impl Threads {
         found.map_err(|error| self.error(error))?
     }
 
-    /// Records a turn of the thread that a continuation id continues, with its message if it has
-    /// one.
+    /// Records a turn of the thread that a continuation id continues.
     pub fn turn(
         &mut self,
         continuation: &str,
-        message: Option<(&str, &str)>,
+        role: &str,
+        text: &str,
         now: Instant,
     ) -> Result<Thread, Error> {
         self.write(|connection| {
@@ -89,9 +97,7 @@ impl Threads {
                 Ok(known) => known,
                 Err(refused) => return Ok(Err(refused)),
             };
-            if let Some((role, text)) = message {
-                add(connection, &known.id, role, text, now)?;
-            }
+            add(connection, &known.id, role, text, now)?;
             let next = "UPDATE verbatim_threads SET next = next + 1 WHERE conversation_id = ?1";
             connection.prepare_cached(next)?.execute([&known.id])?;
             let now = thread(connection, &known.id)?;
@@ -156,7 +162,7 @@ pub(super) fn add(
 }
 
 pub(super) fn thread(connection: &Connection, id: &str) -> rusqlite::Result<Option<Thread>> {
-    let sql = format!("SELECT {COLUMNS} WHERE c.id = ?1");
+    let sql = select("WHERE c.id = ?1");
     connection.prepare_cached(&sql)?.query_row([id], thread_of).optional()
 }
 

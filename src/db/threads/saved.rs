@@ -21,7 +21,7 @@ pub struct Save<'a> {
     pub key: Option<&'a str>,
     /// The new title; `None` to leave the title unchanged.
     pub title: Option<&'a str>,
-    /// The summary, stored as the first message with the role `system`.
+    /// The summary, stored as the first message with the role `system`; it is no turn.
     pub summary: &'a str,
     /// The latest turns: role and text.
     pub turns: &'a [(String, String)],

@@ -11,6 +11,7 @@ use crate::{
         error::Error,
         source::{Sources, lock},
     },
+    index, map_faults,
 };
 
 /// The recorded threads, and what is recalled for their turns.
@@ -43,6 +44,31 @@ impl Memory {
         let made = |path: &Path| Threads::open_or_make(path).map(Some);
         let done = self.with_threads(made, work)?;
         Ok(done.expect("a database is made where there is none"))
+    }
+
+    /// Runs work that reads indexes. If their files were damaged or cut meanwhile, opens what is
+    /// there then and runs the work once more.
+    pub(super) fn on_indexes<T>(&self, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+        let attempt = || {
+            let before = map_faults::count();
+            match map_faults::caught(&work) {
+                Ok(Err(Error::Index(error))) if !matches!(error, index::Error::Stopped) => {
+                    Err(error.to_string())
+                }
+                Ok(done) if map_faults::count() == before => Ok(done),
+                Ok(_) => Err("its files were cut while they were read".to_owned()),
+                Err(panic) => Err(panic),
+            }
+        };
+        let again = |_| {
+            self.sources.close();
+            attempt()
+        };
+        attempt().or_else(again).unwrap_or_else(|reason| {
+            self.sources.close();
+            let path = self.sources.config().index_folder();
+            Err(index::Error::Damaged { path, reason }.into())
+        })
     }
 
     fn with_threads<T>(

@@ -136,6 +136,15 @@ impl Memory {
         limit: usize,
         stop: &Stop,
     ) -> Result<Vec<Recalled>, Error> {
+        self.on_indexes(|| self.relevant_threads(text, limit, stop))
+    }
+
+    fn relevant_threads(
+        &self,
+        text: &str,
+        limit: usize,
+        stop: &Stop,
+    ) -> Result<Vec<Recalled>, Error> {
         let Some(source) = self.sources.of_kind(SourceKind::Threads) else {
             return Ok(Vec::new());
         };

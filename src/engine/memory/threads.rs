@@ -22,7 +22,7 @@ pub struct Recorded {
     pub thread: Thread,
     /// What was recalled for it, the best first.
     pub memory: Vec<Recalled>,
-    /// Why nothing could be recalled.
+    /// Why nothing could be recalled; `None` also where nothing bears on the turn.
     pub trouble: Option<String>,
 }
 
@@ -32,14 +32,15 @@ impl Memory {
         self.writing(|threads| threads.start(start, now()))
     }
 
-    /// Records a turn of the thread that a continuation id continues: a role and a text, if any.
+    /// Records a turn of the thread that a continuation id continues: a role and a text.
     ///
     /// Recall begins when the turn is on disk, so that clients that continue threads at the same time
     /// do not wait for each other. A call that is cancelled before that does not record its turn.
+    /// Whatever happens to recall, the turn is recorded and its answer is no error.
     pub fn continue_thread(
         &self,
         continuation: &str,
-        message: Option<(&str, &str)>,
+        (role, text): (&str, &str),
         stop: &Stop,
     ) -> Result<Recorded, Error> {
         if self.reading(|threads| threads.continued(continuation))?.is_none() {
@@ -48,15 +49,13 @@ impl Memory {
         if stop.requested() {
             return Err(db::Error::Stopped.into());
         }
-        let thread = self.writing(|threads| threads.turn(continuation, message, now()))?;
-        let (mut memory, mut trouble) = (Vec::new(), None);
-        if let Some((_, text)) = message {
-            match self.recall(text, &thread.id, PASSAGES, stop) {
-                Ok(found) => memory = found,
-                Err(error) if error.is_not_found() => {}
-                Err(error) => trouble = Some(error.to_string()),
-            }
-        }
+        let thread = self.writing(|threads| threads.turn(continuation, role, text, now()))?;
+        let recalled = self.on_indexes(|| self.recall(text, &thread.id, PASSAGES, stop));
+        let (memory, trouble) = match recalled {
+            Ok(found) => (found, None),
+            Err(error) if error.is_not_found() => (Vec::new(), None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
         Ok(Recorded { thread, memory, trouble })
     }
 
@@ -66,7 +65,7 @@ impl Memory {
         found.ok_or_else(|| ThreadsError::NoThread { id: id.to_owned() }.into())
     }
 
-    /// Returns the latest messages of a thread in order, at most `limit`, and how many it has.
+    /// Returns the latest turns of a thread in order, at most `limit`, and how many it has.
     pub fn thread_history(&self, id: &str, limit: usize) -> Result<(Vec<Turn>, u64), Error> {
         let read = |threads: &mut Threads| {
             let thread = threads.thread(id)?;
@@ -106,6 +105,11 @@ impl Memory {
     /// Returns the conversation that was saved under a key.
     pub fn thread_keyed(&self, key: &str) -> Result<Option<Thread>, Error> {
         Ok(self.reading(|threads| threads.keyed(key))?.flatten())
+    }
+
+    /// Returns the summary that a conversation was saved with, whole.
+    pub(crate) fn saved_summary(&self, id: &str) -> Result<Option<String>, Error> {
+        Ok(self.reading(|threads| threads.summary(id))?.flatten())
     }
 
     /// Removes a thread and all its messages; returns whether there was one.

@@ -8,9 +8,9 @@ use crate::{
     text::{like::MOST_PATTERN_BYTES, snippet},
 };
 
-/// Returns the text trimmed of spaces as SQL's `trim()` does; empty for white space of any kind.
+/// Returns the text without white space at its ends, as Python's `str.strip()` leaves it.
 pub fn trimmed(text: &str) -> &str {
-    if snippet::trim(text).is_empty() { "" } else { text.trim_matches(' ') }
+    snippet::trim(text)
 }
 
 /// Returns the request with its text trimmed and checked; an empty text is no filter.
@@ -42,10 +42,11 @@ mod tests {
     }
 
     #[test]
-    fn trimmed_as_sql_does() {
+    fn trimmed_as_python_does() {
         for (query, expected) in [
             ("  a b ", "a b"),
-            ("\ta\n", "\ta\n"),
+            ("\ta\n", "a"),
+            ("\u{1c}\u{1f}\u{85}\u{a0}a\u{200b}\u{2028}", "a\u{200b}"),
             (" \t\u{3000}\u{1c} ", ""),
             ("", ""),
             ("%", "%"),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    engine::{About, SAVED, SourceKind},
+    engine::{About, Engine, SourceKind},
     model::Instant,
     text::{date, snippet},
     tools::{
@@ -13,11 +13,11 @@ use crate::{
     },
 };
 
-/// Characters of a title or a summary at most.
-const LONGEST_TEXT: usize = 300;
+/// Characters of a title at most.
+const LONGEST_TITLE: usize = 500;
 
-/// Characters of an id in compact texts.
-const COMPACT_ID: usize = 8;
+/// Characters of a summary that was made from a conversation's sentences at most.
+const LONGEST_SUMMARY: usize = 300;
 
 const IS_JSON: &str = "strings, numbers and lists of them are JSON";
 
@@ -41,30 +41,31 @@ pub(super) fn json(value: &impl Serialize, options: &Options) -> String {
     }
 }
 
-/// Returns a conversation's summary. A conversation that was saved has the summary it was saved with.
-///
-/// The index holds both kinds of summary. Without an index, a saved one is read from the conversation.
+/// Returns a conversation's summary: the one that it was saved with, whole, else one of its own
+/// sentences on one line.
 pub(super) fn summary(call: &Call<'_>, about: &About) -> Result<Option<String>, Error> {
-    let Call { engine, options, stop, .. } = call;
-    if about.source == SourceKind::Threads
-        && about.summary.is_empty()
-        && let Some(session) = engine.session(about.source, &about.id, options.raw_content, stop)?
-        && session.role(0) == SAVED
-    {
-        return Ok(text_of(&session.message(0).content));
-    }
-    Ok(text_of(&about.summary))
+    let saved = match about.source {
+        SourceKind::Threads => call.engine.memory().saved_summary(&about.id)?,
+        SourceKind::Export | SourceKind::Archive => None,
+    };
+    Ok(saved.or_else(|| shown(&about.summary, LONGEST_SUMMARY)))
 }
 
-/// Returns a title or a summary on one line, cut to [`LONGEST_TEXT`]; `None` if it is blank.
-pub(super) fn text_of(text: &str) -> Option<String> {
+/// Returns a title on one line, cut to [`LONGEST_TITLE`]; `None` if it is blank.
+pub(super) fn title(title: &str) -> Option<String> {
+    shown(title, LONGEST_TITLE)
+}
+
+pub(super) fn shown(text: &str, most: usize) -> Option<String> {
     let text = snippet::trim(text);
-    (!text.is_empty()).then(|| bound::line(text, LONGEST_TEXT))
+    (!text.is_empty()).then(|| bound::line(text, most))
 }
 
-/// Returns the beginning of an id, for compact texts.
-pub(super) fn compact_id(id: &str) -> String {
-    snippet::cut(id, COMPACT_ID).unwrap_or(id).to_owned()
+/// Returns the number of a conversation's turns; a summary that it was saved with is none.
+pub(super) fn turn_count(engine: &Engine, about: &About) -> Result<u32, Error> {
+    let is_saved =
+        about.source == SourceKind::Threads && engine.memory().saved_summary(&about.id)?.is_some();
+    Ok(about.turns.saturating_sub(u32::from(is_saved)))
 }
 
 pub(super) fn iso(instant: Option<Instant>) -> Option<String> {

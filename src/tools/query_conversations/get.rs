@@ -4,19 +4,18 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    answer::{answer, compact_id, iso, summary, text_of},
+    answer::{answer, iso, summary, title},
     turn::{ANSWER_TOKENS, Budget, CompactTurn, TurnText},
 };
 use crate::{
-    engine::{About, Session},
+    engine::Session,
+    text::snippet,
     tools::{
+        bound,
         error::Error,
-        tool::{Answer, Call},
+        tool::{Answer, Call, conversation, first_turn},
     },
 };
-
-/// The shortest prefix of an id that names a session, in characters.
-const SHORTEST_ID: usize = 4;
 
 /// Tokens of one turn of `mode="get"` at most.
 const READ_TURN_TOKENS: usize = 4_000;
@@ -58,7 +57,7 @@ struct CompactGot {
     message: Option<String>,
 }
 
-/// Answers with the session of an id, else of a key, and at most `most_turns` of its turns.
+/// Answers with the session that an id or a key names, and at most `most_turns` of its turns.
 pub(super) fn get(
     call: &Call<'_>,
     id: Option<&str>,
@@ -67,8 +66,12 @@ pub(super) fn get(
 ) -> Result<Answer, Error> {
     let Call { engine, options, stop, .. } = call;
     let (about, word) = match (id, key) {
-        (Some(id), _) => (by_id(call, id)?, format!("ID: {id}")),
-        (None, Some(key)) => (engine.find(stop).by_key(key)?, format!("key: {key}")),
+        (Some(id), _) => {
+            (conversation(call, "sessionId", id)?, format!("ID: {}", snippet::echo(id)))
+        }
+        (None, Some(key)) => {
+            (conversation(call, "sessionKey", key)?, format!("key: {}", snippet::echo(key)))
+        }
         (None, None) => {
             let text =
                 "Missing session identifier: sessionId or sessionKey is required for mode=\"get\"";
@@ -81,23 +84,27 @@ pub(super) fn get(
     };
     let Some(session) = session else { return Ok(not_found(call, &word)) };
     let about = &session.about;
-    let mut budget = Budget::new(ANSWER_TOKENS, READ_TURN_TOKENS);
-    let wanted = session.turns().min(most_turns);
+    let (title, summary) = (title(&about.title), summary(call, about)?);
+    let texts = [&title, &summary].into_iter().flatten().map(|text| bound::tokens(text));
+    let mut budget = Budget::new(ANSWER_TOKENS.saturating_sub(texts.sum()), READ_TURN_TOKENS);
+    let first = first_turn(&session);
+    let total = session.turns() - first;
+    let wanted = first..first + total.min(most_turns);
     let turns: Vec<TurnText> =
-        (0..wanted).map_while(|at| TurnText::of(&session, at, &mut budget)).collect();
-    let message = (budget.is_cut || turns.len() < session.turns())
+        wanted.map_while(|at| TurnText::of(&session, at, &mut budget)).collect();
+    let message = (budget.is_cut || turns.len() < total)
         .then(|| rest(call, &session, turns.len(), budget.is_cut));
     let described = Described {
         id: about.id.clone(),
         session_key: engine.find(stop).key_of(about)?,
-        title: text_of(&about.title),
-        summary: summary(call, about)?,
-        turn_count: session.turns(),
+        title,
+        summary,
+        turn_count: total,
         last_activity: iso(about.last),
         created_at: iso(about.begun),
     };
     let compact = CompactGot {
-        id: compact_id(&described.id),
+        id: engine.find(stop).short_id(&described.id)?,
         k: described.session_key.clone(),
         t: described.title.clone(),
         sum: described.summary.clone(),
@@ -121,29 +128,11 @@ fn not_found(call: &Call<'_>, word: &str) -> Answer {
 
 /// Says that an answer shows only a part of a session, and how to read the rest.
 fn rest(call: &Call<'_>, session: &Session, shown: usize, is_cut: bool) -> String {
-    let total = session.turns();
+    let first = first_turn(session);
+    let total = session.turns() - first;
     let path = call.engine.find(call.stop).path_of(&session.about);
-    let next = session.line(shown.min(total - 1));
+    let next = session.line(first + shown.min(total.saturating_sub(1)));
     let cut = if is_cut { " Long ones are cut to keep this short." } else { "" };
     let from = if shown < total { format!(" startLine={next}") } else { String::new() };
     format!("{shown} of {total} turns.{cut} For more, tool read: path={path}{from}")
-}
-
-/// Returns the conversation that an id or the beginning of one names.
-fn by_id(call: &Call<'_>, word: &str) -> Result<Option<About>, Error> {
-    let mut abouts = call.engine.find(call.stop).by_id(word)?;
-    let is_short = word.chars().count() < SHORTEST_ID;
-    if is_short && abouts.iter().all(|about| about.id != word) {
-        return Err(Error::Refused(format!(
-            "sessionId takes a whole id, or at least its first {SHORTEST_ID} characters; got {word:?}"
-        )));
-    }
-    if abouts.len() > 1 {
-        let ids: Vec<&str> = abouts.iter().take(5).map(|about| about.id.as_str()).collect();
-        return Err(Error::Refused(format!(
-            "sessionId {word:?} may be any of: {}; give more of it",
-            ids.join(", ")
-        )));
-    }
-    Ok(abouts.pop())
 }

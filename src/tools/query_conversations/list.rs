@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::answer::{answer, compact_id, iso, text_of};
+use super::answer::{answer, iso, shown, turn_count};
 use crate::{
     engine::Scope,
     tools::{
@@ -10,6 +10,9 @@ use crate::{
         tool::{Answer, Call},
     },
 };
+
+/// Characters of a title in a list at most.
+const LONGEST_TITLE: usize = 300;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -42,9 +45,9 @@ struct CompactListItem<'a> {
 }
 
 impl CompactListItem<'_> {
-    fn of(item: &ListItem) -> CompactListItem<'_> {
+    fn of(item: &ListItem, id: String) -> CompactListItem<'_> {
         CompactListItem {
-            id: compact_id(&item.session_id),
+            id,
             k: &item.session_key,
             t: &item.title,
             turns: item.turn_count,
@@ -67,15 +70,18 @@ pub(super) fn list(call: &Call<'_>, offset: usize, limit: usize) -> Result<Answe
         conversations.push(ListItem {
             session_id: about.id.clone(),
             session_key: call.engine.find(call.stop).key_of(about)?,
-            title: text_of(&about.title),
-            turn_count: about.turns,
+            title: shown(&about.title, LONGEST_TITLE),
+            turn_count: turn_count(call.engine, about)?,
             last_activity: iso(about.last),
             created_at: iso(about.begun),
         });
     }
     let page =
         ListPage { mode: "list", total, returned: conversations.len(), offset, conversations };
-    let compact = page.conversations.iter().map(CompactListItem::of).collect();
+    let ids: Vec<&str> = abouts.iter().map(|about| about.id.as_str()).collect();
+    let ids = call.engine.find(call.stop).short_ids(&ids)?;
+    let items = page.conversations.iter().zip(ids);
+    let compact = items.map(|(item, id)| CompactListItem::of(item, id)).collect();
     let compact = CompactListPage { n: total, c: compact };
     Ok(answer(call.options, &compact, &page))
 }

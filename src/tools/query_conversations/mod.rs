@@ -14,7 +14,7 @@ use super::{
     tool::{Answer, Call, Effect, Tool, object},
 };
 use crate::{
-    engine::{self, Fields, Question, Scope},
+    engine::{self, Fields, Question, Scope, SourceKind},
     text::snippet,
 };
 
@@ -57,9 +57,12 @@ const SEARCH_MODES: [(&str, Fields); 3] =
 pub const TOOL: Tool = Tool {
     name: "query_conversations",
     title: "Query conversations",
-    description: "Query past conversations. mode=\"search\": semantic search across summaries/turns. \
-                  mode=\"get\": one conversation by ID or key. mode=\"list\": recent conversations, paged.",
+    description: "Query past conversations as sessions. mode=\"list\": recent ones, paged. mode=\"get\": one, by ID \
+                  or key. mode=\"search\": by what whole sessions are about; to find what was said, use the tool \
+                  search.",
+    use_for: "list sessions, get one by id, key or title, search their summaries",
     effect: Effect::Reads,
+    searches: &SourceKind::ALL,
     schema,
     output_schema: Some(output_schema),
     run,
@@ -74,19 +77,26 @@ enum CallMode {
 }
 
 fn schema() -> Map<String, Value> {
-    let count = |Count { default, most, .. }, description: &str| json!({"type": "integer", "minimum": 1, "maximum": most, "default": default, "description": description});
+    let count = |Count { default, most, .. }, description: &str| {
+        let mut count =
+            json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
+        if !description.is_empty() {
+            count["description"] = json!(description);
+        }
+        count
+    };
     object(json!({
         "type": "object",
         "properties": {
             "mode": {"type": "string", "enum": ["search", "get", "list"]},
-            "query": {"type": "string", "minLength": 1, "maxLength": LONGEST_QUERY, "description": "For search (required)"},
+            "query": {"type": "string", "minLength": 1, "maxLength": LONGEST_QUERY},
             "searchMode": {"type": "string", "enum": ["summary", "turns", "both"], "default": "summary"},
-            "includeTranscript": {"type": "boolean", "default": false, "description": "Include recent turns of matches"},
-            "maxTurnsPerConversation": count(TURNS_OF_MATCH, "With includeTranscript"),
-            "sessionId": {"type": "string", "description": "For get: the id, or 4 characters or more of its beginning"},
-            "sessionKey": {"type": "string", "description": "For get"},
+            "includeTranscript": {"type": "boolean", "default": false},
+            "maxTurnsPerConversation": count(TURNS_OF_MATCH, ""),
+            "sessionId": {"type": "string", "description": "Id, its beginning (4 characters or more), or a unique title"},
+            "sessionKey": {"type": "string"},
             "maxTurns": count(TURNS, "For get"),
-            "limit": count(LIMIT, "Max results"),
+            "limit": count(LIMIT, ""),
             "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "For list"},
         },
         "required": ["mode"],
@@ -95,43 +105,23 @@ fn schema() -> Map<String, Value> {
 }
 
 fn output_schema() -> Map<String, Value> {
-    let string = json!({"type": "string"});
-    let integer = json!({"type": "integer"});
-    let maybe = json!({"type": ["string", "null"]});
-    let turns = json!({"type": "array", "items": {
-        "type": "object",
-        "properties": {
-            "role": string, "content": string, "turnIndex": integer, "createdAt": string,
-            "score": {"type": "number"},
-        },
-        "required": ["role", "content"],
-    }});
+    let (any, string, integer) = (json!({}), json!({"type": "string"}), json!({"type": "integer"}));
+    let turns = json!({"type": "array", "items": {"type": "object", "properties": {
+        "role": string, "content": string, "turnIndex": integer, "createdAt": any, "score": any,
+    }, "required": ["role", "content"]}});
     object(json!({
         "type": "object",
         "properties": {
-            "mode": {"type": "string", "enum": ["search", "get", "list"]},
-            "totalResults": integer,
-            "conversations": {"type": "array", "items": {
-                "type": "object",
-                "properties": {
-                    "sessionId": string, "sessionKey": maybe, "title": maybe, "summary": maybe,
-                    "score": {"type": "number"}, "turns": turns, "matchedTurns": turns,
-                    "turnCount": integer, "lastActivity": maybe, "createdAt": string,
-                },
-                "required": ["sessionId"],
-            }},
-            "found": {"type": "boolean"},
-            "session": {
-                "type": "object",
-                "properties": {
-                    "id": string, "sessionKey": maybe, "title": maybe, "summary": maybe,
-                    "turnCount": integer, "lastActivity": maybe, "createdAt": string,
-                },
-                "required": ["id", "turnCount"],
-            },
-            "turns": turns,
-            "message": string,
-            "total": integer, "returned": integer, "offset": integer,
+            "mode": string, "totalResults": integer, "found": {"type": "boolean"}, "message": string,
+            "total": integer, "returned": integer, "offset": integer, "turns": turns,
+            "conversations": {"type": "array", "items": {"type": "object", "properties": {
+                "sessionId": string, "sessionKey": any, "title": any, "summary": any, "score": any,
+                "turns": any, "matchedTurns": any, "turnCount": any, "lastActivity": any, "createdAt": any,
+            }, "required": ["sessionId"]}},
+            "session": {"type": "object", "properties": {
+                "id": string, "sessionKey": any, "title": any, "summary": any, "turnCount": integer,
+                "lastActivity": any, "createdAt": any,
+            }, "required": ["id", "turnCount"]},
         },
         "required": ["mode"],
     }))
@@ -164,7 +154,8 @@ fn run(call: &Call<'_>) -> Result<Answer, Error> {
     let turns_of_match = count("maxTurnsPerConversation", TURNS_OF_MATCH)?;
     let turns = count("maxTurns", TURNS)?;
     let limit = count("limit", LIMIT)?;
-    let offset = given.integer_in("offset", "an integer from 0 on", 0..=u32::MAX as usize)?;
+    let offset =
+        given.integer_in("offset", "an integer from 0 to 4294967295", 0..=u32::MAX as usize)?;
     let word = |name| {
         let word = given.string(name, "a string")?.map(snippet::trim);
         Ok::<_, Error>(word.filter(|word| !word.is_empty()))

@@ -3,21 +3,17 @@
 use serde::Serialize;
 
 use super::{
-    answer::{answer, compact_id, summary, text_of},
-    turn::{ANSWER_TOKENS, Budget, CompactTurn, TURN_FRAME, TurnText},
+    answer::{answer, summary, title},
+    turn::{ANSWER_TOKENS, Budget, CompactTurn, TURN_FRAME, TurnText, without_summaries},
 };
 use crate::{
     engine::{About, ConversationMatch, Fields, Match, Question},
-    text::snippet,
     tools::{
         bound,
         error::Error,
-        tool::{Answer, Call},
+        tool::{Answer, Call, first_turn},
     },
 };
-
-/// Characters of a summary in compact texts.
-const COMPACT_SUMMARY: usize = 200;
 
 /// Matched turns of a conversation in compact texts.
 const COMPACT_MATCHED: usize = 3;
@@ -69,20 +65,18 @@ struct CompactSearchItem {
 }
 
 impl CompactSearchItem {
-    fn of(item: &SearchItem) -> CompactSearchItem {
+    fn of(item: &SearchItem, id: String) -> CompactSearchItem {
         let compact = |turns: &Vec<TurnText>, count, most| {
             turns.iter().take(count).map(|turn| CompactTurn::of(turn, most)).collect()
         };
-        let summary =
-            |text: &String| snippet::cut(text, COMPACT_SUMMARY).unwrap_or(text).to_owned();
         let turns = item.turns.as_ref();
         let matched = item.matched_turns.as_ref();
         CompactSearchItem {
-            id: compact_id(&item.session_id),
+            id,
             k: item.session_key.clone(),
             t: item.title.clone(),
             s: item.score,
-            sum: item.summary.as_ref().map(summary),
+            sum: item.summary.clone(),
             turns: turns.map(|turns| compact(turns, usize::MAX, usize::MAX)),
             matched: matched.map(|turns| compact(turns, COMPACT_MATCHED, COMPACT_MATCHED_TEXT)),
         }
@@ -103,14 +97,22 @@ pub(super) fn search(
     question: &Question,
     transcript: Option<usize>,
 ) -> Result<Answer, Error> {
-    let ranking = call.engine.rank_conversations(question, call.stop)?;
+    let mut ranking = call.engine.rank_conversations(question, call.stop)?;
+    if question.fields != Fields::Summaries {
+        without_summaries(&mut ranking.items, question.fields == Fields::Messages);
+    }
     let mut notes = ranking.notes;
     let mut field_tokens = 0;
-    let fits = ranking.items.iter().take_while(|item| {
-        field_tokens += cost(&item.about);
-        field_tokens <= MOST_FIELD_TOKENS
-    });
-    let fits: Vec<&ConversationMatch> = fits.collect();
+    let mut fits: Vec<(&ConversationMatch, Option<String>)> = Vec::new();
+    for item in &ranking.items {
+        let summary = summary(call, &item.about)?;
+        field_tokens += cost(&item.about, summary.as_deref());
+        // One conversation always fits.
+        if field_tokens > MOST_FIELD_TOKENS && !fits.is_empty() {
+            break;
+        }
+        fits.push((item, summary));
+    }
     if fits.len() < ranking.items.len() {
         let more = ranking.items.len() - fits.len();
         notes.push(format!("{more} more were left out to keep this short: set limit."));
@@ -118,7 +120,7 @@ pub(super) fn search(
     let left = ANSWER_TOKENS - field_tokens.min(MOST_FIELD_TOKENS);
     let mut budget = Budget::new(left, FOUND_TURN_TOKENS);
     let mut conversations = Vec::new();
-    for item in fits {
+    for (item, summary) in fits {
         let about = &item.about;
         // Matched turns come first: they matter more than the transcript if the budget is short.
         let matched_turns =
@@ -130,8 +132,8 @@ pub(super) fn search(
         conversations.push(SearchItem {
             session_id: about.id.clone(),
             session_key: call.engine.find(call.stop).key_of(about)?,
-            title: text_of(&about.title),
-            summary: summary(call, about)?,
+            title: title(&about.title),
+            summary,
             score: (item.score * 100.0).round() / 100.0,
             turns,
             matched_turns,
@@ -141,9 +143,12 @@ pub(super) fn search(
         notes.push("Turns were cut to keep this short: mode=\"get\" has a whole one.".to_owned());
     }
     let message = (!notes.is_empty()).then(|| notes.join(" "));
+    let ids: Vec<&str> = conversations.iter().map(|item| item.session_id.as_str()).collect();
+    let ids = call.engine.find(call.stop).short_ids(&ids)?;
+    let items = conversations.iter().zip(ids);
     let compact = CompactSearchResults {
         n: conversations.len(),
-        c: conversations.iter().map(CompactSearchItem::of).collect(),
+        c: items.map(|(item, id)| CompactSearchItem::of(item, id)).collect(),
         message: message.clone(),
     };
     let results = SearchResults {
@@ -156,11 +161,11 @@ pub(super) fn search(
 }
 
 /// Returns about how many tokens the fields of a conversation take.
-fn cost(about: &About) -> usize {
-    let title = text_of(&about.title).unwrap_or_default();
-    let summary = text_of(&about.summary).unwrap_or_default();
+fn cost(about: &About, summary: Option<&str>) -> usize {
+    let title = title(&about.title).unwrap_or_default();
+    let summary = summary.map_or(0, bound::tokens);
     // Twice the title: the session key contains most of it.
-    2 * bound::tokens(&title) + bound::tokens(&summary) + bound::tokens(&about.id) + TURN_FRAME
+    2 * bound::tokens(&title) + summary + bound::tokens(&about.id) + TURN_FRAME
 }
 
 /// Returns the turns that matched, the best first.
@@ -187,7 +192,7 @@ fn last_turns(
     let raw_content = call.options.raw_content;
     let session = call.engine.session(about.source, &about.id, raw_content, call.stop)?;
     let Some(session) = session else { return Ok(Vec::new()) };
-    let first = session.turns().saturating_sub(most);
+    let first = session.turns().saturating_sub(most).max(first_turn(&session));
     // From the end: the latest turns matter most if the budget does not cover all.
     let turns = (first..session.turns()).rev();
     let turns = turns.map_while(|at| TurnText::of(&session, at, budget));

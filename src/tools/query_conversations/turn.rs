@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use crate::{
-    engine::Session,
+    engine::{ConversationMatch, SAVED, Session, SourceKind},
     text::{date, snippet},
-    tools::bound,
+    tools::{bound, tool::first_turn},
 };
 
 /// Tokens of an answer at most, without its frame.
@@ -28,8 +28,21 @@ pub(super) struct TurnText {
     pub(super) score: Option<f64>,
 }
 
+/// Takes the summaries that conversations were saved with from the messages that matched. If only
+/// turns were asked for, takes what has no other match from the results.
+pub(super) fn without_summaries(items: &mut Vec<ConversationMatch>, is_turns: bool) {
+    items.retain_mut(|item| {
+        let matches = item.matches.len();
+        item.matches.retain(|one| {
+            let is_first = one.hit.position == Some(1) && one.hit.role == SAVED;
+            !(one.source == SourceKind::Threads && is_first)
+        });
+        !is_turns || !item.matches.is_empty() || matches == 0
+    });
+}
+
 impl TurnText {
-    /// Returns a turn of a session as far as the budget allows; `None` if nothing is left of it.
+    /// Returns a message of a session as far as the budget allows; `None` if nothing is left of it.
     pub(super) fn of(session: &Session, at: usize, budget: &mut Budget) -> Option<TurnText> {
         let message = session.message(at);
         Some(TurnText {
@@ -39,7 +52,7 @@ impl TurnText {
             } else {
                 message.role.into_owned()
             },
-            turn_index: Some(at),
+            turn_index: Some(at - first_turn(session)),
             created_at: message.time.and_then(date::to_iso),
             score: None,
         })

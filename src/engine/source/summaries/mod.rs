@@ -62,8 +62,8 @@ pub const SAVED: &str = "system";
 /// The bytes of a message that make its fingerprint.
 const MAX_FINGERPRINTED: usize = 64 << 10;
 
-/// The most characters that are shown of a summary that a client saved.
-const MAX_SAVED: usize = 1_000;
+/// The most characters that a client's own summary has.
+const MAX_SAVED: usize = 10_000;
 
 impl Catalogue {
     /// Returns the summary of a conversation; made from its messages on the first request.
