@@ -107,7 +107,7 @@ impl ConfigFile {
             return Err(io::Error::other("another program has just changed it; run this again"));
         }
         let folder = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
+        crate::private::create_dir_all(folder)?;
         let backup = self.text.as_ref().map(|_| backup_of(&path));
         if let Some(backup) = &backup {
             fs::copy(&path, backup)?;
