@@ -6,8 +6,10 @@
 //!
 //! On Windows a new file has the rights of its folder, and the user's own folders are private there.
 
+#[cfg(unix)]
+use std::fs;
 use std::{
-    fs::{self, DirBuilder, File, Metadata, OpenOptions},
+    fs::{DirBuilder, File, Metadata, OpenOptions},
     io::{self, Write},
     path::Path,
 };

@@ -8,13 +8,15 @@ use crate::model::Instant;
 /// The most faults that `PRAGMA quick_check` lists.
 const MOST_FAULTS: u32 = 5;
 
-/// Returns how many conversations and messages a database has.
+/// Returns how many conversations with messages, and how many messages a database has. Other
+/// conversations are in no list.
 pub fn counts(database: &Database) -> Result<(u64, u64), Error> {
-    let count = |table: &str| -> rusqlite::Result<i64> {
-        let sql = format!("SELECT count(*) FROM {table}");
+    let count = |what: &str| -> rusqlite::Result<i64> {
+        let sql = format!("SELECT count(*) FROM {what}");
         database.connection().query_row(&sql, [], |row| row.get(0))
     };
-    let both = || Ok((count("conversations")?, count("messages")?));
+    let filled = "conversations WHERE id IN (SELECT conversation_id FROM messages)";
+    let both = || Ok((count(filled)?, count("messages")?));
     let (conversations, messages) = both().map_err(|error| database.error(error))?;
     Ok((conversations.unsigned_abs(), messages.unsigned_abs()))
 }

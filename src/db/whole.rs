@@ -31,6 +31,12 @@ pub fn is_whole(path: &Path) -> bool {
     if !is_counted || stamp.size >= page * u64::from(number(28)) {
         return true;
     }
+    has_log(path)
+}
+
+/// Returns whether a database has a log that is not empty: a program has it open in WAL mode, or a
+/// program left it there.
+pub fn has_log(path: &Path) -> bool {
     let log = fs::canonicalize(path).map(|real| beside(&real, "-wal"));
     log.and_then(|log| stamp_at(&log)).is_ok_and(|log| log.is_some_and(|log| log.size > 0))
 }

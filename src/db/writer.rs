@@ -8,7 +8,7 @@ mod changes;
 mod merge;
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     fs, io,
     path::{Path, PathBuf},
     thread,
@@ -109,8 +109,8 @@ pub struct Writer {
     state: WriterState,
     /// Bytes of text written since the last commit.
     pending: usize,
-    /// The ids of the conversations merged in this run.
-    met: HashSet<String>,
+    /// The ids of the conversations merged in this run, each with whether this run created it.
+    met: HashMap<String, bool>,
     changes: Changes,
     /// The changes up to the last [`Writer::note`].
     noted: Changes,
@@ -135,7 +135,7 @@ impl Writer {
             parts: false,
             state: WriterState::Comparing,
             pending: 0,
-            met: HashSet::new(),
+            met: HashMap::new(),
             changes: Changes::default(),
             noted: Changes::default(),
         };
@@ -271,8 +271,7 @@ impl Writer {
         match file.take_place(&self.path) {
             Ok(()) => {
                 failpoint::pass("database in its place");
-                self.changes.add(changes);
-                self.met.insert(id);
+                self.count(changes, id);
                 self.connect()?;
                 self.state = WriterState::Writing;
                 Ok(())
@@ -295,8 +294,7 @@ impl Writer {
             let merge = Merge { connection, parts: self.parts, mode: MergeMode::Compare };
             let (changes, id) = merge.conversation(source, conversation, &self.met)?;
             if !changes.any() {
-                self.changes.add(changes);
-                self.met.insert(id);
+                self.count(changes, id);
                 return Ok(());
             }
         }
@@ -306,8 +304,7 @@ impl Writer {
         let merge = Merge { connection, parts, mode: MergeMode::Write };
         let (changes, id) = merge.conversation(source, conversation, &met)?;
         self.met = met;
-        self.met.insert(id);
-        self.changes.add(changes);
+        self.count(changes, id);
         self.pending += conversation.messages.iter().map(|m| m.content.len() + 200).sum::<usize>();
         if self.pending > BATCH_BYTES {
             self.pending = 0;
@@ -317,6 +314,18 @@ impl Writer {
             thread::sleep(Duration::from_millis(2));
         }
         Ok(())
+    }
+
+    /// Counts the changes of one conversation. An export may hold a conversation several times: one
+    /// that this run created is new, and was not updated.
+    fn count(&mut self, changes: Changes, id: String) {
+        let is_created = self.met.get(&id).copied().unwrap_or(false);
+        let counted = match is_created {
+            true => Changes { new_messages: changes.new_messages, ..Changes::default() },
+            false => changes,
+        };
+        self.met.insert(id, is_created || changes.new_conversations > 0);
+        self.changes.add(counted);
     }
 
     /// Returns the connection, with a transaction open for writing.

@@ -73,7 +73,7 @@ pub enum Error {
         found: u32,
     },
     /// Another user may have written the index.
-    #[error("{path}: this index is not used: {reason}")]
+    #[error("{path}: this index is not used: {reason}; make its files yours alone, or delete them")]
     Untrusted {
         /// The folder of the index.
         path: PathBuf,

@@ -832,3 +832,14 @@ fn a_folder_that_may_not_be_entered_is_named() {
     }
     set("home", 0o700);
 }
+
+#[test]
+fn a_conversation_that_an_export_has_twice_is_one_new_one() {
+    let folder = TempDir::new().unwrap();
+    let (old, new) = (chat("a", 1.0, &["red"]), chat("a", 2.0, &["red", "green"]));
+    let both = format!("[{},{}]", &old[1..old.len() - 1], &new[1..new.len() - 1]);
+    let changes = import_text(folder.path(), both.as_bytes(), Branches::Shown).unwrap().changes;
+    let conversations = (changes.new_conversations, changes.updated_conversations);
+    assert_eq!((conversations, changes.unchanged_conversations), ((1, 0), 0));
+    assert_eq!((changes.new_messages, changes.unchanged_messages), (2, 0));
+}

@@ -104,6 +104,9 @@ fn wal_mode_with_its_writer_at_work() {
     reads(&path, &["green", "red"]);
     writer.execute_batch("COMMIT").unwrap();
     reads(&path, &["not committed", "green", "red"]);
+    drop(writer);
+    assert_eq!(files(home.path()).len(), 1, "the writer tidies up, since nobody reads any more");
+    reads(&path, &["not committed", "green", "red"]);
 }
 
 #[test]

@@ -202,6 +202,33 @@ fn a_writer_at_work_is_waited_for_and_then_followed() {
     assert_eq!(refreshes(), before);
 }
 
+/// A writer in WAL mode moves its log into the database when it closes it, unless it is being read.
+#[test]
+fn a_writer_that_closes_its_database_can_tidy_up() {
+    let home = Home::watched();
+    let path = home.db().join("live.db");
+    let writer = database(&path, &["0"]);
+    writer.pragma_update(None, "journal_mode", "wal").unwrap();
+    drop(writer);
+    home.until("an index", || home.ask().unwrap().1);
+    for round in 0..3 {
+        let writer = rusqlite::Connection::open(&path).unwrap();
+        add(&writer, &format!("round {round}"));
+        thread::sleep(Duration::from_millis(1_200));
+        let by_index = home.ask().unwrap().1;
+        assert!(!by_index, "nobody reads while the writer may close: {}", home.log());
+        drop(writer);
+        assert_eq!(files(&home.db()).len(), 1, "round {round}: {}", home.log());
+        let copy = home.folder.path().join(format!("copy-{round}.db"));
+        fs::copy(&path, &copy).unwrap();
+        let copy = rusqlite::Connection::open(copy).unwrap();
+        let last = "SELECT content FROM messages ORDER BY position DESC LIMIT 1";
+        let last: String = copy.query_row(last, [], |row| row.get(0)).unwrap();
+        assert_eq!(last, format!("round {round}"));
+        home.until("a refresh", || home.ask().unwrap().1);
+    }
+}
+
 #[test]
 fn a_folder_that_cannot_be_written_is_spoken_of_once_and_tried_again() {
     let folder = folder();

@@ -20,7 +20,7 @@ pub struct Changes {
 impl Changes {
     /// Returns whether anything was written.
     pub fn any(&self) -> bool {
-        self.new_conversations + self.updated_conversations > 0
+        self.new_conversations + self.updated_conversations + self.new_messages > 0
     }
 
     pub(super) fn add(&mut self, other: Changes) {

@@ -62,7 +62,7 @@ impl Merge<'_> {
         &self,
         source: &str,
         new: &Conversation,
-        met: &HashSet<String>,
+        met: &HashMap<String, bool>,
     ) -> rusqlite::Result<(Changes, String)> {
         let mut id = new.id.clone();
         let mut stored = self.stored(&id)?;
@@ -75,7 +75,7 @@ impl Merge<'_> {
         let changes = match stored {
             None => self.insert(source, &id, new)?,
             Some(stored) => {
-                let again = met.contains(&id);
+                let again = met.contains_key(&id);
                 self.update(source, &id, new, &stored, again)?
             }
         };

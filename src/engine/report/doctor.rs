@@ -151,7 +151,7 @@ impl Examination<'_> {
                 "{} files or folders are left of refreshes that were broken off ({bytes} bytes)",
                 left.len()
             );
-            self.report(Finding::note(about(), what, "verbatim reindex --full"));
+            self.report(Finding::note(about(), what, "verbatim reindex"));
         }
         if let Some(current) = index_dir.current() {
             match index_dir.check(&current, self.stop) {

@@ -34,8 +34,8 @@ const MEND: &str = "verbatim reindex --full, and please report it";
 /// Compares a current index with its database. Reports nothing if the database changed meanwhile.
 pub(crate) fn compare(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Vec<Finding> {
     let about = source.path.display().to_string();
-    let mut differences = match messages(source, snapshot, stop) {
-        Ok(differences) => differences,
+    let (sampled, mut differences) = match messages(source, snapshot, stop) {
+        Ok(sample) => sample,
         Err(error) => return vec![Finding::note(about, error.to_string(), "")],
     };
     let mut compared = 0;
@@ -52,8 +52,8 @@ pub(crate) fn compare(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Vec<
     }
     if differences.is_empty() {
         let what = format!(
-            "the index has the same as the database: {} messages and {compared} searches compared",
-            2 * MESSAGES.min(snapshot.messages() as usize)
+            "the index has the same as the database: {sampled} messages and {compared} searches \
+             compared"
         );
         return vec![Finding::well(about, what)];
     }
@@ -62,10 +62,14 @@ pub(crate) fn compare(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Vec<
     vec![Finding::wrong(about, what, MEND)]
 }
 
-/// Returns the messages of a sample that differ between index and database.
-fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Result<Vec<String>, db::Error> {
+/// Returns how many messages a sample has, and which of them differ between index and database.
+fn messages(
+    source: &Source,
+    snapshot: &Snapshot,
+    stop: &Stop,
+) -> Result<(usize, Vec<String>), db::Error> {
     db::read(&source.path, stop, |database| {
-        let Some(mut feed) = RowReader::of(database)? else { return Ok(Vec::new()) };
+        let Some(mut feed) = RowReader::of(database)? else { return Ok((0, Vec::new())) };
         let keys = db::sample_keys(database, MESSAGES)?;
         let joined: Vec<i64> =
             feed.conversations_of(&keys)?.into_iter().map(|[key, _]| key).collect();
@@ -78,6 +82,7 @@ fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Result<Vec<Str
                 doc_id_of.insert(key, Some(doc_id));
             }
         }
+        let sampled = doc_id_of.len();
         let mut differences = Vec::new();
         for (key, doc_id) in doc_id_of {
             let mut is_long = false;
@@ -106,7 +111,7 @@ fn messages(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Result<Vec<Str
                 differences.push(format!("message {id} differs"));
             }
         }
-        Ok(differences)
+        Ok((sampled, differences))
     })
 }
 

@@ -42,6 +42,10 @@ const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
 /// often; the transactions of an import follow each other within milliseconds.
 const QUIET: Duration = Duration::from_millis(400);
 
+/// The same for an export that a program has open in WAL mode. Such a program tidies up when it
+/// closes the database, but cannot while we read it; most close it soon after they have written.
+const QUIET_WITH_LOG: Duration = Duration::from_secs(2);
+
 /// How long a database that is never left alone waits: then it is indexed between two writes.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
@@ -184,7 +188,8 @@ impl SourceState {
         if self.hopeless.as_ref() == Some(&state) {
             return None;
         }
-        let wait = self.wait_for_quiet();
+        let has_log = source.kind == SourceKind::Export && db::has_log(path);
+        let wait = self.wait_for_quiet(if has_log { QUIET_WITH_LOG } else { QUIET });
         if wait.is_some() { wait } else { self.refresh(source, state, stop, report) }
     }
 
@@ -216,10 +221,10 @@ impl SourceState {
     }
 
     /// Returns how long a refresh has to wait for the database to rest; `None` if it is due.
-    fn wait_for_quiet(&mut self) -> Option<Duration> {
+    fn wait_for_quiet(&mut self, quiet: Duration) -> Option<Duration> {
         let now = Instant::now();
         let stale = *self.stale.get_or_insert(now);
-        let quiet_at = self.since.unwrap_or(now) + QUIET;
+        let quiet_at = self.since.unwrap_or(now) + quiet;
         let mut due =
             if db::is_whole(&self.path) { quiet_at.min(stale + MAX_WAIT) } else { quiet_at };
         due = due.max(self.not_before.unwrap_or(due));
