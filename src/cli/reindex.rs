@@ -31,7 +31,7 @@ pub(super) struct Args {
     #[arg(long)]
     full: bool,
 
-    /// Use at most this much memory, such as 512M or 2G
+    /// Use at most this much memory and 128M beside it, such as 512M or 2G
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
     memory: usize,
 

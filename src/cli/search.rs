@@ -1,12 +1,13 @@
 //! `verbatim search`.
 
 use std::{
-    io::{self, Write},
+    io::{self, BufWriter, Seek, Write},
     ops::{ControlFlow, Range},
 };
 
 use anstyle::{AnsiColor, Style};
 use clap::{ValueEnum, error::ErrorKind};
+use tempfile::SpooledTempFile;
 
 use super::{
     arguments::{since, until},
@@ -17,13 +18,16 @@ use super::{
     ranked,
 };
 use crate::{
-    engine::{self, Engine, Question, Scope},
+    engine::{self, Engine, Question, Rendered, Scope},
     model::{Hit, Instant, Request, Stop},
     text::{like::LikePattern, snippet},
 };
 
 /// Matches that are looked for in a message. Lines that match further on are not counted.
 const MOST_SPANS: usize = 100_000;
+
+/// Bytes of a hit, as it is printed, that are held in memory. The rest is in a temporary file.
+const IN_MEMORY: usize = 1 << 20;
 
 /// Lines shown of one hit; the others are counted.
 const MOST_LINES: usize = 10;
@@ -150,17 +154,33 @@ pub(super) fn run(
     let stop = Stop::never();
     let mut count = 0_usize;
     let mut outcome = Ok(());
-    let plan = engine.exact(&request, &stop, &mut |hit| {
-        outcome = if args.explain {
+    // A hit is written before it may be shown: its text is lent, and may be too long to be copied.
+    let render = |hit: Hit<'_>| {
+        let mut page = BufWriter::new(tempfile::spooled_tempfile(IN_MEMORY));
+        let written = if args.explain {
             Ok(())
         } else if args.json {
-            json_line(out, &JsonHit::of(&hit)).map_err(Error::Write)
+            json_line(&mut page, &JsonHit::of(&hit)).map_err(Error::Write)
         } else {
-            writer.write(out, &hit, count == 0)
+            writer.write(&mut page, &hit)
         };
+        Some(written.map(|()| page))
+    };
+    let show = |page: Result<BufWriter<SpooledTempFile>, Error>| {
+        let is_next = count > 0 && !args.json && !args.explain;
         count += 1;
+        outcome = page.and_then(|page| {
+            let mut page = page.into_inner().map_err(io::IntoInnerError::into_error)?;
+            page.rewind()?;
+            if is_next {
+                writeln!(out)?;
+            }
+            io::copy(&mut page, out)?;
+            Ok(())
+        });
         if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
+    };
+    let plan = engine.search(&request, &stop, &mut Rendered::new(render, show))?;
     outcome?;
     if args.explain {
         explain(out, &plan, count)?;
@@ -201,10 +221,7 @@ const HEADING: Style = AnsiColor::Green.on_default();
 const DIM: Style = Style::new().dimmed();
 
 impl HitWriter<'_> {
-    fn write(&self, out: &mut dyn Write, hit: &Hit, first: bool) -> Result<(), Error> {
-        if !first {
-            writeln!(out)?;
-        }
+    fn write(&self, out: &mut dyn Write, hit: &Hit) -> Result<(), Error> {
         let (before, after) = if self.args.context > 0 {
             let (count, raw) = (self.args.context, self.args.raw_content);
             self.engine.neighbours(hit, count, raw, &Stop::never())?

@@ -9,6 +9,7 @@ mod examine;
 mod functions;
 pub(crate) mod header;
 mod layout;
+mod long_column;
 mod long_content;
 mod open;
 mod outline;
