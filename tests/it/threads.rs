@@ -473,7 +473,7 @@ fn query(engine: &Engine, arguments: &Value) -> (Value, Value) {
 fn a_saved_summary_is_whole_and_no_turn() {
     let home = folder();
     let engine = engine(home.path());
-    let lines: Vec<String> = (0..400).map(|n| format!("- decision {n}, é\u{2028}\"q\"")).collect();
+    let lines: Vec<String> = (0..430).map(|n| format!("- decision {n}, é\u{2028}\"q\"")).collect();
     let summary = lines.join("\n");
     assert!((9_000..=10_000).contains(&summary.chars().count()));
     let title = format!("Gigantic decisions {}", "x".repeat(480));

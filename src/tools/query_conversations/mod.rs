@@ -57,9 +57,8 @@ const SEARCH_MODES: [(&str, Fields); 3] =
 pub const TOOL: Tool = Tool {
     name: "query_conversations",
     title: "Query conversations",
-    description: "Query past conversations as sessions. mode=\"list\": recent ones, paged. mode=\"get\": one, by ID \
-                  or key. mode=\"search\": by what whole sessions are about; to find what was said, use the tool \
-                  search.",
+    description: "Query past conversations as sessions. mode=\"list\": recent ones, paged. mode=\"get\": one. \
+                  mode=\"search\": by what whole sessions are about; to find what was said, use search.",
     use_for: "list sessions, get one by id, key or title, search their summaries",
     effect: Effect::Reads,
     searches: &SourceKind::ALL,
@@ -93,7 +92,7 @@ fn schema() -> Map<String, Value> {
             "searchMode": {"type": "string", "enum": ["summary", "turns", "both"], "default": "summary"},
             "includeTranscript": {"type": "boolean", "default": false},
             "maxTurnsPerConversation": count(TURNS_OF_MATCH, ""),
-            "sessionId": {"type": "string", "description": "Id, its beginning (4 characters or more), or a unique title"},
+            "sessionId": {"type": "string", "description": "Id or its beginning, or a unique title"},
             "sessionKey": {"type": "string"},
             "maxTurns": count(TURNS, "For get"),
             "limit": count(LIMIT, ""),
@@ -105,23 +104,17 @@ fn schema() -> Map<String, Value> {
 }
 
 fn output_schema() -> Map<String, Value> {
-    let (any, string, integer) = (json!({}), json!({"type": "string"}), json!({"type": "integer"}));
-    let turns = json!({"type": "array", "items": {"type": "object", "properties": {
-        "role": string, "content": string, "turnIndex": integer, "createdAt": any, "score": any,
-    }, "required": ["role", "content"]}});
+    let (string, integer) = (json!({"type": "string"}), json!({"type": "integer"}));
+    let of = |keys: &[&str]| json!({"type": "object", "required": keys});
+    let list = |items: Value| json!({"type": "array", "items": items});
     object(json!({
         "type": "object",
         "properties": {
-            "mode": string, "totalResults": integer, "found": {"type": "boolean"}, "message": string,
-            "total": integer, "returned": integer, "offset": integer, "turns": turns,
-            "conversations": {"type": "array", "items": {"type": "object", "properties": {
-                "sessionId": string, "sessionKey": any, "title": any, "summary": any, "score": any,
-                "turns": any, "matchedTurns": any, "turnCount": any, "lastActivity": any, "createdAt": any,
-            }, "required": ["sessionId"]}},
-            "session": {"type": "object", "properties": {
-                "id": string, "sessionKey": any, "title": any, "summary": any, "turnCount": integer,
-                "lastActivity": any, "createdAt": any,
-            }, "required": ["id", "turnCount"]},
+            "mode": string, "message": string, "found": {"type": "boolean"},
+            "totalResults": integer, "total": integer, "returned": integer, "offset": integer,
+            "conversations": list(of(&["sessionId", "sessionKey", "title"])),
+            "session": of(&["id", "sessionKey", "title", "summary", "turnCount", "lastActivity"]),
+            "turns": list(of(&["role", "content", "turnIndex"])),
         },
         "required": ["mode"],
     }))
