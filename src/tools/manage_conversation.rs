@@ -248,10 +248,10 @@ impl<'a> Action<'a> {
         }
         if let Some(why) = recorded.trouble {
             let is_late = why.is_stopped();
-            let why = if is_late { "there was not enough time".to_owned() } else { why.to_string() };
+            let why =
+                if is_late { "there was not enough time".to_owned() } else { why.to_string() };
             told.notes.push(format!("the turn is recorded; nothing could be recalled: {why}"));
-            told.log =
-                (!is_late).then(|| format!("manage_conversation recalled nothing: {why}"));
+            told.log = (!is_late).then(|| format!("manage_conversation recalled nothing: {why}"));
         }
         Ok(Data::Continue {
             thread_id: recorded.thread.id,

@@ -191,7 +191,7 @@ fn concepts(query: Option<&Value>) -> Result<Vec<String>, Error> {
 }
 
 /// Returns the first or last instant of a day, with the argument's text.
-fn day<'a>(
+pub(super) fn day<'a>(
     given: &Arguments<'a>,
     name: &str,
     edge: Edge,
@@ -232,7 +232,7 @@ impl ShownConversation {
         };
         ShownConversation {
             path: engine.find(&Stop::never()).path_of(about),
-            project: about.project.clone().unwrap_or_else(|| about.source.name().to_owned()),
+            project: bound::line(about.project.as_deref().unwrap_or(about.source.name()), TITLE),
             date: tool::day(time),
             score: (item.score * 1e4).round() / 1e4,
             summary,

@@ -61,7 +61,9 @@ fn the_lines_for_letta_run_in_its_client() {
         .status()
         .is_ok_and(|status| status.success());
     if !has_client {
-        eprintln!("left out: no letta-client here (pip install letta-client; PYTHON names the Python)");
+        eprintln!(
+            "left out: no letta-client here (pip install letta-client; PYTHON names the Python)"
+        );
         return;
     }
     let home = folder();

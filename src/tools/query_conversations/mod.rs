@@ -11,11 +11,12 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::wrong,
     error::Error,
+    search::day,
     tool::{Answer, Call, Effect, Tool, object},
 };
 use crate::{
     engine::{self, Fields, Question, Scope, SourceKind},
-    text::snippet,
+    text::{date::Edge, snippet},
 };
 
 /// An argument that is a number from 1 on.
@@ -37,7 +38,7 @@ const TURNS: Count = Count { default: 50, most: 200, takes: "an integer from 1 t
 /// Characters of a query at most.
 const LONGEST_QUERY: usize = 1000;
 
-const ARGUMENTS: [&str; 10] = [
+const ARGUMENTS: [&str; 13] = [
     "mode",
     "query",
     "searchMode",
@@ -48,6 +49,9 @@ const ARGUMENTS: [&str; 10] = [
     "maxTurns",
     "limit",
     "offset",
+    "after",
+    "before",
+    "project",
 ];
 
 const SEARCH_MODES: [(&str, Fields); 3] =
@@ -97,6 +101,9 @@ fn schema() -> Map<String, Value> {
             "maxTurns": count(TURNS, "For get"),
             "limit": count(LIMIT, ""),
             "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "For list"},
+            "after": {"type": "string", "description": "YYYY-MM-DD"},
+            "before": {"type": "string", "description": "YYYY-MM-DD"},
+            "project": {"type": "string"},
         },
         "required": ["mode"],
         "additionalProperties": false,
@@ -154,13 +161,19 @@ fn run(call: &Call<'_>) -> Result<Answer, Error> {
         Ok::<_, Error>(word.filter(|word| !word.is_empty()))
     };
     let (id, key) = (word("sessionId")?, word("sessionKey")?);
+    let scope = Scope {
+        since: day(given, "after", Edge::Start)?.map(|(instant, _)| instant),
+        until: day(given, "before", Edge::End)?.map(|(instant, _)| instant),
+        project: word("project")?.map(str::to_owned),
+        ..Scope::default()
+    };
     match mode {
         CallMode::Search => {
-            let question = question(query, fields, limit)?;
+            let question = Question { scope, ..question(query, fields, limit)? };
             search::search(call, &question, with_transcript.then_some(turns_of_match))
         }
         CallMode::Get => get::get(call, id, key, turns),
-        CallMode::List => list::list(call, offset.unwrap_or(0), limit),
+        CallMode::List => list::list(call, &scope, offset.unwrap_or(0), limit),
     }
 }
 

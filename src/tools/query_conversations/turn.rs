@@ -26,6 +26,9 @@ pub(super) struct TurnText {
     pub(super) created_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) score: Option<f64>,
+    /// The line at which `read` shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) line: Option<u32>,
 }
 
 /// Takes the summaries that conversations were saved with from the messages that matched. If only
@@ -55,6 +58,7 @@ impl TurnText {
             turn_index: Some(at - first_turn(session)),
             created_at: message.time.and_then(date::to_iso),
             score: None,
+            line: None,
         })
     }
 }
