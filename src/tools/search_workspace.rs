@@ -70,11 +70,10 @@ fn schema() -> Map<String, Value> {
                 "default": DEFAULT_LIMIT,
                 "minimum": 1,
                 "maximum": MAX_LIMIT,
-                "description": "Matching lines",
             },
             "workspace_path": {
                 "type": "string",
-                "description": "A folder inside a configured workspace",
+                "description": "Folder inside the workspace",
             },
         },
         "required": ["query"],

@@ -61,7 +61,7 @@ const SEARCH_MODES: [(&str, Fields); 3] =
 pub const TOOL: Tool = Tool {
     name: "query_conversations",
     title: "Query conversations",
-    description: "Query past conversations as sessions. mode=\"list\": recent ones, paged. mode=\"get\": one. \
+    description: "Query past conversations as sessions. mode=\"list\": recent ones. mode=\"get\": one. \
                   mode=\"search\": by what whole sessions are about; to find what was said, use search.",
     use_for: "list sessions, get one by id, key or title, search their summaries",
     effect: Effect::Reads,
@@ -80,29 +80,22 @@ enum CallMode {
 }
 
 fn schema() -> Map<String, Value> {
-    let count = |Count { default, most, .. }, description: &str| {
-        let mut count =
-            json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
-        if !description.is_empty() {
-            count["description"] = json!(description);
-        }
-        count
-    };
+    let count = |Count { default, most, .. }| json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
     object(json!({
         "type": "object",
         "properties": {
             "mode": {"type": "string", "enum": ["search", "get", "list"]},
             "query": {"type": "string", "minLength": 1, "maxLength": LONGEST_QUERY},
             "searchMode": {"type": "string", "enum": ["summary", "turns", "both"], "default": "summary"},
-            "includeTranscript": {"type": "boolean", "default": false},
-            "maxTurnsPerConversation": count(TURNS_OF_MATCH, ""),
+            "includeTranscript": {"type": "boolean"},
+            "maxTurnsPerConversation": count(TURNS_OF_MATCH),
             "sessionId": {"type": "string", "description": "Id or its beginning, or a unique title"},
             "sessionKey": {"type": "string"},
-            "maxTurns": count(TURNS, "For get"),
-            "limit": count(LIMIT, ""),
-            "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "For list"},
+            "maxTurns": count(TURNS),
+            "limit": count(LIMIT),
+            "offset": {"type": "integer", "minimum": 0, "default": 0},
             "after": {"type": "string", "description": "YYYY-MM-DD"},
-            "before": {"type": "string", "description": "YYYY-MM-DD"},
+            "before": {"type": "string"},
             "project": {"type": "string"},
         },
         "required": ["mode"],
@@ -111,17 +104,19 @@ fn schema() -> Map<String, Value> {
 }
 
 fn output_schema() -> Map<String, Value> {
-    let (string, integer) = (json!({"type": "string"}), json!({"type": "integer"}));
+    let any = json!({});
     let of = |keys: &[&str]| json!({"type": "object", "required": keys});
     let list = |items: Value| json!({"type": "array", "items": items});
     object(json!({
         "type": "object",
         "properties": {
-            "mode": string, "message": string, "found": {"type": "boolean"},
-            "totalResults": integer, "total": integer, "returned": integer, "offset": integer,
-            "conversations": list(of(&["sessionId", "sessionKey", "title"])),
-            "session": of(&["id", "sessionKey", "title", "summary", "turnCount", "lastActivity"]),
-            "turns": list(of(&["role", "content", "turnIndex"])),
+            "mode": {"type": "string"},
+            "totalResults": any, "total": any, "returned": any, "offset": any,
+            "conversations": list(of(&["sessionId"])),
+            "found": any,
+            "session": of(&["id", "turnCount"]),
+            "turns": list(of(&["role", "content"])),
+            "message": any,
         },
         "required": ["mode"],
     }))

@@ -35,13 +35,18 @@ pub(super) struct TurnText {
 /// turns were asked for, takes what has no other match from the results.
 pub(super) fn without_summaries(items: &mut Vec<ConversationMatch>, is_turns: bool) {
     items.retain_mut(|item| {
-        let matches = item.matches.len();
+        let count = item.matches.len();
         item.matches.retain(|one| {
             let is_first = one.hit.position == Some(1) && one.hit.role == SAVED;
             !(one.source == SourceKind::Threads && is_first)
         });
-        !is_turns || !item.matches.is_empty() || matches == 0
+        if is_turns && item.matches.len() < count {
+            item.score = item.matches.first().map_or(0.0, |best| best.score.min(item.score));
+        }
+        !is_turns || !item.matches.is_empty() || count == 0
     });
+    // A stable sort: the order of equal scores stays.
+    items.sort_by(|a, b| b.score.total_cmp(&a.score));
 }
 
 impl TurnText {
