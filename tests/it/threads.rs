@@ -548,8 +548,9 @@ fn a_saved_summary_is_whole_and_no_turn() {
 fn reindex(engine: &Engine) {
     let resources = Resources { memory: 64 << 20, threads: 1 };
     let never = Stop::never();
-    engine.upkeep().reindex(Reindex { resources, full: false }, &never, &mut |_| ()).unwrap();
     for source in engine.sources() {
+        let options = Reindex { resources, full: false };
+        engine.upkeep().reindex_source(&source, options, &never, &mut |_| ()).unwrap();
         engine.upkeep().enrich(&source, resources, &never, &mut |_, _| ()).unwrap();
     }
 }
