@@ -14,6 +14,8 @@ mod damage;
 mod hammer;
 mod import;
 mod index;
+#[cfg(unix)]
+mod letta;
 mod like;
 mod lists;
 mod literal;

@@ -26,7 +26,7 @@ fn the_error_table_of_search() {
         (json!({}), "Query must be string or array; got nothing"),
         (json!({"query": null}), "Query must be string or array; got null"),
         (json!({"query": {"a": 1}}), r#"Query must be string or array; got {"a":1}"#),
-        (json!({"query": ["ab", 5]}), "Query must be string or array; got 5"),
+        (json!({"query": ["ab", 5]}), "Query must be string or array of strings; got 5 in it"),
         (json!({"query": ["one"]}), "Query array must have 2-5 items; got 1"),
         (json!({"query": []}), "Query array must have 2-5 items; got 0"),
         (

@@ -62,9 +62,14 @@ struct CompactListPage<'a> {
     c: Vec<CompactListItem<'a>>,
 }
 
-/// Answers with one page of conversations.
-pub(super) fn list(call: &Call<'_>, offset: usize, limit: usize) -> Result<Answer, Error> {
-    let (abouts, total) = call.engine.list(&Scope::default(), offset, limit, call.stop)?;
+/// Answers with one page of the conversations in a scope.
+pub(super) fn list(
+    call: &Call<'_>,
+    scope: &Scope,
+    offset: usize,
+    limit: usize,
+) -> Result<Answer, Error> {
+    let (abouts, total) = call.engine.list(scope, offset, limit, call.stop)?;
     let mut conversations = Vec::new();
     for about in &abouts {
         conversations.push(ListItem {

@@ -177,6 +177,7 @@ fn matched_turns(item: &ConversationMatch, budget: &mut Budget) -> Vec<TurnText>
             turn_index: None,
             created_at: None,
             score: Some((matched.score * 100.0).round() / 100.0),
+            line: Some(matched.line),
         })
     };
     item.matches.iter().filter(|matched| !matched.passage.is_empty()).map_while(turn).collect()
