@@ -13,11 +13,12 @@ use super::{
     environment::Environment,
     error::Error,
     explain::explain,
+    notes,
     output::{self, FOUND, JsonHit, NOTHING, clock, harmless, json_line, role},
     ranked,
 };
 use crate::{
-    engine::{self, Engine, Question, Scope},
+    engine::{self, Engine, Question, Scope, SourceKind},
     model::{Hit, Instant, Request, Stop},
     text::{like::LikePattern, snippet},
 };
@@ -65,11 +66,11 @@ pub(super) struct Args {
     limit: usize,
     /// Print this many messages of the conversation before and after each match
     #[arg(short = 'C', long, value_name = "COUNT", default_value_t = 0)]
-    context: usize,
+    pub(super) context: usize,
     /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
     /// position
     #[arg(long, conflicts_with = "context")]
-    json: bool,
+    pub(super) json: bool,
     /// Show the query plan and timings instead of the answer
     #[arg(long, conflicts_with_all = ["json", "context"])]
     explain: bool,
@@ -86,8 +87,10 @@ pub(super) struct Args {
 
 impl Args {
     /// Returns whether all sources are searched, not only the export.
-    pub(super) fn is_ranked(&self) -> bool {
-        self.mode != SearchMode::Exact
+    pub(super) fn asks_every_source(&self, engine: &Engine) -> bool {
+        let config = engine.config();
+        let has_no_export = config.db.is_none() && config.export_database().is_err();
+        self.mode != SearchMode::Exact || has_no_export
     }
 }
 
@@ -125,7 +128,7 @@ pub(super) fn run(
             limit: args.limit,
             ..Question::default()
         };
-        return ranked::run(question, args.context, args.json, engine, out);
+        return ranked::run(question, args, engine, environment, out);
     }
     let request = Request {
         text: args.query.clone(),
@@ -146,22 +149,36 @@ pub(super) fn run(
     let stop = Stop::never();
     let mut count = 0_usize;
     let mut outcome = Ok(());
-    let plan = engine.exact(&request, &stop, &mut |hit| {
+    let mut show = |out: &mut dyn Write, kind: SourceKind, hit: &Hit<'_>| {
         outcome = if args.explain {
             Ok(())
         } else if args.json {
-            json_line(out, &JsonHit::of(&hit)).map_err(Error::Write)
+            json_line(out, &JsonHit::of(hit)).map_err(Error::Write)
         } else {
-            writer.write(out, &hit, count == 0)
+            writer.write(out, kind, hit, count == 0)
         };
         count += 1;
         if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
+    };
+    let plans = if args.asks_every_source(engine) {
+        let found = engine.exact_in_all(&request, &stop)?;
+        notes::print(&found.notes);
+        let _ = found.hits.iter().try_for_each(|(kind, hit)| show(out, *kind, hit));
+        found.plans
+    } else {
+        let plan = engine.exact(&request, &stop, &mut |hit| show(out, SourceKind::Export, &hit))?;
+        vec![(plan, count)]
+    };
     outcome?;
-    if args.explain {
-        explain(out, &plan, count)?;
+    for (plan, count) in plans.iter().filter(|_| args.explain) {
+        explain(out, plan, *count)?;
     }
-    Ok(if count > 0 { FOUND } else { NOTHING })
+    if count > 0 {
+        return Ok(FOUND);
+    }
+    let scope = Scope { roles: request.roles, ..Scope::default() };
+    notes::print(engine.unknown_role(&scope, &stop)?.as_slice());
+    Ok(NOTHING)
 }
 
 /// Returns the mode to rank by; `None` for exact search.
@@ -197,13 +214,19 @@ const HEADING: Style = AnsiColor::Green.on_default();
 const DIM: Style = Style::new().dimmed();
 
 impl HitWriter<'_> {
-    fn write(&self, out: &mut dyn Write, hit: &Hit, first: bool) -> Result<(), Error> {
+    fn write(
+        &self,
+        out: &mut dyn Write,
+        kind: SourceKind,
+        hit: &Hit,
+        first: bool,
+    ) -> Result<(), Error> {
         if !first {
             writeln!(out)?;
         }
         let (before, after) = if self.args.context > 0 {
             let (count, raw) = (self.args.context, self.args.raw_content);
-            self.engine.neighbours(hit, count, raw, &Stop::never())?
+            self.engine.neighbours(kind, hit, count, raw, &Stop::never())?
         } else {
             Default::default()
         };

@@ -10,6 +10,7 @@ pub mod conversation_search;
 pub mod delete_conversation;
 mod error;
 pub mod manage_conversation;
+mod notes;
 pub mod query_conversations;
 pub mod read;
 pub mod save_conversation_context;

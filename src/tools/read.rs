@@ -8,7 +8,7 @@ use super::{
     tool::{self, Answer, Call, Effect, Options, Tool, object, plain_error},
 };
 use crate::{
-    engine::{self, Engine, Session, file_stem},
+    engine::{self, Engine, Scope, Session, file_stem},
     model::Stop,
     text::snippet,
 };
@@ -74,7 +74,11 @@ fn read(call: &Call<'_>) -> Result<Answer, Error> {
         None => None,
     };
     let session = session.ok_or_else(|| {
-        Error::Refused(format!("File not found: {path} (give the path as search prints it)"))
+        let mut text = format!("File not found: {path} (give the path as search prints it)");
+        for note in engine.unreadable(&Scope::default(), stop) {
+            text.push_str(&format!("; {note}"));
+        }
+        Error::Refused(text)
     })?;
     let last = session.turns().checked_sub(1).map_or(0, |turn| session.line(turn));
     if let Some(start) = start.filter(|start| *start > last) {

@@ -131,6 +131,8 @@ fn output_schema() -> Map<String, Value> {
             },
             "turns": turns,
             "message": string,
+            "complete": {"type": "boolean", "description": "false: not everything was searched"},
+            "notes": {"type": "array", "items": string},
             "total": integer, "returned": integer, "offset": integer,
         },
         "required": ["mode"],

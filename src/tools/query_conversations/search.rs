@@ -12,6 +12,7 @@ use crate::{
     tools::{
         bound,
         error::Error,
+        notes,
         tool::{Answer, Call},
     },
 };
@@ -53,6 +54,10 @@ struct SearchResults {
     conversations: Vec<SearchItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    complete: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -104,7 +109,9 @@ pub(super) fn search(
     transcript: Option<usize>,
 ) -> Result<Answer, Error> {
     let ranking = call.engine.rank_conversations(question, call.stop)?;
-    let mut notes = ranking.notes;
+    let is_complete = ranking.is_complete();
+    let mut notes = notes::lines(&ranking.notes);
+    notes.extend(notes::more(ranking.items.len(), ranking.total, ranking.is_total_exact));
     let mut field_tokens = 0;
     let fits = ranking.items.iter().take_while(|item| {
         field_tokens += cost(&item.about);
@@ -141,6 +148,7 @@ pub(super) fn search(
         notes.push("Turns were cut to keep this short: mode=\"get\" has a whole one.".to_owned());
     }
     let message = (!notes.is_empty()).then(|| notes.join(" "));
+    let complete = (!is_complete).then_some(false);
     let compact = CompactSearchResults {
         n: conversations.len(),
         c: conversations.iter().map(CompactSearchItem::of).collect(),
@@ -148,9 +156,11 @@ pub(super) fn search(
     };
     let results = SearchResults {
         mode: "search",
-        total_results: conversations.len(),
+        total_results: ranking.total,
         conversations,
         message,
+        complete,
+        notes,
     };
     Ok(answer(call.options, &compact, &results))
 }
