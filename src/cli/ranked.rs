@@ -9,7 +9,7 @@ use super::{
     error::Error,
     notes,
     output::{FOUND, JsonHit, NOTHING, clock, harmless, json_line, role, title},
-    reindex, search,
+    reindex,
 };
 use crate::{
     engine::{Engine, Match, Question},
@@ -20,10 +20,18 @@ use crate::{
 /// Messages printed with `--limit 0`: later ones do not answer the question.
 const MOST: usize = 1_000;
 
+/// How the messages are written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    /// How many messages before and after each are written too.
+    pub(super) context: usize,
+    pub(super) json: bool,
+}
+
 /// Writes the messages that answer a question, the best first.
 pub(super) fn run(
     question: Question,
-    args: &search::Args,
+    form: Form,
     engine: &Engine,
     environment: &Environment,
     out: &mut dyn Write,
@@ -34,14 +42,14 @@ pub(super) fn run(
     let ranking = engine.rank(&question, &Stop::never())?;
     notes::print(&ranking.notes);
     for (number, one) in ranking.items.iter().enumerate() {
-        if args.json {
+        if form.json {
             json_line(out, &JsonMatch::of(one))?;
             continue;
         }
         if number > 0 {
             writeln!(out)?;
         }
-        let (before, after) = match args.context {
+        let (before, after) = match form.context {
             0 => Default::default(),
             count => engine.neighbours(one.source, &one.hit, count, false, &Stop::never())?,
         };

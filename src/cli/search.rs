@@ -66,11 +66,11 @@ pub(super) struct Args {
     limit: usize,
     /// Print this many messages of the conversation before and after each match
     #[arg(short = 'C', long, value_name = "COUNT", default_value_t = 0)]
-    pub(super) context: usize,
+    context: usize,
     /// Print one JSON object per message: message_id, conversation_id, title, role, time, content,
     /// position
     #[arg(long, conflicts_with = "context")]
-    pub(super) json: bool,
+    json: bool,
     /// Show the query plan and timings instead of the answer
     #[arg(long, conflicts_with_all = ["json", "context"])]
     explain: bool,
@@ -128,7 +128,8 @@ pub(super) fn run(
             limit: args.limit,
             ..Question::default()
         };
-        return ranked::run(question, args, engine, environment, out);
+        let form = ranked::Form { context: args.context, json: args.json };
+        return ranked::run(question, form, engine, environment, out);
     }
     let request = Request {
         text: args.query.clone(),
