@@ -17,6 +17,7 @@ mod lists;
 mod manners;
 mod mcp;
 mod migration;
+mod notes;
 mod open;
 #[cfg(unix)]
 mod program;
