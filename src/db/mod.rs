@@ -36,7 +36,7 @@ pub use open::{Database, open, open_again, read};
 pub use outline::{Outline, origins, outline};
 pub use row_reader::{ConversationEntry, Row, RowReader};
 pub use rows::{Heading, conversation};
-pub use scan::{ScanFilter, ScanPlace, Skeleton, fetch, scan, skeletons};
+pub use scan::{ScanFilter, ScanPlace, Skeleton, fetch, scan, skeletons, titles};
 pub use search::search;
 pub use spill::Hits;
 pub(crate) use state::settled;

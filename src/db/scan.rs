@@ -152,6 +152,18 @@ fn run(
     read().map_err(|error| database.error(error))
 }
 
+/// Returns the ids and titles of all conversations, with or without messages.
+pub fn titles(database: &Database) -> Result<Vec<(String, String)>, Error> {
+    let read = || -> rusqlite::Result<Vec<(String, String)>> {
+        let sql = "SELECT CAST(id AS TEXT), CAST(title AS TEXT) FROM conversations";
+        let mut statement = database.connection().prepare(sql)?;
+        let titles =
+            statement.query_map([], |row| Ok((rows::text(row, 0)?, rows::text(row, 1)?)))?;
+        titles.collect()
+    };
+    read().map_err(|error| database.error(error))
+}
+
 /// A conversation with the places of its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skeleton {

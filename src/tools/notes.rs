@@ -13,6 +13,13 @@ pub(super) fn lines(notes: &[Note]) -> Vec<String> {
     notes.iter().map(line).collect()
 }
 
+/// Returns the lines as one text of sentences; `None` for none.
+pub(super) fn message(lines: &[String]) -> Option<String> {
+    let sentence = |line: &String| format!("{}.", line.trim_end_matches('.'));
+    let sentences: Vec<String> = lines.iter().map(sentence).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
 /// Returns the line of a note.
 fn line(note: &Note) -> String {
     let advice = match note {
@@ -21,9 +28,8 @@ fn line(note: &Note) -> String {
             format!("search with mode text is complete; ask again in about {seconds} s")
         }
         Note::ReadingTranscripts => format!("ask again in about {SOON} s"),
-        Note::TranscriptsNotRead | Note::NotIndexed { can_be: true, .. } => {
-            "`verbatim reindex` does that".to_owned()
-        }
+        Note::TranscriptsNotRead => "`verbatim reindex` reads them".to_owned(),
+        Note::NotIndexed { can_be: true, .. } => "`verbatim reindex` makes one".to_owned(),
         Note::OlderIndex { .. } => "`verbatim reindex` brings it up to date".to_owned(),
         Note::NotEmbedded { .. } => "`verbatim reindex` makes them".to_owned(),
         Note::Ambiguous { .. } => "give more of it".to_owned(),

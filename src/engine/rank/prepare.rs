@@ -7,7 +7,7 @@ use std::{thread, time::Duration};
 
 use super::{
     question::Mode,
-    ranker::{MAX_WAIT, Ranker},
+    ranker::{MAX_WAIT, Ranker, SMALL},
 };
 use crate::{
     engine::{
@@ -30,9 +30,6 @@ const PAUSE: Duration = Duration::from_secs(60);
 
 /// The memory and threads that a question may use to refresh an index.
 const RESOURCES: Resources = Resources { memory: 128 << 20, threads: 1 };
-
-/// A database of at most so many bytes is indexed by the question itself, in about a second.
-const SMALL: u64 = 8 << 20;
 
 pub(super) struct RankedSource {
     pub(super) kind: SourceKind,

@@ -15,6 +15,12 @@ use crate::{
 /// How long a question waits for indexes that are not current.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(5);
 
+/// How long a question waits that is to be quick.
+const QUICK_WAIT: Duration = Duration::from_secs(1);
+
+/// A database of at most so many bytes is indexed or scanned in about a second.
+pub(super) const SMALL: u64 = 8 << 20;
+
 /// Answers one question.
 pub(crate) struct Ranker<'a> {
     pub(super) sources: &'a Sources,
@@ -24,13 +30,20 @@ pub(crate) struct Ranker<'a> {
     pub(super) stop: &'a Stop,
     /// Until when the question waits for indexes.
     pub(super) in_time: Stop,
+    /// Whether large sources without an index are left out.
+    pub(super) is_quick: bool,
     pub(super) notes: Vec<Note>,
 }
 
 impl<'a> Ranker<'a> {
     pub(crate) fn new(sources: &'a Sources, question: &'a Question, stop: &'a Stop) -> Ranker<'a> {
         let (scope, in_time) = (question.scope.clone(), stop.within(MAX_WAIT));
-        Ranker { sources, question, scope, stop, in_time, notes: Vec::new() }
+        Ranker { sources, question, scope, stop, in_time, is_quick: false, notes: Vec::new() }
+    }
+
+    /// Waits less for indexes, and scans no large source: for answers that are worth a second.
+    pub(crate) fn quick(self) -> Ranker<'a> {
+        Ranker { in_time: self.stop.within(QUICK_WAIT), is_quick: true, ..self }
     }
 
     /// Returns the concepts of the question that are not empty.

@@ -24,7 +24,7 @@ use crate::{
     db::{self, ScanFilter, ScanPlace},
     engine::{
         error::Error,
-        source::{Sketch, Source, SourceKind},
+        source::{Note, Sketch, Source, SourceKind},
     },
     model::{Hit, Instant},
     text::{
@@ -70,10 +70,17 @@ pub(super) struct ScanResult {
 
 impl Ranker<'_> {
     /// Ranks the messages of some sources by the words of the question.
-    pub(super) fn scan(&self, sources: &[Source]) -> Result<ScanResult, Error> {
+    ///
+    /// A source that cannot be read after all is noted, unless it is the only one.
+    pub(super) fn scan(&mut self, sources: &[Source]) -> Result<ScanResult, Error> {
         let mut result = ScanResult { hits: Vec::new(), titles: HashMap::new(), found: 0 };
         for source in sources {
-            self.scan_one(source, &mut result)?;
+            match self.scan_one(source, &mut result) {
+                Err(error) if error.is_of_source() && self.sources.present().len() > 1 => {
+                    self.note(Note::Unreadable { source: source.kind, reason: error.to_string() });
+                }
+                outcome => outcome?,
+            }
         }
         result.hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.hit.time.cmp(&a.hit.time)));
         Ok(result)
@@ -107,12 +114,8 @@ impl Ranker<'_> {
                     let hits = db::fetch(database, filter, &places)?;
                     found.push(hits.into_iter().zip(best).map(|(hit, (score, _))| (score, hit)));
                 }
-                let titles =
-                    if with_titles { db::outline(database, &scope.roles)? } else { Vec::new() };
-                let titles = titles.into_iter().filter(|outline| {
-                    is_wanted(&outline.id) && scope.covers(outline.begun, outline.last)
-                });
-                let titles = titles.map(|outline| (outline.id, outline.title));
+                let titles = if with_titles { db::titles(database)? } else { Vec::new() };
+                let titles = titles.into_iter().filter(|(id, _)| is_wanted(id));
                 let found: Vec<Vec<_>> = found.into_iter().map(Iterator::collect).collect();
                 let count = tops.iter().map(Top::found).max().unwrap_or(0);
                 Ok((found, titles.collect::<Vec<_>>(), count))
@@ -193,7 +196,12 @@ impl Ranker<'_> {
         let finder = PassageFinder::new(self);
         let mut items = Vec::new();
         for (key, score) in order {
-            let Some(sketch) = sketches.remove(&key) else { continue };
+            // One of which only the title has the words may have no messages, or be of other dates.
+            let sketch = sketches.remove(&key).filter(|sketch| {
+                let about = &sketch.about;
+                hits_of.contains_key(&key) || self.scope.covers(about.begun, about.last)
+            });
+            let Some(sketch) = sketch else { continue };
             let hits = hits_of.remove(&key).unwrap_or_default().into_iter().take(MAX_MATCHES);
             let matches = hits.map(|scanned| finder.matched(scanned, Some(&sketch))).collect();
             let score = f64::from(score / max_score).min(1.0);

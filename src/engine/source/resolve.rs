@@ -40,7 +40,11 @@ impl Sources {
         }
         let mut named = Named::default();
         for source in sources {
-            named.look(source, &scope, stop)?;
+            match named.look(source, &scope, stop) {
+                // Whoever asks the source itself says so.
+                Err(error) if error.is_of_source() => {}
+                outcome => outcome?,
+            }
         }
         let mut notes = Vec::new();
         if let Some(project) = scope.project.as_ref().filter(|_| !named.has_project) {

@@ -84,3 +84,20 @@ impl Tended {
         self.has_transcripts.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_follows_from_what_is_done() {
+        assert_eq!(Task::Idle.progress(), (None, None));
+        let begun =
+            Instant::now().checked_sub(Duration::from_secs(43)).unwrap_or_else(Instant::now);
+        let task = Task::Building { begun, from: 0.0, share: 0.0 };
+        assert_eq!(task.progress(), (Some(0), None));
+        let (percent, left) = task.at(0.43).progress();
+        assert_eq!(percent, Some(43));
+        assert!(left.is_some_and(|left| (50..70).contains(&left)), "{left:?}");
+    }
+}

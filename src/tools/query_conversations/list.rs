@@ -90,7 +90,7 @@ pub(super) fn list(call: &Call<'_>, offset: usize, limit: usize) -> Result<Answe
         offset,
         conversations,
         complete: listed.notes.iter().any(Note::is_gap).then_some(false),
-        message: (!notes.is_empty()).then(|| notes.join(" ")),
+        message: notes::message(&notes),
         notes,
     };
     let compact = page.conversations.iter().map(CompactListItem::of).collect();

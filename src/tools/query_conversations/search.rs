@@ -147,7 +147,7 @@ pub(super) fn search(
     if budget.is_cut {
         notes.push("Turns were cut to keep this short: mode=\"get\" has a whole one.".to_owned());
     }
-    let message = (!notes.is_empty()).then(|| notes.join(" "));
+    let message = notes::message(&notes);
     let complete = (!is_complete).then_some(false);
     let compact = CompactSearchResults {
         n: conversations.len(),
