@@ -277,7 +277,7 @@ impl WordFinder {
         let mut texts = Vec::new();
         let mut patterns = Vec::new();
         let of_words = words.iter().zip(0..).map(|(word, bit)| (word, 1 << bit));
-        let is_phrase = !phrase.is_empty() && !words.iter().any(|word| *word == phrase);
+        let is_phrase = !phrase.is_empty() && !words.contains(&phrase);
         for (word, bit) in of_words.chain(is_phrase.then_some((&phrase, PHRASE))) {
             let is_short = word.chars().count() <= SHORT_WORD && word.is_ascii() && bit != PHRASE;
             for text in cases_of(word) {
@@ -359,11 +359,14 @@ fn cases_of(text: &str) -> Vec<String> {
     cases
 }
 
+/// A message with its time; the newer is the greater.
+type Dated = (Option<Instant>, ScanPlace);
+
 /// The best messages of a concept, by the words that they have.
 #[derive(Default)]
 struct Top {
     /// The newest messages of each combination of words; the oldest of them on top.
-    newest: HashMap<u32, BinaryHeap<Reverse<(Option<Instant>, ScanPlace)>>>,
+    newest: HashMap<u32, BinaryHeap<Reverse<Dated>>>,
     kept: usize,
     /// How many messages have each word.
     counts: [u64; MAX_WORDS],
