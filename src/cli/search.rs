@@ -14,11 +14,12 @@ use super::{
     environment::Environment,
     error::Error,
     explain::explain,
+    notes,
     output::{self, FOUND, JsonHit, NOTHING, clock, harmless, json_line, role},
     ranked,
 };
 use crate::{
-    engine::{self, Engine, Question, Rendered, Scope},
+    engine::{self, Engine, Question, Rendered, Scope, SourceKind},
     model::{Hit, Instant, Request, Stop},
     text::{like::LikePattern, snippet},
 };
@@ -93,8 +94,10 @@ pub(super) struct Args {
 
 impl Args {
     /// Returns whether all sources are searched, not only the export.
-    pub(super) fn is_ranked(&self) -> bool {
-        self.mode != SearchMode::Exact
+    pub(super) fn asks_every_source(&self, engine: &Engine) -> bool {
+        let config = engine.config();
+        let has_no_export = config.db.is_none() && config.export_database().is_err();
+        self.mode != SearchMode::Exact || has_no_export
     }
 }
 
@@ -132,7 +135,8 @@ pub(super) fn run(
             limit: args.limit,
             ..Question::default()
         };
-        return ranked::run(question, args.context, args.json, engine, out);
+        let form = ranked::Form { context: args.context, json: args.json };
+        return ranked::run(question, form, engine, environment, out);
     }
     let request = Request {
         text: args.query.clone(),
@@ -155,18 +159,18 @@ pub(super) fn run(
     let mut count = 0_usize;
     let mut outcome = Ok(());
     // A hit is written before it may be shown: its text is lent, and may be too long to be copied.
-    let render = |hit: Hit<'_>| {
+    let render = |kind: SourceKind, hit: Hit<'_>| {
         let mut page = BufWriter::new(tempfile::spooled_tempfile(IN_MEMORY));
         let written = if args.explain {
             Ok(())
         } else if args.json {
             json_line(&mut page, &JsonHit::of(&hit)).map_err(Error::Write)
         } else {
-            writer.write(&mut page, &hit)
+            writer.write(&mut page, kind, &hit)
         };
         Some(written.map(|()| page))
     };
-    let show = |page: Result<BufWriter<SpooledTempFile>, Error>| {
+    let mut show = |page: Result<BufWriter<SpooledTempFile>, Error>| {
         let is_next = count > 0 && !args.json && !args.explain;
         count += 1;
         outcome = page.and_then(|page| {
@@ -180,12 +184,30 @@ pub(super) fn run(
         });
         if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    let plan = engine.search(&request, &stop, &mut Rendered::new(render, show))?;
+    let plans = if args.asks_every_source(engine) {
+        let found = engine.exact_in_all(&request, &stop)?;
+        notes::print(&found.notes);
+        for (kind, hit) in found.hits {
+            if render(kind, hit).is_some_and(|page| show(page).is_break()) {
+                break;
+            }
+        }
+        found.plans
+    } else {
+        let render = |hit: Hit<'_>| render(SourceKind::Export, hit);
+        let plan = engine.search(&request, &stop, &mut Rendered::new(render, &mut show))?;
+        vec![(plan, count)]
+    };
     outcome?;
-    if args.explain {
-        explain(out, &plan, count)?;
+    for (plan, count) in plans.iter().filter(|_| args.explain) {
+        explain(out, plan, *count)?;
     }
-    Ok(if count > 0 { FOUND } else { NOTHING })
+    if count > 0 {
+        return Ok(FOUND);
+    }
+    let scope = Scope { roles: request.roles, ..Scope::default() };
+    notes::print(engine.unknown_role(&scope, &stop)?.as_slice());
+    Ok(NOTHING)
 }
 
 /// Returns the mode to rank by; `None` for exact search.
@@ -221,10 +243,10 @@ const HEADING: Style = AnsiColor::Green.on_default();
 const DIM: Style = Style::new().dimmed();
 
 impl HitWriter<'_> {
-    fn write(&self, out: &mut dyn Write, hit: &Hit) -> Result<(), Error> {
+    fn write(&self, out: &mut dyn Write, kind: SourceKind, hit: &Hit) -> Result<(), Error> {
         let (before, after) = if self.args.context > 0 {
             let (count, raw) = (self.args.context, self.args.raw_content);
-            self.engine.neighbours(hit, count, raw, &Stop::never())?
+            self.engine.neighbours(kind, hit, count, raw, &Stop::never())?
         } else {
             Default::default()
         };

@@ -7,7 +7,7 @@
 //! of its bytes finds it. The few other letters (`K` for `k`, `ſ` for `s`, `ẞ` for `ß`) are rare: a
 //! text that has one of them is folded character by character.
 //!
-//! Invariant: [`LiteralPattern::matches`] tells whether [`LiteralPattern::spans`] has spans.
+//! Invariant: [`LiteralPattern::matches`] tells whether [`LiteralPattern::first_spans`] has spans.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -70,12 +70,7 @@ impl LiteralPattern {
         self.matches(String::from_utf8_lossy(text).as_bytes())
     }
 
-    /// Returns the byte spans of the successive matches in a text. They do not overlap.
-    pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
-        self.first_spans(text, usize::MAX)
-    }
-
-    /// Returns the first `most` of the spans of [`LiteralPattern::spans`].
+    /// Returns the byte spans of the first `most` matches in a text. They do not overlap.
     pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         let is_odd = self.has_odd_case(text.as_bytes());
         let mut spans = Vec::new();
@@ -235,7 +230,7 @@ mod tests {
         ] {
             let pattern = LiteralPattern::new(query, false);
             let mut marked = text.to_owned();
-            for span in pattern.spans(text).into_iter().rev() {
+            for span in pattern.first_spans(text, usize::MAX).into_iter().rev() {
                 marked.insert(span.end, ']');
                 marked.insert(span.start, '[');
             }
@@ -254,7 +249,7 @@ mod tests {
             for case in cases(letter) {
                 let text = format!("-.{case}?");
                 let span = 2..2 + case.len_utf8();
-                assert_eq!(pattern.spans(&text).first(), Some(&span), "{letter} {case}");
+                assert_eq!(pattern.first_spans(&text, 1).first(), Some(&span), "{letter} {case}");
                 assert!(pattern.matches(text.as_bytes()), "{letter} {case}");
             }
         }

@@ -11,7 +11,7 @@ use super::{
     },
 };
 use crate::{
-    engine::{self, Engine, Session, file_stem},
+    engine::{self, Engine, Scope, Session, file_stem},
     model::Stop,
     text::snippet,
 };
@@ -86,7 +86,11 @@ fn read(call: &Call<'_>) -> Result<Answer, Error> {
     };
     let session = session.ok_or_else(|| {
         let path = snippet::echo(path);
-        Error::Refused(format!("File not found: {path} (give the path as search prints it)"))
+        let mut text = format!("File not found: {path} (give the path as search prints it)");
+        for note in engine.unreadable(&Scope::default(), stop) {
+            text.push_str(&format!("; {note}"));
+        }
+        Error::Refused(text)
     })?;
     let last = session.turns().checked_sub(1).map_or(0, |turn| session.line(turn));
     if let Some(start) = start.filter(|start| *start > last) {

@@ -24,6 +24,7 @@ mod mcp;
 #[cfg(target_os = "linux")]
 mod memory;
 mod migration;
+mod notes;
 mod open;
 #[cfg(unix)]
 mod private;

@@ -116,7 +116,7 @@ fn output_schema() -> Map<String, Value> {
             "found": any,
             "session": of(&["id", "turnCount"]),
             "turns": list(of(&["role", "content"])),
-            "message": any,
+            "message": any, "complete": any, "notes": any,
         },
         "required": ["mode"],
     }))
