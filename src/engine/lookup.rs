@@ -55,7 +55,7 @@ impl Lookup<'_> {
     /// whole title, or the beginning of an id that has `shortest` characters or more.
     ///
     /// The case of letters matters only where a handle would have several meanings without it. A
-    /// source that cannot be read is an error only if no other source has the conversation.
+    /// source that cannot be read is an error only if no other source can be read.
     pub fn by_handle(&self, handle: &str, shortest: usize) -> Result<Option<About>, Error> {
         let handle = snippet::trim(handle);
         if handle.is_empty() {
@@ -74,7 +74,10 @@ impl Lookup<'_> {
             found = self.called(handle, shortest, &mut failed)?;
         }
         match (found.len(), failed) {
-            (0, Some(error)) => Err(error),
+            (0, Some(error)) => match self.sources.readable(&Scope::default(), self.stop) {
+                Ok((readable, _)) if !readable.is_empty() => Ok(None),
+                _ => Err(error),
+            },
             (0, None) => Ok(None),
             (1, _) => Ok(found.pop()),
             _ => Err(ambiguous(handle, found)),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::{
-    arguments::{Arguments, searchable},
+    arguments::Arguments,
     bound::{self, MOST_BYTES},
     error::Error,
     tool::{Answer, Call, Effect, Tool, object},
@@ -136,7 +136,7 @@ fn listed(folders: &[PathBuf]) -> String {
 fn question(given: &Arguments<'_>) -> Result<(Question, usize), Error> {
     given.only(&ARGUMENTS)?;
     let pattern = given.string("query", "a regular expression as a string")?;
-    let pattern = pattern.map(searchable).transpose()?.filter(|text| !text.is_empty());
+    let pattern = pattern.map(snippet::trim).filter(|text| !text.is_empty());
     let pattern =
         pattern.ok_or_else(|| Error::refused("query is required: a regular expression"))?;
     let kind = given.string("type", "a conversation type as a string")?;

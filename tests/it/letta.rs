@@ -1,4 +1,4 @@
-//! What the README tells users to paste, in the clients themselves where they are installed.
+//! What the documents tell users to paste, in the clients themselves where they are installed.
 
 use std::{
     fs,
@@ -43,11 +43,11 @@ assert address in lines
 exec(lines.replace(address, f"http://127.0.0.1:{server.server_port}"))
 "#;
 
-/// Returns the lines of the README's code block that contains a text.
+/// Returns the lines of the code block that contains a text.
 fn pasted(text: &str) -> String {
-    let readme = include_str!("../../README.md");
+    let readme = include_str!("../../docs/mcp.md");
     let block = readme.split("```").find(|block| block.contains(text));
-    let block = block.unwrap_or_else(|| panic!("the README has no block with {text:?}"));
+    let block = block.unwrap_or_else(|| panic!("docs/mcp.md has no block with {text:?}"));
     block.split_once('\n').unwrap().1.to_owned()
 }
 

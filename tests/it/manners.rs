@@ -415,8 +415,8 @@ fn verbose_home(home: &Path, word: &str) -> (Engine, String) {
 }
 
 #[test]
-fn answers_stay_as_short_as_the_readme_says() {
-    let readme = include_str!("../../README.md").split_whitespace().collect::<Vec<_>>().join(" ");
+fn answers_stay_as_short_as_the_documents_say() {
+    let readme = include_str!("../../docs/mcp.md").split_whitespace().collect::<Vec<_>>().join(" ");
     let promise = "Answers of every tool but `conversation_search` stay below 20,000 tokens";
     assert!(readme.contains(promise));
     let options = Options::default();

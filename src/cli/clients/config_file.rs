@@ -110,7 +110,7 @@ impl ConfigFile {
         crate::private::create_dir_all(folder)?;
         let backup = self.text.as_ref().map(|_| backup_of(&path));
         if let Some(backup) = &backup {
-            fs::copy(&path, backup)?;
+            crate::private::write(backup, self.text().as_bytes())?;
         }
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
@@ -274,7 +274,7 @@ mod tests {
             ),
             ("{\n\t\"z\": [1, 2],\n\t\"a\": {}\n}", Syntax::StrictJson, "mcpServers"),
             ("{\r\n  \"servers\": {\r\n    \"x\": {}\r\n  }\r\n}\r\n", Syntax::Json, "servers"),
-            ("\u{FEFF}{\"a\": 1}", Syntax::Json, "mcpServers"),
+            ("\u{FEFF}{\n  \"a\": 1\n}", Syntax::Json, "mcpServers"),
             (
                 "# mine\nmodel = \"m\" # last\n\n[mcp_servers.x]\ncommand = \"y\"\n",
                 Syntax::Toml,

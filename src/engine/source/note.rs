@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::kind::SourceKind;
+use crate::text::snippet::echo;
 
 /// The most known names that a note about an unknown name lists.
 pub(crate) const MAX_KNOWN: usize = 10;
@@ -154,19 +155,22 @@ impl fmt::Display for Note {
                 write!(f, "the {} cannot be read and was left out: {reason}", source.name())
             }
             Note::Unknown { what, given, known } => {
-                write!(f, "no conversation has the {what} {given:?}")?;
+                write!(f, "no conversation has the {what} {:?}", echo(given))?;
                 match known.as_slice() {
                     [] => Ok(()),
                     known => write!(f, "; there is {}", known.join(", ")),
                 }
             }
             Note::Ambiguous { given, ids } => {
+                let given = echo(given);
                 write!(f, "{given:?} may be any of the conversations {}", ids.join(", "))
             }
             Note::Slip { word, meant } => {
+                let word = echo(word);
                 write!(f, "nothing has “{word}”: ranked by “{meant}” in its place")
             }
             Note::NoPhrase { phrases } => {
+                let phrases = echo(phrases);
                 write!(f, "nothing has {phrases} as it stands: ranked by its words")
             }
             Note::ProviderAway { reason } => {
