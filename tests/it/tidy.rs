@@ -51,7 +51,7 @@ const OPEN_TO_OTHERS: &[&str] = &[
 const MAY_BE_OPEN: &[(&str, &str)] = &[
     ("cli/completions.rs", "manual pages go to a folder that the user names"),
     ("private.rs", "sets the mode itself"),
-    ("cli/stats.rs", "cli/completions.rs", "the user names the path of the chart"),
+    ("cli/stats.rs", "the user names the path of the chart"),
     ("engine/testing.rs", "is a test"),
 ];
 
