@@ -47,6 +47,14 @@ pub enum Error {
     /// The evaluation failed.
     #[error(transparent)]
     Eval(#[from] eval::Error),
+    /// A conversation could not be exported.
+    #[error("{}: cannot be written: {source}", path.display())]
+    Export {
+        /// The path of the folder or file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The manual pages could not be written.
     #[error("{}: cannot write the manual pages: {source}", folder.display())]
     Pages {

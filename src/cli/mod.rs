@@ -11,6 +11,7 @@ mod environment;
 mod error;
 mod eval;
 mod explain;
+mod export;
 mod import;
 mod list;
 mod notes;
@@ -69,6 +70,7 @@ enum Command {
     List(list::Args),
     Show(show::Args),
     Stats(stats::Args),
+    Export(export::Args),
     Connect(connect::ConnectArgs),
     Disconnect(connect::DisconnectArgs),
     Serve(serve::Args),
@@ -98,7 +100,7 @@ impl Command {
     /// Returns whether the command reads every source, the transcripts of coding agents included.
     fn reads_every_source(&self, engine: &Engine) -> bool {
         match self {
-            Command::List(_) | Command::Show(_) | Command::Stats(_) => true,
+            Command::List(_) | Command::Show(_) | Command::Stats(_) | Command::Export(_) => true,
             Command::Search(args) => args.asks_every_source(engine),
             _ => false,
         }
@@ -162,6 +164,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Search(args) => search::run(&args, &engine, environment, out),
         Command::List(args) => list::run(&args, &engine, environment, out),
         Command::Show(args) => show::run(&args, &engine, environment, out),
+        Command::Export(args) => export::run(&args, &engine, environment, out),
         Command::Stats(args) => stats::run(&args, &engine, environment, out),
         Command::Connect(args) => Ok(connect::connect(&args, engine.config(), environment, out)?),
         Command::Disconnect(args) => Ok(connect::disconnect(&args, environment, out)?),

@@ -12,6 +12,7 @@ mod crash;
 #[cfg(unix)]
 mod damage;
 #[cfg(unix)]
+mod export;
 mod hammer;
 mod import;
 mod index;

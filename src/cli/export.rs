@@ -1,0 +1,214 @@
+//! `verbatim export`: conversations as Markdown files.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write as _,
+    fs,
+    io::{self, BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    arguments::{since, source, until},
+    environment::Environment,
+    error::Error,
+    notes,
+    output::{FOUND, NOTHING, plural},
+    progress,
+};
+use crate::{
+    engine::{About, Engine, Scope, Session, SourceKind},
+    model::{Instant, Stop},
+    private,
+    text::{date, snippet},
+};
+
+/// Characters of a title that are part of a file's name.
+const MAX_NAME: usize = 60;
+
+/// Characters of an id that are part of a file's name.
+const MAX_ID: usize = 8;
+
+/// The folder of conversations without a time.
+const NO_YEAR: &str = "undated";
+
+/// Write conversations as Markdown files
+///
+///     verbatim export ~/Notes/chats
+///     verbatim export ~/Notes/work --project parser --since 2025-01
+///
+/// Writes a file for each conversation into a folder for each year: its text in Markdown below a front
+/// matter that Obsidian and others read. Run it again to bring the files up to date; files that do not
+/// change are left alone. Pictures and attachments are named, as in `verbatim show`.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// The folder; it is made if it is not there
+    folder: PathBuf,
+    /// Only conversations of this source: export, archive, threads (repeatable)
+    #[arg(long, value_name = "SOURCE", value_parser = source)]
+    source: Vec<SourceKind>,
+    /// Only conversations of coding agents in this project
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    /// Only conversations that were active at or after this day or moment
+    #[arg(long, value_name = "DATE", value_parser = since)]
+    since: Option<Instant>,
+    /// Only conversations that were active before the end of this day or moment
+    #[arg(long, value_name = "DATE", value_parser = until)]
+    until: Option<Instant>,
+}
+
+pub(super) fn run(
+    args: &Args,
+    engine: &Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let stop = Stop::never();
+    let scope = Scope {
+        sources: args.source.clone(),
+        project: args.project.clone(),
+        since: args.since,
+        until: args.until,
+        ..Scope::default()
+    };
+    let listed = engine.listed(&scope, 0, usize::MAX, &stop)?;
+    notes::print(&listed.notes);
+    let failed = |path: &Path, source| Error::Export { path: path.to_owned(), source };
+    private::create_dir_all(&args.folder).map_err(|error| failed(&args.folder, error))?;
+    let mut files = Files::in_folder(&args.folder);
+    let bar = progress::bar(
+        environment,
+        listed.abouts.len() as u64,
+        "exporting [{wide_bar}] {pos} of {len}",
+    );
+    let [mut written, mut unchanged] = [0_u64; 2];
+    for about in &listed.abouts {
+        bar.inc(1);
+        let Some(session) = engine.session(about.source, &about.id, false, &stop)? else {
+            continue;
+        };
+        let text = markdown(&session).expect("a text can be written");
+        let path = files.path_for(about);
+        match files
+            .write(&path, &about.id, text.as_bytes())
+            .map_err(|error| failed(&path, error))?
+        {
+            true => written += 1,
+            false => unchanged += 1,
+        }
+    }
+    bar.finish_and_clear();
+    let all = written + unchanged;
+    let folder = args.folder.display();
+    writeln!(
+        out,
+        "{all} conversation{} in {folder}: {written} written, {unchanged} unchanged",
+        plural(all)
+    )?;
+    Ok(if all > 0 { FOUND } else { NOTHING })
+}
+
+/// The files of an export.
+struct Files {
+    folder: PathBuf,
+    /// The files of earlier exports by their first lines, which name the conversation.
+    before: HashMap<String, PathBuf>,
+    /// The names that this export has given.
+    given: HashSet<PathBuf>,
+}
+
+impl Files {
+    fn in_folder(folder: &Path) -> Files {
+        let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+        let years = entries(folder).map(|year| year.path()).filter(|year| year.is_dir());
+        let files =
+            years.flat_map(|year| entries(&year).map(|file| file.path()).collect::<Vec<_>>());
+        let before = files.filter_map(|file| Some((first_lines(&file)?, file))).collect();
+        Files { folder: folder.to_owned(), before, given: HashSet::new() }
+    }
+
+    /// Returns the path of a conversation's file: `YEAR/DATE title (id).md`.
+    fn path_for(&mut self, about: &About) -> PathBuf {
+        let day = about.begun.or(about.last).and_then(date::to_minute);
+        let day = day.as_deref().and_then(|minute| minute.split(' ').next());
+        let year = day.and_then(|day| day.split('-').next()).unwrap_or(NO_YEAR);
+        let short = snippet::cut(&about.id, MAX_ID).unwrap_or(&about.id);
+        let named = |id: &str| {
+            let start = day.map(|day| format!("{day} ")).unwrap_or_default();
+            let name = format!("{start}{} ({}).md", plain(&about.title), plain(id));
+            self.folder.join(year).join(name)
+        };
+        // Conversations that an agent started share the beginning of their ids.
+        let path = Some(named(short)).filter(|path| !self.given.contains(path));
+        let path = path.unwrap_or_else(|| named(&about.id));
+        self.given.insert(path.clone());
+        path
+    }
+
+    /// Writes a file; returns whether it changed. A file of the same conversation that has another
+    /// name, because the title changed, is removed.
+    fn write(&self, path: &Path, id: &str, text: &[u8]) -> io::Result<bool> {
+        if fs::read(path).is_ok_and(|now| now == text) {
+            return Ok(false);
+        }
+        if let Some(folder) = path.parent() {
+            private::create_dir_all(folder)?;
+        }
+        private::write(path, text)?;
+        let before = self.before.get(&front(id));
+        if let Some(before) = before.filter(|before| !self.given.contains(*before)) {
+            fs::remove_file(before)?;
+        }
+        Ok(true)
+    }
+}
+
+/// Returns the first lines of a file, which name its conversation. A text in JSON is a text in YAML.
+fn front(id: &str) -> String {
+    format!("---\nid: {}\n", serde_json::Value::from(id))
+}
+
+/// Returns the two first lines of a file.
+fn first_lines(file: &Path) -> Option<String> {
+    let mut lines = BufReader::new(fs::File::open(file).ok()?).lines().map_while(Result::ok);
+    Some(format!("{}\n{}\n", lines.next()?, lines.next()?))
+}
+
+/// Returns a text as a part of a file's name that every system takes.
+fn plain(text: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || "-_'+".contains(c) { c } else { ' ' };
+    let text: String = text.chars().map(plain).collect();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = snippet::cut(&text, MAX_NAME).unwrap_or(&text).trim_end();
+    if text.is_empty() { "Untitled".to_owned() } else { text.to_owned() }
+}
+
+/// Returns a conversation as Markdown with a front matter in YAML.
+fn markdown(session: &Session) -> Result<String, std::fmt::Error> {
+    let about = &session.about;
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let mut text = front(&about.id);
+    writeln!(text, "title: {}", quoted(&about.title))?;
+    writeln!(text, "source: {}", about.source.name())?;
+    if let Some(project) = &about.project {
+        writeln!(text, "project: {}", quoted(project))?;
+    }
+    for (key, time) in [("created", about.begun), ("updated", about.last)] {
+        if let Some(time) = time.and_then(date::to_iso) {
+            writeln!(text, "{key}: {time}")?;
+        }
+    }
+    writeln!(text, "messages: {}\n---", session.turns())?;
+    for turn in 0..session.turns() {
+        let message = session.message(turn);
+        let role = if message.role.is_empty() { "unknown" } else { &message.role };
+        write!(text, "\n## {role}")?;
+        if let Some(time) = message.time.and_then(date::to_minute) {
+            write!(text, " · {time}")?;
+        }
+        writeln!(text, "\n\n{}", snippet::trim(&message.content))?;
+    }
+    Ok(text)
+}

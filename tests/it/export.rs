@@ -1,0 +1,61 @@
+//! `verbatim export`: conversations as Markdown files.
+
+use std::{fs, path::Path, process::Command};
+
+use crate::corpus::{files, folder};
+
+fn run(home: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    command.env_clear().env("HOME", home).arg("--home").arg(home).args(arguments);
+    let output = command.current_dir(home).output().unwrap();
+    (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let years = files(folder).into_keys().filter(|path| path.is_dir());
+    let names = years.flat_map(|year| files(&year).into_keys());
+    names.map(|path| path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn conversations_become_files_that_are_kept_up_to_date() {
+    let folder = folder();
+    let home = folder.path();
+    fs::create_dir(home.join("db")).unwrap();
+    let connection = crate::cli::sample(&home.join("db/chats.db"));
+    let target = home.join("notes");
+    let to = target.to_str().unwrap();
+    let (code, says) = run(home, &["export", to]);
+    assert!(code == Some(0) && says.contains("written, 0 unchanged"), "{says}");
+    let before = names(&target);
+    let rust = before.iter().find(|name| name.contains("Rust lifetimes")).unwrap();
+    assert!(rust.ends_with("Rust lifetimes (6650a1b2).md"), "{before:?}");
+    let text = fs::read_to_string(target.join(rust)).unwrap();
+    let front = text.strip_prefix("---\n").unwrap().split("---\n").next().unwrap();
+    assert!(
+        front.contains("id: \"6650a1b2-0001\"\ntitle: \"Rust lifetimes\"\nsource: export\n"),
+        "{front}"
+    );
+    let count: usize = front.split("messages: ").nth(1).unwrap().trim().parse().unwrap();
+    assert_eq!(text.matches("\n## ").count(), count, "{text}");
+    // What did not change stays; a new title moves its file; a file of the user's stays.
+    let modified = fs::metadata(target.join(rust)).unwrap().modified().unwrap();
+    fs::write(target.join("mine.md"), "mine").unwrap();
+    assert!(run(home, &["export", to]).1.contains(": 0 written"));
+    assert_eq!(fs::metadata(target.join(rust)).unwrap().modified().unwrap(), modified);
+    connection
+        .execute(
+            "UPDATE conversations SET title = 'A / new: *title*' WHERE id = '6650a1b2-0001'",
+            (),
+        )
+        .unwrap();
+    assert!(run(home, &["export", to]).1.contains(": 1 written"));
+    let after = names(&target);
+    assert!(after.iter().any(|name| name.ends_with("A new title (6650a1b2).md")), "{after:?}");
+    assert_eq!(after.len(), before.len());
+    assert!(target.join("mine.md").is_file());
+    // Filters are those of `list`.
+    let (code, says) =
+        run(home, &["export", home.join("none").to_str().unwrap(), "--source", "threads"]);
+    assert!(code != Some(0) && !says.contains("panicked"), "{says}");
+}
