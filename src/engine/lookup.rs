@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use super::{
     error::Error,
     memory::database::Memory,
-    source::{About, Scope, Source, SourceKind, Sources},
+    source::{About, Scope, Source, SourceKind, Sources, shared_start},
 };
 use crate::{
     db::{self, Heading},
@@ -114,7 +114,7 @@ impl Lookup<'_> {
                     () if title == word => 0,
                     () if is_same_folded(title, word) => 1,
                     () if id.eq_ignore_ascii_case(word) => 2,
-                    () if is_long && shared(id, word) == word.len() => 3,
+                    () if is_long && shared_start(id, word) == word.len() => 3,
                     () => continue,
                 };
                 if found[class].len() < MAX_CANDIDATES {
@@ -140,13 +140,8 @@ impl Lookup<'_> {
         for source in self.sources.present() {
             let listing = source.reader(self.stop).list(&Scope::default(), self.stop);
             let Some(listing) = readable(listing, &mut failed)? else { continue };
-            for place in 0..listing.len() {
-                let (other, _) = listing.heading(place);
-                for (id, length) in ids.iter().zip(&mut lengths) {
-                    if *id != other {
-                        *length = shared(id, other).max(*length);
-                    }
-                }
+            for (id, length) in ids.iter().zip(&mut lengths) {
+                *length = listing.shared_start(id).max(*length);
             }
         }
         let short = |(id, length): (&&str, usize)| {
@@ -305,12 +300,6 @@ fn readable<T>(read: Result<T, Error>, failed: &mut Option<Error>) -> Result<Opt
             Ok(None)
         }
     }
-}
-
-/// Returns how many bytes two ids begin with in common; the case of ASCII letters does not count.
-fn shared(one: &str, other: &str) -> usize {
-    let same = |(a, b): &(char, char)| a.eq_ignore_ascii_case(b);
-    one.chars().zip(other.chars()).take_while(same).map(|(a, _)| a.len_utf8()).sum()
 }
 
 /// Returns whether two texts are the same but for the case of their letters.

@@ -209,6 +209,10 @@ impl Listing for IndexedListing {
     fn about(&self, place: usize) -> About {
         self.catalogue.about(self.found[place], self.origins.as_deref())
     }
+
+    fn shared_start(&self, id: &str) -> usize {
+        self.catalogue.shared_start(id)
+    }
 }
 
 #[derive(Debug)]

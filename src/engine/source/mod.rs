@@ -30,6 +30,7 @@ pub use live::LiveReader;
 pub(crate) use lock::lock;
 pub(crate) use note::{Lacking, Note};
 pub use reader::{Counts, Listing, Messages, Reader, SearchPlan};
+pub(crate) use scope::shared_start;
 pub use scope::{About, Scope};
 pub use session::Session;
 pub(crate) use session::line_number;

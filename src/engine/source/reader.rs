@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     handle::FallbackReason,
-    scope::{About, Scope},
+    scope::{About, Scope, shared_start},
     scoring::Scorer,
     sink::Sink,
 };
@@ -76,6 +76,13 @@ pub trait Listing {
 
     /// Everything that is known of a conversation. This may read its messages.
     fn about(&self, place: usize) -> About;
+
+    /// How many bytes an id has in common with the beginning of the most similar other id of the
+    /// source; the case of ASCII letters does not count.
+    fn shared_start(&self, id: &str) -> usize {
+        let others = (0..self.len()).map(|place| self.heading(place).0);
+        others.filter(|other| *other != id).map(|other| shared_start(id, other)).max().unwrap_or(0)
+    }
 }
 
 /// The messages of a conversation in reading order. Turns count from 0.

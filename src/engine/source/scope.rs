@@ -56,6 +56,12 @@ pub(super) fn is_same(one: &str, other: &str) -> bool {
     one == other || one.to_lowercase() == other.to_lowercase()
 }
 
+/// Returns how many bytes two ids begin with in common; the case of ASCII letters does not count.
+pub(crate) fn shared_start(one: &str, other: &str) -> usize {
+    let same = |(a, b): &(char, char)| a.eq_ignore_ascii_case(b);
+    one.chars().zip(other.chars()).take_while(same).map(|(a, _)| a.len_utf8()).sum()
+}
+
 /// The description of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
