@@ -36,6 +36,8 @@ pub struct Row<'a> {
     pub id: &'a str,
     /// The role, as text.
     pub role: &'a str,
+    /// Whether the role is stored as a text, or is NULL.
+    pub is_text_role: bool,
     /// The instant that the time denotes.
     pub time: Option<Instant>,
     /// The position, if it is an integer.
@@ -59,6 +61,8 @@ pub struct Scanned<'a> {
     pub id: Cow<'a, str>,
     /// The role, as text.
     pub role: Cow<'a, str>,
+    /// Whether the role is stored as a text, or is NULL.
+    pub is_text_role: bool,
     /// The instant that the time denotes.
     pub time: Option<Instant>,
     /// The position, if it is an integer.
@@ -75,6 +79,9 @@ pub struct Scanned<'a> {
 
 /// Keys in one query.
 const KEYS_AT_ONCE: usize = 500;
+
+/// Whether a role is a text or NULL. A BLOB or a number never equals a text.
+const IS_TEXT_ROLE: &str = "typeof(role) IN ('text', 'null')";
 
 /// Reads all messages of one state of a database.
 #[derive(Debug)]
@@ -103,7 +110,7 @@ impl<'d> RowReader<'d> {
         let position = if layout.position { "position" } else { "NULL" };
         let sql = format!(
             "SELECT CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
-             {} FROM messages WHERE {} = ?1",
+             {}, {IS_TEXT_ROLE} FROM messages WHERE {} = ?1",
             long_content::columns("content", by_pieces),
             keys.0
         );
@@ -193,7 +200,7 @@ impl<'d> RowReader<'d> {
         let from = after.map_or_else(String::new, |after| format!("WHERE {key} > {after}"));
         let sql = format!(
             "SELECT {key}, CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
-             {}, conversation_id FROM messages {from} ORDER BY {key}",
+             {}, conversation_id, {IS_TEXT_ROLE} FROM messages {from} ORDER BY {key}",
             long_content::columns("content", self.by_pieces)
         );
         let mut read = || -> rusqlite::Result<bool> {
@@ -212,6 +219,7 @@ impl<'d> RowReader<'d> {
                     key,
                     id: text(1)?,
                     role: text(2)?,
+                    is_text_role: row.get(8)?,
                     time: functions::instant(row.get_ref(3)?),
                     position,
                     stored: bytes(row.get_ref(5)?),
@@ -263,6 +271,7 @@ impl<'d> RowReader<'d> {
                 key,
                 id,
                 role,
+                is_text_role: row.get(6)?,
                 time: functions::instant(row.get_ref(2)?),
                 position,
                 is_plain,

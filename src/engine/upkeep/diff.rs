@@ -14,7 +14,7 @@ use std::{
 use crate::{
     db::{self, Database, RowReader},
     engine::error::Error,
-    index::{Document, Snapshot},
+    index::{Document, Reading, Snapshot},
     model::{self, Stop},
 };
 
@@ -52,6 +52,11 @@ pub(crate) enum Compared {
     Unsteady,
 }
 
+/// Returns whether rows of a database are read as those of a snapshot were.
+fn is_read_alike(layout: &db::Layout, reading: Reading) -> bool {
+    layout.parts == reading.decoded && layout.bytewise_roles == reading.bytewise_roles
+}
+
 /// Compares a database with a snapshot of one of its earlier states.
 pub(crate) fn compare(
     path: &Path,
@@ -65,14 +70,15 @@ pub(crate) fn compare(
     let (mut known, layout) = {
         let database = db::open(path, stop)?;
         let feed = row_reader(&database)?;
-        if database.layout().parts != snapshot.reading().decoded || !feed.has_unique_ids()? {
+        let layout = database.layout();
+        if !is_read_alike(layout, snapshot.reading()) || !feed.has_unique_ids()? {
             return Ok(Compared::TooMuch);
         }
         let conversations = feed.conversations()?;
         if conversations.iter().any(|conversation| !conversation.is_plain) {
             return Ok(Compared::TooMuch);
         }
-        (Known::of(snapshot, &conversations), database.layout().clone())
+        (Known::of(snapshot, &conversations), layout.clone())
     };
     let most = (f64::from(snapshot.messages()) * MOST) as usize + 1_000;
     let mut difference =
@@ -97,6 +103,7 @@ pub(crate) fn compare(
                 id: &row.id,
                 conversation: 0,
                 role: &row.role,
+                is_text_role: row.is_text_role,
                 time: row.time,
                 position: row.position,
                 shown: None,
