@@ -140,7 +140,8 @@
 //! - **clusters**: groups of similar vectors; a query is compared with the nearest groups only
 //! - **document store**: the texts and fields of a segment's messages, by doc id
 //! - **doc id**: the number of a message in a snapshot; 0 is the newest message
-//! - **gram**: a short piece of text; **posting list**: the doc ids of the messages that hold a gram
+//! - **folded**: with one form for all the cases of a letter, in every script
+//! - **gram**: a short piece of folded text; **posting list**: the doc ids of the messages that hold a gram
 //! - **index directory**: the files of one database's index: segments and snapshots
 //! - **maintainer**: refreshes indexes in the background; **upkeep** is all that it does
 //! - **merge**: makes one segment of several

@@ -41,7 +41,7 @@ impl Ours {
         let question =
             Question { concepts: vec![text.to_owned()], mode, limit: LIMIT, ..Question::default() };
         let ranking = self.engine.rank(&question, &Stop::never())?;
-        ensure!(ranking.notes.is_empty(), "{text}: {:?}", ranking.notes);
+        ensure!(ranking.notes().is_empty(), "{text}: {:?}", ranking.notes());
         Ok(ranking.items.len())
     }
 }

@@ -12,7 +12,7 @@ use verbatim_search::{
 use crate::race::Racer;
 
 /// The memory that `verbatim reindex` uses unless told otherwise.
-const MEMORY: usize = 1 << 30;
+pub(crate) const MEMORY: usize = 1 << 30;
 
 /// Builds or refreshes the index of `database` in the folder `index` with `threads` threads.
 pub(crate) fn build(database: &Path, index: &Path, threads: usize, full: bool) -> Result<()> {

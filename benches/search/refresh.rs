@@ -67,6 +67,7 @@ pub(crate) fn measure(work: &Path, messages: usize, seconds: f64) -> Result<Stri
         "# A refreshed index beside one built anew\n\n\
          {messages} generated messages; then one in {ONE_IN} got another text and as many were added. {}.\n\
          `cargo bench --bench search -- --refresh --messages {messages}` measures it again.\n\n\
+         A build may take {} MiB of memory and 128 MiB beside it.\n\n\
          | | CPU | wall | memory |\n|---|--:|--:|--:|\n\
          | build, one thread | {:.1} s | {:.1} s | {} MiB |\n\
          | refresh, one thread | {:.2} s | {:.2} s | {} MiB |\n\
@@ -74,6 +75,7 @@ pub(crate) fn measure(work: &Path, messages: usize, seconds: f64) -> Result<Stri
          | query class | built anew | refreshed | ratio |\n|---|--:|--:|--:|\n{rows}\n\
          Ratios: median {median:.2}, worst {worst:.2}.\n",
         Machine::this(),
+        crate::ours::MEMORY >> 20,
         built.cpu,
         built.wall,
         built.peak_anonymous.unwrap_or_default() / 1024,

@@ -229,7 +229,9 @@ fn builds(results: &Results, page: &mut String) -> std::fmt::Result {
     writeln!(
         page,
         "Each in a process of its own. Disk is what comes on top of the database. Memory is the peak \
-         of the resident set, mapped files included; in brackets, without them.\n"
+         of the resident set, mapped files included; in brackets, without them. Ours may take {} and \
+         128 MiB beside it.\n",
+        memory(Some(crate::ours::MEMORY as u64 >> 10))
     )?;
     writeln!(page, "| | wall | CPU | memory | disk | disk ÷ text |")?;
     writeln!(page, "|---|--:|--:|--:|--:|--:|")?;

@@ -9,10 +9,11 @@ use super::{
     arguments::{self, since, source, until},
     environment::Environment,
     error::Error,
+    notes,
     output::{FOUND, NOTHING, harmless, json_line, plural},
 };
 use crate::{
-    engine::{About, Engine, Scope, SourceKind},
+    engine::{About, Engine, ListedPage, Scope, SourceKind},
     model::{Instant, Stop},
     text::{date, snippet},
 };
@@ -58,21 +59,12 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Fails if a database is named that is missing; without this check, other sources would answer.
-pub(super) fn check_database(engine: &Engine) -> Result<(), Error> {
-    if engine.config().db.is_some() {
-        engine.config().export_database()?;
-    }
-    Ok(())
-}
-
 pub(super) fn run(
     args: &Args,
     engine: &Engine,
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    check_database(engine)?;
     let scope = Scope {
         sources: args.source.clone(),
         roles: args.role.clone(),
@@ -82,8 +74,10 @@ pub(super) fn run(
         project: args.project.clone(),
         session: args.session.clone(),
     };
-    let (abouts, total) =
-        engine.list(&scope, args.offset, arguments::limit(args.limit), &Stop::never())?;
+    let limit = arguments::limit(args.limit);
+    let listed = engine.listed(&scope, args.offset, limit, &Stop::never())?;
+    let ListedPage { abouts, total, notes } = listed;
+    notes::print(&notes);
     for about in &abouts {
         if args.json {
             write_json(out, engine, about)?;

@@ -13,6 +13,7 @@ mod eval;
 mod explain;
 mod import;
 mod list;
+mod notes;
 mod output;
 mod places;
 mod program;
@@ -95,10 +96,10 @@ impl Command {
     }
 
     /// Returns whether the command reads every source, the transcripts of coding agents included.
-    fn reads_every_source(&self) -> bool {
+    fn reads_every_source(&self, engine: &Engine) -> bool {
         match self {
             Command::List(_) | Command::Show(_) | Command::Stats(_) => true,
-            Command::Search(args) => args.is_ranked(),
+            Command::Search(args) => args.asks_every_source(engine),
             _ => false,
         }
     }
@@ -145,9 +146,10 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         _ => Vec::new(),
     };
     engine::prepare(&config, cli.command.writes());
+    config.leave_indexes = matches!(&cli.command, Command::Serve(args) if args.no_watch);
     let engine = Engine::new(config);
     // Only these commands print from mapped files without a retry of their own.
-    let may_be_torn = cli.command.reads_every_source();
+    let may_be_torn = cli.command.reads_every_source(&engine);
     if may_be_torn {
         archives::sync(&engine, environment);
     }

@@ -5,11 +5,14 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{
+    environment::Environment,
     error::Error,
+    notes,
     output::{FOUND, JsonHit, NOTHING, clock, harmless, json_line, role, title},
+    reindex,
 };
 use crate::{
-    engine::{Engine, Match, Question, SourceKind},
+    engine::{Engine, Match, Question},
     model::{Hit, Stop},
     text::snippet,
 };
@@ -17,33 +20,38 @@ use crate::{
 /// Messages printed with `--limit 0`: later ones do not answer the question.
 const MOST: usize = 1_000;
 
+/// How the messages are written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    /// How many messages before and after each are written too.
+    pub(super) context: usize,
+    pub(super) json: bool,
+}
+
 /// Writes the messages that answer a question, the best first.
 pub(super) fn run(
     question: Question,
-    context: usize,
-    json: bool,
+    form: Form,
     engine: &Engine,
+    environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
+    reindex::complete(engine, environment);
     let limit = if question.limit == 0 { MOST } else { question.limit };
     let question = Question { limit, ..question };
     let ranking = engine.rank(&question, &Stop::never())?;
-    for note in &ranking.notes {
-        anstream::eprintln!("verbatim: {note}");
-    }
+    notes::print(&ranking.notes);
     for (number, one) in ranking.items.iter().enumerate() {
-        if json {
+        if form.json {
             json_line(out, &JsonMatch::of(one))?;
             continue;
         }
         if number > 0 {
             writeln!(out)?;
         }
-        let (before, after) = match one.source {
-            SourceKind::Export if context > 0 => {
-                engine.neighbours(&one.hit, context, false, &Stop::never())?
-            }
-            _ => Default::default(),
+        let (before, after) = match form.context {
+            0 => Default::default(),
+            count => engine.neighbours(one.source, &one.hit, count, false, &Stop::never())?,
         };
         heading(out, one)?;
         before.iter().try_for_each(|hit| aside(out, hit))?;

@@ -16,6 +16,9 @@ use crate::{
 /// The length of the progress bar. Reading takes the first nine tenths: about its share of the time.
 const STEPS: u64 = 10_000;
 
+/// The memory that a search uses to build what is missing.
+const MEMORY_OF_A_SEARCH: usize = 1 << 30;
+
 /// Build the indexes that make searches fast
 ///
 /// Searches work without indexes, by reading every message, and while indexes are being built. The
@@ -31,7 +34,7 @@ pub(super) struct Args {
     #[arg(long)]
     full: bool,
 
-    /// Use at most this much memory, such as 512M or 2G
+    /// Use at most this much memory and 128M beside it, such as 512M or 2G
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
     memory: usize,
 
@@ -74,6 +77,20 @@ pub(super) fn run(
     }
     enrich(engine, options.resources, environment, out)?;
     Ok(FOUND)
+}
+
+/// Makes what ranking needs and the sources lack, with a bar on a terminal. What cannot be made is
+/// said with the answer.
+pub(super) fn complete(engine: &Engine, environment: &Environment) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let resources = Resources { memory: MEMORY_OF_A_SEARCH, threads };
+    for source in engine.sources() {
+        let template = "indexing [{bar:30}] {percent:>3} % {eta_precise} left";
+        let bar = progress::bar(environment, STEPS, template);
+        let mut show = |share: f64| bar.set_position((STEPS as f64 * share) as u64);
+        drop(engine.upkeep().complete(&source, resources, &Stop::never(), &mut show));
+        bar.finish_and_clear();
+    }
 }
 
 fn bar(environment: &Environment) -> ProgressBar {

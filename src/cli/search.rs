@@ -1,29 +1,34 @@
 //! `verbatim search`.
 
 use std::{
-    io::{self, Write},
+    io::{self, BufWriter, Seek, Write},
     ops::{ControlFlow, Range},
 };
 
 use anstyle::{AnsiColor, Style};
 use clap::{ValueEnum, error::ErrorKind};
+use tempfile::SpooledTempFile;
 
 use super::{
     arguments::{since, until},
     environment::Environment,
     error::Error,
     explain::explain,
+    notes,
     output::{self, FOUND, JsonHit, NOTHING, clock, harmless, json_line, role},
     ranked,
 };
 use crate::{
-    engine::{self, Engine, Question, Scope},
+    engine::{self, Engine, Question, Rendered, Scope, SourceKind},
     model::{Hit, Instant, Request, Stop},
     text::{like::LikePattern, snippet},
 };
 
 /// Matches that are looked for in a message. Lines that match further on are not counted.
 const MOST_SPANS: usize = 100_000;
+
+/// Bytes of a hit, as it is printed, that are held in memory. The rest is in a temporary file.
+const IN_MEMORY: usize = 1 << 20;
 
 /// Lines shown of one hit; the others are counted.
 const MOST_LINES: usize = 10;
@@ -89,8 +94,10 @@ pub(super) struct Args {
 
 impl Args {
     /// Returns whether all sources are searched, not only the export.
-    pub(super) fn is_ranked(&self) -> bool {
-        self.mode != SearchMode::Exact
+    pub(super) fn asks_every_source(&self, engine: &Engine) -> bool {
+        let config = engine.config();
+        let has_no_export = config.db.is_none() && config.export_database().is_err();
+        self.mode != SearchMode::Exact || has_no_export
     }
 }
 
@@ -128,7 +135,8 @@ pub(super) fn run(
             limit: args.limit,
             ..Question::default()
         };
-        return ranked::run(question, args.context, args.json, engine, out);
+        let form = ranked::Form { context: args.context, json: args.json };
+        return ranked::run(question, form, engine, environment, out);
     }
     let request = Request {
         text: args.query.clone(),
@@ -150,22 +158,56 @@ pub(super) fn run(
     let stop = Stop::never();
     let mut count = 0_usize;
     let mut outcome = Ok(());
-    let plan = engine.exact(&request, &stop, &mut |hit| {
-        outcome = if args.explain {
+    // A hit is written before it may be shown: its text is lent, and may be too long to be copied.
+    let render = |kind: SourceKind, hit: Hit<'_>| {
+        let mut page = BufWriter::new(tempfile::spooled_tempfile(IN_MEMORY));
+        let written = if args.explain {
             Ok(())
         } else if args.json {
-            json_line(out, &JsonHit::of(&hit)).map_err(Error::Write)
+            json_line(&mut page, &JsonHit::of(&hit)).map_err(Error::Write)
         } else {
-            writer.write(out, &hit, count == 0)
+            writer.write(&mut page, kind, &hit)
         };
+        Some(written.map(|()| page))
+    };
+    let mut show = |page: Result<BufWriter<SpooledTempFile>, Error>| {
+        let is_next = count > 0 && !args.json && !args.explain;
         count += 1;
+        outcome = page.and_then(|page| {
+            let mut page = page.into_inner().map_err(io::IntoInnerError::into_error)?;
+            page.rewind()?;
+            if is_next {
+                writeln!(out)?;
+            }
+            io::copy(&mut page, out)?;
+            Ok(())
+        });
         if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
+    };
+    let plans = if args.asks_every_source(engine) {
+        let found = engine.exact_in_all(&request, &stop)?;
+        notes::print(&found.notes);
+        for (kind, hit) in found.hits {
+            if render(kind, hit).is_some_and(|page| show(page).is_break()) {
+                break;
+            }
+        }
+        found.plans
+    } else {
+        let render = |hit: Hit<'_>| render(SourceKind::Export, hit);
+        let plan = engine.search(&request, &stop, &mut Rendered::new(render, &mut show))?;
+        vec![(plan, count)]
+    };
     outcome?;
-    if args.explain {
-        explain(out, &plan, count)?;
+    for (plan, count) in plans.iter().filter(|_| args.explain) {
+        explain(out, plan, *count)?;
     }
-    Ok(if count > 0 { FOUND } else { NOTHING })
+    if count > 0 {
+        return Ok(FOUND);
+    }
+    let scope = Scope { roles: request.roles, ..Scope::default() };
+    notes::print(engine.unknown_role(&scope, &stop)?.as_slice());
+    Ok(NOTHING)
 }
 
 /// Returns the mode to rank by; `None` for exact search.
@@ -201,13 +243,10 @@ const HEADING: Style = AnsiColor::Green.on_default();
 const DIM: Style = Style::new().dimmed();
 
 impl HitWriter<'_> {
-    fn write(&self, out: &mut dyn Write, hit: &Hit, first: bool) -> Result<(), Error> {
-        if !first {
-            writeln!(out)?;
-        }
+    fn write(&self, out: &mut dyn Write, kind: SourceKind, hit: &Hit) -> Result<(), Error> {
         let (before, after) = if self.args.context > 0 {
             let (count, raw) = (self.args.context, self.args.raw_content);
-            self.engine.neighbours(hit, count, raw, &Stop::never())?
+            self.engine.neighbours(kind, hit, count, raw, &Stop::never())?
         } else {
             Default::default()
         };

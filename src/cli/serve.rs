@@ -42,7 +42,7 @@ pub(super) struct Args {
     /// Do not refresh indexes; by default, the server follows the databases and refreshes their
     /// indexes in the background
     #[arg(long)]
-    no_watch: bool,
+    pub(super) no_watch: bool,
 }
 
 pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8, Error> {

@@ -11,11 +11,11 @@ use super::{
     completions::conversations,
     environment::Environment,
     error::Error,
-    list::check_database,
+    notes,
     output::{FOUND, JsonHit, harmless, json_line, plural},
 };
 use crate::{
-    engine::{self, Engine, Session},
+    engine::{self, Engine, Scope, Session},
     model::Stop,
     text::{date, snippet},
 };
@@ -66,7 +66,7 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    check_database(engine)?;
+    notes::print(&engine.unreadable(&Scope::default(), &Stop::never()));
     let stop = Stop::never();
     let about = match engine.find(&stop).by_path(&args.conversation)? {
         Some(about) => about,

@@ -15,7 +15,7 @@ use super::{
     arguments,
     environment::Environment,
     error::Error,
-    list::check_database,
+    notes,
     output::{FOUND, NOTHING, harmless, plural},
 };
 use crate::{
@@ -53,8 +53,8 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    check_database(engine)?;
     let tally = engine.tally(&args.source, &Stop::never())?;
+    notes::print(&tally.notes);
     if let Some(path) = &args.svg {
         fs::write(path, svg(&months(&tally)))
             .map_err(|source| Error::Drawing { path: path.clone(), source })?;

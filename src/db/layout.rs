@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use rusqlite::{Connection, types::ValueRef};
 
-use super::long_content::{self, LONGEST_WHOLE};
+use super::long_column::{self, LONGEST_WHOLE};
 use crate::text::content;
 
 /// The tables and columns that a search needs.
@@ -112,8 +112,8 @@ fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<b
     let (first, last): (Option<i64>, Option<i64>) =
         connection.query_row(&ends, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (Some(first), Some(last)) = (first, last) else { return Ok(false) };
-    let by_pieces = long_content::is_readable(connection)?;
-    let columns = long_content::columns("content", by_pieces);
+    let by_pieces = long_column::is_readable(connection)?;
+    let columns = long_column::columns("content", by_pieces);
     let next = format!(
         "SELECT {key}, {columns} FROM messages WHERE {key} BETWEEN ?1 AND ?2 ORDER BY {key} LIMIT 1"
     );
@@ -126,7 +126,7 @@ fn holds_parts(connection: &Connection, key: Option<&str>) -> rusqlite::Result<b
         match row.get::<_, Option<i64>>(2)? {
             Some(length) if length > LONGEST_WHOLE as i64 => {
                 texts += 1;
-                parts += u32::from(long_content::may_be_parts(connection, seen)?);
+                parts += u32::from(long_column::may_be_parts(connection, seen)?);
             }
             _ => count(row.get_ref(1)?, &mut texts, &mut parts),
         }

@@ -6,7 +6,8 @@ use rusqlite::{Statement, types::ValueRef};
 
 use super::{
     Database, Error, functions,
-    long_content::{self, LONGEST_WHOLE, LongContent},
+    long_column::{self, LONGEST_WHOLE},
+    long_content::LongContent,
     search,
 };
 use crate::{
@@ -77,6 +78,9 @@ pub struct Scanned<'a> {
     pub is_plain: bool,
 }
 
+/// The content as `LIKE` reads it.
+const CONTENT: &str = "CAST(content AS TEXT)";
+
 /// Keys in one query.
 const KEYS_AT_ONCE: usize = 500;
 
@@ -105,13 +109,13 @@ impl<'d> RowReader<'d> {
         let settings = "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536";
         let connection = database.connection();
         connection.execute_batch(settings).map_err(|error| database.error(error))?;
-        let by_pieces = long_content::is_readable(connection);
+        let by_pieces = long_column::is_readable(connection);
         let by_pieces = by_pieces.map_err(|error| database.error(error))?;
         let position = if layout.position { "position" } else { "NULL" };
         let sql = format!(
             "SELECT CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
              {}, {IS_TEXT_ROLE} FROM messages WHERE {} = ?1",
-            long_content::columns("content", by_pieces),
+            long_column::columns(CONTENT, by_pieces),
             keys.0
         );
         let message = connection.prepare(&sql).map_err(|error| database.error(error))?;
@@ -201,7 +205,7 @@ impl<'d> RowReader<'d> {
         let sql = format!(
             "SELECT {key}, CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
              {}, conversation_id, {IS_TEXT_ROLE} FROM messages {from} ORDER BY {key}",
-            long_content::columns("content", self.by_pieces)
+            long_column::columns(CONTENT, self.by_pieces)
         );
         let mut read = || -> rusqlite::Result<bool> {
             let mut statement = self.database.connection().prepare(&sql)?;

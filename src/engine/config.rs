@@ -25,6 +25,8 @@ pub struct Config {
     pub archives: Vec<PathBuf>,
     /// The provider of vectors.
     pub embeddings: Provider,
+    /// Whether questions leave the indexes as they are. Otherwise they refresh them where that is quick.
+    pub leave_indexes: bool,
 }
 
 impl Config {

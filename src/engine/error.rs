@@ -114,6 +114,15 @@ impl Error {
         matches!(self, Error::NoDatabase { .. } | Error::Db(db::Error::NotFound { .. }))
     }
 
+    /// Returns whether the reason is one source; then the other sources can still answer.
+    pub(crate) fn is_of_source(&self) -> bool {
+        !self.is_stopped()
+            && matches!(
+                self,
+                Error::Db(_) | Error::Index(_) | Error::Torn { .. } | Error::Transcripts(_)
+            )
+    }
+
     /// Returns whether the question was called off.
     pub fn is_stopped(&self) -> bool {
         matches!(

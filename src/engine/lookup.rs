@@ -178,7 +178,8 @@ impl Lookup<'_> {
     /// A key that was made identifies the conversation by a short hash of its id. The title in the
     /// key decides only between conversations of one hash, so that a new title leaves the key valid.
     pub fn by_key(&self, key: &str) -> Result<Option<About>, Error> {
-        if let Some(thread) = self.memory.thread_keyed(key)? {
+        // If the threads cannot be read, the key may still be one that was made.
+        if let Ok(Some(thread)) = self.memory.thread_keyed(key) {
             return self.sources.about(SourceKind::Threads, &thread.id, self.stop);
         }
         let Some((kind, hash)) = parse_key(key) else { return Ok(None) };
@@ -196,9 +197,17 @@ impl Lookup<'_> {
         Ok(found.pop())
     }
 
+    /// Returns the sources that can be read; none if there are none.
+    fn readable(&self) -> Result<Vec<Source>, Error> {
+        match self.sources.readable(&Scope::default(), self.stop) {
+            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            readable => Ok(readable?.0),
+        }
+    }
+
     fn matching(&self, test: &dyn Fn(SourceKind, &str, &str) -> bool) -> Result<Vec<About>, Error> {
         let mut found = Vec::new();
-        for source in self.sources.present() {
+        for source in self.readable()? {
             let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
             let passes = |place: &usize| {
                 let (id, title) = listing.heading(*place);
@@ -216,7 +225,7 @@ impl Lookup<'_> {
         test: &dyn Fn(SourceKind, &str, &str) -> bool,
     ) -> Result<Vec<ConversationHeading>, Error> {
         let mut found = Vec::new();
-        for source in self.sources.present() {
+        for source in self.readable()? {
             let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
             for place in 0..listing.len() {
                 if self.stop.requested() {
@@ -248,7 +257,7 @@ impl Lookup<'_> {
 
     /// Returns the conversation at a path of [`Lookup::path_of`]; `None` for any other text.
     pub fn by_path(&self, path: &str) -> Result<Option<About>, Error> {
-        for source in self.sources.present() {
+        for source in self.readable()? {
             if source.kind == SourceKind::Archive
                 && let Some(about) = self.of_file(&source, Path::new(path))?
             {

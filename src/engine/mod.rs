@@ -64,6 +64,7 @@ pub use upkeep::{
 };
 
 pub(crate) use crate::workspace;
+pub(crate) use source::Note;
 #[cfg(test)]
 pub(crate) use testing::TestExport;
 // Types of the rooms below that the faces name.
@@ -139,6 +140,29 @@ impl Engine {
         self.sources.export()?.exact(request, stop, show)
     }
 
+    /// Searches every source as [`Engine::exact`] searches the export, and returns the hits, newest
+    /// first, with how each source was searched and what was left out.
+    pub(crate) fn exact_in_all(&self, request: &Request, stop: &Stop) -> Result<FoundInAll, Error> {
+        let mut hits = Vec::new();
+        let (plans, notes) = self.sources.each(&Scope::default(), |source| {
+            let before = hits.len();
+            let plan = source.exact(request, stop, &mut |hit| {
+                hits.push((source.kind, hit));
+                ControlFlow::Continue(())
+            })?;
+            Ok((plan, hits.len() - before))
+        })?;
+        // A stable sort: each source's own order stays.
+        hits.sort_by_key(|(_, hit)| std::cmp::Reverse(hit.time));
+        hits.truncate(request.limit.unwrap_or(usize::MAX));
+        Ok(FoundInAll { hits, plans, notes })
+    }
+
+    /// Returns what is to be said of roles that no message in a scope has.
+    pub(crate) fn unknown_role(&self, scope: &Scope, stop: &Stop) -> Result<Option<Note>, Error> {
+        self.sources.unknown_role(scope, stop)
+    }
+
     /// Returns the messages that answer a question best. A text that several messages have is
     /// returned once, with their number.
     pub fn rank(&self, question: &Question, stop: &Stop) -> Result<Ranking<Match>, Error> {
@@ -168,19 +192,48 @@ impl Engine {
         limit: usize,
         stop: &Stop,
     ) -> Result<(Vec<About>, usize), Error> {
-        let mut listings = Vec::new();
+        self.listed(scope, offset, limit, stop).map(|page| (page.abouts, page.total))
+    }
+
+    /// Does as [`Engine::list`] does, and says what the list leaves out.
+    pub(crate) fn listed(
+        &self,
+        scope: &Scope,
+        offset: usize,
+        limit: usize,
+        stop: &Stop,
+    ) -> Result<ListedPage, Error> {
+        let (sources, mut notes) = self.sources.readable(scope, stop)?;
+        let (scope, unknown) = self.sources.resolved(scope, &sources, stop)?;
+        let (listings, unreadable) =
+            self.sources.each(&scope, |source| source.reader(stop).list(&scope, stop))?;
         let mut places = Vec::new();
-        for source in self.sources.within(scope)? {
-            let listing = source.reader(stop).list(scope, stop)?;
-            let number = listings.len();
+        for (number, listing) in listings.iter().enumerate() {
             places.extend((0..listing.len()).map(|place| (listing.last(place), number, place)));
-            listings.push(listing);
         }
+        notes.extend(unknown);
+        notes.extend(unreadable);
+        let mut known = Vec::new();
+        notes.retain(|note| {
+            !known.contains(note) && {
+                known.push(note.clone());
+                true
+            }
+        });
         // Each listing is sorted; the sort is stable, so that equal times keep the sources' order.
         places.sort_by_key(|(last, ..)| std::cmp::Reverse(*last));
         let total = places.len();
+        if total == 0 {
+            notes.extend(self.unknown_role(&scope, stop)?);
+        }
         let page = places.into_iter().skip(offset).take(limit);
-        Ok((page.map(|(_, number, place)| listings[number].about(place)).collect(), total))
+        let abouts = page.map(|(_, number, place)| listings[number].about(place)).collect();
+        Ok(ListedPage { abouts, total, notes })
+    }
+
+    /// Returns what is to be said of sources in a scope that cannot be read.
+    pub(crate) fn unreadable(&self, scope: &Scope, stop: &Stop) -> Vec<Note> {
+        self.sources.problems(scope, stop)
     }
 
     /// Opens a conversation; `None` if the source has none of that id that has messages.
@@ -201,17 +254,19 @@ impl Engine {
         self.sources.about(kind, id, stop)
     }
 
-    /// Returns up to `count` messages before a hit of the export and as many after it, in reading
+    /// Returns up to `count` messages before a hit of a source and as many after it, in reading
     /// order.
     pub(crate) fn neighbours(
         &self,
+        source: SourceKind,
         hit: &Hit<'_>,
         count: usize,
         raw_content: bool,
         stop: &Stop,
     ) -> Result<(Vec<Hit<'static>>, Vec<Hit<'static>>), Error> {
-        let reader = self.sources.export()?.reader(stop);
-        let messages = reader.read(&hit.conversation_id, raw_content, stop)?;
+        let source = self.sources.of_kind(source);
+        let Some(source) = source else { return Ok((Vec::new(), Vec::new())) };
+        let messages = source.reader(stop).read(&hit.conversation_id, raw_content, stop)?;
         let Some(messages) = messages else { return Ok((Vec::new(), Vec::new())) };
         let Some(turn) = messages.turn_of(hit) else { return Ok((Vec::new(), Vec::new())) };
         let copy = |turn| messages.message(turn).kept(0);
@@ -239,6 +294,26 @@ impl Engine {
     pub fn find<'a>(&'a self, stop: &'a Stop) -> Lookup<'a> {
         Lookup { sources: &self.sources, memory: &self.memory, stop }
     }
+}
+
+/// What an exact search of every source found.
+#[derive(Debug)]
+pub(crate) struct FoundInAll {
+    pub(crate) hits: Vec<(SourceKind, Hit<'static>)>,
+    /// How each source was searched, and how many hits it has.
+    pub(crate) plans: Vec<(SearchPlan, usize)>,
+    /// What was left out.
+    pub(crate) notes: Vec<Note>,
+}
+
+/// A page of a list of conversations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListedPage {
+    pub(crate) abouts: Vec<About>,
+    /// The number of conversations in the whole list.
+    pub(crate) total: usize,
+    /// What the list leaves out.
+    pub(crate) notes: Vec<Note>,
 }
 
 /// Returns the lines of the configured workspaces that match, or of the folder `named` inside one.

@@ -3,14 +3,14 @@
 use rmcp::{
     ErrorData,
     model::{
-        Annotations, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult,
-        Resource, ResourceContents, ResourceTemplate,
+        Annotations, ListResourceTemplatesResult, ListResourcesResult, MetaObject,
+        ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
     },
 };
-use serde_json::json;
+use serde_json::{Map, json};
 
 use crate::{
-    engine::{self, About, Engine, Scope},
+    engine::{self, About, Engine, ListedPage, Scope},
     model::Stop,
     text::{date, snippet},
     tools::{Options, hint::Explained, transcript},
@@ -40,15 +40,20 @@ pub(super) fn list(
             ErrorData::invalid_params(message, None)
         })?,
     };
-    let listed = engine.list(&Scope::default(), offset, PAGE.min(MOST - offset), &Stop::never());
-    let (abouts, total) = match listed {
+    let listed = engine.listed(&Scope::default(), offset, PAGE.min(MOST - offset), &Stop::never());
+    let ListedPage { abouts, total, notes } = match listed {
         Ok(listed) => listed,
         // A server may start before its database exists.
-        Err(error) if error.is_not_found() => (Vec::new(), 0),
+        Err(error) if error.is_not_found() => ListedPage::default(),
         Err(error) => return Err(failed(&error)),
     };
     let next = offset + abouts.len();
     let mut result = ListResourcesResult::with_all_items(abouts.iter().map(described).collect());
+    if !notes.is_empty() {
+        let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
+        let meta = Map::from_iter([("notes".to_owned(), json!(notes))]);
+        result.meta = Some(MetaObject(meta));
+    }
     result.next_cursor = (next < total.min(MOST) && next > offset).then(|| format!("{next}"));
     Ok(result)
 }

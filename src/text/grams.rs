@@ -478,6 +478,19 @@ mod tests {
     }
 
     #[test]
+    fn all_cases_of_a_letter_give_the_same_grams() {
+        let set = common(&["t", "s", "k"]);
+        for (one, other) in
+            [("ПРИВЕТ", "привет"), ("\u{212A}ißt\u{17F}", "kIẞTS"), ("ΛΌΓΟΣ", "λόγος")]
+        {
+            assert_eq!(cut(one, &set), cut(other, &set));
+            let query = |text| query_grams(&Pattern::literal(text), &set);
+            assert_eq!(query(one), query(other));
+            assert!(query(one).iter().all(|gram| cut(other, &set).contains(gram)));
+        }
+    }
+
+    #[test]
     fn a_sample_tells_what_is_common() {
         let texts: Vec<String> = (0..100).map(|n| format!("the word {n} 的")).collect();
         let set = CommonGrams::of_sample(texts.iter().map(String::as_str));

@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::error::Error;
-use crate::text::snippet;
+use crate::{
+    engine,
+    text::{like::MOST_PATTERN_BYTES, snippet},
+};
 
 /// The arguments of one call. Null and the empty string count as absent.
 pub(super) struct Arguments<'a> {
@@ -106,6 +109,17 @@ impl<'a> Arguments<'a> {
             Some(other) => Err(wrong(name, "true or false", other)),
         }
     }
+}
+
+/// Returns a text to search for, without white space at its ends. What is longer than any search takes
+/// is refused before anything is read.
+pub(super) fn searchable(text: &str) -> Result<&str, Error> {
+    let text = snippet::trim(text);
+    let bytes = text.len() + "%%".len();
+    if bytes > MOST_PATTERN_BYTES {
+        return Err(engine::Error::QueryTooLong { bytes }.into());
+    }
+    Ok(text)
 }
 
 /// Returns the number that a text is in JSON's notation.

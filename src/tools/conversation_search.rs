@@ -57,8 +57,8 @@ fn schema() -> Map<String, Value> {
         "properties": {
             "query": {
                 "type": "string",
-                "description": "Text to match in message content and titles, as SQL LIKE '%query%' (% and _ are \
-                                wildcards, A-Z in either case). For a question use the tool search.",
+                "description": "Text to match, as SQL LIKE '%query%' (% and _ are wildcards, A-Z in either case). \
+                                For questions use search.",
             },
             "roles": {
                 "type": "array",
@@ -67,7 +67,7 @@ fn schema() -> Map<String, Value> {
             },
             "start_date": {
                 "type": "string",
-                "description": "ISO 8601, e.g. 2024-01-15 or 2024-01-15T14:30:00; UTC if no offset is given",
+                "description": "ISO 8601; UTC if no offset is given",
             },
             "end_date": {
                 "type": "string",

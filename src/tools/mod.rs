@@ -11,6 +11,7 @@ pub mod delete_conversation;
 mod error;
 pub(crate) mod hint;
 pub mod manage_conversation;
+mod notes;
 pub mod query_conversations;
 pub mod read;
 pub mod save_conversation_context;

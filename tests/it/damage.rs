@@ -241,15 +241,21 @@ fn an_index_of_another_database() {
 }
 
 /// Overwrites or cuts a file where it lies.
-fn ruin(path: &Path, how: usize) {
+fn ruin(path: &Path, how: usize, random: &mut Random) {
+    let mut bytes = fs::read(path).expect("a file of the index");
     let file = File::options().write(true).open(path).expect("a file of the index");
-    let length = file.metadata().expect("a file").len() as usize;
     match how {
-        0 => file.write_all_at(&vec![0; length], 0).expect("zeros"),
-        1 => file.write_all_at(&vec![0xFF; length], 0).expect("other bytes"),
-        2 => file.write_all_at(&vec![0xA5; length / 2], (length / 2) as u64).expect("other bytes"),
-        _ => file.set_len(length as u64 / 2).expect("it can be cut"),
+        0 => bytes.fill(0),
+        1 => bytes.iter_mut().for_each(|byte| *byte = random.below(256) as u8),
+        2 => {
+            for _ in 0..1 + bytes.len() / 8 {
+                let at = random.below(bytes.len());
+                bytes[at] ^= 1 << random.below(8);
+            }
+        }
+        _ => return file.set_len(bytes.len() as u64 / 2).expect("it can be cut"),
     }
+    file.write_all_at(&bytes, 0).expect("other bytes");
 }
 
 #[test]
@@ -274,27 +280,28 @@ fn no_tool_fails_over_words_that_are_ruined_while_a_server_has_them_open() {
         next = manage(turn)["continuation_id"].clone();
     }
     let mut said = 20;
-    for how in 0..4 {
-        for end in [".idx", ".term", ".fieldnorm", ".fast", "lengths"] {
+    let mut random = Random(4);
+    for how in [0, 1, 2, 1, 2, 3] {
+        for end in [".idx", ".term"] {
             reindex(&place, true);
             let ask = json!({"action": "search", "query": "a rare colour"});
             manage(ask.clone());
             for path in files(&place.index) {
                 let name = path.to_string_lossy();
                 if name.contains("/words/") && name.ends_with(end) {
-                    ruin(&path, how);
+                    ruin(&path, how, &mut random);
                 }
             }
+            manage(ask.clone());
             let text = format!("which colour is rare, {how} {end}");
             let turn = json!({"action": "continue", "continuation_id": next, "query": text});
             next = manage(turn)["continuation_id"].clone();
             said += 1;
-            manage(ask);
         }
     }
     let resumed = manage(json!({"action": "resume", "thread_id": thread["thread_id"]}));
     assert_eq!(resumed["message_count"], said);
-    for how in 0..4 {
+    for how in [1, 3] {
         reindex(&place, true);
         let ask = json!({"query": "a rare colour"});
         let list = json!({"mode": "search", "query": "a rare colour", "searchMode": "turns"});
@@ -302,7 +309,7 @@ fn no_tool_fails_over_words_that_are_ruined_while_a_server_has_them_open() {
         assert!(found.starts_with("## Search Results"), "{found}");
         for path in files(&place.index) {
             if path.to_string_lossy().contains("/words/") {
-                ruin(&path, how);
+                ruin(&path, how, &mut random);
             }
         }
         let found = server.call("search", &ask);

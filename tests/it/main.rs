@@ -14,6 +14,8 @@ mod damage;
 mod hammer;
 mod import;
 mod index;
+#[cfg(unix)]
+mod letta;
 mod like;
 mod lists;
 mod literal;
@@ -22,6 +24,7 @@ mod mcp;
 #[cfg(target_os = "linux")]
 mod memory;
 mod migration;
+mod notes;
 mod open;
 #[cfg(unix)]
 mod private;

@@ -543,7 +543,7 @@ fn the_list_of_tools_is_short_and_its_use_is_told() {
         (&["--tools", "letta"], &["conversation_search"], 500),
         (&["--tools", "agent, save_conversation_context"], &saving, 1_600),
         (&["--tools", "search_workspace"], &["search_workspace"], 500),
-        (&["--tools", "all"], &all, 2_600),
+        (&["--tools", "all"], &all, 2_500),
     ];
     for (arguments, names, most) in cases {
         let (tools, instructions) = offered(program(&path).args(arguments));

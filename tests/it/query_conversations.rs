@@ -192,6 +192,35 @@ fn searching() {
 }
 
 #[test]
+fn conversations_of_some_days_and_of_a_project() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    for engine in engines(&db) {
+        let ids = |filter: Value| {
+            let mut arguments = json!({"mode": "list"});
+            arguments.as_object_mut().unwrap().extend(filter.as_object().unwrap().clone());
+            let (_, listed) = ask(&engine, arguments);
+            let items = listed["conversations"].as_array().unwrap().clone();
+            assert_eq!(listed["total"], items.len());
+            items
+                .iter()
+                .map(|it| it["sessionId"].as_str().unwrap()[..4].to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(ids(json!({"after": "2025-11-15", "before": "2025-11-30"})), ["7c9e"]);
+        assert_eq!(ids(json!({"after": "2025-11-15", "before": ""})), ["550e", "7c9e"]);
+        assert_eq!(ids(json!({"before": "2020-12-31"})), ["no#t"]);
+        assert_eq!(ids(json!({"project": "web"})), [""; 0]);
+        let search = json!({"mode": "search", "query": "JWT", "searchMode": "turns", "before": "2025-11-30"});
+        let (_, found) = ask(&engine, search);
+        assert_eq!(found["conversations"][0]["sessionId"], "7c9e6679-7425-40de-944b-e07fc1f90ae7");
+        assert_eq!(found["conversations"].as_array().unwrap().len(), 1, "{found}");
+        assert_eq!(found["conversations"][0]["matchedTurns"][0]["line"], 2, "{found}");
+    }
+}
+
+#[test]
 fn compact_ids_lead_back() {
     let home = folder();
     let db = home.path().join("a.db");
@@ -302,6 +331,10 @@ fn errors() {
         (
             json!({"mode": "search", "query": "x", "searchMode": "all"}),
             r#"searchMode takes "summary", "turns" or "both"; got "all""#,
+        ),
+        (
+            json!({"mode": "list", "after": "November"}),
+            "Invalid date format: after takes a day as YYYY-MM-DD; got \"November\"",
         ),
         (json!({"mode": "list", "sessionKey": 5}), "sessionKey takes a string; got 5"),
     ] {

@@ -267,7 +267,7 @@ fn slips_of_the_keyboard_are_mended() {
         };
         let mended = ranking("chekcer for cofnig");
         assert!(found(&mended.items)[..2].contains(&"rust/1"), "{mended:#?}");
-        assert_eq!(mended.notes, ["nothing has “chekcer”: ranked by “checker” in its place"]);
+        assert_eq!(mended.notes(), ["nothing has “chekcer”: ranked by “checker” in its place"]);
         // A letter is missing, one too many, wrong, or swapped with the next one: the first letter too.
         for wrong in
             ["borow", "borrrow", "borraw", "brorow", "orrow", "aborrow", "vorrow", "obrrow"]
@@ -275,14 +275,14 @@ fn slips_of_the_keyboard_are_mended() {
             let mended = ranking(&format!("{wrong} from ML"));
             first(&mended.items, "rust/2");
             let said = format!("nothing has “{wrong}”: ranked by “borrow” in its place");
-            assert_eq!(mended.notes, [said]);
+            assert_eq!(mended.notes(), [said]);
         }
         // A word with two slips is left alone.
         for wrong in ["boraw", "obrrwo"] {
-            assert_eq!(ranking(&format!("{wrong} borrow")).notes, [""; 0], "{wrong}");
+            assert_eq!(ranking(&format!("{wrong} borrow")).notes(), [""; 0], "{wrong}");
         }
         // Only one message has “config”, so that word may be a slip itself.
-        assert_eq!(ranking("checkers borrow cofnig").notes, [""; 0]);
+        assert_eq!(ranking("checkers borrow cofnig").notes(), [""; 0]);
     }
 }
 
@@ -295,7 +295,7 @@ fn a_phrase_quoted_from_memory_is_words() {
         let ranking = library.ask(&question);
         assert!(found(&ranking.items)[..2].contains(&"rust/1"), "{ranking:#?}");
         let said = "nothing has “borrowing checker” as it stands: ranked by its words";
-        assert_eq!(ranking.notes, [said]);
+        assert_eq!(ranking.notes(), [said]);
         assert_eq!(found(&library.rank(mode, "\"borrowing checker\"")), [""; 0]);
     }
 }
@@ -460,7 +460,7 @@ fn damaged_words_are_made_anew() {
             };
             let answer = engine.rank(&question, &Stop::never()).expect("an answer");
             assert_eq!(answer.items, expected, "{} {damage}", name.display());
-            assert_eq!(answer.notes, [""; 0]);
+            assert_eq!(answer.notes(), [""; 0]);
         }
     }
 }

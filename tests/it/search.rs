@@ -437,10 +437,10 @@ fn written(corpus: &Corpus, decodes: bool, query: &Query, rows: &[usize]) -> Str
         .map(|row| {
             let row = &corpus.rows[*row];
             let role = row.role.filter(|role| !role.is_empty()).unwrap_or("unknown");
-            let title = corpus.titles[row.conversation].as_deref().unwrap_or_default().trim();
+            let title = stripped(corpus.titles[row.conversation].as_deref().unwrap_or_default());
             let title = if title.is_empty() { "conversa" } else { title };
             let content = shown(corpus, decodes, query.raw, row);
-            format!("[{}] {role} (conv: {title})\n{}", clock[row.time], content.trim())
+            format!("[{}] {role} (conv: {title})\n{}", clock[row.time], stripped(&content))
         })
         .collect();
     if blocks.is_empty() { "No matching messages.".to_owned() } else { blocks.join("\n\n---\n\n") }

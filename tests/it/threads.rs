@@ -473,7 +473,7 @@ fn query(engine: &Engine, arguments: &Value) -> (Value, Value) {
 fn a_saved_summary_is_whole_and_no_turn() {
     let home = folder();
     let engine = engine(home.path());
-    let lines: Vec<String> = (0..400).map(|n| format!("- decision {n}, é\u{2028}\"q\"")).collect();
+    let lines: Vec<String> = (0..430).map(|n| format!("- decision {n}, é\u{2028}\"q\"")).collect();
     let summary = lines.join("\n");
     assert!((9_000..=10_000).contains(&summary.chars().count()));
     let title = format!("Gigantic decisions {}", "x".repeat(480));
@@ -503,32 +503,34 @@ fn a_saved_summary_is_whole_and_no_turn() {
         assert!(text(&one["message"]).starts_with("1 of 2 turns."), "{one}");
         let (_, list) = query(&engine, &json!({"mode": "list"}));
         assert_eq!(list["conversations"][0]["turnCount"], 2);
-        for (mode, word, found) in [
-            ("summary", "decision 399", 1),
-            ("turns", "decision 399", 0),
-            ("both", "decision 399", 1),
-            ("turns", "Shall we?", 1),
+        for (mode, word) in [
+            ("summary", "decision 399"),
+            ("both", "decision 399"),
+            ("turns", "decision 399"),
+            ("turns", "Shall we?"),
         ] {
             let ask = json!({"mode": "search", "query": word, "searchMode": mode,
                 "includeTranscript": true, "maxTurnsPerConversation": 5});
             let (short, whole) = query(&engine, &ask);
-            assert_eq!(whole["totalResults"], found, "{mode} {word}: {whole}");
-            if found == 0 {
+            let results = whole["conversations"].as_array().unwrap();
+            if (mode, word) == ("turns", "decision 399") && results.is_empty() {
                 continue;
             }
+            assert_eq!(results.len(), 1, "{mode} {word}: {whole}");
             let first = &whole["conversations"][0];
             assert_eq!(
                 (&first["summary"], &short["c"][0]["sum"]),
                 (&json!(summary), &json!(summary))
             );
             assert_eq!(first["turns"].as_array().unwrap().len(), 2, "{first}");
-            let matched = first["matchedTurns"].as_array();
-            assert!(
-                matched.is_none_or(|m| m
-                    .iter()
-                    .all(|t| t["role"] == "user" || t["content"] == "So be it.")),
-                "{first}"
-            );
+            // The meaning of a turn may be close to anything, but the summary is none of them.
+            for turn in first["matchedTurns"].as_array().into_iter().flatten() {
+                let content = text(&turn["content"]);
+                assert!(["Shall we?", "So be it."].contains(&content), "{mode} {word}: {content}");
+            }
+            if mode == "turns" && word == "decision 399" {
+                assert!(first["score"].as_f64().unwrap() < 0.2, "{}", first["score"]);
+            }
         }
         // `read` shows it as what it is.
         let read = tools::read::TOOL;
@@ -546,8 +548,9 @@ fn a_saved_summary_is_whole_and_no_turn() {
 fn reindex(engine: &Engine) {
     let resources = Resources { memory: 64 << 20, threads: 1 };
     let never = Stop::never();
-    engine.upkeep().reindex(Reindex { resources, full: false }, &never, &mut |_| ()).unwrap();
     for source in engine.sources() {
+        let options = Reindex { resources, full: false };
+        engine.upkeep().reindex_source(&source, options, &never, &mut |_| ()).unwrap();
         engine.upkeep().enrich(&source, resources, &never, &mut |_, _| ()).unwrap();
     }
 }

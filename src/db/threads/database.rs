@@ -20,6 +20,7 @@ use crate::{
         temporary::TemporaryDatabase,
     },
     private,
+    text::snippet,
 };
 
 /// The version of the tables below, stored in `verbatim_meta`.
@@ -40,13 +41,16 @@ const STEPS: [&str; VERSION as usize] = ["
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no such thread.
-    #[error("Thread {id} not found")]
+    #[error("Thread {} not found", snippet::echo(id))]
     NoThread {
         /// The id that the caller gave.
         id: String,
     },
     /// No thread has given out this id.
-    #[error("continuation_id {id:?} not found; start a thread, or resume one with its thread_id")]
+    #[error(
+        "continuation_id {:?} not found; start a thread, or resume one with its thread_id",
+        snippet::echo(id)
+    )]
     NoContinuation {
         /// The id that the caller gave.
         id: String,

@@ -104,7 +104,7 @@ impl Memory {
             limit: CONVERSATIONS + 1,
         };
         let in_time = stop.within(MAX_WAIT);
-        let ranking = Ranker::new(&self.sources, &question, &in_time).conversations()?;
+        let ranking = Ranker::new(&self.sources, &question, &in_time).quick().conversations()?;
         let messages = sources.iter().filter_map(|it| Some(it.latest_index(stop)?.max_doc()));
         let least = least(messages.sum());
         let mut found = Vec::new();

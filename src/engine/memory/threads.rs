@@ -16,14 +16,14 @@ use crate::{
 const PASSAGES: usize = 3;
 
 /// A turn that was recorded.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Recorded {
     /// Its thread, as it stands now.
     pub thread: Thread,
     /// What was recalled for it, the best first.
     pub memory: Vec<Recalled>,
     /// Why nothing could be recalled; `None` also where nothing bears on the turn.
-    pub trouble: Option<String>,
+    pub trouble: Option<Error>,
 }
 
 impl Memory {
@@ -54,7 +54,7 @@ impl Memory {
         let (memory, trouble) = match recalled {
             Ok(found) => (found, None),
             Err(error) if error.is_not_found() => (Vec::new(), None),
-            Err(error) => (Vec::new(), Some(error.to_string())),
+            Err(error) => (Vec::new(), Some(error)),
         };
         Ok(Recorded { thread, memory, trouble })
     }

@@ -8,14 +8,14 @@ use std::{
 use super::{
     fuse::Scored,
     passage,
-    prepare::RankedSource,
+    prepare::{OpenedSources, RankedSource},
     question::{ConversationMatch, Fields, MAX_MATCHES, Match, Mode},
     ranker::Ranker,
 };
 use crate::{
     engine::{
         error::Error,
-        source::{line_number, scoring::Concept},
+        source::{Source, line_number, scoring::Concept},
     },
     model::{MOST_KEPT, Stop},
     text::{snippet, words::Tokenizer},
@@ -43,48 +43,52 @@ pub(super) struct ScoredMessages {
     pub(super) scored: Vec<Scored>,
 }
 
+/// What can be ranked by the indexes, and what is left.
+pub(super) enum Found {
+    /// The scored messages, and the sources that have to be scanned.
+    Scored(ScoredMessages, Vec<Source>),
+    /// There is nothing to rank by: these sources are searched for the text as a substring.
+    BySubstring(Vec<Source>),
+}
+
 impl Ranker<'_> {
-    /// Scores every message that answers. Returns `None` if there is nothing to rank by, so that
-    /// the text has to be searched as a substring.
-    pub(super) fn find(&mut self) -> Result<Option<ScoredMessages>, Error> {
+    /// Scores every message that answers, in the sources that have an index.
+    pub(super) fn find(&mut self) -> Result<Found, Error> {
         if self.question.mode == Mode::Exact {
-            return Ok(None);
+            return Ok(Found::BySubstring(self.readable_sources()?));
         }
         let texts = self.concepts();
-        let sources = self.open_sources()?;
-        if texts.is_empty() {
-            return Ok(Some(ScoredMessages { sources, concepts: Vec::new(), scored: Vec::new() }));
-        }
-        if sources.is_empty() {
-            return Ok(None);
-        }
+        let OpenedSources { ranked: sources, scanned } = self.open_sources()?;
+        let all = || sources.iter().map(|it| it.source.clone()).chain(scanned.clone()).collect();
         let is_single = texts.len() == 1;
+        if is_single && sources.is_empty() && Tokenizer::default().question(texts[0]).is_empty() {
+            return Ok(Found::BySubstring(all()));
+        }
         let mut concepts = Vec::new();
         let mut by_concept: Vec<Vec<Scored>> = Vec::new();
-        for text in texts {
+        for text in texts.into_iter().filter(|_| !sources.is_empty()) {
             let mut concept = self.parse_concept(text, &sources)?;
             if is_single && is_without_words(&concept) {
-                return Ok(None);
+                return Ok(Found::BySubstring(all()));
             }
             if self.question.fields != Fields::Summaries {
                 by_concept.push(self.score_messages(&sources, &mut concept)?);
             }
             concepts.push(concept);
         }
-        self.notes.dedup();
         let scored = match by_concept.len() {
             0 => Vec::new(),
             1 => by_concept.remove(0),
             _ => in_common_conversations(&sources, by_concept),
         };
-        Ok(Some(ScoredMessages { sources, concepts, scored }))
+        Ok(Found::Scored(ScoredMessages { sources, concepts, scored }, scanned))
     }
 
     /// Returns the conversations that answer best.
     pub(super) fn ranked_conversations(
         &mut self,
         found: &ScoredMessages,
-    ) -> Result<Vec<ConversationMatch>, Error> {
+    ) -> Result<(Vec<ConversationMatch>, usize), Error> {
         let fields = self.question.fields;
         let titles = match fields {
             Fields::Messages => HashMap::new(),
@@ -99,21 +103,15 @@ impl Ranker<'_> {
         }
         let mut scores: HashMap<ConversationKey, f32> = HashMap::new();
         for (conversation, scored) in &messages {
-            let further =
-                scored[1..].iter().zip(FURTHER_SHARES).map(|(scored, share)| share * scored.score);
-            scores.insert(*conversation, scored[0].score + further.sum::<f32>());
+            scores.insert(*conversation, joined(scored.iter().map(|scored| scored.score)));
         }
-        let of_messages = 1.0 + FURTHER_SHARES.iter().sum::<f32>();
-        let (title_weight, max_score) = match fields {
-            Fields::Messages => (0.0, of_messages),
-            Fields::Summaries => (1.0, 1.0),
-            Fields::Both => (TITLE_WEIGHT, of_messages + TITLE_WEIGHT),
-        };
+        let (title_weight, max_score) = weights(fields);
         for (conversation, score) in titles {
             *scores.entry(conversation).or_default() += title_weight * score;
         }
         let mut order: Vec<(ConversationKey, f32)> = scores.into_iter().collect();
         order.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let total = order.len();
         order.truncate(self.question.limit);
         let items = order.into_iter().map(|((source, conversation), score)| {
             let scored = messages.remove(&(source, conversation)).unwrap_or_default();
@@ -123,7 +121,7 @@ impl Ranker<'_> {
                 matches: self.matches(found, &scored, MAX_MATCHES),
             }
         });
-        Ok(items.collect())
+        Ok((items.collect(), total))
     }
 
     /// Returns the first of some messages; messages with the same text are returned once.
@@ -166,6 +164,7 @@ impl Ranker<'_> {
                         score: f64::from(scored.score),
                         line: line_number(source.kind, hit.position, turn),
                         passage: passages.best(&content),
+                        is_title_only: false,
                         copies: 1,
                         hit,
                     });
@@ -174,6 +173,22 @@ impl Ranker<'_> {
             }
         }
         matches
+    }
+}
+
+/// Returns the score of a conversation by the scores of its messages, the best first.
+pub(super) fn joined(scores: impl Iterator<Item = f32>) -> f32 {
+    let shares = [1.0].into_iter().chain(FURTHER_SHARES);
+    scores.zip(shares).map(|(score, share)| share * score).sum()
+}
+
+/// Returns the weight of titles beside messages, and the highest score of a conversation.
+pub(super) fn weights(fields: Fields) -> (f32, f32) {
+    let of_messages = 1.0 + FURTHER_SHARES.iter().sum::<f32>();
+    match fields {
+        Fields::Messages => (0.0, of_messages),
+        Fields::Summaries => (1.0, 1.0),
+        Fields::Both => (TITLE_WEIGHT, of_messages + TITLE_WEIGHT),
     }
 }
 

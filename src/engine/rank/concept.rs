@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use super::{prepare::RankedSource, question::Mode, ranker::Ranker};
 use crate::{
     db, embed,
-    engine::{error::Error, source::scoring::Concept},
+    engine::{
+        error::Error,
+        source::{Note, scoring::Concept},
+    },
     index::WeightedTerm,
     text::{
         query::Query,
@@ -86,7 +89,7 @@ impl Ranker<'_> {
             }
             Err(embed::Error::Stopped) => return Err(db::Error::Stopped.into()),
             Err(error) => {
-                self.notes.push(format!("ranked by words alone, not by meaning: {error}"));
+                self.note(Note::ProviderAway { reason: error.to_string() });
                 if concept.terms.is_empty() {
                     self.weigh_terms(concept, sources)?;
                 }
@@ -165,9 +168,8 @@ impl Ranker<'_> {
                 (other.chars().next() == term.chars().next(), *frequency)
             };
             if let Some((meant, _)) = meant.max_by_key(rank) {
-                let note = format!("nothing has “{term}”: ranked by “{meant}” in its place");
-                self.notes.push(note);
-                *term = meant;
+                let word = std::mem::replace(term, meant.clone());
+                self.note(Note::Slip { word, meant });
             }
         }
         let mut known = HashSet::new();

@@ -5,7 +5,10 @@ use std::{cmp::Ordering, collections::HashSet};
 use super::{prepare::RankedSource, question::Mode, ranker::Ranker};
 use crate::engine::{
     error::Error,
-    source::scoring::{Concept, ConceptScorer, Nearness, Scale, longness},
+    source::{
+        Note,
+        scoring::{Concept, ConceptScorer, Nearness, Scale, longness},
+    },
 };
 
 /// How many of the best candidates by terms, and by vectors, are scored in one conversation.
@@ -60,8 +63,7 @@ impl Ranker<'_> {
         if found.is_empty() {
             let quoted: Vec<_> =
                 phrases.iter().map(|phrase| format!("“{}”", phrase.text())).collect();
-            let quoted = quoted.join(" and ");
-            self.notes.push(format!("nothing has {quoted} as it stands: ranked by its words"));
+            self.note(Note::NoPhrase { phrases: quoted.join(" and ") });
         }
         let mut others = self.score_once(sources, concept)?;
         if !found.is_empty() {
@@ -112,7 +114,7 @@ impl Ranker<'_> {
             all.by_terms.extend(found.by_terms.into_iter().map(scored));
             all.by_vector.extend(found.by_vector.into_iter().map(scored));
             if let Some(error) = found.vector_error {
-                self.notes.push(format!("ranked by words alone: {error}"));
+                self.note(Note::ProviderAway { reason: error });
             }
         }
         for found in [&mut all.by_terms, &mut all.by_vector] {
@@ -123,7 +125,7 @@ impl Ranker<'_> {
     }
 
     fn depth(&self) -> usize {
-        match (self.concepts().len() > 1, self.question.scope.conversation.is_some()) {
+        match (self.concepts().len() > 1, self.scope.conversation.is_some()) {
             (true, _) => DEPTH_OF_SEVERAL,
             (false, true) => DEPTH_IN_CONVERSATION,
             (false, false) => FUSED_DEPTH,

@@ -7,10 +7,15 @@ mod passage;
 mod prepare;
 mod question;
 mod ranker;
+mod scan;
 mod substring;
 mod titles;
 
-use super::error::Error;
+use super::{
+    error::Error,
+    source::{Note, Source},
+};
+use answer::{Found, ScoredMessages};
 
 pub use question::{ConversationMatch, Fields, Match, Mode, Question, Ranking};
 pub(crate) use ranker::Ranker;
@@ -19,19 +24,34 @@ impl Ranker<'_> {
     /// Returns the messages that answer best. A text that several messages have is returned once,
     /// with their number.
     pub(crate) fn messages(mut self) -> Result<Ranking<Match>, Error> {
-        let items = match self.find()? {
-            Some(found) => self.matches(&found, &found.scored, self.question.limit),
-            None => return self.messages_by_substring(),
+        let (found, scanned) = match self.find()? {
+            Found::Scored(found, scanned) => (found, scanned),
+            Found::BySubstring(sources) => return self.messages_by_substring(&sources),
         };
-        Ok(Ranking { items, notes: self.notes })
+        let limit = self.question.limit;
+        let mut items = self.matches(&found, &found.scored, limit);
+        let mut total = found.scored.len();
+        let scanned = self.to_scan(&found, scanned, items.is_empty());
+        if !scanned.is_empty() {
+            let scan = self.scan(&scanned)?;
+            total += scan.found;
+            items.extend(self.scanned_messages(scan)?);
+            items.sort_by(|a, b| b.score.total_cmp(&a.score));
+            items.truncate(limit);
+        }
+        self.note_unknown_role(items.is_empty())?;
+        let is_total_exact = total <= limit;
+        Ok(Ranking { total: total.max(items.len()), items, is_total_exact, notes: self.notes })
     }
 
     /// Returns the ids of the messages that answer best, duplicate texts included.
     pub(crate) fn message_ids(mut self) -> Result<Vec<String>, Error> {
-        let Some(found) = self.find()? else {
-            let ranking = self.messages_by_substring()?;
-            let id = |item: Match| item.hit.message_id.into_owned();
-            return Ok(ranking.items.into_iter().map(id).collect());
+        let found = match self.find()? {
+            Found::Scored(found, scanned) if scanned.is_empty() => found,
+            _ => {
+                let items = self.messages()?.items.into_iter();
+                return Ok(items.map(|item| item.hit.message_id.into_owned()).collect());
+            }
         };
         let best = found.scored.iter().take(self.question.limit);
         let id = |scored: &fuse::Scored| {
@@ -43,10 +63,43 @@ impl Ranker<'_> {
 
     /// Returns the conversations that answer best.
     pub(crate) fn conversations(mut self) -> Result<Ranking<ConversationMatch>, Error> {
-        let items = match self.find()? {
-            Some(found) => self.ranked_conversations(&found)?,
-            None => return self.conversations_by_substring(),
+        let (found, scanned) = match self.find()? {
+            Found::Scored(found, scanned) => (found, scanned),
+            Found::BySubstring(sources) => return self.conversations_by_substring(&sources),
         };
-        Ok(Ranking { items, notes: self.notes })
+        let (mut items, mut total) = self.ranked_conversations(&found)?;
+        let scanned = self.to_scan(&found, scanned, items.is_empty());
+        if !scanned.is_empty() {
+            let scan = self.scan(&scanned)?;
+            let (more, count) = self.scanned_conversations(scan)?;
+            total += count;
+            items.extend(more);
+            items.sort_by(|a, b| b.score.total_cmp(&a.score));
+            items.truncate(self.question.limit);
+        }
+        self.note_unknown_role(items.is_empty())?;
+        let is_total_exact = total <= self.question.limit;
+        Ok(Ranking { items, total, is_total_exact, notes: self.notes })
+    }
+
+    /// Returns the sources to scan: those without an index and, if nothing was found but the
+    /// indexes leave something out, all others.
+    fn to_scan(
+        &self,
+        found: &ScoredMessages,
+        mut scanned: Vec<Source>,
+        is_empty: bool,
+    ) -> Vec<Source> {
+        let is_partial = self.notes.iter().any(|note| {
+            matches!(
+                note,
+                Note::OlderIndex { .. } | Note::NotEmbedded { .. } | Note::Building { .. }
+            )
+        });
+        if is_empty && is_partial {
+            scanned.extend(found.sources.iter().map(|ranked| ranked.source.clone()));
+        }
+        scanned.retain(|source| !self.is_quick || source.bytes() <= ranker::SMALL);
+        scanned
     }
 }

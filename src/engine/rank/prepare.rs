@@ -1,12 +1,18 @@
 //! Opens the sources that a question ranks, after bringing them up to date where that is quick.
+//!
+//! Where a maintainer works in the background, a question makes no whole index: it waits for the
+//! maintainer's, but not for long. Otherwise that work would be done twice, or thrown away.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{thread, time::Duration};
 
-use super::ranker::Ranker;
+use super::{
+    question::Mode,
+    ranker::{MAX_WAIT, Ranker, SMALL},
+};
 use crate::{
     engine::{
         error::Error,
-        source::{Reader, Source, SourceKind, scoring::Scorer},
+        source::{Lacking, Note, Source, SourceKind, Task, scoring::Scorer},
         upkeep::{
             enrich,
             refresh::{self, Reindex},
@@ -16,10 +22,7 @@ use crate::{
     model::Stop,
 };
 
-/// How long a question waits for an index that is not current.
-const MAX_WAIT: Duration = Duration::from_secs(5);
-
-/// Pause between two checks whether another process has built the index.
+/// Pause between two checks whether an index has been built elsewhere.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Pause of questions after a refresh that did not finish in time.
@@ -31,92 +34,188 @@ const RESOURCES: Resources = Resources { memory: 128 << 20, threads: 1 };
 pub(super) struct RankedSource {
     pub(super) kind: SourceKind,
     pub(super) scorer: Box<dyn Scorer>,
+    pub(super) source: Source,
+}
+
+/// The sources of a question.
+pub(super) struct OpenedSources {
+    /// Those that an index ranks.
+    pub(super) ranked: Vec<RankedSource>,
+    /// Those that have to be scanned.
+    pub(super) scanned: Vec<Source>,
 }
 
 impl Ranker<'_> {
-    /// Opens the sources in the question's scope that can be ranked, and notes what is missing.
-    pub(super) fn open_sources(&mut self) -> Result<Vec<RankedSource>, Error> {
-        let mut opened = Vec::new();
-        for source in self.sources.within(&self.question.scope)? {
-            let name = source.kind.name();
-            let scorer = match self.freshest(&source)? {
-                Some(reader) => self.scorer(&source, &*reader)?,
-                None => None,
-            };
-            let Some(scorer) = scorer else {
-                self.notes.push(format!(
-                    "the {name} has no index yet and was not ranked; `verbatim reindex` makes one"
-                ));
-                continue;
-            };
-            let (terms, vectors) = scorer.missing();
-            for (count, what) in [(terms, "words"), (vectors, "vectors")] {
-                if count > 0 {
-                    self.notes.push(format!(
-                        "{count} messages of the {name} have no {what} to rank by yet; \
-                         `verbatim reindex` makes them"
-                    ));
-                }
+    /// Returns the sources in the question's scope that can be read, and notes the others.
+    pub(super) fn readable_sources(&mut self) -> Result<Vec<Source>, Error> {
+        self.wait_for_transcripts()?;
+        let (sources, notes) = self.sources.readable(&self.scope, self.stop)?;
+        notes.into_iter().for_each(|note| self.note(note));
+        let (scope, notes) = self.sources.resolved(&self.scope, &sources, self.stop)?;
+        notes.into_iter().for_each(|note| self.note(note));
+        let is_wanted =
+            |source: &Source| scope.sources.is_empty() || scope.sources.contains(&source.kind);
+        let sources = sources.into_iter().filter(is_wanted).collect();
+        self.scope = scope;
+        Ok(sources)
+    }
+
+    /// Opens the sources in the question's scope, and notes what is missing.
+    pub(super) fn open_sources(&mut self) -> Result<OpenedSources, Error> {
+        let mut opened = OpenedSources { ranked: Vec::new(), scanned: Vec::new() };
+        for source in self.readable_sources()? {
+            match self.open(&source)? {
+                Some(ranked) => opened.ranked.push(ranked),
+                None => opened.scanned.push(source),
             }
-            opened.push(RankedSource { kind: source.kind, scorer });
         }
         Ok(opened)
     }
 
-    /// Returns what ranks a source; what few messages lack is made first.
-    fn scorer(
-        &self,
-        source: &Source,
-        reader: &dyn Reader,
-    ) -> Result<Option<Box<dyn Scorer>>, Error> {
-        let scope = &self.question.scope;
-        let scorer = reader.scorer(scope, self.stop)?;
-        if scorer.as_ref().is_none_or(|scorer| scorer.missing() == (0, 0)) {
-            return Ok(scorer);
+    /// Opens a source for ranking; `None` if it has to be scanned.
+    fn open(&mut self, source: &Source) -> Result<Option<RankedSource>, Error> {
+        let may_freshen = !self.sources.config().leave_indexes;
+        if may_freshen && source.current_index(self.stop).is_err() {
+            self.freshen(source)?;
         }
-        if let Some(snapshot) = source.latest_index(self.stop) {
-            enrich::enrich_small(&snapshot, source.model(), RESOURCES, self.stop);
+        if may_freshen && missing(source, self.stop) != (0, 0) {
+            self.enrich(source)?;
         }
-        if self.stop.requested() {
-            return Err(crate::db::Error::Stopped.into());
-        }
-        reader.scorer(scope, self.stop)
-    }
-
-    /// Returns the reader of a source's current index, refreshed if that is quick; else the reader
-    /// of the index before, with a note.
-    fn freshest(&mut self, source: &Source) -> Result<Option<Arc<dyn Reader>>, Error> {
-        if source.current_index(self.stop).is_err() && !source.is_refresh_slow() {
-            refresh_within(MAX_WAIT, source, self.stop);
-        }
-        if self.stop.requested() {
-            return Err(crate::db::Error::Stopped.into());
-        }
+        self.check_stop()?;
         let is_current = source.current_index(self.stop).is_ok();
         let reader = source.latest_reader(self.stop);
-        if !is_current && reader.is_some() {
-            self.notes.push(format!(
-                "the index of the {} is older than its database: what was written since is not \
-                 ranked; `verbatim reindex` brings it up to date",
-                source.kind.name()
-            ));
+        let scorer = match &reader {
+            Some(reader) => reader.scorer(&self.scope, self.stop).unwrap_or(None),
+            None => None,
+        };
+        let Some(scorer) = scorer else {
+            self.note_unindexed(source);
+            return Ok(None);
+        };
+        let (terms, vectors) = scorer.missing();
+        let messages = source.latest_index(self.stop).map_or(0, |index| index.max_doc());
+        let is_without_vectors = self.question.mode == Mode::Vector && vectors >= messages.max(1);
+        if terms > 0 || is_without_vectors {
+            let what = if terms > 0 { Lacking::Words } else { Lacking::Vectors };
+            self.note_lacking(source, terms.max(vectors), what);
+            return Ok(None);
         }
-        Ok(reader)
+        if vectors > 0 && self.question.mode != Mode::Text {
+            self.note_lacking(source, vectors, Lacking::Vectors);
+        }
+        if !is_current {
+            self.note(Note::OlderIndex { source: source.kind });
+        }
+        Ok(Some(RankedSource { kind: source.kind, scorer, source: source.clone() }))
+    }
+
+    /// Brings the index of a source up to date where that is quick.
+    fn freshen(&self, source: &Source) -> Result<(), Error> {
+        let is_small = source.bytes() <= SMALL;
+        match source.is_tended() && !is_small {
+            _ if source.is_refresh_slow() => {}
+            true => self.refresh_or_wait(source)?,
+            // Small work is done to its end.
+            false if is_small => refresh_within(self.stop, source, self.stop),
+            false => refresh_within(&self.in_time, source, self.stop),
+        }
+        Ok(())
+    }
+
+    /// Makes the words and vectors that a few messages lack, or waits for the maintainer to make
+    /// those of many messages. No question waits for the vectors of a provider.
+    fn enrich(&self, source: &Source) -> Result<(), Error> {
+        let Some(snapshot) = source.latest_index(self.stop) else { return Ok(()) };
+        enrich::enrich_small(&snapshot, source.model(), RESOURCES, self.stop);
+        let needs_vectors = source.model().is_built_in() && self.question.mode != Mode::Text;
+        let is_made = || {
+            let (terms, vectors) = missing(source, self.stop);
+            terms == 0 && (vectors == 0 || !needs_vectors)
+        };
+        if source.is_tended() { self.wait_for(source, &is_made) } else { Ok(()) }
+    }
+
+    /// Adds what has changed to an index, or waits for the maintainer to build it.
+    fn refresh_or_wait(&self, source: &Source) -> Result<(), Error> {
+        if source.latest_index(self.stop).is_some() {
+            match refresh::refresh_changes(source, RESOURCES, &self.in_time) {
+                Ok(true) => return Ok(()),
+                Err(error) if error.is_stopped() => {
+                    source.postpone_refresh(PAUSE);
+                    return self.check_stop();
+                }
+                _ => {}
+            }
+        }
+        self.wait_for(source, &|| source.current_index(self.stop).is_ok())
+    }
+
+    /// Waits for the maintainer, as long as that makes sense and the question may wait.
+    fn wait_for(&self, source: &Source, is_made: &dyn Fn() -> bool) -> Result<(), Error> {
+        while !is_made() && !self.in_time.requested() && !matches!(source.task(), Task::Failed) {
+            thread::sleep(RETRY_PAUSE);
+        }
+        self.check_stop()
+    }
+
+    /// Waits for the transcripts to be read for the first time.
+    fn wait_for_transcripts(&self) -> Result<(), Error> {
+        let is_wanted =
+            self.scope.sources.is_empty() || self.scope.sources.contains(&SourceKind::Archive);
+        let tended = self.sources.tended();
+        let has_some = !self.sources.config().archives.is_empty();
+        while is_wanted
+            && has_some
+            && tended.is_tended()
+            && !tended.are_transcripts_read()
+            && !self.in_time.requested()
+        {
+            thread::sleep(RETRY_PAUSE);
+        }
+        self.check_stop()
+    }
+
+    fn check_stop(&self) -> Result<(), Error> {
+        if self.stop.requested() { Err(crate::db::Error::Stopped.into()) } else { Ok(()) }
+    }
+
+    fn note_unindexed(&mut self, source: &Source) {
+        let is_coming = source.is_tended() && !matches!(source.task(), Task::Failed);
+        self.note(match is_coming {
+            true => building(source),
+            false => {
+                Note::NotIndexed { source: source.kind, can_be: source.can_be_indexed(self.stop) }
+            }
+        });
+    }
+
+    fn note_lacking(&mut self, source: &Source, count: u32, what: Lacking) {
+        self.note(match source.is_tended() && !matches!(source.task(), Task::Failed) {
+            true => building(source),
+            false => Note::NotEmbedded { source: source.kind, count: count.into(), what },
+        });
     }
 }
 
-/// Refreshes the index of a source if that takes at most `wait`. The first index is waited for even
-/// if another process makes it.
-fn refresh_within(wait: Duration, source: &Source, stop: &Stop) {
+/// Returns the note that an index is being built.
+fn building(source: &Source) -> Note {
+    let (percent, seconds_left) = source.task().progress();
+    Note::Building { source: source.kind, percent, seconds_left }
+}
+
+/// Returns how many messages of a source's index lack words, and vectors.
+fn missing(source: &Source, stop: &Stop) -> (u32, u32) {
+    let snapshot = source.latest_index(stop);
+    snapshot.map_or((0, 0), |it| source.searcher(&source.catalogue(&it)).missing())
+}
+
+/// Refreshes the index of a source if that is done in time. What another process does is waited for.
+fn refresh_within(in_time: &Stop, source: &Source, stop: &Stop) {
     let options = Reindex { resources: RESOURCES, full: false };
-    let in_time = stop.within(wait);
+    let patience = in_time.within(MAX_WAIT);
     loop {
-        match refresh::refresh(source, options, &in_time, &mut |_| ()) {
-            Err(Error::Indexing { .. })
-                if source.latest_index(stop).is_none() && !in_time.requested() =>
-            {
-                thread::sleep(RETRY_PAUSE);
-            }
+        match refresh::refresh(source, options, in_time, &mut |_| ()) {
+            Err(Error::Indexing { .. }) if !patience.requested() => thread::sleep(RETRY_PAUSE),
             Err(error) if error.is_stopped() && !stop.requested() => {
                 // Without this pause every question would wait for a refresh, and discard its work each time.
                 source.postpone_refresh(PAUSE);
@@ -143,10 +242,10 @@ mod tests {
         };
         let source = export.engine.sources().remove(0);
         export.add(1, "red as well");
-        refresh_within(Duration::ZERO, &source, &Stop::never());
-        assert!(notes().iter().any(|note| note.contains("is older than its database")));
+        refresh_within(&Stop::after(Duration::ZERO), &source, &Stop::never());
+        assert_eq!(notes(), [Note::OlderIndex { source: SourceKind::Export }]);
         // After the pause it is tried again.
         source.postpone_refresh(Duration::ZERO);
-        assert_eq!(notes(), [""; 0]);
+        assert_eq!(notes(), []);
     }
 }

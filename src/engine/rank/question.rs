@@ -1,7 +1,7 @@
 //! Questions to rank by, and ranked answers.
 
 use crate::{
-    engine::source::{About, Scope, SourceKind},
+    engine::source::{About, Note, Scope, SourceKind},
     model::Hit,
 };
 
@@ -63,6 +63,8 @@ pub struct Match {
     pub line: u32,
     /// The part of its text that answers best, about 300 characters.
     pub passage: String,
+    /// Whether only the title of the conversation has what was searched for, not the text.
+    pub is_title_only: bool,
     /// The number of messages with this text, this message included. Only this one is listed.
     pub copies: u32,
 }
@@ -79,10 +81,27 @@ pub struct ConversationMatch {
 }
 
 /// A ranked answer.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ranking<T> {
     /// The matches, the best first.
     pub items: Vec<T>,
-    /// Limits of the answer, a sentence each; for example that a provider did not answer.
-    pub notes: Vec<String>,
+    /// How many were found to answer, at least; more than the items where the limit cut them.
+    pub total: usize,
+    /// Whether no more than [`total`](Ranking::total) answer.
+    pub is_total_exact: bool,
+    /// What the answer leaves out, or did in another way than it was asked to.
+    pub(crate) notes: Vec<Note>,
+}
+
+impl<T> Ranking<T> {
+    /// Returns what the answer leaves out, or did in another way than it was asked to: a sentence
+    /// each.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.iter().map(ToString::to_string).collect()
+    }
+
+    /// Returns whether everything that was asked for was searched, in the way it was asked for.
+    pub fn is_complete(&self) -> bool {
+        !self.notes.iter().any(Note::is_gap)
+    }
 }

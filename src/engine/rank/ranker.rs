@@ -1,24 +1,69 @@
 //! The state of ranking one question.
 
+use std::time::Duration;
+
 use super::question::Question;
-use crate::{engine::source::Sources, model::Stop, text::snippet};
+use crate::{
+    engine::{
+        error::Error,
+        source::{Note, Scope, Sources},
+    },
+    model::Stop,
+    text::snippet,
+};
+
+/// How long a question waits for indexes that are not current.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a question waits that is to be quick.
+const QUICK_WAIT: Duration = Duration::from_secs(1);
+
+/// A database of at most so many bytes is indexed or scanned in about a second.
+pub(super) const SMALL: u64 = 8 << 20;
 
 /// Answers one question.
 pub(crate) struct Ranker<'a> {
     pub(super) sources: &'a Sources,
     pub(super) question: &'a Question,
+    /// The scope of the question, with its project and session as the sources know them.
+    pub(super) scope: Scope,
     pub(super) stop: &'a Stop,
-    pub(super) notes: Vec<String>,
+    /// Until when the question waits for indexes.
+    pub(super) in_time: Stop,
+    /// Whether large sources without an index are left out.
+    pub(super) is_quick: bool,
+    pub(super) notes: Vec<Note>,
 }
 
 impl<'a> Ranker<'a> {
     pub(crate) fn new(sources: &'a Sources, question: &'a Question, stop: &'a Stop) -> Ranker<'a> {
-        Ranker { sources, question, stop, notes: Vec::new() }
+        let (scope, in_time) = (question.scope.clone(), stop.within(MAX_WAIT));
+        Ranker { sources, question, scope, stop, in_time, is_quick: false, notes: Vec::new() }
+    }
+
+    /// Waits less for indexes, and scans no large source: for answers that are worth a second.
+    pub(crate) fn quick(self) -> Ranker<'a> {
+        Ranker { in_time: self.stop.within(QUICK_WAIT), is_quick: true, ..self }
     }
 
     /// Returns the concepts of the question that are not empty.
     pub(super) fn concepts(&self) -> Vec<&'a str> {
         let concepts = self.question.concepts.iter().map(|concept| snippet::trim(concept));
         concepts.filter(|concept| !concept.is_empty()).collect()
+    }
+
+    /// Notes a role that no message has, if nothing was found.
+    pub(super) fn note_unknown_role(&mut self, is_empty: bool) -> Result<(), Error> {
+        if is_empty && let Some(note) = self.sources.unknown_role(&self.scope, self.stop)? {
+            self.note(note);
+        }
+        Ok(())
+    }
+
+    /// Adds a note, unless it was added before.
+    pub(super) fn note(&mut self, note: Note) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
     }
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     engine::{
         error::Error,
-        source::{Scope, Source, SourceKind, line_number, request::trimmed, sink::Rendered},
+        source::{Note, Scope, Sketch, Source, SourceKind, request::trimmed, sink::Rendered},
     },
     model::{Hit, MOST_KEPT, Request},
     text::literal::LiteralPattern,
@@ -34,27 +34,45 @@ type SourceHit = (SourceKind, Hit<'static>);
 impl Ranker<'_> {
     /// Returns the messages that contain a concept, the newest first, from conversations that
     /// contain every concept.
-    pub(super) fn messages_by_substring(&self) -> Result<Ranking<Match>, Error> {
-        let mut found = self.containing(self.question.limit)?;
-        found.truncate(self.question.limit);
-        let mut matches: Vec<Match> = Vec::new();
+    pub(super) fn messages_by_substring(
+        &mut self,
+        sources: &[Source],
+    ) -> Result<Ranking<Match>, Error> {
+        let limit = self.question.limit;
+        // One more than the limit, to see whether there are more.
+        let mut found = self.containing(sources, limit.saturating_add(1))?;
+        let (total, is_total_exact) = (found.len(), found.len() <= limit);
+        found.truncate(limit);
+        let mut best: Vec<(SourceHit, u32)> = Vec::new();
         let mut copies: HashMap<(String, String), usize> = HashMap::new();
         for (kind, hit) in found {
             let key = (hit.role.to_string(), hit.content.trim().to_owned());
             if let Some(place) = copies.get(&key) {
-                matches[*place].copies += 1;
+                best[*place].1 += 1;
                 continue;
             }
-            copies.insert(key, matches.len());
-            let score = HALF / (HALF + matches.len() as f64);
-            matches.push(self.substring_match(kind, hit, score)?);
+            copies.insert(key, best.len());
+            best.push(((kind, hit), 1));
         }
-        Ok(Ranking { items: matches, notes: Vec::new() })
+        let key = |((kind, hit), _): &(SourceHit, u32)| (*kind, hit.conversation_id.to_string());
+        let sketches = self.sketches(best.iter().map(key))?;
+        let matches = best.into_iter().enumerate().map(|(place, one)| {
+            let sketch = sketches.get(&key(&one));
+            let ((_, hit), copies) = one;
+            let score = HALF / (HALF + place as f64);
+            sketch.map(|sketch| Match { copies, ..self.substring_match(sketch, hit, score) })
+        });
+        let items = matches.flatten().collect();
+        Ok(Ranking { items, total, is_total_exact, notes: std::mem::take(&mut self.notes) })
     }
 
     /// Returns the conversations that contain every concept, by their newest message that does.
-    pub(super) fn conversations_by_substring(&self) -> Result<Ranking<ConversationMatch>, Error> {
-        let found = self.containing(MAX_OF_CONVERSATIONS)?;
+    pub(super) fn conversations_by_substring(
+        &mut self,
+        sources: &[Source],
+    ) -> Result<Ranking<ConversationMatch>, Error> {
+        let found = self.containing(sources, MAX_OF_CONVERSATIONS)?;
+        let is_total_exact = found.len() < MAX_OF_CONVERSATIONS;
         let mut order: Vec<(SourceKind, String)> = Vec::new();
         let mut hits_of: HashMap<(SourceKind, String), Vec<Hit<'static>>> = HashMap::new();
         for (kind, hit) in found {
@@ -63,38 +81,65 @@ impl Ranker<'_> {
                 order.push(key);
                 Vec::new()
             });
-            if hits.len() < MAX_MATCHES {
+            let is_in_text = self.is_in_text(&hit);
+            // What has only the title gives way to what has the text.
+            if is_in_text && hits.first().is_some_and(|first| !self.is_in_text(first)) {
+                hits.clear();
+            }
+            if hits.is_empty() || is_in_text && hits.len() < MAX_MATCHES {
                 hits.push(hit);
             }
         }
+        let total = order.len();
+        order.truncate(self.question.limit);
+        let sketches = self.sketches(order.iter().cloned())?;
         let mut items = Vec::new();
-        for key in order.into_iter().take(self.question.limit) {
-            let hits = hits_of.remove(&key).unwrap_or_default();
-            let Some(about) = self.sources.about(key.0, &key.1, self.stop)? else { continue };
-            let matches = hits
-                .into_iter()
-                .enumerate()
-                .map(|(place, hit)| self.substring_match(key.0, hit, HALF / (HALF + place as f64)));
-            let matches = matches.collect::<Result<_, _>>()?;
+        for key in order {
+            let Some(sketch) = sketches.get(&key) else { continue };
+            let mut hits = hits_of.remove(&key).unwrap_or_default();
+            if hits.first().is_some_and(|first| !self.is_in_text(first)) {
+                hits = self.first_of_conversation(&key)?.into_iter().chain(hits).take(1).collect();
+            }
+            let score = |place: usize| HALF / (HALF + place as f64);
+            let matches = hits.into_iter().enumerate();
+            let matches =
+                matches.map(|(place, hit)| self.substring_match(sketch, hit, score(place)));
             items.push(ConversationMatch {
-                about,
-                score: HALF / (HALF + items.len() as f64),
-                matches,
+                about: sketch.about.clone(),
+                score: score(items.len()),
+                matches: matches.collect(),
             });
         }
-        Ok(Ranking { items, notes: Vec::new() })
+        Ok(Ranking { items, total, is_total_exact, notes: std::mem::take(&mut self.notes) })
+    }
+
+    /// Returns the first message of a conversation.
+    fn first_of_conversation(
+        &self,
+        (kind, id): &(SourceKind, String),
+    ) -> Result<Option<Hit<'static>>, Error> {
+        let Some(source) = self.sources.of_kind(*kind) else { return Ok(None) };
+        let messages = source.reader(self.stop).read(id, false, self.stop)?;
+        Ok(messages.filter(|it| it.turns() > 0).map(|messages| messages.message(0).into_owned()))
     }
 
     /// Returns the messages that contain the concepts, newest first, at least `count` if there are.
-    fn containing(&self, count: usize) -> Result<Vec<SourceHit>, Error> {
+    fn containing(&mut self, sources: &[Source], count: usize) -> Result<Vec<SourceHit>, Error> {
         let concepts = self.question.concepts.iter().map(|concept| trimmed(concept));
         let concepts: Vec<&str> = concepts.filter(|concept| !concept.is_empty()).collect();
         let count = if concepts.len() > 1 { MAX_OF_SEVERAL } else { count };
         let mut by_concept: Vec<Vec<SourceHit>> = Vec::new();
         for concept in concepts {
             let mut found: Vec<SourceHit> = Vec::new();
-            for source in self.sources.within(&self.question.scope)? {
-                self.containing_in(&source, concept, count, &mut found)?;
+            for source in sources {
+                let (before, kind) = (found.len(), source.kind);
+                match self.containing_in(source, concept, count, &mut found) {
+                    Err(error) if error.is_of_source() && sources.len() > 1 => {
+                        found.truncate(before);
+                        self.note(Note::Unreadable { source: kind, reason: error.to_string() });
+                    }
+                    outcome => outcome?,
+                }
             }
             by_concept.push(found);
         }
@@ -126,7 +171,7 @@ impl Ranker<'_> {
         count: usize,
         found: &mut Vec<SourceHit>,
     ) -> Result<(), Error> {
-        let scope = &self.question.scope;
+        let scope = &self.scope;
         let ids = self.conversations_of_origin(source)?;
         let request = Request {
             text: concept.to_owned(),
@@ -165,8 +210,11 @@ impl Ranker<'_> {
     }
 
     /// Returns the ids of the conversations of the scope's project or session; `None` for all.
-    fn conversations_of_origin(&self, source: &Source) -> Result<Option<HashSet<String>>, Error> {
-        let scope = &self.question.scope;
+    pub(super) fn conversations_of_origin(
+        &self,
+        source: &Source,
+    ) -> Result<Option<HashSet<String>>, Error> {
+        let scope = &self.scope;
         if scope.project.is_none() && scope.session.is_none() {
             return Ok(None);
         }
@@ -180,34 +228,27 @@ impl Ranker<'_> {
         Ok(Some(ids.collect()))
     }
 
-    fn substring_match(
-        &self,
-        source: SourceKind,
-        hit: Hit<'static>,
-        score: f64,
-    ) -> Result<Match, Error> {
-        let line = self.line_of(source, &hit)?;
+    fn substring_match(&self, sketch: &Sketch, hit: Hit<'static>, score: f64) -> Match {
+        let is_title_only = !self.is_in_text(&hit);
         let passage = passage_around(&hit.content, &self.question.concepts);
-        Ok(Match { source, hit, score, line, passage, copies: 1 })
+        let (source, line) = (sketch.about.source, sketch.line(&hit));
+        Match { source, score, line, passage, is_title_only, copies: 1, hit }
     }
 
-    /// Returns the line of a message in its conversation.
-    fn line_of(&self, kind: SourceKind, hit: &Hit<'_>) -> Result<u32, Error> {
-        let Some(source) = self.sources.of_kind(kind) else { return Ok(1) };
-        let messages = source.reader(self.stop).read(&hit.conversation_id, false, self.stop)?;
-        let turn = messages.and_then(|messages| messages.turn_of(hit));
-        Ok(line_number(kind, hit.position, turn.unwrap_or(0)))
+    /// Returns whether the text of a message contains a concept, and not only its title.
+    fn is_in_text(&self, hit: &Hit<'_>) -> bool {
+        self.question.concepts.iter().any(|concept| span_of(&hit.content, concept).is_some())
     }
 }
 
 /// Returns the first place of a concept in a text.
 fn span_of(text: &str, concept: &str) -> Option<Range<usize>> {
-    LiteralPattern::new(trimmed(concept), false).first_spans(text, 1).into_iter().next()
+    let pattern = LiteralPattern::new(trimmed(concept), false);
+    pattern.first_spans(text, 1).into_iter().find(|span| !span.is_empty())
 }
 
 /// Returns the passage around the first of the concepts that is in a text.
 fn passage_around(text: &str, concepts: &[String]) -> String {
-    let first =
-        concepts.iter().find_map(|concept| span_of(text, concept)).filter(|span| !span.is_empty());
+    let first = concepts.iter().find_map(|concept| span_of(text, concept));
     passage::around_span(text, first.unwrap_or(0..0))
 }

@@ -19,6 +19,7 @@ use crate::{
     engine::{
         error::Error,
         source::{
+            Lacking, Note,
             scoring::{Concept, Nearness, TitleQuery},
             summaries::hash,
         },
@@ -49,12 +50,8 @@ impl Ranker<'_> {
         for (place, source) in found.sources.iter().enumerate() {
             let titles = source.scorer.titles(&queries, self.stop)?;
             if titles.missing > 0 {
-                self.notes.push(format!(
-                    "{} conversations of the {} have no summary to rank by yet; \
-                     `verbatim reindex` makes them",
-                    titles.missing,
-                    source.kind.name()
-                ));
+                let (source, count) = (source.kind, titles.missing as u64);
+                self.note(Note::NotEmbedded { source, count, what: Lacking::Summaries });
             }
             conversations.extend(titles.conversations.into_iter().map(|number| (place, number)));
             scores.iter_mut().zip(titles.terms).for_each(|(all, here)| all.extend(here));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     engine::{
         error::Error,
-        source::{Scope, SourceKind, Sources},
+        source::{Note, Scope, Source, SourceKind, Sources},
     },
     model::{Instant, Stop},
     text::date,
@@ -33,20 +33,23 @@ pub struct Tally {
     pub sources: BTreeMap<String, u64>,
     /// By the model that wrote them, as far as the sources say.
     pub models: BTreeMap<String, u64>,
+    /// What was left out.
+    pub(crate) notes: Vec<Note>,
 }
 
 /// Counts the messages of some kinds of sources; of all sources if none is named.
 pub(crate) fn tally(sources: &Sources, kinds: &[SourceKind], stop: &Stop) -> Result<Tally, Error> {
     let scope = Scope { sources: kinds.to_vec(), ..Scope::default() };
-    let mut tally = Tally::default();
-    for source in sources.within(&scope)? {
-        let counts = source.reader(stop).count(stop)?;
+    let count = |source: Source| Ok((source.kind, source.reader(stop).count(stop)?));
+    let (counted, notes) = sources.each(&scope, count)?;
+    let mut tally = Tally { notes, ..Tally::default() };
+    for (kind, counts) in counted {
         tally.conversations += counts.conversations;
         tally.first = earliest(tally.first, counts.first);
         tally.last = tally.last.max(counts.last);
         let messages: u64 = counts.roles.values().sum();
         tally.messages += messages;
-        *tally.sources.entry(source.kind.name().to_owned()).or_default() += messages;
+        *tally.sources.entry(kind.name().to_owned()).or_default() += messages;
         for (role, count) in counts.roles {
             let role = if role.is_empty() { "unknown".to_owned() } else { role };
             *tally.roles.entry(role).or_default() += count;

@@ -194,7 +194,7 @@ impl Catalogue {
             let listed = &self.conversations[*number as usize];
             let origin = || origins.and_then(|origins| origins.get(&listed.id));
             scope.covers(listed.begun, listed.last)
-                && (!scope.has_origin() || scope.accepts_origin(origin()))
+                && (!scope.has_origin() || scope.accepts_origin(self.kind, origin()))
                 && self.has_role(*number, &scope.roles)
         };
         all.into_iter().filter(is_within).collect()

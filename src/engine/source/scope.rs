@@ -18,7 +18,7 @@ pub struct Scope {
     pub until: Option<Instant>,
     /// The id of one conversation.
     pub conversation: Option<String>,
-    /// A project of coding agents' transcripts.
+    /// A project in any letter case. Conversations without a project have the name of their source.
     pub project: Option<String>,
     /// A session of coding agents' transcripts.
     pub session: Option<String>,
@@ -26,7 +26,7 @@ pub struct Scope {
 
 impl Scope {
     /// Returns whether a conversation that took place between two instants is within the dates.
-    pub(super) fn covers(&self, begun: Option<Instant>, last: Option<Instant>) -> bool {
+    pub(crate) fn covers(&self, begun: Option<Instant>, last: Option<Instant>) -> bool {
         self.since.is_none_or(|since| last.is_some_and(|last| last >= since))
             && self.until.is_none_or(|until| begun.is_some_and(|begun| begun <= until))
     }
@@ -36,14 +36,24 @@ impl Scope {
         self.project.is_some() || self.session.is_some()
     }
 
-    /// Returns whether an origin has the scope's project and session.
-    pub(super) fn accepts_origin(&self, origin: Option<&Origin>) -> bool {
-        let fits = |wanted: &Option<String>, here: Option<&String>| {
-            wanted.as_ref().is_none_or(|wanted| here == Some(wanted))
+    /// Returns whether a conversation of a source has the scope's project and session.
+    pub(super) fn accepts_origin(&self, kind: SourceKind, origin: Option<&Origin>) -> bool {
+        let fits = |wanted: &Option<String>, here: Option<&str>| {
+            wanted.as_ref().is_none_or(|wanted| here.is_some_and(|here| is_same(wanted, here)))
         };
-        fits(&self.project, origin.and_then(|origin| origin.project.as_ref()))
-            && fits(&self.session, origin.and_then(|origin| origin.session.as_ref()))
+        fits(&self.project, Some(shown_project(kind, origin)))
+            && fits(&self.session, origin.and_then(|origin| origin.session.as_deref()))
     }
+}
+
+/// Returns the project of a conversation as it is shown: the name of its source if it has none.
+pub(super) fn shown_project(kind: SourceKind, origin: Option<&Origin>) -> &str {
+    origin.and_then(|origin| origin.project.as_deref()).unwrap_or(kind.name())
+}
+
+/// Returns whether two names are the same in any letter case.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    one == other || one.to_lowercase() == other.to_lowercase()
 }
 
 /// The description of a conversation.

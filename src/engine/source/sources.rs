@@ -13,8 +13,10 @@ use super::{
     handle::{FallbackReason, IndexHandle},
     kind::SourceKind,
     lock::lock,
+    note::Note,
     scope::Scope,
     scoring::Searcher,
+    work::{Task, Tended},
 };
 use crate::{
     db::{self, Probe},
@@ -53,6 +55,9 @@ struct SharedState {
     searcher: Mutex<Option<Arc<Searcher>>>,
     /// Until when no question tries to refresh the index, because that took too long.
     refresh_again: Mutex<Option<Instant>>,
+    /// What the background upkeep does for the source.
+    task: Mutex<Task>,
+    tended: Arc<Tended>,
     model: Model,
 }
 
@@ -60,6 +65,7 @@ struct SharedState {
 pub(crate) struct Sources {
     config: Arc<Config>,
     states: [Arc<SharedState>; SourceKind::ALL.len()],
+    tended: Arc<Tended>,
     /// Turns texts into vectors; does nothing before the first text.
     model: Model,
 }
@@ -69,6 +75,7 @@ impl Sources {
     pub(crate) fn new(config: Config) -> Sources {
         let config = Arc::new(config);
         let model = Model::of(&config.embeddings);
+        let tended = Arc::new(Tended::default());
         let states = SourceKind::ALL.map(|_| {
             Arc::new(SharedState {
                 config: Arc::clone(&config),
@@ -77,10 +84,12 @@ impl Sources {
                 catalogue: Mutex::default(),
                 searcher: Mutex::default(),
                 refresh_again: Mutex::default(),
+                task: Mutex::default(),
+                tended: Arc::clone(&tended),
                 model: model.clone(),
             })
         });
-        Sources { config, states, model }
+        Sources { config, states, tended, model }
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -111,6 +120,93 @@ impl Sources {
         Ok(self.at(SourceKind::Export, self.config.export_database()?))
     }
 
+    /// Whether the indexes are kept current in the background.
+    pub(crate) fn tended(&self) -> &Tended {
+        &self.tended
+    }
+
+    /// Runs `work` for each source in a scope, the export first. A source that is configured and
+    /// missing, or that cannot be read, is noted, and the others are asked all the same.
+    ///
+    /// It is an error if there is nothing to ask, or if no source can be read.
+    pub(crate) fn each<T>(
+        &self,
+        scope: &Scope,
+        mut work: impl FnMut(Source) -> Result<T, Error>,
+    ) -> Result<(Vec<T>, Vec<Note>), Error> {
+        let (mut done, mut notes, mut first) = (Vec::new(), Vec::new(), None);
+        let wanted = |kind: &SourceKind| scope.sources.is_empty() || scope.sources.contains(kind);
+        for kind in SourceKind::ALL.into_iter().filter(wanted) {
+            let outcome = match located(&self.config, kind) {
+                Ok(path) if path.is_file() => work(self.at(kind, path)),
+                Ok(_) | Err(Error::NoDatabase { .. }) => continue,
+                Err(error) => Err(error),
+            };
+            match outcome {
+                Ok(one) => done.push(one),
+                Err(error) if error.is_of_source() => {
+                    notes.push(Note::Unreadable { source: kind, reason: error.to_string() });
+                    first.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(error) = first.filter(|_| done.is_empty()) {
+            return Err(error);
+        }
+        if wanted(&SourceKind::Archive) {
+            notes.extend(self.unread_transcripts());
+        }
+        if done.is_empty() && notes.is_empty() && wanted(&SourceKind::Export) {
+            let has_any = SourceKind::ALL.into_iter().any(|kind| self.of_kind(kind).is_some());
+            if !has_any {
+                self.export()?;
+            }
+        }
+        Ok((done, notes))
+    }
+
+    /// Returns the sources in a scope that can be read, and what is to be said of the others.
+    pub(crate) fn readable(
+        &self,
+        scope: &Scope,
+        stop: &Stop,
+    ) -> Result<(Vec<Source>, Vec<Note>), Error> {
+        self.each(scope, |source| source.check(stop).map(|()| source))
+    }
+
+    /// Returns what is to be said of the sources in a scope that cannot be read.
+    pub(crate) fn problems(&self, scope: &Scope, stop: &Stop) -> Vec<Note> {
+        let kinds = match scope.sources.as_slice() {
+            [] => &SourceKind::ALL,
+            kinds => kinds,
+        };
+        let notes = kinds.iter().flat_map(|kind| {
+            let scope = Scope { sources: vec![*kind], ..Scope::default() };
+            match self.readable(&scope, stop) {
+                Ok((_, notes)) => notes,
+                Err(error) if error.is_of_source() => {
+                    vec![Note::Unreadable { source: *kind, reason: error.to_string() }]
+                }
+                Err(_) => Vec::new(),
+            }
+        });
+        notes.collect()
+    }
+
+    /// Returns what is to be said of transcripts that nobody has read yet.
+    fn unread_transcripts(&self) -> Option<Note> {
+        if self.config.archives.is_empty() {
+            return None;
+        }
+        if self.tended.is_tended() {
+            return (!self.tended.are_transcripts_read()).then_some(Note::ReadingTranscripts);
+        }
+        let is_unread = self.config.leave_indexes && !self.config.archive_database().is_file();
+        is_unread.then_some(Note::TranscriptsNotRead)
+    }
+
+    /// Returns the sources in a scope; the error is that there is no source at all.
     pub(crate) fn within(&self, scope: &Scope) -> Result<Vec<Source>, Error> {
         let wanted = |kind| scope.sources.is_empty() || scope.sources.contains(&kind);
         let mut sources = self.present();
@@ -151,6 +247,38 @@ impl Source {
     /// The model that turns texts into vectors.
     pub(crate) fn model(&self) -> &Model {
         &self.state.model
+    }
+
+    /// Fails if the source cannot be read.
+    pub(crate) fn check(&self, stop: &Stop) -> Result<(), Error> {
+        match self.current_index(stop) {
+            Ok(_) => Ok(()),
+            Err(_) => self.on_database(|path| db::read(path, stop, |_| Ok(()))),
+        }
+    }
+
+    /// Returns whether the database has what an index needs: row ids.
+    pub(crate) fn can_be_indexed(&self, stop: &Stop) -> bool {
+        let has_keys = |database: &db::Database| {
+            let layout = database.layout();
+            Ok(layout.message_key.is_some() && layout.conversation_key.is_some())
+        };
+        self.on_database(|path| db::read(path, stop, has_keys)).unwrap_or(true)
+    }
+
+    /// Returns whether a maintainer keeps the index current in the background.
+    pub(crate) fn is_tended(&self) -> bool {
+        self.state.tended.is_tended()
+    }
+
+    /// Returns what the background upkeep does for the source.
+    pub(crate) fn task(&self) -> Task {
+        *lock(&self.state.task)
+    }
+
+    /// Sets what the background upkeep does for the source.
+    pub(crate) fn set_task(&self, task: Task) {
+        *lock(&self.state.task) = task;
     }
 
     /// Returns whether a question's refresh did not finish in time a short while ago.

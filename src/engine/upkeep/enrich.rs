@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The largest segment, in messages, whose terms and vectors a question waits for: about a second.
-const MAX_IN_A_QUESTION: u32 = 20_000;
+pub(crate) const MAX_IN_A_QUESTION: u32 = 20_000;
 
 /// The bytes of a message that are embedded. Models read less of it.
 const MAX_EMBEDDED: usize = 1 << 20;
@@ -32,10 +32,11 @@ pub struct Enriched {
 
 /// Makes the term indexes, vectors and summaries that the index of a source lacks.
 ///
-/// `progress` gets the number of steps that are done and the number of all steps.
+/// Without `with_vectors` only terms are made. `progress` gets the number of steps that are done and the number of all steps.
 pub(crate) fn enrich(
     source: &Source,
     resources: Resources,
+    with_vectors: bool,
     stop: &Stop,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Enriched, Error> {
@@ -55,7 +56,10 @@ pub(crate) fn enrich(
         }
         before += u64::from(count);
         let mut advance = |some: u32| progress(before + u64::from(some), total);
-        if failed.is_none() && Vectors::open(segment.folder, model.name(), count).is_none() {
+        if with_vectors
+            && failed.is_none()
+            && Vectors::open(segment.folder, model.name(), count).is_none()
+        {
             let threads = resources.threads;
             match build_vectors(&snapshot, &segment, model, threads, stop, &mut advance) {
                 Ok(()) => done.vectors += count,
@@ -64,6 +68,9 @@ pub(crate) fn enrich(
             }
         }
         before += u64::from(count);
+    }
+    if !with_vectors {
+        return Ok(done);
     }
     if let Ok(snapshot) = source.current_index(stop) {
         summaries::build(&source.catalogue(&snapshot), model, stop, &mut || {
@@ -84,11 +91,17 @@ pub(crate) fn enrich(
 
 /// Returns whether a segment of the index in use has no term index, or no vectors of our model.
 pub(crate) fn is_lacking(source: &Source, stop: &Stop) -> bool {
+    is_lacking_for(source, true, stop)
+}
+
+/// Returns whether a segment of the index in use has no term index or, with vectors, none of our
+/// model.
+pub(crate) fn is_lacking_for(source: &Source, with_vectors: bool, stop: &Stop) -> bool {
     let Some(snapshot) = source.latest_index(stop) else { return false };
     snapshot.segments().into_iter().any(|segment| {
         let count = segment.doc_ids.len() as u32;
         TermIndex::open(segment.folder, count).is_err()
-            || Vectors::open(segment.folder, source.model().name(), count).is_none()
+            || with_vectors && Vectors::open(segment.folder, source.model().name(), count).is_none()
     })
 }
 

@@ -21,14 +21,14 @@ use super::{
     events::UpkeepEvent,
     follow::{self, Follower},
     merge,
-    refresh::{self, Reindex, Reindexed},
+    refresh::{self, Progress, Reindex, Reindexed},
 };
 use crate::{
     db::{self, State},
     engine::{
         config::Config,
         error::Error,
-        source::{Source, SourceKind, Sources},
+        source::{Source, SourceKind, Sources, Task},
     },
     import::Export,
     index::Resources,
@@ -63,6 +63,9 @@ const MAX_INTERRUPTIONS: u32 = 3;
 
 /// How often the maintainer checks whether another process has finished its build.
 const ELSEWHERE: Duration = Duration::from_secs(1);
+
+/// The share of all work that the index takes; words, vectors and summaries take the rest.
+const INDEX_SHARE: f64 = 0.5;
 
 /// The waits after failures: the first one, doubled at each failure up to the last one.
 const FIRST_BACKOFF: Duration = Duration::from_secs(5);
@@ -113,6 +116,7 @@ struct Postponed {
 
 impl Maintainer {
     pub(crate) fn new(sources: Arc<Sources>) -> Maintainer {
+        sources.tended().begin();
         Maintainer {
             sources,
             follower: Follower::default(),
@@ -127,6 +131,9 @@ impl Maintainer {
     /// A poll takes some ten system calls a source if everything is current.
     pub fn poll(&mut self, stop: &Stop, report: &mut dyn FnMut(UpkeepEvent)) -> Option<Duration> {
         let mut next = self.follower.look(self.sources.config(), stop, report);
+        if !stop.requested() {
+            self.sources.tended().set_transcripts_read();
+        }
         let present = self.sources.present();
         for kind in SourceKind::ALL {
             if stop.requested() {
@@ -138,6 +145,9 @@ impl Maintainer {
                 continue;
             };
             let wait = state.poll(source, stop, report);
+            if matches!(source.task(), Task::Building { .. }) {
+                source.set_task(Task::Idle);
+            }
             next = next.into_iter().chain(wait).min();
         }
         self.report_exports(&present, report);
@@ -155,6 +165,12 @@ impl Maintainer {
                 self.reported.insert(path);
             }
         }
+    }
+}
+
+impl Drop for Maintainer {
+    fn drop(&mut self) {
+        self.sources.tended().end();
     }
 }
 
@@ -180,12 +196,14 @@ impl SourceState {
         };
         self.note_state(&state);
         if source.current_index(stop).is_ok() {
+            source.set_task(Task::Idle);
             self.note_current();
             let wait = self.merge(source, stop, report);
             let is_next = !stop.requested() && wait.is_none();
             return if is_next { self.enrich(source, &state, stop, report) } else { wait };
         }
         if self.hopeless.as_ref() == Some(&state) {
+            source.set_task(Task::Failed);
             return None;
         }
         let has_log = source.kind == SourceKind::Export && db::has_log(path);
@@ -280,17 +298,25 @@ impl SourceState {
         }
         let begun = Instant::now();
         if let Some(until) = self.postponed.until.filter(|until| *until > begun) {
+            source.set_task(Task::Failed);
             return Some(until - begun);
         }
         if !self.is_ours && !enrich::is_lacking(source, stop) {
             self.enriched = Some(snapshot.name().to_owned());
             return None;
         }
-        let Ok(Some(_writing)) = source.index_dir().ok()?.lock() else { return Some(ELSEWHERE) };
+        let Ok(Some(_writing)) = source.index_dir().ok()?.lock() else {
+            source.set_task(Task::Elsewhere);
+            return Some(ELSEWHERE);
+        };
+        let task = Task::begun_at(INDEX_SHARE);
+        source.set_task(task);
         let halt = Stop::never();
         let may_wait = self.postponed.interruptions < MAX_INTERRUPTIONS;
         let mut checked = begun;
-        let mut check = |_, _| {
+        let mut check = |done: u64, total: u64| {
+            let share = done as f64 / total.max(1) as f64;
+            source.set_task(task.at(INDEX_SHARE + (1.0 - INDEX_SHARE) * share));
             let gives_way = may_wait || begun.elapsed() > MAX_ENRICHING;
             let has_changed = gives_way && checked.elapsed() > QUIET && {
                 checked = Instant::now();
@@ -300,12 +326,13 @@ impl SourceState {
                 halt.request();
             }
         };
-        let work = AssertUnwindSafe(|| enrich::enrich(source, RESOURCES, &halt, &mut check));
+        let work = AssertUnwindSafe(|| enrich::enrich(source, RESOURCES, true, &halt, &mut check));
         let reason = match catch_unwind(work) {
             Ok(Ok(done)) => {
                 self.postponed = Postponed::default();
                 self.is_ours = false;
                 self.enriched = Some(snapshot.name().to_owned());
+                source.set_task(Task::Idle);
                 if done.words > 0 || done.vectors > 0 {
                     let took = begun.elapsed();
                     report(UpkeepEvent::Enriched { source: source.clone(), done, took });
@@ -329,6 +356,7 @@ impl SourceState {
         reason: String,
         report: &mut dyn FnMut(UpkeepEvent),
     ) -> Duration {
+        source.set_task(Task::Failed);
         if !std::mem::replace(&mut self.postponed.is_reported, true) {
             report(UpkeepEvent::NotEnriched { source: source.clone(), reason });
         }
@@ -347,7 +375,10 @@ impl SourceState {
     ) -> Option<Duration> {
         let begun = Instant::now();
         let options = Reindex { resources: RESOURCES, full: false };
-        let work = AssertUnwindSafe(|| refresh::refresh(source, options, stop, &mut |_| {}));
+        let task = Task::begun_at(0.0);
+        source.set_task(task);
+        let mut note = |step: Progress| source.set_task(task.at(INDEX_SHARE * step.share()));
+        let work = AssertUnwindSafe(|| refresh::refresh(source, options, stop, &mut note));
         let Ok(result) = catch_unwind(work) else {
             return Some(self.fail(source, "indexing it failed; please report this", report));
         };
@@ -374,10 +405,12 @@ impl SourceState {
                     self.reported = Some(elsewhere);
                 }
                 self.not_before = Some(Instant::now() + ELSEWHERE);
+                source.set_task(Task::Elsewhere);
                 Some(ELSEWHERE)
             }
             // A busy database is no failure, so it is not reported.
             Err(Error::Db(db::Error::Unsteady { .. } | db::Error::Busy { .. })) => {
+                source.set_task(Task::Failed);
                 Some(self.back_off())
             }
             Err(error) => {
@@ -396,6 +429,7 @@ impl SourceState {
         reason: &str,
         report: &mut dyn FnMut(UpkeepEvent),
     ) -> Duration {
+        source.set_task(Task::Failed);
         if self.reported.as_deref() != Some(reason) {
             report(UpkeepEvent::Failed { source: source.clone(), reason: reason.to_owned() });
             self.reported = Some(reason.to_owned());

@@ -9,7 +9,7 @@ pub(crate) mod merge;
 pub(crate) mod refresh;
 pub(crate) mod transcripts;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, thread, time::Duration};
 
 use self::{
     enrich::Enriched,
@@ -22,6 +22,12 @@ use super::{
     source::{Source, Sources},
 };
 use crate::{index::Resources, model::Stop};
+
+/// The share of all work that the index takes; words, vectors and summaries take the rest.
+const INDEX_SHARE: f64 = 0.5;
+
+/// How often to check whether another process has finished its build.
+const ELSEWHERE: Duration = Duration::from_millis(100);
 
 /// The work that keeps everything derived current, for one engine.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +72,40 @@ impl Upkeep<'_> {
         stop: &Stop,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Enriched, Error> {
-        enrich::enrich(source, resources, stop, progress)
+        enrich::enrich(source, resources, true, stop, progress)
+    }
+
+    /// Makes all that ranking a source needs, to the end: index, words and, with the built-in
+    /// model, vectors. Waits where another process does that. `progress` gets the share that is done.
+    pub(crate) fn complete(
+        &self,
+        source: &Source,
+        resources: Resources,
+        stop: &Stop,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<(), Error> {
+        let options = Reindex { resources, full: false };
+        let mut indexed = |step: Progress| progress(step.share() * INDEX_SHARE);
+        while let Err(error) = refresh::refresh(source, options, stop, &mut indexed) {
+            match error {
+                Error::Indexing { .. } => thread::sleep(ELSEWHERE),
+                error => return Err(error),
+            }
+        }
+        let is_built_in = source.model().is_built_in();
+        while enrich::is_lacking_for(source, is_built_in, stop) {
+            let Some(_writing) = source.index_dir()?.lock()? else {
+                thread::sleep(ELSEWHERE);
+                continue;
+            };
+            let mut advance = |done: u64, total: u64| {
+                let share = done as f64 / total.max(1) as f64;
+                progress(INDEX_SHARE + (1.0 - INDEX_SHARE) * share);
+            };
+            enrich::enrich(source, resources, is_built_in, stop, &mut advance)?;
+            break;
+        }
+        Ok(())
     }
 
     /// Merges all segments of a source's index into one; returns false if there was only one.

@@ -40,6 +40,9 @@ const ATTEMPTS: u32 = 3;
 /// many messages. The number of segments then grows with the logarithm of the messages added.
 const MERGE_FACTOR: usize = 2;
 
+/// The share of a build that reading takes; writing takes the rest.
+const READING_SHARE: f64 = 0.9;
+
 /// How to refresh an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Reindex {
@@ -65,6 +68,19 @@ pub enum Progress {
     },
     /// The posting lists are merged and written; the share that is done, from 0 to 1.
     Writing(f64),
+}
+
+impl Progress {
+    /// Returns the share of a build that is done, from 0 to 1.
+    pub(crate) fn share(self) -> f64 {
+        match self {
+            Progress::Ordering => 0.0,
+            Progress::Reading { done, total, .. } => {
+                READING_SHARE * done as f64 / total.max(1) as f64
+            }
+            Progress::Writing(share) => READING_SHARE + (1.0 - READING_SHARE) * share,
+        }
+    }
 }
 
 /// The result of a refresh.
@@ -117,6 +133,28 @@ pub(crate) fn refresh(
     stop: &Stop,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Reindexed, Error> {
+    let done = follow(source, options, true, stop, progress)?;
+    done.ok_or_else(|| db::Error::Unsteady { path: source.path.clone() }.into())
+}
+
+/// Adds what has changed to the index of a source; returns false if it has to be built anew.
+pub(crate) fn refresh_changes(
+    source: &Source,
+    resources: Resources,
+    stop: &Stop,
+) -> Result<bool, Error> {
+    let options = Reindex { resources, full: false };
+    Ok(follow(source, options, false, stop, &mut |_| ())?.is_some())
+}
+
+/// Brings an index up to date. Returns `None` if it would have to be built, and must not.
+fn follow(
+    source: &Source,
+    options: Reindex,
+    may_build: bool,
+    stop: &Stop,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Option<Reindexed>, Error> {
     let begun = Instant::now();
     let path = &source.path;
     let index_dir = source.index_dir()?;
@@ -127,7 +165,7 @@ pub(crate) fn refresh(
         if let Ok(Some(writing)) = index_dir.lock() {
             writing.clean();
         }
-        return Ok(Reindexed::Current { messages: snapshot.messages() });
+        return Ok(Some(Reindexed::Current { messages: snapshot.messages() }));
     }
     let writing = lock(&index_dir)?;
     for _ in 0..ATTEMPTS {
@@ -141,21 +179,25 @@ pub(crate) fn refresh(
         if let Some(snapshot) = earlier {
             // Another process may have refreshed it while the lock was waited for.
             if snapshot.state() == work.state.to_string() {
-                return Ok(Reindexed::Current { messages: snapshot.messages() });
+                return Ok(Some(Reindexed::Current { messages: snapshot.messages() }));
             }
             match work.update(&snapshot, progress)? {
                 Update::Unsteady => continue,
                 Update::TooMuch => {}
                 Update::Done { added, removed } => {
                     writing.record("refreshed", added.into());
-                    return Ok(Reindexed::Refreshed { added, removed, took: begun.elapsed() });
+                    let took = begun.elapsed();
+                    return Ok(Some(Reindexed::Refreshed { added, removed, took }));
                 }
             }
+        }
+        if !may_build {
+            return Ok(None);
         }
         if let Some((size, conversations, folder)) = work.steady(work.build(progress))? {
             let took = begun.elapsed();
             writing.record("built", size.messages.into());
-            return Ok(Reindexed::Built { size, conversations, took, folder });
+            return Ok(Some(Reindexed::Built { size, conversations, took, folder }));
         }
     }
     Err(db::Error::Unsteady { path: path.clone() }.into())

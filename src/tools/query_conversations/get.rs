@@ -8,7 +8,7 @@ use super::{
     turn::{ANSWER_TOKENS, Budget, CompactTurn, TurnText},
 };
 use crate::{
-    engine::Session,
+    engine::{Scope, Session},
     text::snippet,
     tools::{
         bound,
@@ -118,8 +118,11 @@ pub(super) fn get(
 }
 
 fn not_found(call: &Call<'_>, word: &str) -> Answer {
-    let message =
+    let mut message =
         format!("Session not found: No conversation found with {word}. Check with mode=list.");
+    for note in call.engine.unreadable(&Scope::default(), call.stop) {
+        message.push_str(&format!(" Note: {note}."));
+    }
     let compact = json!({"found": false, "message": message});
     let message = Some(message);
     let got = Got { mode: "get", found: false, session: None, turns: None, message };

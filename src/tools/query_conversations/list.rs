@@ -4,9 +4,10 @@ use serde::Serialize;
 
 use super::answer::{answer, iso, shown, turn_count};
 use crate::{
-    engine::Scope,
+    engine::{Note, Scope},
     tools::{
         error::Error,
+        notes,
         tool::{Answer, Call},
     },
 };
@@ -33,6 +34,12 @@ struct ListPage {
     returned: usize,
     offset: usize,
     conversations: Vec<ListItem>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    complete: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -60,13 +67,20 @@ impl CompactListItem<'_> {
 struct CompactListPage<'a> {
     n: usize,
     c: Vec<CompactListItem<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: &'a Option<String>,
 }
 
-/// Answers with one page of conversations.
-pub(super) fn list(call: &Call<'_>, offset: usize, limit: usize) -> Result<Answer, Error> {
-    let (abouts, total) = call.engine.list(&Scope::default(), offset, limit, call.stop)?;
+/// Answers with one page of the conversations in a scope.
+pub(super) fn list(
+    call: &Call<'_>,
+    scope: &Scope,
+    offset: usize,
+    limit: usize,
+) -> Result<Answer, Error> {
+    let listed = call.engine.listed(scope, offset, limit, call.stop)?;
     let mut conversations = Vec::new();
-    for about in &abouts {
+    for about in &listed.abouts {
         conversations.push(ListItem {
             session_id: about.id.clone(),
             session_key: call.engine.find(call.stop).key_of(about)?,
@@ -76,12 +90,21 @@ pub(super) fn list(call: &Call<'_>, offset: usize, limit: usize) -> Result<Answe
             created_at: iso(about.begun),
         });
     }
-    let page =
-        ListPage { mode: "list", total, returned: conversations.len(), offset, conversations };
-    let ids: Vec<&str> = abouts.iter().map(|about| about.id.as_str()).collect();
+    let notes = notes::lines(&listed.notes);
+    let page = ListPage {
+        mode: "list",
+        total: listed.total,
+        returned: conversations.len(),
+        offset,
+        conversations,
+        complete: listed.notes.iter().any(Note::is_gap).then_some(false),
+        message: notes::message(&notes),
+        notes,
+    };
+    let ids: Vec<&str> = listed.abouts.iter().map(|about| about.id.as_str()).collect();
     let ids = call.engine.find(call.stop).short_ids(&ids)?;
     let items = page.conversations.iter().zip(ids);
     let compact = items.map(|(item, id)| CompactListItem::of(item, id)).collect();
-    let compact = CompactListPage { n: total, c: compact };
+    let compact = CompactListPage { n: page.total, c: compact, message: &page.message };
     Ok(answer(call.options, &compact, &page))
 }

@@ -11,11 +11,12 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::wrong,
     error::Error,
+    search::day,
     tool::{Answer, Call, Effect, Tool, object},
 };
 use crate::{
     engine::{self, Fields, Question, Scope, SourceKind},
-    text::snippet,
+    text::{date::Edge, snippet},
 };
 
 /// An argument that is a number from 1 on.
@@ -37,7 +38,7 @@ const TURNS: Count = Count { default: 50, most: 200, takes: "an integer from 1 t
 /// Characters of a query at most.
 const LONGEST_QUERY: usize = 1000;
 
-const ARGUMENTS: [&str; 10] = [
+const ARGUMENTS: [&str; 13] = [
     "mode",
     "query",
     "searchMode",
@@ -48,6 +49,9 @@ const ARGUMENTS: [&str; 10] = [
     "maxTurns",
     "limit",
     "offset",
+    "after",
+    "before",
+    "project",
 ];
 
 const SEARCH_MODES: [(&str, Fields); 3] =
@@ -57,9 +61,8 @@ const SEARCH_MODES: [(&str, Fields); 3] =
 pub const TOOL: Tool = Tool {
     name: "query_conversations",
     title: "Query conversations",
-    description: "Query past conversations as sessions. mode=\"list\": recent ones, paged. mode=\"get\": one, by ID \
-                  or key. mode=\"search\": by what whole sessions are about; to find what was said, use the tool \
-                  search.",
+    description: "Query past conversations as sessions. mode=\"list\": recent ones. mode=\"get\": one. \
+                  mode=\"search\": by what whole sessions are about; to find what was said, use search.",
     use_for: "list sessions, get one by id, key or title, search their summaries",
     effect: Effect::Reads,
     searches: &SourceKind::ALL,
@@ -77,27 +80,23 @@ enum CallMode {
 }
 
 fn schema() -> Map<String, Value> {
-    let count = |Count { default, most, .. }, description: &str| {
-        let mut count =
-            json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
-        if !description.is_empty() {
-            count["description"] = json!(description);
-        }
-        count
-    };
+    let count = |Count { default, most, .. }| json!({"type": "integer", "minimum": 1, "maximum": most, "default": default});
     object(json!({
         "type": "object",
         "properties": {
             "mode": {"type": "string", "enum": ["search", "get", "list"]},
             "query": {"type": "string", "minLength": 1, "maxLength": LONGEST_QUERY},
             "searchMode": {"type": "string", "enum": ["summary", "turns", "both"], "default": "summary"},
-            "includeTranscript": {"type": "boolean", "default": false},
-            "maxTurnsPerConversation": count(TURNS_OF_MATCH, ""),
-            "sessionId": {"type": "string", "description": "Id, its beginning (4 characters or more), or a unique title"},
+            "includeTranscript": {"type": "boolean"},
+            "maxTurnsPerConversation": count(TURNS_OF_MATCH),
+            "sessionId": {"type": "string", "description": "Id or its beginning, or a unique title"},
             "sessionKey": {"type": "string"},
-            "maxTurns": count(TURNS, "For get"),
-            "limit": count(LIMIT, ""),
-            "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "For list"},
+            "maxTurns": count(TURNS),
+            "limit": count(LIMIT),
+            "offset": {"type": "integer", "minimum": 0, "default": 0},
+            "after": {"type": "string", "description": "YYYY-MM-DD"},
+            "before": {"type": "string"},
+            "project": {"type": "string"},
         },
         "required": ["mode"],
         "additionalProperties": false,
@@ -105,23 +104,19 @@ fn schema() -> Map<String, Value> {
 }
 
 fn output_schema() -> Map<String, Value> {
-    let (any, string, integer) = (json!({}), json!({"type": "string"}), json!({"type": "integer"}));
-    let turns = json!({"type": "array", "items": {"type": "object", "properties": {
-        "role": string, "content": string, "turnIndex": integer, "createdAt": any, "score": any,
-    }, "required": ["role", "content"]}});
+    let any = json!({});
+    let of = |keys: &[&str]| json!({"type": "object", "required": keys});
+    let list = |items: Value| json!({"type": "array", "items": items});
     object(json!({
         "type": "object",
         "properties": {
-            "mode": string, "totalResults": integer, "found": {"type": "boolean"}, "message": string,
-            "total": integer, "returned": integer, "offset": integer, "turns": turns,
-            "conversations": {"type": "array", "items": {"type": "object", "properties": {
-                "sessionId": string, "sessionKey": any, "title": any, "summary": any, "score": any,
-                "turns": any, "matchedTurns": any, "turnCount": any, "lastActivity": any, "createdAt": any,
-            }, "required": ["sessionId"]}},
-            "session": {"type": "object", "properties": {
-                "id": string, "sessionKey": any, "title": any, "summary": any, "turnCount": integer,
-                "lastActivity": any, "createdAt": any,
-            }, "required": ["id", "turnCount"]},
+            "mode": {"type": "string"},
+            "totalResults": any, "total": any, "returned": any, "offset": any,
+            "conversations": list(of(&["sessionId"])),
+            "found": any,
+            "session": of(&["id", "turnCount"]),
+            "turns": list(of(&["role", "content"])),
+            "message": any, "complete": any, "notes": any,
         },
         "required": ["mode"],
     }))
@@ -161,13 +156,19 @@ fn run(call: &Call<'_>) -> Result<Answer, Error> {
         Ok::<_, Error>(word.filter(|word| !word.is_empty()))
     };
     let (id, key) = (word("sessionId")?, word("sessionKey")?);
+    let scope = Scope {
+        since: day(given, "after", Edge::Start)?.map(|(instant, _)| instant),
+        until: day(given, "before", Edge::End)?.map(|(instant, _)| instant),
+        project: word("project")?.map(str::to_owned),
+        ..Scope::default()
+    };
     match mode {
         CallMode::Search => {
-            let question = question(query, fields, limit)?;
+            let question = Question { scope, ..question(query, fields, limit)? };
             search::search(call, &question, with_transcript.then_some(turns_of_match))
         }
         CallMode::Get => get::get(call, id, key, turns),
-        CallMode::List => list::list(call, offset.unwrap_or(0), limit),
+        CallMode::List => list::list(call, &scope, offset.unwrap_or(0), limit),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
     tools::{
         bound,
         error::Error,
+        notes,
         tool::{Answer, Call, first_turn},
     },
 };
@@ -49,6 +50,10 @@ struct SearchResults {
     conversations: Vec<SearchItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    complete: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -101,7 +106,9 @@ pub(super) fn search(
     if question.fields != Fields::Summaries {
         without_summaries(&mut ranking.items, question.fields == Fields::Messages);
     }
-    let mut notes = ranking.notes;
+    let is_complete = ranking.is_complete();
+    let mut notes = notes::lines(&ranking.notes);
+    notes.extend(notes::more(ranking.items.len(), ranking.total, ranking.is_total_exact));
     let mut field_tokens = 0;
     let mut fits: Vec<(&ConversationMatch, Option<String>)> = Vec::new();
     for item in &ranking.items {
@@ -142,7 +149,8 @@ pub(super) fn search(
     if budget.is_cut {
         notes.push("Turns were cut to keep this short: mode=\"get\" has a whole one.".to_owned());
     }
-    let message = (!notes.is_empty()).then(|| notes.join(" "));
+    let message = notes::message(&notes);
+    let complete = (!is_complete).then_some(false);
     let ids: Vec<&str> = conversations.iter().map(|item| item.session_id.as_str()).collect();
     let ids = call.engine.find(call.stop).short_ids(&ids)?;
     let items = conversations.iter().zip(ids);
@@ -153,9 +161,11 @@ pub(super) fn search(
     };
     let results = SearchResults {
         mode: "search",
-        total_results: conversations.len(),
+        total_results: ranking.total,
         conversations,
         message,
+        complete,
+        notes,
     };
     Ok(answer(call.options, &compact, &results))
 }
@@ -177,6 +187,7 @@ fn matched_turns(item: &ConversationMatch, budget: &mut Budget) -> Vec<TurnText>
             turn_index: None,
             created_at: None,
             score: Some((matched.score * 100.0).round() / 100.0),
+            line: Some(matched.line),
         })
     };
     item.matches.iter().filter(|matched| !matched.passage.is_empty()).map_while(turn).collect()

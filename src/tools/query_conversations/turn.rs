@@ -26,19 +26,27 @@ pub(super) struct TurnText {
     pub(super) created_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) score: Option<f64>,
+    /// The line at which `read` shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) line: Option<u32>,
 }
 
 /// Takes the summaries that conversations were saved with from the messages that matched. If only
 /// turns were asked for, takes what has no other match from the results.
 pub(super) fn without_summaries(items: &mut Vec<ConversationMatch>, is_turns: bool) {
     items.retain_mut(|item| {
-        let matches = item.matches.len();
+        let count = item.matches.len();
         item.matches.retain(|one| {
             let is_first = one.hit.position == Some(1) && one.hit.role == SAVED;
             !(one.source == SourceKind::Threads && is_first)
         });
-        !is_turns || !item.matches.is_empty() || matches == 0
+        if is_turns && item.matches.len() < count {
+            item.score = item.matches.first().map_or(0.0, |best| best.score.min(item.score));
+        }
+        !is_turns || !item.matches.is_empty() || count == 0
     });
+    // A stable sort: the order of equal scores stays.
+    items.sort_by(|a, b| b.score.total_cmp(&a.score));
 }
 
 impl TurnText {
@@ -55,6 +63,7 @@ impl TurnText {
             turn_index: Some(at - first_turn(session)),
             created_at: message.time.and_then(date::to_iso),
             score: None,
+            line: None,
         })
     }
 }

@@ -48,7 +48,7 @@ impl Searcher {
     }
 
     /// Returns how many messages have no term index, and how many have no vector.
-    pub(in crate::engine::source) fn missing(&self) -> (u32, u32) {
+    pub(crate) fn missing(&self) -> (u32, u32) {
         let count = |lacks: &dyn Fn(&SegmentSearcher) -> bool| {
             let segments = self.segments.iter().filter(|segment| lacks(segment));
             segments.map(|segment| segment.doc_ids.len() as u32).sum()

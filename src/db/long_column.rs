@@ -1,0 +1,44 @@
+//! The column of a content that may be too long to be read in one piece.
+
+use rusqlite::Connection;
+
+/// Contents with more bytes are read piece by piece.
+pub(super) const LONGEST_WHOLE: usize = 4 << 20;
+
+/// Bytes of either end that are looked at.
+const ENDS: usize = 64;
+
+/// Returns whether SQLite can read the contents of a database piece by piece, as the bytes that its
+/// `LIKE` reads.
+pub(super) fn is_readable(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT (SELECT encoding = 'UTF-8' FROM pragma_encoding) \
+               AND EXISTS (SELECT 1 FROM pragma_table_list('messages') \
+                           WHERE schema = 'main' AND type = 'table' AND NOT wr) \
+               AND EXISTS (SELECT 1 FROM pragma_table_xinfo('messages') \
+                           WHERE lower(name) = 'content' AND hidden = 0)";
+    connection.query_row(sql, [], |row| row.get(0))
+}
+
+/// Returns whether a long content begins and ends as JSON parts do.
+pub(super) fn may_be_parts(connection: &Connection, key: i64) -> rusqlite::Result<bool> {
+    let blob = connection.blob_open("main", "messages", "content", key, true)?;
+    let end = blob.len().saturating_sub(ENDS);
+    let mut ends = [[0; ENDS]; 2];
+    blob.read_at_exact(&mut ends[0], 0)?;
+    blob.read_at_exact(&mut ends[1], end)?;
+    let first = ends[0].trim_ascii_start().strip_prefix(b"[").unwrap_or_default();
+    let begins = matches!(first.trim_ascii_start().first(), Some(b'"' | b'{'));
+    Ok(begins && ends[1].trim_ascii_end().ends_with(b"]"))
+}
+
+/// Returns two columns: `content`, or NULL where the content of the row is too long, and the length of
+/// the row's content if it may be too long.
+pub(super) fn columns(content: &str, is_readable: bool) -> String {
+    match is_readable {
+        true => format!(
+            "CASE WHEN octet_length(content) > {LONGEST_WHOLE} THEN NULL ELSE {content} END, \
+             octet_length(content)"
+        ),
+        false => format!("{content}, NULL"),
+    }
+}

@@ -1,0 +1,480 @@
+//! Ranks messages without an index: one scan of the database for the words of the question.
+//!
+//! ```text
+//! score(m) = 0.9 * S(m) * (1 + C(m)) / 2;   1 if m has the whole question as it stands
+//! S = the IDF of the words that m has, C = their number, both as shares of all words that occur
+//! ```
+//!
+//! Of the messages that have the same words only the newest are kept, so that memory is bounded.
+
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::{BTreeMap, BinaryHeap, HashMap, HashSet},
+};
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use super::{
+    answer::{joined, weights},
+    passage,
+    question::{ConversationMatch, Fields, MAX_MATCHES, Match},
+    ranker::Ranker,
+};
+use crate::{
+    db::{self, ScanFilter, ScanPlace},
+    engine::{
+        error::Error,
+        source::{Note, Sketch, Source, SourceKind},
+    },
+    model::{Hit, Instant},
+    text::{
+        query::Query,
+        words::{Token, Tokenizer, is_character, tokens},
+    },
+};
+
+/// Words of a concept that are looked for: the longest, which are the rarest.
+const MAX_WORDS: usize = 24;
+
+/// A word of at most so many letters must begin where a word of the text begins.
+const SHORT_WORD: usize = 3;
+
+/// The bit of messages that have the whole concept as it stands.
+const PHRASE: u32 = 1 << 31;
+
+/// The best score of messages that have words, but not the whole concept.
+const MAX_BY_WORDS: f32 = 0.9;
+
+/// Messages that are kept of each concept, and of each combination of words.
+const DEPTH: usize = 200;
+
+/// Messages that are kept at most before the worst are dropped.
+const MAX_KEPT: usize = 100 * DEPTH;
+
+/// A message that the scan found.
+pub(super) struct ScannedHit {
+    kind: SourceKind,
+    score: f32,
+    hit: Hit<'static>,
+}
+
+/// The result of scanning some sources.
+pub(super) struct ScanResult {
+    /// The best messages first.
+    hits: Vec<ScannedHit>,
+    /// Scores of conversations by their titles.
+    titles: HashMap<(SourceKind, String), f32>,
+    /// How many messages have one of the words.
+    pub(super) found: usize,
+}
+
+impl Ranker<'_> {
+    /// Ranks the messages of some sources by the words of the question.
+    ///
+    /// A source that cannot be read after all is noted, unless it is the only one.
+    pub(super) fn scan(&mut self, sources: &[Source]) -> Result<ScanResult, Error> {
+        let mut result = ScanResult { hits: Vec::new(), titles: HashMap::new(), found: 0 };
+        for source in sources {
+            match self.scan_one(source, &mut result) {
+                Err(error) if error.is_of_source() && self.sources.present().len() > 1 => {
+                    self.note(Note::Unreadable { source: source.kind, reason: error.to_string() });
+                }
+                outcome => outcome?,
+            }
+        }
+        result.hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.hit.time.cmp(&a.hit.time)));
+        Ok(result)
+    }
+
+    fn scan_one(&self, source: &Source, result: &mut ScanResult) -> Result<(), Error> {
+        let ids = self.conversations_of_origin(source)?;
+        let concepts: Vec<WordFinder> = self.concepts().into_iter().map(WordFinder::new).collect();
+        let scope = &self.scope;
+        let filter = ScanFilter { roles: &scope.roles, since: scope.since, until: scope.until };
+        let is_wanted = |id: &str| {
+            scope.conversation.as_ref().is_none_or(|wanted| wanted == id)
+                && ids.as_ref().is_none_or(|ids| ids.contains(id))
+        };
+        let with_titles = self.question.fields != Fields::Messages;
+        let (found, titles, count) = source.on_database(|path| {
+            db::read(path, self.stop, |database| {
+                let mut tops: Vec<Top> = concepts.iter().map(|_| Top::default()).collect();
+                db::scan(database, filter, &mut |message| {
+                    if !is_wanted(message.conversation) {
+                        return;
+                    }
+                    for (finder, top) in concepts.iter().zip(&mut tops) {
+                        top.add(finder.look(message.text), message.time, message.place);
+                    }
+                })?;
+                let mut found = Vec::new();
+                for top in &tops {
+                    let best = top.best(DEPTH);
+                    let places: Vec<ScanPlace> = best.iter().map(|(_, place)| *place).collect();
+                    let hits = db::fetch(database, filter, &places)?;
+                    found.push(hits.into_iter().zip(best).map(|(hit, (score, _))| (score, hit)));
+                }
+                let titles = if with_titles { db::titles(database)? } else { Vec::new() };
+                let titles = titles.into_iter().filter(|(id, _)| is_wanted(id));
+                let found: Vec<Vec<_>> = found.into_iter().map(Iterator::collect).collect();
+                let count = tops.iter().map(Top::found).max().unwrap_or(0);
+                Ok((found, titles.collect::<Vec<_>>(), count))
+            })
+        })?;
+        result.found += count;
+        let kind = source.kind;
+        let common = in_common(&found);
+        for (score, hit) in found.into_iter().flatten() {
+            if common.contains(&*hit.conversation_id) {
+                result.hits.push(ScannedHit { kind, score, hit });
+            }
+        }
+        for (id, score) in score_titles(&concepts, titles) {
+            result.titles.insert((kind, id), score);
+        }
+        Ok(())
+    }
+
+    /// Returns the messages of a scan, the best first; those with the same text once.
+    pub(super) fn scanned_messages(&self, result: ScanResult) -> Result<Vec<Match>, Error> {
+        let mut best: Vec<(ScannedHit, u32)> = Vec::new();
+        let mut known: HashMap<(String, String), usize> = HashMap::new();
+        for scanned in result.hits {
+            let key = (scanned.hit.role.to_string(), scanned.hit.content.trim().to_owned());
+            match known.get(&key) {
+                Some(place) => best[*place].1 += 1,
+                None if best.len() < self.question.limit => {
+                    known.insert(key, best.len());
+                    best.push((scanned, 1));
+                }
+                None => {}
+            }
+        }
+        let sketches = self.sketches(
+            best.iter().map(|(scanned, _)| (scanned.kind, scanned.hit.conversation_id.to_string())),
+        )?;
+        let finder = PassageFinder::new(self);
+        let matches = best.into_iter().map(|(scanned, copies)| {
+            let sketch = sketches.get(&(scanned.kind, scanned.hit.conversation_id.to_string()));
+            Match { copies, ..finder.matched(scanned, sketch) }
+        });
+        Ok(matches.collect())
+    }
+
+    /// Returns the conversations of a scan, the best first, and how many were found.
+    pub(super) fn scanned_conversations(
+        &self,
+        result: ScanResult,
+    ) -> Result<(Vec<ConversationMatch>, usize), Error> {
+        let (mut title_weight, max_score) = weights(self.question.fields);
+        let mut hits_of: HashMap<(SourceKind, String), Vec<ScannedHit>> = HashMap::new();
+        for scanned in result.hits {
+            let key = (scanned.kind, scanned.hit.conversation_id.to_string());
+            hits_of.entry(key).or_default().push(scanned);
+        }
+        // Without summaries, what the messages say has to stand for them.
+        let mut share = 1.0;
+        if self.question.fields == Fields::Summaries {
+            (title_weight, share) = (0.5, 0.5 / joined([1.0; MAX_MATCHES].into_iter()));
+        }
+        let mut scores: HashMap<(SourceKind, String), f32> = HashMap::new();
+        for (key, hits) in &hits_of {
+            scores.insert(key.clone(), share * joined(hits.iter().map(|scanned| scanned.score)));
+        }
+        for (key, score) in result.titles {
+            *scores.entry(key).or_default() += title_weight * score;
+        }
+        let newest = |key: &(SourceKind, String)| hits_of.get(key).map(|hits| hits[0].hit.time);
+        let mut order: Vec<((SourceKind, String), f32)> = scores.into_iter().collect();
+        order.sort_by(|a, b| {
+            let by_time = || newest(&b.0).cmp(&newest(&a.0));
+            b.1.total_cmp(&a.1).then_with(by_time).then_with(|| a.0.cmp(&b.0))
+        });
+        let total = order.len();
+        order.truncate(self.question.limit);
+        let mut sketches = self.sketches(order.iter().map(|(key, _)| key.clone()))?;
+        let finder = PassageFinder::new(self);
+        let mut items = Vec::new();
+        for (key, score) in order {
+            // One of which only the title has the words may have no messages, or be of other dates.
+            let sketch = sketches.remove(&key).filter(|sketch| {
+                let about = &sketch.about;
+                hits_of.contains_key(&key) || self.scope.covers(about.begun, about.last)
+            });
+            let Some(sketch) = sketch else { continue };
+            let hits = hits_of.remove(&key).unwrap_or_default().into_iter().take(MAX_MATCHES);
+            let matches = hits.map(|scanned| finder.matched(scanned, Some(&sketch))).collect();
+            let score = f64::from(score / max_score).min(1.0);
+            items.push(ConversationMatch { about: sketch.about, score, matches });
+        }
+        Ok((items, total))
+    }
+
+    /// Returns sketches of conversations.
+    pub(super) fn sketches(
+        &self,
+        keys: impl Iterator<Item = (SourceKind, String)>,
+    ) -> Result<HashMap<(SourceKind, String), Sketch>, Error> {
+        let mut by_kind: BTreeMap<SourceKind, HashSet<String>> = BTreeMap::new();
+        for (kind, id) in keys {
+            by_kind.entry(kind).or_default().insert(id);
+        }
+        let mut sketches = HashMap::new();
+        for (kind, ids) in by_kind {
+            let Some(source) = self.sources.of_kind(kind) else { continue };
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            let found = source.sketches(&ids, self.stop)?;
+            sketches.extend(found.into_iter().map(|(id, sketch)| ((kind, id), sketch)));
+        }
+        Ok(sketches)
+    }
+}
+
+/// Returns the ids of the conversations that have a message of every concept.
+fn in_common(found: &[Vec<(f32, Hit<'static>)>]) -> HashSet<String> {
+    let ids = |hits: &Vec<(f32, Hit<'static>)>| -> HashSet<String> {
+        hits.iter().map(|(_, hit)| hit.conversation_id.to_string()).collect()
+    };
+    found.iter().map(ids).reduce(|one, other| &one & &other).unwrap_or_default()
+}
+
+/// Returns the scores, between 0 and 1, of the conversations whose titles have words of every concept.
+fn score_titles(concepts: &[WordFinder], titles: Vec<(String, String)>) -> Vec<(String, f32)> {
+    let mut tops: Vec<Top> = concepts.iter().map(|_| Top::default()).collect();
+    let mut masks = Vec::new();
+    for (id, title) in titles {
+        let found: Vec<u32> = concepts.iter().map(|finder| finder.look(title.as_bytes())).collect();
+        tops.iter_mut().zip(&found).for_each(|(top, mask)| top.count(*mask));
+        if found.iter().all(|mask| *mask != 0) {
+            masks.push((id, found));
+        }
+    }
+    let scored = masks.into_iter().map(|(id, found)| {
+        let scores = tops.iter().zip(found).map(|(top, mask)| top.score(mask));
+        (id, scores.fold(1.0, f32::min))
+    });
+    scored.collect()
+}
+
+/// Finds the words of a concept in texts.
+struct WordFinder {
+    query: Query,
+    /// Finds each word, and each letter case of it that is not ASCII.
+    words: Option<AhoCorasick>,
+    /// For each pattern its bit, and whether it must begin a word.
+    patterns: Vec<(u32, bool)>,
+    /// The bits of all words.
+    all: u32,
+}
+
+impl WordFinder {
+    fn new(concept: &str) -> WordFinder {
+        let query = Query::parse(concept);
+        let mut words = words_of(&query.text);
+        words.sort_by_key(|word| Reverse(word.chars().count()));
+        words.truncate(MAX_WORDS);
+        let phrase = query.text.trim().to_owned();
+        let mut texts = Vec::new();
+        let mut patterns = Vec::new();
+        let of_words = words.iter().zip(0..).map(|(word, bit)| (word, 1 << bit));
+        let is_phrase = !phrase.is_empty() && !words.contains(&phrase);
+        for (word, bit) in of_words.chain(is_phrase.then_some((&phrase, PHRASE))) {
+            let is_short = word.chars().count() <= SHORT_WORD && word.is_ascii() && bit != PHRASE;
+            for text in cases_of(word) {
+                texts.push(text);
+                patterns.push((bit, is_short));
+            }
+        }
+        let all = patterns.iter().fold(0, |all, (bit, _)| all | bit);
+        let words = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .match_kind(MatchKind::Standard)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(&texts)
+            .ok();
+        WordFinder { query, words, patterns, all }
+    }
+
+    /// Returns the bits of the words that a text has; 0 if the question excludes the text.
+    fn look(&self, text: &[u8]) -> u32 {
+        let mut found = 0;
+        for hit in self.words.iter().flat_map(|words| words.find_overlapping_iter(text)) {
+            let (bit, is_short) = self.patterns[hit.pattern().as_usize()];
+            let before = hit.start().checked_sub(1).map(|at| text[at]);
+            if !is_short || !before.is_some_and(|b| b.is_ascii_alphanumeric()) {
+                found |= bit;
+            }
+            if found == self.all {
+                break;
+            }
+        }
+        if found == 0 || self.query.phrases.is_empty() && self.query.excluded.is_empty() {
+            return found;
+        }
+        let text = String::from_utf8_lossy(text);
+        if self.query.allows(&text) {
+            return if self.query.phrases.is_empty() { found } else { found | PHRASE };
+        }
+        let without_phrases = Query { phrases: Vec::new(), ..self.query.clone() };
+        let is_optional = self.query.is_sentence && without_phrases.allows(&text);
+        if is_optional { found } else { 0 }
+    }
+}
+
+/// Returns the words of a question that say what it is about, by their stems where those begin them.
+fn words_of(text: &str) -> Vec<String> {
+    let tokenizer = Tokenizer::default();
+    let mut words: Vec<String> = Vec::new();
+    tokens(text, |token| match token {
+        Token::Word(word) => {
+            if let Some(stem) = tokenizer.question(word).into_iter().next() {
+                let word = word.to_lowercase();
+                let is_start = word.starts_with(&stem) && stem.chars().count() > SHORT_WORD;
+                words.push(if is_start { stem } else { word });
+            }
+        }
+        Token::Run(run) => {
+            let terms = tokenizer.question(run);
+            let is_single = terms.len() == 1;
+            words.extend(terms.into_iter().filter(|term| is_single || !is_character(term)));
+        }
+    });
+    words.sort_unstable();
+    words.dedup();
+    words
+}
+
+/// Returns a text in the letter cases in which it is looked for; ASCII letters match in any case.
+fn cases_of(text: &str) -> Vec<String> {
+    let mut cases = vec![text.to_owned(), text.to_lowercase(), text.to_uppercase()];
+    let mut rest = text.chars();
+    if let Some(first) = rest.next() {
+        cases.push(first.to_uppercase().chain(rest.as_str().to_lowercase().chars()).collect());
+    }
+    if text.is_ascii() {
+        cases.truncate(1);
+    }
+    cases.sort_unstable();
+    cases.dedup();
+    cases
+}
+
+/// A message with its time; the newer is the greater.
+type Dated = (Option<Instant>, ScanPlace);
+
+/// The best messages of a concept, by the words that they have.
+#[derive(Default)]
+struct Top {
+    /// The newest messages of each combination of words; the oldest of them on top.
+    newest: HashMap<u32, BinaryHeap<Reverse<Dated>>>,
+    kept: usize,
+    /// How many messages have each word.
+    counts: [u64; MAX_WORDS],
+    messages: u64,
+    matching: usize,
+}
+
+impl Top {
+    fn count(&mut self, mask: u32) {
+        self.messages += 1;
+        self.matching += usize::from(mask != 0);
+        for (bit, count) in self.counts.iter_mut().enumerate() {
+            *count += u64::from(mask >> bit & 1);
+        }
+    }
+
+    fn add(&mut self, mask: u32, time: Option<Instant>, place: ScanPlace) {
+        self.count(mask);
+        if mask == 0 {
+            return;
+        }
+        let newest = self.newest.entry(mask).or_default();
+        newest.push(Reverse((time, place)));
+        self.kept += 1;
+        if newest.len() > DEPTH {
+            newest.pop();
+            self.kept -= 1;
+        }
+        if self.kept > MAX_KEPT {
+            self.drop_worst();
+        }
+    }
+
+    /// Drops the combinations of words that score worst so far.
+    fn drop_worst(&mut self) {
+        let mut masks: Vec<u32> = self.newest.keys().copied().collect();
+        masks.sort_unstable_by(|a, b| self.score(*a).total_cmp(&self.score(*b)));
+        for mask in masks {
+            if self.kept <= MAX_KEPT / 2 {
+                break;
+            }
+            self.kept -= self.newest.remove(&mask).map_or(0, |dropped| dropped.len());
+        }
+    }
+
+    fn found(&self) -> usize {
+        self.matching
+    }
+
+    /// Returns the score of a message that has these words.
+    fn score(&self, mask: u32) -> f32 {
+        if mask & PHRASE != 0 {
+            return 1.0;
+        }
+        let (mut idf, mut all) = ([0.0; 2], [0.0; 2]);
+        for (bit, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let (count, messages) = (*count as f32, self.messages as f32);
+            let weight = (1.0 + (messages - count + 0.5).max(0.0) / (count + 0.5)).ln();
+            all = [all[0] + weight, all[1] + 1.0];
+            if mask >> bit & 1 == 1 {
+                idf = [idf[0] + weight, idf[1] + 1.0];
+            }
+        }
+        let share = |at: usize| idf[at] / f32::max(all[at], f32::MIN_POSITIVE);
+        MAX_BY_WORDS * share(0) * f32::midpoint(1.0, share(1))
+    }
+
+    /// Returns the best messages with their scores; of equally good ones the newest.
+    fn best(&self, count: usize) -> Vec<(f32, ScanPlace)> {
+        let mut all: Vec<(f32, Option<Instant>, ScanPlace)> = Vec::new();
+        for (mask, newest) in &self.newest {
+            let score = self.score(*mask);
+            all.extend(newest.iter().map(|Reverse((time, place))| (score, *time, *place)));
+        }
+        let order = |a: &(f32, Option<Instant>, ScanPlace),
+                     b: &(f32, Option<Instant>, ScanPlace)| {
+            b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)).then(b.2.cmp(&a.2))
+        };
+        all.sort_unstable_by(order as fn(&_, &_) -> Ordering);
+        all.truncate(count);
+        all.into_iter().map(|(score, _, place)| (score, place)).collect()
+    }
+}
+
+/// Finds the passages that have the words of a question.
+struct PassageFinder {
+    terms: Vec<(String, f32)>,
+    tokenizer: Tokenizer,
+}
+
+impl PassageFinder {
+    fn new(ranker: &Ranker<'_>) -> PassageFinder {
+        let tokenizer = Tokenizer::default();
+        let terms = ranker.concepts().into_iter().flat_map(|text| tokenizer.question(text));
+        // The IDF is not known here; longer words are rarer.
+        let terms = terms.map(|term| (term.clone(), term.chars().count() as f32)).collect();
+        PassageFinder { terms, tokenizer }
+    }
+
+    fn matched(&self, scanned: ScannedHit, sketch: Option<&Sketch>) -> Match {
+        Match {
+            source: scanned.kind,
+            score: f64::from(scanned.score),
+            line: sketch.map_or(1, |sketch| sketch.line(&scanned.hit)),
+            passage: passage::passage(&scanned.hit.content, &self.terms, &self.tokenizer),
+            is_title_only: false,
+            copies: 1,
+            hit: scanned.hit,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Notes: what an answer leaves out, or did in another way than it was asked to.
+
+use std::fmt;
+
+use super::kind::SourceKind;
+
+/// The most known names that a note about an unknown name lists.
+pub(crate) const MAX_KNOWN: usize = 10;
+
+/// What an answer leaves out, or did in another way than it was asked to.
+///
+/// Its text states the fact in one sentence; each face adds what the user can do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// A source has no index, so its messages were ranked by a scan for the words of the question.
+    NotIndexed {
+        /// The source.
+        source: SourceKind,
+        /// Whether it can have an index: views and tables without row ids cannot.
+        can_be: bool,
+    },
+    /// The index of a source, or its words and vectors, are being made.
+    Building {
+        /// The source.
+        source: SourceKind,
+        /// How much is done, if that is known.
+        percent: Option<u8>,
+        /// About how many seconds it still takes, if that is known.
+        seconds_left: Option<u64>,
+    },
+    /// The transcripts of coding agents are being read for the first time.
+    ReadingTranscripts,
+    /// The transcripts of coding agents were never read.
+    TranscriptsNotRead,
+    /// The index of a source is older than its database.
+    OlderIndex {
+        /// The source.
+        source: SourceKind,
+    },
+    /// Some messages, or conversations, lack what they are ranked by.
+    NotEmbedded {
+        /// The source.
+        source: SourceKind,
+        /// How many lack it.
+        count: u64,
+        /// What they lack.
+        what: Lacking,
+    },
+    /// A source cannot be read.
+    Unreadable {
+        /// The source.
+        source: SourceKind,
+        /// The error, which names the path.
+        reason: String,
+    },
+    /// A filter names something that no conversation has.
+    Unknown {
+        /// What is named: a project, a session or a role.
+        what: &'static str,
+        /// The name that was given.
+        given: String,
+        /// Names that conversations have, the nearest first.
+        known: Vec<String>,
+    },
+    /// The beginning of an id fits several conversations.
+    Ambiguous {
+        /// The beginning that was given.
+        given: String,
+        /// The ids that it fits.
+        ids: Vec<String>,
+    },
+    /// A word that no message has was replaced by a similar one.
+    Slip {
+        /// The word.
+        word: String,
+        /// The word in its place.
+        meant: String,
+    },
+    /// No message has a quoted phrase, so its words were ranked by.
+    NoPhrase {
+        /// The phrases, in quotation marks.
+        phrases: String,
+    },
+    /// There are no vectors of the question, so only words were ranked by.
+    ProviderAway {
+        /// The error.
+        reason: String,
+    },
+}
+
+/// What messages or conversations lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lacking {
+    /// Messages without indexed words.
+    Words,
+    /// Messages without vectors.
+    Vectors,
+    /// Conversations without summaries.
+    Summaries,
+}
+
+impl Note {
+    /// Returns whether the note says that something was not searched as it was asked for.
+    pub(crate) fn is_gap(&self) -> bool {
+        !matches!(
+            self,
+            Note::Unknown { .. }
+                | Note::Ambiguous { .. }
+                | Note::Slip { .. }
+                | Note::NoPhrase { .. }
+        )
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::NotIndexed { source, can_be } => {
+                let can_be = if *can_be { "has no index" } else { "cannot have an index" };
+                let source = source.name();
+                write!(f, "the {source} {can_be}: it was searched for the words of the query only")
+            }
+            Note::Building { source, percent, .. } => {
+                write!(f, "the index of the {} is being built", source.name())?;
+                match percent {
+                    Some(percent) => write!(f, ", {percent} %"),
+                    None => Ok(()),
+                }
+            }
+            Note::ReadingTranscripts => {
+                f.write_str("the transcripts of coding agents are still being read")
+            }
+            Note::TranscriptsNotRead => {
+                f.write_str("the transcripts of coding agents were not read yet")
+            }
+            Note::OlderIndex { source } => {
+                let source = source.name();
+                write!(
+                    f,
+                    "the index of the {source} is older than its database: what was written since \
+                     is not ranked"
+                )
+            }
+            Note::NotEmbedded { source, count, what } => {
+                let (items, what) = match what {
+                    Lacking::Words => ("messages", "words"),
+                    Lacking::Vectors => ("messages", "vectors"),
+                    Lacking::Summaries => ("conversations", "summary"),
+                };
+                let source = source.name();
+                write!(f, "{count} {items} of the {source} have no {what} to rank by yet")
+            }
+            Note::Unreadable { source, reason } => {
+                write!(f, "the {} cannot be read and was left out: {reason}", source.name())
+            }
+            Note::Unknown { what, given, known } => {
+                write!(f, "no conversation has the {what} {given:?}")?;
+                match known.as_slice() {
+                    [] => Ok(()),
+                    known => write!(f, "; there is {}", known.join(", ")),
+                }
+            }
+            Note::Ambiguous { given, ids } => {
+                write!(f, "{given:?} may be any of the conversations {}", ids.join(", "))
+            }
+            Note::Slip { word, meant } => {
+                write!(f, "nothing has “{word}”: ranked by “{meant}” in its place")
+            }
+            Note::NoPhrase { phrases } => {
+                write!(f, "nothing has {phrases} as it stands: ranked by its words")
+            }
+            Note::ProviderAway { reason } => {
+                write!(f, "ranked by words alone, not by meaning: {reason}")
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Finds out what the project and the session of a scope name.
+
+use std::collections::BTreeSet;
+
+use super::{
+    note::{MAX_KNOWN, Note},
+    scope::{Scope, is_same, shown_project},
+    sources::{Source, Sources},
+};
+use crate::{
+    engine::{error::Error, source::SourceKind},
+    model::Stop,
+};
+
+/// What a session id may name.
+#[derive(Default)]
+struct Named {
+    /// Whether a transcript has it as its session.
+    is_session: bool,
+    /// The conversations whose id it is, or begins: source, id, session.
+    conversations: Vec<(SourceKind, String, Option<String>)>,
+    is_whole_id: bool,
+    projects: BTreeSet<String>,
+    sessions: Vec<String>,
+    has_project: bool,
+}
+
+impl Sources {
+    /// Returns a scope whose session is a transcript's session, or else the conversation that it is
+    /// the id of, or the only one whose id it begins. Notes names that nothing has.
+    pub(crate) fn resolved(
+        &self,
+        scope: &Scope,
+        sources: &[Source],
+        stop: &Stop,
+    ) -> Result<(Scope, Vec<Note>), Error> {
+        let mut scope = scope.clone();
+        if !scope.has_origin() {
+            return Ok((scope, Vec::new()));
+        }
+        let mut named = Named::default();
+        for source in sources {
+            match named.look(source, &scope, stop) {
+                // Whoever asks the source itself says so.
+                Err(error) if error.is_of_source() => {}
+                outcome => outcome?,
+            }
+        }
+        let mut notes = Vec::new();
+        if let Some(project) = scope.project.as_ref().filter(|_| !named.has_project) {
+            let known = nearest(project, named.projects.into_iter().collect());
+            notes.push(Note::Unknown { what: "project", given: project.clone(), known });
+        }
+        let Some(given) = scope.session.clone().filter(|_| !named.is_session) else {
+            return Ok((scope, notes));
+        };
+        let first = named.conversations.first().cloned();
+        let session = first.as_ref().and_then(|(_, _, session)| session.clone());
+        let is_one_session =
+            session.is_some() && named.conversations.iter().all(|(_, _, other)| *other == session);
+        match (first, named.conversations.len()) {
+            (Some((kind, id, _)), 1) => {
+                scope.session = None;
+                scope.conversation = Some(id);
+                scope.sources = vec![kind];
+            }
+            (Some(_), _) if is_one_session => scope.session = session,
+            (Some(_), _) => {
+                let ids = named.conversations.into_iter().map(|(_, id, _)| id);
+                notes.push(Note::Ambiguous { given, ids: ids.take(MAX_KNOWN).collect() });
+            }
+            (None, _) => {
+                let known = nearest(&given, named.sessions);
+                notes.push(Note::Unknown { what: "session", given, known });
+            }
+        }
+        Ok((scope, notes))
+    }
+}
+
+impl Sources {
+    /// Returns a note of the first role of a scope that no message has.
+    pub(crate) fn unknown_role(&self, scope: &Scope, stop: &Stop) -> Result<Option<Note>, Error> {
+        if scope.roles.is_empty() {
+            return Ok(None);
+        }
+        let of_sources = Scope { sources: scope.sources.clone(), ..Scope::default() };
+        let count = |source: Source| source.reader(stop).count(stop);
+        let (counts, _) = self.each(&of_sources, count)?;
+        let known: BTreeSet<String> =
+            counts.into_iter().flat_map(|it| it.roles.into_keys()).collect();
+        let unknown = scope.roles.iter().find(|role| !known.contains(*role));
+        Ok(unknown.map(|role| Note::Unknown {
+            what: "role",
+            given: role.clone(),
+            known: nearest(role, known.into_iter().filter(|role| !role.is_empty()).collect()),
+        }))
+    }
+}
+
+impl Named {
+    fn look(&mut self, source: &Source, scope: &Scope, stop: &Stop) -> Result<(), Error> {
+        let listing = source.reader(stop).list(&Scope::default(), stop)?;
+        for place in 0..listing.len() {
+            let (id, _) = listing.heading(place);
+            let origin = listing.origin(place);
+            if let Some(wanted) = &scope.project {
+                let project = shown_project(source.kind, origin);
+                self.has_project |= is_same(wanted, project);
+                if !self.projects.contains(project) {
+                    self.projects.insert(project.to_owned());
+                }
+            }
+            let Some(wanted) = &scope.session else { continue };
+            let session = origin.and_then(|origin| origin.session.as_deref());
+            self.is_session |= session.is_some_and(|session| is_same(wanted, session));
+            self.sessions.push(session.unwrap_or(id).to_owned());
+            let is_whole = is_same(wanted, id);
+            if is_whole && !self.is_whole_id {
+                self.is_whole_id = true;
+                self.conversations.clear();
+            }
+            if is_whole || !self.is_whole_id && begins(id, wanted) {
+                let session = session.map(str::to_owned);
+                self.conversations.push((source.kind, id.to_owned(), session));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether an id begins with a text, in any letter case.
+fn begins(id: &str, text: &str) -> bool {
+    id.get(..text.len()).is_some_and(|start| is_same(start, text))
+}
+
+/// Returns the names that are nearest to a name, the nearest first.
+fn nearest(given: &str, mut names: Vec<String>) -> Vec<String> {
+    let given = given.to_lowercase();
+    let likeness = |name: &String| strsim::jaro_winkler(&given, &name.to_lowercase());
+    names.sort();
+    names.dedup();
+    names.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
+    names.truncate(MAX_KNOWN);
+    names
+}

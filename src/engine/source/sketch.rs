@@ -1,0 +1,98 @@
+//! Conversations of an answer: what is known of them, and at which lines their messages are.
+
+use std::{collections::HashMap, path::PathBuf};
+
+use super::{
+    kind::SourceKind,
+    reader::Messages,
+    scope::{About, Scope},
+    session::line_number,
+    sources::Source,
+};
+use crate::{
+    db::{self, Skeleton},
+    engine::error::Error,
+    model::{Hit, Stop},
+};
+
+/// A conversation of an answer.
+#[derive(Debug)]
+pub(crate) struct Sketch {
+    pub(crate) about: About,
+    order: ReadingOrder,
+}
+
+/// What a message's turn is found by.
+#[derive(Debug)]
+enum ReadingOrder {
+    Open(Box<dyn Messages>),
+    Read(Skeleton),
+}
+
+impl Sketch {
+    /// Returns the line of a message of the conversation.
+    pub(crate) fn line(&self, hit: &Hit<'_>) -> u32 {
+        let turn = match &self.order {
+            ReadingOrder::Open(messages) => messages.turn_of(hit),
+            ReadingOrder::Read(skeleton) => skeleton
+                .messages
+                .iter()
+                .position(|(id, position, _)| *id == hit.message_id && *position == hit.position),
+        };
+        line_number(self.about.source, hit.position, turn.unwrap_or(0))
+    }
+}
+
+impl Source {
+    /// Returns sketches of conversations, by id. Without an index this reads the messages once,
+    /// however many conversations there are.
+    pub(crate) fn sketches(
+        &self,
+        ids: &[&str],
+        stop: &Stop,
+    ) -> Result<HashMap<String, Sketch>, Error> {
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        if self.current_index(stop).is_ok() {
+            let reader = self.reader(stop);
+            let mut sketches = HashMap::new();
+            for id in ids {
+                let scope = Scope { conversation: Some((*id).to_owned()), ..Scope::default() };
+                let listing = reader.list(&scope, stop)?;
+                if let Some(messages) = reader.read(id, false, stop)?
+                    && !listing.is_empty()
+                {
+                    let order = ReadingOrder::Open(messages);
+                    sketches.insert((*id).to_owned(), Sketch { about: listing.about(0), order });
+                }
+            }
+            return Ok(sketches);
+        }
+        let (skeletons, mut origins) = self.on_database(|path| {
+            db::read(path, stop, |database| {
+                let is_archive = self.kind == SourceKind::Archive;
+                let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
+                Ok((db::skeletons(database, ids)?, origins))
+            })
+        })?;
+        let sketch = |(id, skeleton): (String, Skeleton)| {
+            let origin = origins.remove(&id).unwrap_or_default();
+            let times = || skeleton.messages.iter().filter_map(|(_, _, time)| *time);
+            let about = About {
+                source: self.kind,
+                id: id.clone(),
+                title: skeleton.title.clone(),
+                summary: String::new(),
+                turns: u32::try_from(skeleton.messages.len()).unwrap_or(u32::MAX),
+                begun: times().min(),
+                last: times().max(),
+                file: origin.file.map(PathBuf::from),
+                project: origin.project,
+                session: origin.session,
+            };
+            (id, Sketch { about, order: ReadingOrder::Read(skeleton) })
+        };
+        Ok(skeletons.into_iter().map(sketch).collect())
+    }
+}

@@ -1,0 +1,103 @@
+//! What the background upkeep does now, so that questions can wait for it and say so.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
+
+/// What the background upkeep does for one source.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Task {
+    /// Nothing now; what is due begins soon.
+    #[default]
+    Idle,
+    /// It makes the index, or words and vectors.
+    Building {
+        /// When this began, and which share of all work was done then.
+        begun: Instant,
+        from: f64,
+        /// The share of all work that is done.
+        share: f64,
+    },
+    /// Another process makes it.
+    Elsewhere,
+    /// It failed, and is tried again later if at all.
+    Failed,
+}
+
+impl Task {
+    /// Returns the work that begins now at a share of all work.
+    pub(crate) fn begun_at(share: f64) -> Task {
+        Task::Building { begun: Instant::now(), from: share, share }
+    }
+
+    /// Returns the same work, further on.
+    pub(crate) fn at(self, share: f64) -> Task {
+        match self {
+            Task::Building { begun, from, .. } => Task::Building { begun, from, share },
+            other => other,
+        }
+    }
+
+    /// Returns how many percent are done, and about how many seconds the rest takes.
+    pub(crate) fn progress(self) -> (Option<u8>, Option<u64>) {
+        /// From this share on an estimate means something.
+        const LEAST: f64 = 0.02;
+
+        let Task::Building { begun, from, share } = self else { return (None, None) };
+        let done = share - from;
+        let left = || begun.elapsed().mul_f64((1.0 - share).max(0.0) / done);
+        (Some((share * 100.0) as u8), (done >= LEAST).then(left).as_ref().map(Duration::as_secs))
+    }
+}
+
+/// Whether indexes are kept current in the background.
+#[derive(Debug, Default)]
+pub(crate) struct Tended {
+    maintainers: AtomicUsize,
+    has_transcripts: AtomicBool,
+}
+
+impl Tended {
+    /// Counts a maintainer that begins its work.
+    pub(crate) fn begin(&self) {
+        self.maintainers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a maintainer that ends.
+    pub(crate) fn end(&self) {
+        self.maintainers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Returns whether a maintainer is at work.
+    pub(crate) fn is_tended(&self) -> bool {
+        self.maintainers.load(Ordering::Relaxed) > 0
+    }
+
+    /// Notes that the transcripts were read once.
+    pub(crate) fn set_transcripts_read(&self) {
+        self.has_transcripts.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the transcripts were read once.
+    pub(crate) fn are_transcripts_read(&self) -> bool {
+        self.has_transcripts.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_follows_from_what_is_done() {
+        assert_eq!(Task::Idle.progress(), (None, None));
+        let begun =
+            Instant::now().checked_sub(Duration::from_secs(43)).unwrap_or_else(Instant::now);
+        let task = Task::Building { begun, from: 0.0, share: 0.0 };
+        assert_eq!(task.progress(), (Some(0), None));
+        let (percent, left) = task.at(0.43).progress();
+        assert_eq!(percent, Some(43));
+        assert!(left.is_some_and(|left| (50..70).contains(&left)), "{left:?}");
+    }
+}

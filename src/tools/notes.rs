@@ -1,0 +1,75 @@
+//! What the engine's notes say to a model, with what can be done about them.
+
+use crate::engine::Note;
+
+/// Seconds after which to ask again if nobody knows how long the work takes.
+const SOON: u64 = 10;
+
+/// Seconds are rounded up to a multiple of this.
+const STEP: u64 = 5;
+
+/// Returns the lines of some notes.
+pub(super) fn lines(notes: &[Note]) -> Vec<String> {
+    notes.iter().map(line).collect()
+}
+
+/// Returns the lines as one text of sentences; `None` for none.
+pub(super) fn message(lines: &[String]) -> Option<String> {
+    let sentence = |line: &String| format!("{}.", line.trim_end_matches('.'));
+    let sentences: Vec<String> = lines.iter().map(sentence).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+/// Returns the line of a note.
+fn line(note: &Note) -> String {
+    let advice = match note {
+        Note::Building { seconds_left, .. } => {
+            let seconds = seconds_left.unwrap_or(SOON) / STEP * STEP + STEP;
+            format!("search with mode text is complete; ask again in about {seconds} s")
+        }
+        Note::ReadingTranscripts => format!("ask again in about {SOON} s"),
+        Note::TranscriptsNotRead => "`verbatim reindex` reads them".to_owned(),
+        Note::NotIndexed { can_be: true, .. } => "`verbatim reindex` makes one".to_owned(),
+        Note::OlderIndex { .. } => "`verbatim reindex` brings it up to date".to_owned(),
+        Note::NotEmbedded { .. } => "`verbatim reindex` makes them".to_owned(),
+        Note::Ambiguous { .. } => "give more of it".to_owned(),
+        Note::NotIndexed { can_be: false, .. }
+        | Note::Unreadable { .. }
+        | Note::Unknown { .. }
+        | Note::Slip { .. }
+        | Note::NoPhrase { .. }
+        | Note::ProviderAway { .. } => return note.to_string(),
+    };
+    format!("{note}; {advice}")
+}
+
+/// Returns how many of all answers are given, as a line; `None` if these are all.
+pub(super) fn more(given: usize, total: usize, is_exact: bool) -> Option<String> {
+    let at_least = if is_exact { "" } else { "at least " };
+    (given < total).then(|| format!("{given} of {at_least}{} conversations", grouped(total)))
+}
+
+/// Returns a number with commas between its thousands.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_many_more() {
+        assert_eq!(more(10, 10, true), None);
+        assert_eq!(more(10, 1204, true).as_deref(), Some("10 of 1,204 conversations"));
+        assert_eq!(more(1, 57, false).as_deref(), Some("1 of at least 57 conversations"));
+    }
+}
