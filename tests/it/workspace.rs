@@ -16,7 +16,10 @@ use verbatim_search::{
     tools::{self, Answer, Options},
 };
 
-use crate::corpus::folder;
+use crate::{
+    corpus::folder,
+    program::{Place, Server},
+};
 
 /// Writes the files of a workspace.
 fn workspace(files: &[(&str, &str)]) -> TempDir {
@@ -342,6 +345,26 @@ fn no_expression_costs_much() {
     {
         assert_eq!(conversations(&found(home.path(), json!({"query": query}))), [""; 0]);
     }
+}
+
+/// Names of files may control the terminal that the log of the server is shown in.
+#[cfg(unix)]
+#[test]
+fn the_log_of_the_server_does_not_control_a_terminal() {
+    let home = folder();
+    let (place, log) = (Place::in_folder(home.path()), home.path().join("log"));
+    let name = "plan/2025-11-10/001-a/\u{1b}[2J\u{202E}\u{9b}long.md";
+    write(&home.path().join("notes"), name, "x".repeat(2 << 20).as_bytes());
+    let mut command = place.command(&["serve", "--no-watch", "--workspace", "notes"]);
+    let stderr = fs::File::create(&log).unwrap();
+    let mut server = Server::start(command.current_dir(home.path()).stderr(stderr));
+    server.call("search_workspace", &json!({"query": "needle"}));
+    drop(server);
+    let log = fs::read_to_string(log).unwrap();
+    assert!(
+        log.contains("\u{FFFD}[2J\u{FFFD}\u{FFFD}long.md: searched only up to a line"),
+        "{log:?}"
+    );
 }
 
 /// A line is matched in one piece, so there is a longest one.
