@@ -6,26 +6,16 @@ use serde::Serialize;
 
 use crate::{
     model::Hit,
-    text::{date, snippet},
+    text::{date, snippet, terminal::is_bidi_control},
 };
+
+pub(super) use crate::text::terminal::harmless;
 
 /// The exit code if something was found or done.
 pub(super) const FOUND: u8 = 0;
 
 /// The exit code if nothing was found.
 pub(super) const NOTHING: u8 = 1;
-
-/// Returns a text without characters that control a terminal.
-pub(super) fn harmless(text: &str) -> String {
-    let is_harmful = |c: char| is_bidi_control(c) || c.is_control() && !matches!(c, '\n' | '\t');
-    text.chars().map(|c| if is_harmful(c) { '\u{FFFD}' } else { c }).collect()
-}
-
-/// Returns whether a character changes the direction of the text after it, so that a terminal shows
-/// another order than the text has.
-fn is_bidi_control(c: char) -> bool {
-    matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
-}
 
 /// Writes a message to standard error; a failure to write is ignored.
 pub(super) fn complain(message: &str) {

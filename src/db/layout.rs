@@ -1,5 +1,7 @@
 //! Detects the layout of a canonical database.
 
+use std::ffi::CStr;
+
 use rusqlite::{Connection, types::ValueRef};
 
 use super::long_column::{self, LONGEST_WHOLE};
@@ -24,6 +26,9 @@ pub struct Layout {
     pub position: bool,
     /// Whether `content` holds the JSON of ChatGPT's `parts` and not the text itself.
     pub parts: bool,
+    /// Whether SQLite compares roles byte for byte, and a text never equals a number: the column has
+    /// the collation BINARY, and its type turns no text into a number.
+    pub bytewise_roles: bool,
     /// The name by which `messages` gives its rowid; `None` for a view or a table without one.
     pub message_key: Option<&'static str>,
     /// The name by which `conversations` gives its rowid; `None` for a view or a table without one.
@@ -50,6 +55,7 @@ pub(super) fn detect(connection: &Connection) -> rusqlite::Result<Detected> {
     Ok(Ok(Layout {
         position: columns[0].iter().any(|name| name == "position"),
         parts: holds_parts(connection, message_key)?,
+        bytewise_roles: has_bytewise_roles(connection),
         message_key,
         conversation_key: rowid_name(connection, "conversations", &columns[1]),
     }))
@@ -65,6 +71,20 @@ fn rowid_name(connection: &Connection, table: &str, columns: &[String]) -> Optio
     ["rowid", "_rowid_", "oid"].into_iter().find(|name| {
         !columns.iter().any(|column| column == name)
             && connection.prepare(&format!("SELECT {name} FROM {table} LIMIT 0")).is_ok()
+    })
+}
+
+/// Returns whether SQLite compares roles byte for byte. Of a view nothing is known.
+fn has_bytewise_roles(connection: &Connection) -> bool {
+    let found = connection.column_metadata(None, "messages", "role");
+    found.is_ok_and(|(kind, collation, ..)| {
+        let upper =
+            |text: Option<&CStr>| text.unwrap_or_default().to_string_lossy().to_ascii_uppercase();
+        let kind = upper(kind);
+        // The rules by which SQLite reads an affinity from a type: INT comes before all others.
+        let is_text = ["CHAR", "CLOB", "TEXT", "BLOB"].iter().any(|name| kind.contains(name));
+        let keeps_texts = kind.is_empty() || is_text && !kind.contains("INT");
+        keeps_texts && upper(collation) == "BINARY"
     })
 }
 

@@ -37,6 +37,8 @@ pub struct Row<'a> {
     pub id: &'a str,
     /// The role, as text.
     pub role: &'a str,
+    /// Whether the role is stored as a text, or is NULL.
+    pub is_text_role: bool,
     /// The instant that the time denotes.
     pub time: Option<Instant>,
     /// The position, if it is an integer.
@@ -60,6 +62,8 @@ pub struct Scanned<'a> {
     pub id: Cow<'a, str>,
     /// The role, as text.
     pub role: Cow<'a, str>,
+    /// Whether the role is stored as a text, or is NULL.
+    pub is_text_role: bool,
     /// The instant that the time denotes.
     pub time: Option<Instant>,
     /// The position, if it is an integer.
@@ -79,6 +83,9 @@ const CONTENT: &str = "CAST(content AS TEXT)";
 
 /// Keys in one query.
 const KEYS_AT_ONCE: usize = 500;
+
+/// Whether a role is a text or NULL. A BLOB or a number never equals a text.
+const IS_TEXT_ROLE: &str = "typeof(role) IN ('text', 'null')";
 
 /// Reads all messages of one state of a database.
 #[derive(Debug)]
@@ -107,7 +114,7 @@ impl<'d> RowReader<'d> {
         let position = if layout.position { "position" } else { "NULL" };
         let sql = format!(
             "SELECT CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
-             {} FROM messages WHERE {} = ?1",
+             {}, {IS_TEXT_ROLE} FROM messages WHERE {} = ?1",
             long_column::columns(CONTENT, by_pieces),
             keys.0
         );
@@ -197,7 +204,7 @@ impl<'d> RowReader<'d> {
         let from = after.map_or_else(String::new, |after| format!("WHERE {key} > {after}"));
         let sql = format!(
             "SELECT {key}, CAST(id AS TEXT), CAST(role AS TEXT), create_time, {position}, \
-             {}, conversation_id FROM messages {from} ORDER BY {key}",
+             {}, conversation_id, {IS_TEXT_ROLE} FROM messages {from} ORDER BY {key}",
             long_column::columns(CONTENT, self.by_pieces)
         );
         let mut read = || -> rusqlite::Result<bool> {
@@ -216,6 +223,7 @@ impl<'d> RowReader<'d> {
                     key,
                     id: text(1)?,
                     role: text(2)?,
+                    is_text_role: row.get(8)?,
                     time: functions::instant(row.get_ref(3)?),
                     position,
                     stored: bytes(row.get_ref(5)?),
@@ -267,6 +275,7 @@ impl<'d> RowReader<'d> {
                 key,
                 id,
                 role,
+                is_text_role: row.get(6)?,
                 time: functions::instant(row.get_ref(2)?),
                 position,
                 is_plain,

@@ -90,8 +90,8 @@ fn statement(
     if !request.roles.is_empty() {
         let roles: Vec<String> =
             request.roles.iter().map(|role| bind(Value::Text(role.clone()))).collect();
-        // Byte for byte, as every other filter compares roles, whatever the collation of the column.
-        filters.push(format!("CAST(m.role AS TEXT) COLLATE BINARY IN ({})", roles.join(", ")));
+        // The column's own collation and affinity count, as in any other SQL.
+        filters.push(format!("m.role IN ({})", roles.join(", ")));
     }
     for (edge, comparison) in [(request.since, ">="), (request.until, "<=")] {
         if let Some(instant) = edge {

@@ -52,7 +52,11 @@ impl<'a> ExportFile<'a> {
     ) -> Result<bool, E> {
         let mut start = Vec::new();
         let read = reader.by_ref().take(transcript::ENOUGH).read_to_end(&mut start);
-        if read.is_ok() && transcript::is_transcript(&start) {
+        if is_utf16(&start) {
+            self.recognise();
+            self.damaged("its text is UTF-16; save it as UTF-8");
+            self.tally.bytes += reader.read;
+        } else if read.is_ok() && transcript::is_transcript(&start) {
             self.transcript(start.chain(reader), sink)?;
         } else {
             self.values(start.chain(reader), sink)?;
@@ -250,6 +254,17 @@ impl<'a> ExportFile<'a> {
     fn damaged(&mut self, reason: &(impl std::fmt::Display + ?Sized)) {
         self.tally.damaged.push(format!("{}: {reason}", self.name));
     }
+}
+
+/// Returns whether a text begins with the mark of UTF-16, or with two ASCII characters in UTF-16.
+fn is_utf16(start: &[u8]) -> bool {
+    matches!(
+        start,
+        [0xFF, 0xFE, ..]
+            | [0xFE, 0xFF, ..]
+            | [1..=127, 0, 1..=127, 0, ..]
+            | [0, 1..=127, 0, 1..=127, ..]
+    )
 }
 
 /// Returns the title or the id of a conversation.

@@ -68,10 +68,6 @@ impl Package {
         }
         let kind = match &magic[..read] {
             b"SQLi" => "it is a database; search it with --db",
-            [0xFF, 0xFE, ..]
-            | [0xFE, 0xFF, ..]
-            | [1..=255, 0, 1..=255, 0]
-            | [0, 1..=255, 0, 1..=255] => "its text is UTF-16; save it as UTF-8",
             [] => "it is empty",
             _ => "it holds no conversation",
         };

@@ -8,7 +8,7 @@ use super::{
     Error,
     postings::{Conjunction, DocBits, END, List},
     snapshot::SegmentReader,
-    store::DocStore,
+    store::{DocStore, role_key},
     trace::{GramUse, Trace},
 };
 use crate::{
@@ -100,7 +100,7 @@ impl<'a> Plan<'a> {
         let request = query.request;
         let (store, postings) = (&segment.data.store, &segment.data.postings);
         let role_list = match &request.roles[..] {
-            [role] => match postings.find(List::Role, role.as_bytes())? {
+            [role] => match postings.find(List::Role, role_key(role, true).as_bytes())? {
                 Some(info) => Some((info, List::Role)),
                 None => return Ok(None),
             },

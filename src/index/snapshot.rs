@@ -38,6 +38,8 @@ pub(super) struct SnapshotManifest {
 pub struct Reading {
     /// Whether contents were decoded as JSON parts.
     pub decoded: bool,
+    /// Whether SQLite compares the roles of this database byte for byte.
+    pub bytewise_roles: bool,
     /// Whether rows can be told apart and ordered without SQLite: ids are texts and name one
     /// conversation each, positions are integers or NULL.
     pub plain: bool,

@@ -23,7 +23,8 @@
 //! - the ends of each conversation's id and title (u64 each; the highest bit marks a title that is
 //!   NULL), and the bytes of the ids and titles
 //!
-//! The manifest holds the start of each array and the names of the roles.
+//! The manifest holds the start of each array and the keys of the roles. A key is the role itself, but
+//! for roles that are no texts and for those that begin with a NUL: see [`role_key`].
 
 use std::{
     borrow::Cow,
@@ -62,6 +63,10 @@ const FIELDS: usize = 24;
 /// The nanoseconds of a message without a time.
 const NO_TIME: u32 = u32::MAX;
 
+/// The marks of roles whose key differs from them: a text, and all others.
+const TEXT_ROLE: char = 't';
+const OTHER_ROLE: char = 'o';
+
 /// Set in the end of a title that is NULL.
 const NO_TITLE: u64 = 1 << 63;
 
@@ -74,8 +79,10 @@ pub struct Document<'a> {
     pub id: &'a str,
     /// The number of its conversation, in the order of [`super::BuildPlan::conversations`].
     pub conversation: u32,
-    /// `messages.role`; empty for NULL.
+    /// `messages.role`, as text; empty for NULL.
     pub role: &'a str,
+    /// Whether the role is stored as a text, or is NULL. Other roles equal no text.
+    pub is_text_role: bool,
     /// The time of the message.
     pub time: Option<Instant>,
     /// The message's position, from `messages.position`.
@@ -107,7 +114,7 @@ pub(super) struct RowLayout {
     messages: u32,
     /// The number of messages with a time; they are the first ones.
     dated: u32,
-    /// The names of the roles, by number.
+    /// The keys of the roles, by number.
     roles: Vec<String>,
     /// The bytes of a role's number: 1, 2 or 4.
     role_bytes: u32,
@@ -164,11 +171,12 @@ impl DocStoreWriter {
         titled: bool,
     ) -> io::Result<()> {
         let doc = self.role_of.len() as u32;
-        let role = match self.roles.get(document.role) {
+        let key = role_key(document.role, document.is_text_role);
+        let role = match self.roles.get(&*key) {
             Some(role) => *role,
             None => {
                 let role = self.roles.len() as u32;
-                self.roles.insert(document.role.to_owned(), role);
+                self.roles.insert(key.into_owned(), role);
                 role
             }
         };
@@ -209,7 +217,7 @@ impl DocStoreWriter {
         Ok(())
     }
 
-    /// Returns the documents of each role, in the order of the roles' names.
+    /// Returns the documents of each role, in the order of the roles' keys.
     pub(super) fn docs_by_role(&self) -> Vec<(&str, Vec<u32>)> {
         let mut docs = vec![Vec::new(); self.roles.len()];
         for (doc, role) in self.role_of.iter().enumerate() {
@@ -476,10 +484,11 @@ impl DocStore {
         low
     }
 
-    /// Returns for each role, by its number, whether its name is among these.
-    pub(super) fn wanted_roles(&self, names: &[String]) -> Vec<bool> {
+    /// Returns for each role, by its number, whether it equals one of these texts.
+    pub(super) fn wanted_roles(&self, texts: &[String]) -> Vec<bool> {
+        let wanted: Vec<_> = texts.iter().map(|text| role_key(text, true)).collect();
         let roles = self.layout.roles.iter();
-        roles.map(|role| names.contains(role)).collect()
+        roles.map(|role| wanted.iter().any(|key| key == role)).collect()
     }
 
     /// Returns the number of a message's role.
@@ -501,9 +510,9 @@ impl DocStore {
         u32::from_le_bytes(self.fields(doc)[20..24].try_into().expect("four bytes"))
     }
 
-    /// Returns the name of a message's role.
+    /// Returns a message's role as text.
     pub(super) fn role_name(&self, doc: u32) -> &str {
-        &self.layout.roles[self.role(doc)]
+        role_of(&self.layout.roles[self.role(doc)]).0
     }
 
     /// Returns the position of a message in its conversation.
@@ -537,7 +546,7 @@ impl DocStore {
             && nothing == (head.flags & IS_NOTHING != 0)
             && self.time(doc) == row.time
             && rest.position == row.position
-            && self.role_name(doc) == row.role
+            && role_of(&self.layout.roles[self.role(doc)]) == (row.role, row.is_text_role)
             && match <&[u8; 16]>::try_from(rest.id) {
                 Ok(uuid) if head.flags & IS_UUID != 0 => {
                     parse_uuid(row.id).is_some_and(|id| id == *uuid)
@@ -551,13 +560,15 @@ impl DocStore {
         let (head, texts) = self.record(doc);
         let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));
         let rest = head.rest();
+        let (role, is_text_role) = role_of(&self.layout.roles[self.role(doc)]);
         id.clear();
         id.push_str(&head.id());
         Document {
             key: rest.key,
             id,
             conversation: self.conversation(doc),
-            role: self.role_name(doc),
+            role,
+            is_text_role,
             time: self.time(doc),
             position: rest.position,
             // Only where the title is NULL too does a NULL text differ from an empty one.
@@ -649,6 +660,25 @@ impl DocStore {
     }
 }
 
+/// Returns the key of a role: the role itself, or NUL, a mark and the role where it is no text or
+/// begins with a NUL.
+pub(super) fn role_key(role: &str, is_text: bool) -> Cow<'_, str> {
+    match (is_text, role.starts_with('\0')) {
+        (true, false) => role.into(),
+        (true, true) => format!("\0{TEXT_ROLE}{role}").into(),
+        (false, _) => format!("\0{OTHER_ROLE}{role}").into(),
+    }
+}
+
+/// Returns the role of a key, as text, and whether it is stored as a text.
+fn role_of(key: &str) -> (&str, bool) {
+    let Some(marked) = key.strip_prefix('\0') else { return (key, true) };
+    match marked.strip_prefix(OTHER_ROLE) {
+        Some(role) => (role, false),
+        None => (marked.strip_prefix(TEXT_ROLE).unwrap_or(marked), true),
+    }
+}
+
 /// Returns a text with U+FFFD for each sequence that is not UTF-8.
 ///
 /// `from_utf8` checks valid text several times faster than `from_utf8_lossy`, and nearly all text is valid.
@@ -718,16 +748,24 @@ mod tests {
         let id = "0123abcd-0000-4000-8000-00000000ffff";
         let at = |seconds| Some(Instant { seconds, nanos: 5 });
         let documents = [
-            (id, 1, "user", at(9), Some(3), "shown", Some("stored")),
-            ("client-created-root", 0, "", at(7), Some(-1), "日本", None),
-            ("0123ABCD-0000-4000-8000-00000000FFFF", 0, "tool", None, None, "", None),
+            (id, 1, ("user", true), at(9), Some(3), "shown", Some("stored")),
+            ("client-created-root", 0, ("", true), at(7), Some(-1), "日本", None),
+            ("0123ABCD-0000-4000-8000-00000000FFFF", 0, ("user", false), None, None, "", None),
         ];
         let mut writer = DocStoreWriter::create(&rows, 3).expect("create");
-        for (id, conversation, role, time, position, shown, stored) in documents {
-            let stored = stored.map(str::as_bytes);
-            let bytes = Some(shown.as_bytes());
-            let document =
-                Document { key: -5, id, conversation, role, time, position, shown: bytes, stored };
+        for (id, conversation, (role, is_text_role), time, position, shown, stored) in documents {
+            let (key, bytes) = (-5, Some(shown.as_bytes()));
+            let document = Document {
+                key,
+                id,
+                conversation,
+                role,
+                is_text_role,
+                time,
+                position,
+                shown: bytes,
+                stored: stored.map(str::as_bytes),
+            };
             writer.add(&document, shown != "shown", true).expect("add");
         }
         assert_eq!(writer.docs_by_conversation(2).of(0), [1, 2]);
@@ -737,7 +775,7 @@ mod tests {
         let rows = DocStore::open(map(&rows), map(&columns), layout).expect("whole");
         for (doc, (id, conversation, role, time, position, shown, stored)) in (0..).zip(documents) {
             let hit = rows.hit(doc, false);
-            assert_eq!((&*hit.message_id, &*hit.role), (id, role));
+            assert_eq!((&*hit.message_id, &*hit.role), (id, role.0));
             assert_eq!(hit.conversation_id, conversations[conversation as usize].id);
             assert_eq!(hit.title.as_bytes(), conversations[conversation as usize].title_bytes());
             assert_eq!((hit.time, hit.position, &*hit.content), (time, position, shown));
@@ -751,6 +789,7 @@ mod tests {
             assert!(rows.is_same(doc, &row), "{row:?}");
             assert!(!rows.is_same(doc, &Document { stored: Some(b"other"), ..row }));
             assert!(!rows.is_same(doc, &Document { role: "other", ..row }));
+            assert!(!rows.is_same(doc, &Document { is_text_role: !row.is_text_role, ..row }));
         }
         assert_eq!(rows.irregular(0).collect::<Vec<_>>(), [0]);
         assert_eq!(rows.irregular(1).count(), 0);
@@ -763,6 +802,18 @@ mod tests {
     }
 
     #[test]
+    fn a_role_that_is_no_text_has_a_key_of_its_own() {
+        let roles = ["", "user", "\0", "\0user", "\0tuser", "\0ouser", "\0\0", "7"];
+        let roles: Vec<_> = roles.iter().flat_map(|role| [(*role, true), (*role, false)]).collect();
+        let mut keys = std::collections::HashSet::new();
+        for (role, is_text) in roles {
+            let key = role_key(role, is_text).into_owned();
+            assert_eq!(role_of(&key), (role, is_text));
+            assert!(keys.insert(key), "{role:?} {is_text}");
+        }
+    }
+
+    #[test]
     fn role_numbers_are_as_wide_as_they_must_be() {
         for roles in [1_u32, 256, 257, 65_536, 65_537] {
             let folder = tempfile::tempdir().expect("a temporary folder");
@@ -772,8 +823,17 @@ mod tests {
                 let role = &*format!("role {number}");
                 let (key, time, position) = (0, None, None);
                 let (shown, stored, conversation) = (None, None, 0);
-                let document =
-                    Document { key, id: "", conversation, role, time, position, shown, stored };
+                let document = Document {
+                    key,
+                    id: "",
+                    conversation,
+                    role,
+                    is_text_role: true,
+                    time,
+                    position,
+                    shown,
+                    stored,
+                };
                 writer.add(&document, true, true).expect("add");
             }
             let layout = writer.finish(&columns, &[]).expect("finish");

@@ -17,6 +17,8 @@ use rmcp::{
 };
 use serde_json::json;
 
+use crate::text::terminal::harmless;
+
 /// A client's level.
 ///
 /// It starts above all levels, because some clients take the first line that comes for their answer.
@@ -65,7 +67,7 @@ impl ClientLog {
     }
 }
 
-/// Writes a line to standard error; a failure to write is ignored.
+/// Writes a line to standard error, which may be a terminal; a failure to write is ignored.
 pub(super) fn log(message: &str) {
-    let _ = writeln!(io::stderr(), "verbatim: {message}");
+    let _ = writeln!(io::stderr(), "verbatim: {}", harmless(message));
 }

@@ -16,4 +16,5 @@ pub mod pattern;
 pub mod query;
 pub mod snippet;
 pub mod summary;
+pub(crate) mod terminal;
 pub mod words;

@@ -38,7 +38,7 @@ pub(crate) fn because(reason: &FallbackReason) -> String {
         FallbackReason::NoIndex => "; `verbatim reindex` builds it",
         FallbackReason::Stale => "; `verbatim reindex` brings it up to date",
         FallbackReason::Unreadable(_) => "; `verbatim reindex --full` builds it anew",
-        FallbackReason::EmptyRole => "",
+        FallbackReason::EmptyRole | FallbackReason::RoleColumn => "",
     };
     format!("{reason}{command}")
 }

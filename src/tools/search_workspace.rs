@@ -27,6 +27,9 @@ const MAX_LIMIT: usize = 1000;
 /// Characters of a path at most.
 const LONGEST_PATH: usize = 1000;
 
+/// Files that are named, if they were left out.
+const MOST_LEFT_OUT: usize = 3;
+
 /// The value of `type` that means every type.
 const EVERY_TYPE: &str = "all";
 
@@ -122,9 +125,24 @@ fn search(call: &Call<'_>) -> Result<Answer, Error> {
             "(Limit {limit} reached; there are more: {raise}narrow query, type or date_range.)\n"
         ));
     }
-    let log = (!found.unread.is_empty())
-        .then(|| format!("search_workspace could not read {}", found.unread.join("; ")));
-    Ok(Answer { log, ..text.into() })
+    if found.unread.is_empty() {
+        return Ok(text.into());
+    }
+    text.push_str(&left_out(&found.unread));
+    let log = format!("search_workspace could not read {}", found.unread.join("; "));
+    Ok(Answer { log: Some(log), ..text.into() })
+}
+
+/// Returns a line about files that were not searched, or not to their end.
+fn left_out(unread: &[String]) -> String {
+    let named: Vec<_> = unread
+        .iter()
+        .take(MOST_LEFT_OUT)
+        .map(|message| bound::line(message, LONGEST_PATH))
+        .collect();
+    let more = unread.len() - named.len();
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("\n(Left out: {}{more})\n", named.join("; "))
 }
 
 fn listed(folders: &[PathBuf]) -> String {

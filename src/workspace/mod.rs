@@ -8,6 +8,7 @@
 //! Invariant: no file outside of the searched folder is opened.
 
 mod best;
+mod expression;
 mod layout;
 mod line;
 mod search;
@@ -109,7 +110,7 @@ pub struct Line {
 pub struct Found {
     /// The matching lines.
     pub lines: Vec<Line>,
-    /// Files and folders that could not be read, with the system's error.
+    /// Files and folders that could not be read, or not to their end, with the reason.
     pub unread: Vec<String>,
     /// Whether there is any folder of a date.
     pub has_conversations: bool,

@@ -15,19 +15,19 @@ use std::{
 
 use grep::{
     matcher::Matcher,
-    regex::{RegexMatcher, RegexMatcherBuilder},
+    regex::RegexMatcher,
     searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch},
 };
 use ignore::{WalkBuilder, WalkState};
-use regex_syntax::ParserBuilder;
 
 use super::{
     Error, Folder, Found, Line, Question,
     best::Best,
+    expression::Expression,
     layout::{Contents, Rank, WorkspaceLayout},
     line,
 };
-use crate::{model::Stop, text::snippet};
+use crate::model::Stop;
 
 /// Dates in the first step; each further step takes this many times more. If the newest dates have
 /// enough lines, the others are never read. If nothing matches, the two further walks through the
@@ -40,21 +40,11 @@ const DATE_DEPTH: usize = 3;
 /// The most threads, the same as in `rg`.
 const MAX_THREADS: usize = 12;
 
-/// The most characters of an error in an expression.
-const MAX_EXPLANATION: usize = 1000;
-
 /// The most files that are reported as unreadable.
 const MAX_UNREAD: usize = 20;
 
-/// The longest expression in bytes. Parsing takes up to 200 times its length of memory.
-const MAX_PATTERN_BYTES: usize = 10_000;
-
-/// The largest compiled expression in bytes. `\w{50}` takes 3 MB, a thousand names take 1 MB. While
-/// it is compiled, up to ten times as much is used.
-const MAX_PROGRAM_BYTES: usize = 4 << 20;
-
-/// The most memory of each thread for the states of an expression that were met.
-const MAX_STATES_BYTES: usize = 1 << 20;
+/// The longest line in bytes. A line is matched in one piece, and no stop ends that.
+const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// How long all matching may take, beyond what the slowest speed in bytes per second allows. Plain
 /// expressions match a thousand times as fast, and the slowest ones 10 kB per second.
@@ -69,10 +59,10 @@ const FAST: Duration = Duration::from_millis(2);
 
 /// Returns the first matching lines.
 pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Found, Error> {
-    let matcher = matcher(&question.pattern)?;
+    let expression = Expression::new(&question.pattern, stop)?;
     let search = Search {
         question,
-        matcher: &matcher,
+        matcher: &expression.matcher,
         stop,
         speed: Speed::default(),
         best: Mutex::new(Best::new(question.limit)),
@@ -109,39 +99,6 @@ pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Fo
     let lines = search.best.into_inner().unwrap_or_else(PoisonError::into_inner).into_lines();
     let unread = search.unread.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Found { lines, unread, has_conversations })
-}
-
-/// Compiles a pattern as `rg -i` does.
-fn matcher(pattern: &str) -> Result<RegexMatcher, Error> {
-    if pattern.len() > MAX_PATTERN_BYTES {
-        return Err(Error::Long { bytes: pattern.len(), most: MAX_PATTERN_BYTES });
-    }
-    RegexMatcherBuilder::new()
-        .size_limit(MAX_PROGRAM_BYTES)
-        .dfa_size_limit(MAX_STATES_BYTES)
-        .multi_line(true)
-        .unicode(true)
-        .octal(false)
-        .case_insensitive(true)
-        .line_terminator(Some(b'\n'))
-        .dot_matches_new_line(false)
-        .ban_byte(Some(b'\0'))
-        .build(pattern)
-        .map_err(|error| match error.to_string() {
-            text if text.contains("size limit") => Error::Large { most: MAX_PROGRAM_BYTES },
-            text => Error::Pattern(explained(pattern, text)),
-        })
-}
-
-/// Returns where a pattern is wrong.
-fn explained(pattern: &str, error: String) -> String {
-    let own = ParserBuilder::new().utf8(false).build().parse(pattern);
-    let text = own.map_or_else(|own| own.to_string(), |_| error);
-    // The message repeats the pattern, which may be very long.
-    match snippet::cut(&text, MAX_EXPLANATION) {
-        Some(start) => format!("{start}…"),
-        None => text,
-    }
 }
 
 /// Returns a walk through a folder as `rg` does it.
@@ -217,6 +174,7 @@ impl Search<'_> {
         walk.build_parallel().run(|| {
             let mut searcher = SearcherBuilder::new()
                 .line_number(true)
+                .heap_limit(Some(MAX_LINE_BYTES))
                 .binary_detection(BinaryDetection::quit(b'\0'))
                 .build();
             let layout = self.layout(folder);
@@ -252,7 +210,15 @@ impl Search<'_> {
             && !self.stop.requested()
             && !self.speed.is_too_slow()
         {
-            self.fail(path, &error);
+            // The searcher has no kind for this error.
+            match error.to_string().contains("allocation limit") {
+                true => self.note(format!(
+                    "{}: searched only up to a line that is longer than {} MB",
+                    path.display(),
+                    MAX_LINE_BYTES >> 20
+                )),
+                false => self.fail(path, &error),
+            }
         }
         if lines.is_empty() {
             return;

@@ -105,9 +105,8 @@ fn roles_are_compared_as_they_are_stored() {
     }
 }
 
-/// The collation of the column does not count: roles mean the same in every filter.
 #[test]
-fn roles_are_compared_byte_for_byte_whatever_their_column() {
+fn roles_are_compared_as_their_column_says() {
     let cells = [
         "user".into(),
         "User".into(),
@@ -121,14 +120,18 @@ fn roles_are_compared_byte_for_byte_whatever_their_column() {
     let messages: Vec<Message> =
         cells.iter().map(|role| Message { role: role.clone(), ..message("red") }).collect();
     for (schema, expected) in [
-        (Schema::NoCaseRoles, [1, 1, 1, 1, 1, 1]),
-        (Schema::TrimmedRoles, [1, 1, 1, 1, 1, 1]),
-        (Schema::NumericRoles, [1, 1, 1, 1, 3, 0]),
+        (Schema::NoCaseRoles, [2, 2, 1, 2, 1, 1]),
+        (Schema::TrimmedRoles, [2, 1, 2, 0, 1, 1]),
+        (Schema::NumericRoles, [1, 1, 1, 0, 3, 3]),
     ] {
         let database = Database::of(schema, &["Colours".into()], &messages);
         let requests = ["user", "User", "user  ", "USER", "7", "7.0"]
             .map(|role| Request { roles: vec![role.to_owned()], ..asking("red") });
         assert_eq!(agree(&database, &requests), expected, "{schema:?}");
+        let source = database.source();
+        crate::reindex(&database.engine(), &source);
+        let (_, plan) = hits(&*source.reader(&Stop::never()), &requests[0]);
+        assert!(matches!(plan, SearchPlan::ByLike { why: FallbackReason::RoleColumn, .. }));
     }
 }
 
@@ -141,14 +144,28 @@ fn roles_that_are_no_texts() {
         "7".into(),
         Cell::Text(b"us\xFF".to_vec()),
         Cell::Text(b"user\0x".to_vec()),
+        Cell::Text(b"\0user".to_vec()),
+        Cell::Blob(b"\0user".to_vec()),
+        Cell::Text(b"\0ouser".to_vec()),
     ];
     let messages: Vec<Message> =
         cells.iter().map(|role| Message { role: role.clone(), ..message("red") }).collect();
-    for schema in [Schema::Typed, Schema::Untyped] {
+    // A column of the type TEXT makes texts of numbers. A BLOB never equals a text.
+    for (schema, expected) in [(Schema::Typed, [2, 1, 0, 1, 5]), (Schema::Untyped, [1, 0, 0, 1, 3])]
+    {
         let database = Database::of(schema, &["Colours".into()], &messages);
-        let requests = ["7", "1.5", "user"]
-            .map(|role| Request { roles: vec![role.to_owned()], ..asking("red") });
-        assert_eq!(agree(&database, &requests), [2, 1, 1]);
+        let requests = [
+            &["7"][..],
+            &["1.5"],
+            &["user"],
+            &["\0user"],
+            &["user", "1.5", "7", "user\0x", "\0user"],
+        ]
+        .map(|roles| {
+            let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+            Request { roles, ..asking("red") }
+        });
+        assert_eq!(agree(&database, &requests), expected);
     }
 }
 

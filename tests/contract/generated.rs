@@ -100,7 +100,7 @@ const BROKEN: &[&[u8]] = &[
 ];
 
 /// Roles to store and to ask for.
-const ROLES: &[&str] = &["user", "assistant", "tool", "7", "nobody"];
+const ROLES: &[&str] = &["user", "assistant", "tool", "User", "tool ", "7", "nobody"];
 
 pub(crate) fn text() -> impl Strategy<Value = String> {
     vec(select(PIECES), 0..20).prop_map(|pieces| pieces.concat())
@@ -131,6 +131,7 @@ fn cell() -> impl Strategy<Value = Cell> {
 fn role() -> impl Strategy<Value = Cell> {
     prop_oneof![
         12 => select(&ROLES[..3]).prop_map(Cell::from),
+        2 => select(&ROLES[3..5]).prop_map(Cell::from),
         1 => Just(Cell::from("")),
         1 => Just(Cell::Null),
         1 => Just(Cell::Integer(7)),
@@ -188,8 +189,11 @@ impl Rows {
 }
 
 pub(crate) fn rows(size: usize) -> impl Strategy<Value = Rows> {
-    let schemas =
-        select(vec![Schema::Typed, Schema::Typed, Schema::Untyped, Schema::WithoutPositions]);
+    let schemas = prop_oneof![
+        3 => Just(Schema::Typed),
+        1 => select(vec![Schema::Untyped, Schema::WithoutPositions]),
+        1 => select(vec![Schema::NoCaseRoles, Schema::TrimmedRoles, Schema::NumericRoles]),
+    ];
     let messages =
         prop::bool::weighted(0.4).prop_flat_map(move |is_parts| vec(message(is_parts), 0..size));
     // The fourth conversation is missing: no answer has its messages.

@@ -48,7 +48,7 @@ impl Oracle {
         let like = if request.case_sensitive { "ON" } else { "OFF" };
         let pragma = format!("PRAGMA case_sensitive_like = {like}");
         self.connection.execute_batch(&pragma).expect("a known pragma");
-        let roles = one_of("CAST(m.role AS TEXT) COLLATE BINARY", &request.roles);
+        let roles = one_of("m.role", &request.roles);
         let sql = format!(
             "SELECT CAST(m.id AS TEXT), CAST(m.conversation_id AS TEXT), CAST(c.title AS TEXT),
                  CAST(m.role AS TEXT), k.at, {position},
@@ -159,7 +159,10 @@ fn one_of(column: &str, values: &[String]) -> String {
     if values.is_empty() {
         return "1".to_owned();
     }
-    let quoted = values.iter().map(|value| format!("'{}'", value.replace('\'', "''")));
+    let quoted = values.iter().map(|value| {
+        let value = value.replace('\'', "''").replace('\0', "' || char(0) || '");
+        format!("'{value}'")
+    });
     format!("{column} IN ({})", quoted.collect::<Vec<_>>().join(", "))
 }
 

@@ -777,6 +777,24 @@ fn utf_16_without_a_mark_is_recognised() {
     for bytes in [little, big] {
         let error = import_text(folder.path(), &bytes, Branches::Shown).unwrap_err().to_string();
         assert!(error.contains("its text is UTF-16; save it as UTF-8"), "{error}");
+        // The same in a zip and in a folder, where the other files are read.
+        let inside = TempDir::new().unwrap();
+        let other = chat("d", 1.0, &["blue"]);
+        fs::write(inside.path().join("a.json"), &bytes).unwrap();
+        let zip = folder.path().join("a.zip");
+        fs::write(&zip, zip_of(&[("a.json", &bytes)])).unwrap();
+        for source in [inside.path(), &zip] {
+            let error = import(&[source], &folder.path().join("out.db"), Branches::Shown);
+            let error = error.unwrap_err().to_string();
+            assert!(error.ends_with("a.json: its text is UTF-16; save it as UTF-8"), "{error}");
+        }
+        fs::write(inside.path().join("b.json"), &other).unwrap();
+        fs::write(&zip, zip_of(&[("a.json", &bytes), ("b.json", other.as_bytes())])).unwrap();
+        for source in [inside.path(), &zip] {
+            let report = import(&[source], &folder.path().join("out.db"), Branches::Shown).unwrap();
+            assert_eq!(report.tally.conversations, 1);
+            assert_eq!(report.tally.damaged, ["a.json: its text is UTF-16; save it as UTF-8"]);
+        }
     }
 }
 

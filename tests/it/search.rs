@@ -490,24 +490,32 @@ fn views_and_tables_without_rowids_are_searched() {
     connection
         .execute_batch(
             "CREATE TABLE c (id TEXT PRIMARY KEY, title TEXT) WITHOUT ROWID;
-             CREATE TABLE m (rowid TEXT, id TEXT PRIMARY KEY, c TEXT, role TEXT, content TEXT, t REAL);
+             CREATE TABLE m (rowid TEXT, id TEXT PRIMARY KEY, c TEXT, role TEXT COLLATE NOCASE, content TEXT, t REAL);
              INSERT INTO c VALUES ('1', 'Colours');
-             INSERT INTO m VALUES ('x', 'a', '1', 'user', 'red', 5), ('x', 'b', '1', 'user', 'dark red', 5);
+             INSERT INTO m VALUES ('x', 'a', '1', 'user', 'red', 5), ('x', 'b', '1', 'User', 'dark red', 5);
              CREATE VIEW conversations AS SELECT * FROM c;
              CREATE VIEW messages AS SELECT id, c AS conversation_id, role, content, t AS create_time FROM m;",
         )
         .unwrap();
     drop(connection);
     let engine = crate::corpus::engine(&path);
-    let mut hits = Vec::new();
-    let request = Request { text: "RED".to_owned(), ..Request::default() };
-    engine
-        .exact(&request, &Stop::never(), &mut |hit| {
-            hits.push(hit.content);
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-    assert_eq!(hits, ["dark red", "red"]);
+    let found = |roles: &[&str]| {
+        let mut hits = Vec::new();
+        let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+        let request = Request { text: "RED".to_owned(), roles, ..Request::default() };
+        engine
+            .exact(&request, &Stop::never(), &mut |hit| {
+                hits.push(hit.content);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        hits
+    };
+    assert_eq!(found(&[]), ["dark red", "red"]);
+    // A view has the collations of its columns.
+    assert_eq!(found(&["user"]), ["dark red", "red"]);
+    assert_eq!(found(&["USER", "tool"]), ["dark red", "red"]);
+    assert_eq!(found(&["tool"]), [""; 0]);
 }
 
 #[test]

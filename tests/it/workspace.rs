@@ -16,7 +16,10 @@ use verbatim_search::{
     tools::{self, Answer, Options},
 };
 
-use crate::corpus::folder;
+use crate::{
+    corpus::folder,
+    program::{Place, Server},
+};
 
 /// Writes the files of a workspace.
 fn workspace(files: &[(&str, &str)]) -> TempDir {
@@ -324,7 +327,11 @@ fn no_expression_costs_much() {
     for (query, reason) in [
         (many, "query is too long: 488889 bytes"),
         ("a".repeat(1_000_000), "query is too long: 1000000 bytes, and at most 10000 are read"),
-        (r"\w{1000}{1000}".to_owned(), "query is too large: it would take more than 4194304 bytes"),
+        (
+            r"\w{1000}{1000}".to_owned(),
+            "query is too large: it would take more than 16777216 bytes",
+        ),
+        (r"\pL".repeat(301), "query is too large"),
         (r"(?:[ab]{0,400}a){20}c".to_owned(), "query is too slow to match; repeat less in it"),
     ] {
         let begun = Instant::now();
@@ -333,9 +340,51 @@ fn no_expression_costs_much() {
         let took = begun.elapsed();
         assert!(took < Duration::from_secs(10), "{took:?}: {text}");
     }
-    for query in [r"\w{50}c", "(ab){20}c", r"\b(auth|login)\w*\s+=\s+.*"] {
+    for query in
+        [r"\w{50}c", r"\w{100}c", r"[\p{L}\d_]{8,64}c", "(ab){20}c", r"\b(auth|login)\w*\s+=\s+.*"]
+    {
         assert_eq!(conversations(&found(home.path(), json!({"query": query}))), [""; 0]);
     }
+}
+
+/// Names of files may control the terminal that the log of the server is shown in.
+#[cfg(unix)]
+#[test]
+fn the_log_of_the_server_does_not_control_a_terminal() {
+    let home = folder();
+    let (place, log) = (Place::in_folder(home.path()), home.path().join("log"));
+    let name = "plan/2025-11-10/001-a/\u{1b}[2J\u{202E}\u{9b}long.md";
+    write(&home.path().join("notes"), name, "x".repeat(2 << 20).as_bytes());
+    let mut command = place.command(&["serve", "--no-watch", "--workspace", "notes"]);
+    let stderr = fs::File::create(&log).unwrap();
+    let mut server = Server::start(command.current_dir(home.path()).stderr(stderr));
+    server.call("search_workspace", &json!({"query": "needle"}));
+    drop(server);
+    let log = fs::read_to_string(log).unwrap();
+    assert!(
+        log.contains("\u{FFFD}[2J\u{FFFD}\u{FFFD}long.md: searched only up to a line"),
+        "{log:?}"
+    );
+}
+
+/// A line is matched in one piece, so there is a longest one.
+#[test]
+fn a_very_long_line_is_left_out_and_the_answer_says_so() {
+    let home = workspace(&[("plan/2025-11-10/001-a/short.md", "a needle\n")]);
+    let line = "x".repeat((1 << 20) - 20) + " needle\n";
+    write(home.path(), "plan/2025-11-10/002-b/just.md", line.as_bytes());
+    assert_eq!(conversations(&found(home.path(), json!({"query": "needle"}))), ["002-b", "001-a"]);
+    let long = "a needle\n".to_owned() + &"needle ".repeat(15 << 20);
+    write(home.path(), "plan/2025-11-10/003-c/long.md", long.as_bytes());
+    let begun = Instant::now();
+    let answer = call(&engine(&[home.path()]), json!({"query": "needle|[^x]{60}needle"}));
+    assert!(!answer.is_error, "{}", answer.text);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(conversations(&answer.text), ["003-c", "002-b", "001-a"]);
+    let why = "003-c/long.md: searched only up to a line that is longer than 1 MB)";
+    assert!(answer.text.contains("\n(Left out: "), "{}", answer.text);
+    assert!(answer.text.contains(why), "{}", answer.text);
+    assert!(answer.log.is_some_and(|log| log.contains("003-c/long.md")));
 }
 
 #[test]

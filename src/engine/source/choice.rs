@@ -1,9 +1,9 @@
-//! Chooses the reader of a source. No other code decides between index and `LIKE`.
+//! Chooses the reader of a source: the index if it is current, else `LIKE`. The reader of an index itself
+//! hands over to `LIKE` what the index cannot answer.
 
 use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
-    handle::FallbackReason,
     indexed::IndexedReader,
     kind::SourceKind,
     live::LiveReader,
@@ -40,13 +40,6 @@ impl Source {
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
         let request = request::checked(request)?;
-        // An empty role means NULL in the index and a text without characters in SQLite. The
-        // replacement character may stand for bytes that are no text.
-        let is_unclear = |role: &String| role.is_empty() || role.contains('\u{FFFD}');
-        if request.roles.iter().any(is_unclear) {
-            let live = LiveReader::new(self.clone(), FallbackReason::EmptyRole);
-            return live.search(&request, stop, sink);
-        }
         match self.current_index(stop) {
             Ok(snapshot) => {
                 IndexedReader::new(self.clone(), snapshot).search_or_fall_back(&request, stop, sink)

@@ -18,6 +18,9 @@ pub enum FallbackReason {
     Unreadable(String),
     /// The request asks for an empty role, or for one with a replacement character.
     EmptyRole,
+    /// The request names roles, and their column compares in a way of its own: it has another
+    /// collation than BINARY or a numeric type.
+    RoleColumn,
 }
 
 impl fmt::Display for FallbackReason {
@@ -27,6 +30,9 @@ impl fmt::Display for FallbackReason {
             FallbackReason::Stale => "the database has changed since it was indexed",
             FallbackReason::Unreadable(reason) => reason,
             FallbackReason::EmptyRole => "the index does not tell this role from others",
+            FallbackReason::RoleColumn => {
+                "the column \"role\" of the database compares in its own way, by its collation or type"
+            }
         })
     }
 }

@@ -55,6 +55,9 @@ impl IndexedReader {
         stop: &Stop,
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
+        if let Some(reason) = self.only_like(request) {
+            return LiveReader::new(self.source, reason).search(request, stop, sink);
+        }
         match self.attempt(request, stop, sink)? {
             Outcome::Found(plan) => Ok(plan),
             Outcome::Failed { reason, shown } => {
@@ -63,6 +66,18 @@ impl IndexedReader {
                 live.search_after(shown, Some(&state), request, stop, sink)
             }
         }
+    }
+
+    /// Returns why only `LIKE` can answer a request; `None` if the index can.
+    fn only_like(&self, request: &Request) -> Option<FallbackReason> {
+        // An empty role means NULL in the index and a text without characters in SQLite. The
+        // replacement character may stand for bytes that are no text.
+        let is_unclear = |role: &String| role.is_empty() || role.contains('\u{FFFD}');
+        if request.roles.iter().any(is_unclear) {
+            return Some(FallbackReason::EmptyRole);
+        }
+        let is_bytewise = request.roles.is_empty() || self.snapshot.reading().bytewise_roles;
+        (!is_bytewise).then_some(FallbackReason::RoleColumn)
     }
 
     fn attempt(
@@ -114,6 +129,9 @@ impl Reader for IndexedReader {
         stop: &Stop,
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
+        if let Some(reason) = self.only_like(request) {
+            return LiveReader::new(self.source.clone(), reason).search(request, stop, sink);
+        }
         match self.attempt(request, stop, sink)? {
             Outcome::Found(plan) => Ok(plan),
             Outcome::Failed { .. } => {

@@ -59,20 +59,8 @@ pub(crate) fn compare(
     is_same_state: &dyn Fn() -> Result<bool, Error>,
     stop: &Stop,
 ) -> Result<Compared, Error> {
-    if !snapshot.reading().plain {
+    let Some((mut known, layout)) = comparable(path, snapshot, stop)? else {
         return Ok(Compared::TooMuch);
-    }
-    let (mut known, layout) = {
-        let database = db::open(path, stop)?;
-        let feed = row_reader(&database)?;
-        if database.layout().parts != snapshot.reading().decoded || !feed.has_unique_ids()? {
-            return Ok(Compared::TooMuch);
-        }
-        let conversations = feed.conversations()?;
-        if conversations.iter().any(|conversation| !conversation.is_plain) {
-            return Ok(Compared::TooMuch);
-        }
-        (Known::of(snapshot, &conversations), database.layout().clone())
     };
     let most = (f64::from(snapshot.messages()) * MOST) as usize + 1_000;
     let mut difference =
@@ -97,6 +85,7 @@ pub(crate) fn compare(
                 id: &row.id,
                 conversation: 0,
                 role: &row.role,
+                is_text_role: row.is_text_role,
                 time: row.time,
                 position: row.position,
                 shown: None,
@@ -151,6 +140,29 @@ pub(crate) fn compare(
     difference.dead.extend(rest.map(|(_, doc_id)| *doc_id));
     difference.dead.sort_unstable();
     Ok(Compared::By(difference))
+}
+
+/// Returns what a snapshot holds, and the layout of the database; `None` if their rows cannot be
+/// compared one by one.
+fn comparable(
+    path: &Path,
+    snapshot: &Snapshot,
+    stop: &Stop,
+) -> Result<Option<(Known, db::Layout)>, Error> {
+    let reading = snapshot.reading();
+    if !reading.plain {
+        return Ok(None);
+    }
+    let database = db::open(path, stop)?;
+    let (layout, feed) = (database.layout(), row_reader(&database)?);
+    let is_read_alike =
+        layout.parts == reading.decoded && layout.bytewise_roles == reading.bytewise_roles;
+    if !is_read_alike || !feed.has_unique_ids()? {
+        return Ok(None);
+    }
+    let conversations = feed.conversations()?;
+    let is_plain = conversations.iter().all(|conversation| conversation.is_plain);
+    Ok(is_plain.then(|| (Known::of(snapshot, &conversations), layout.clone())))
 }
 
 /// The messages of a snapshot, sorted to be compared.

@@ -281,6 +281,7 @@ impl Work<'_> {
         let conversations = rows.conversations()?;
         let mut reading = Reading {
             decoded: database.layout().parts,
+            bytewise_roles: database.layout().bytewise_roles,
             plain: rows.has_unique_ids()? && conversations.iter().all(|one| one.is_plain),
         };
         let messages = u32::try_from(order.len())
@@ -582,6 +583,7 @@ fn document<'a>(row: &Row<'a>, conversation: u32) -> Document<'a> {
         id: row.id,
         conversation,
         role: row.role,
+        is_text_role: row.is_text_role,
         time: row.time,
         position: row.position,
         shown: row.decoded.map(str::as_bytes).or(row.stored),
