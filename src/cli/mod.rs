@@ -34,7 +34,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind}
 
 pub use self::{environment::Environment, error::Error, program::run_program};
 use self::{
-    output::{FOUND, TerminalWriter},
+    output::{FOUND, TerminalWriter, complain},
     places::Places,
 };
 use crate::{
@@ -150,6 +150,11 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let may_be_torn = cli.command.reads_every_source();
     if may_be_torn {
         archives::sync(&engine, environment);
+    }
+    if let (Command::Search(_), true) = (&cli.command, environment.progress)
+        && let Some(note) = places::passed_over_note(engine.config())
+    {
+        complain(&note);
     }
     let torn = engine::Error::Torn { folder: engine.config().index_folder() };
     let code = match cli.command {

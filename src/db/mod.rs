@@ -42,4 +42,4 @@ pub use spill::Hits;
 pub(crate) use state::settled;
 pub use state::{Probe, State, state};
 pub(crate) use temporary::{is_temporary, remove_abandoned};
-pub use whole::{has_log, is_whole};
+pub use whole::{has_log, is_canonical, is_whole};
