@@ -12,7 +12,9 @@ mod error;
 mod eval;
 mod explain;
 mod import;
+mod interrupt;
 mod list;
+mod old_home;
 mod output;
 mod places;
 mod program;
@@ -144,6 +146,12 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Workspace(args) => args.workspaces.or(environment),
         _ => Vec::new(),
     };
+    match &cli.command {
+        Command::Import(args) => old_home::offer(&config, args.yes, environment)?,
+        Command::Reindex(args) => old_home::offer(&config, args.yes, environment)?,
+        Command::Status(_) => old_home::offer(&config, false, environment)?,
+        _ => {}
+    }
     engine::prepare(&config, cli.command.writes());
     let engine = Engine::new(config);
     // Only these commands print from mapped files without a retry of their own.
@@ -160,7 +168,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let code = match cli.command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),
         Command::Eval(args) => Ok(eval::run(&args, environment, out)?),
-        Command::Import(args) => Ok(import::run(&args, &engine, environment, out)?),
+        Command::Import(args) => Ok(import::run(&args, &engine, named, environment, out)?),
         Command::Reindex(args) => reindex::run(&args, &engine, environment, out),
         Command::Search(args) => search::run(&args, &engine, environment, out),
         Command::List(args) => list::run(&args, &engine, environment, out),

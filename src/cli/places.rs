@@ -1,8 +1,15 @@
 //! The paths of the data, from flags, the environment and defaults.
 
-use std::{env, ffi::OsString, path::PathBuf};
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
-use super::environment::{Environment, Secret};
+use super::{
+    environment::{Environment, Secret},
+    output::harmless,
+};
 use crate::engine::{Config, Provider, UnknownProvider};
 
 /// The flags that say where the data is.
@@ -81,6 +88,15 @@ pub(super) fn passed_over_note(config: &Config) -> Option<String> {
         searched.display(),
         names.join(", ")
     ))
+}
+
+/// Returns a path for a person to read: `~` is the user's folder.
+pub(super) fn short(path: &Path, environment: &Environment) -> String {
+    let user = environment.user_folder.as_deref().filter(|user| user.parent().is_some());
+    match user.and_then(|user| path.strip_prefix(user).ok()) {
+        Some(rest) if !cfg!(windows) => harmless(&format!("~/{}", rest.display())),
+        _ => harmless(&path.display().to_string()),
+    }
 }
 
 /// Returns the home folder that is used if no other is named.

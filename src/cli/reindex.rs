@@ -1,20 +1,34 @@
 //! `verbatim reindex`
 
 use std::{
-    io::Write,
+    io::{self, Write},
     time::{Duration, Instant},
 };
 
-use indicatif::{HumanBytes, HumanCount, ProgressBar};
+use indicatif::{HumanBytes, HumanCount};
+use serde_json::{Value, json};
 
-use super::{archives, environment::Environment, error::Error, output::FOUND, progress};
+use super::{
+    archives,
+    environment::Environment,
+    error::Error,
+    interrupt,
+    output::FOUND,
+    progress::{Step, bytes, duration},
+};
 use crate::{
-    engine::{Engine, Enriched, Progress, Reindex, Reindexed, Resources, SourceKind},
+    engine::{
+        Engine, Enriched, Error as EngineError, Progress, Reindex, Reindexed, Resources, Source,
+        SourceKind,
+    },
     model::Stop,
 };
 
-/// The length of the progress bar. Reading takes the first nine tenths: about its share of the time.
-const STEPS: u64 = 10_000;
+/// The shares of the time that indexing takes: up to the end of sorting the messages, of reading
+/// them and of writing the index. The rest makes what ranked search needs.
+const SORTED: f64 = 0.05;
+const READ: f64 = 0.35;
+const WRITTEN: f64 = 0.4;
 
 /// Build the indexes that make searches fast
 ///
@@ -31,6 +45,25 @@ pub(super) struct Args {
     #[arg(long)]
     full: bool,
 
+    #[command(flatten)]
+    limits: Limits,
+
+    /// Show sizes, speeds and folders too
+    #[arg(long)]
+    verbose: bool,
+
+    /// Print JSON: one object at the end
+    #[arg(long, conflicts_with = "verbose")]
+    json: bool,
+
+    /// Move a home of an older version without asking
+    #[arg(short, long)]
+    pub(super) yes: bool,
+}
+
+/// What indexing may use.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Limits {
     /// Use at most this much memory, such as 512M or 2G
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
     memory: usize,
@@ -40,6 +73,34 @@ pub(super) struct Args {
     threads: Option<u16>,
 }
 
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { memory: 1 << 30, threads: None }
+    }
+}
+
+impl Limits {
+    fn resources(&self) -> Resources {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        Resources { memory: self.memory, threads: self.threads.map_or_else(cores, usize::from) }
+    }
+}
+
+/// What came of indexing a source.
+#[derive(Debug)]
+pub(super) struct Indexed {
+    kind: SourceKind,
+    /// Messages in the index now.
+    pub(super) messages: u64,
+    result: Reindexed,
+    enriched: Enriched,
+    took: Duration,
+    /// How long the words and vectors took of that.
+    ranking: Duration,
+    /// Bytes of the index, words and vectors included.
+    bytes: u64,
+}
+
 /// Builds the indexes and writes their sizes and times to `out`.
 pub(super) fn run(
     args: &Args,
@@ -47,55 +108,168 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    let threads = args
-        .threads
-        .map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-    let options =
-        Reindex { resources: Resources { memory: args.memory, threads }, full: args.full };
-    if let Some(report) = archives::sync(engine, environment).filter(|report| report.read > 0) {
+    let stop = interrupt::stop_on_interrupt(environment);
+    let sources = engine.sources();
+    let has_export = sources.iter().any(|source| source.kind == SourceKind::Export);
+    let report = archives::sync(engine, environment).filter(|report| report.read > 0);
+    if let Some(report) = report.filter(|_| !args.json) {
         writeln!(out, "{report}")?;
     }
     let sources = engine.sources();
-    let has_export = sources.iter().any(|source| source.kind == SourceKind::Export);
     if !has_export && (sources.is_empty() || engine.config().db.is_some()) {
         // The error says which database is missing.
         engine.config().export_database()?;
     }
+    let options = Reindex { resources: args.limits.resources(), full: args.full };
+    let begun = Instant::now();
+    let mut indexed = Vec::new();
+    let mut failed = None;
     for source in &sources {
-        let bar = bar(environment);
-        let result = engine
-            .upkeep()
-            .reindex_source(source, options, &Stop::never(), &mut |step| show(&bar, step));
-        bar.finish_and_clear();
-        if sources.len() > 1 {
-            write!(out, "{}: ", source.kind.name())?;
+        let (one, failure) = match index(engine, source, options, environment, &stop) {
+            Err(error) if error.is_stopped() => {
+                return Ok(interrupt::stopped("what was indexed stays; run it again to go on"));
+            }
+            done => done?,
+        };
+        failed = failed.or(failure);
+        if !args.json {
+            let name = (sources.len() > 1).then(|| format!("{}: ", source.kind.name()));
+            write!(out, "{}", name.unwrap_or_default())?;
+            write_result(&one, args.verbose, out)?;
         }
-        write_result(result?, out)?;
+        indexed.push(one);
     }
-    enrich(engine, options.resources, environment, out)?;
-    Ok(FOUND)
+    if args.json {
+        let sources: Vec<Value> = indexed.iter().map(json).collect();
+        let seconds = begun.elapsed().as_secs_f64();
+        writeln!(out, "{}", json!({"sources": sources, "seconds": seconds}))?;
+    }
+    failed.map_or(Ok(FOUND), |error| Err(error.into()))
 }
 
-fn bar(environment: &Environment) -> ProgressBar {
-    let template = "{msg:8} [{bar:30}] {percent:>3} % {prefix} {eta_precise} left";
-    let bar = progress::bar(environment, STEPS, template);
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
+/// Indexes every source with the usual resources, for an import. Returns what was indexed of the
+/// export, and the first error.
+pub(super) fn index_all(
+    engine: &Engine,
+    environment: &Environment,
+    stop: &Stop,
+) -> (Option<Indexed>, Option<EngineError>) {
+    archives::sync(engine, environment);
+    let options = Reindex { resources: Limits::default().resources(), full: false };
+    let (mut export, mut failed) = (None, None);
+    for source in engine.sources() {
+        match index(engine, &source, options, environment, stop) {
+            Ok((indexed, failure)) => {
+                failed = failed.or(failure);
+                if source.kind == SourceKind::Export {
+                    export = Some(indexed);
+                }
+            }
+            Err(error) => {
+                failed.get_or_insert(error);
+            }
+        }
+    }
+    (export, failed)
 }
 
-fn write_result(result: Reindexed, out: &mut dyn Write) -> std::io::Result<()> {
+/// Builds the index of a source, and the words and vectors in it. An error of the words and vectors
+/// is returned beside the rest: exact search does without them.
+fn index(
+    engine: &Engine,
+    source: &Source,
+    options: Reindex,
+    environment: &Environment,
+    stop: &Stop,
+) -> Result<(Indexed, Option<EngineError>), EngineError> {
+    let begun = Instant::now();
+    let step = Step::begin(environment, "Indexing");
+    let what = match source.kind {
+        SourceKind::Export => "messages",
+        SourceKind::Archive => "messages of coding agents",
+        SourceKind::Threads => "messages of threads",
+    };
+    let mut total = 0;
+    let result = engine.upkeep().reindex_source(source, options, stop, &mut |progress| {
+        show(&step, progress, what, &mut total);
+    })?;
+    let ranking = Instant::now();
+    let text = |total: u64| format!("{} {what}: words and meaning", HumanCount(total));
+    let enriched = engine.upkeep().enrich(source, options.resources, stop, &mut |done, all| {
+        let share = done as f64 / all.max(1) as f64;
+        step.show(WRITTEN + (1.0 - WRITTEN) * share, &text(total));
+    });
+    let (enriched, failed) = match enriched {
+        Ok(enriched) => (enriched, None),
+        Err(error) if error.is_stopped() => return Err(error),
+        Err(error) => (Enriched::default(), Some(error)),
+    };
+    let (messages, bytes) = engine.reports().indexed(source, stop);
+    step.finish(&format!("{} {what}", HumanCount(messages)));
+    let (took, ranking) = (begun.elapsed(), ranking.elapsed());
+    let kind = source.kind;
+    Ok((Indexed { kind, messages, result, enriched, took, ranking, bytes }, failed))
+}
+
+fn show(step: &Step, progress: Progress, what: &str, messages: &mut u64) {
+    match progress {
+        Progress::Ordering => step.show(0.0, "sorting the messages"),
+        Progress::Reading { done, total, .. } => {
+            *messages = total;
+            let share = done as f64 / total.max(1) as f64;
+            let text = format!("{} of {} {what}", HumanCount(done), HumanCount(total));
+            step.show(SORTED + (READ - SORTED) * share, &text);
+        }
+        Progress::Writing(share) => {
+            let text = format!("{} {what}: writing", HumanCount(*messages));
+            step.show(READ + (WRITTEN - READ) * share, &text);
+        }
+    }
+}
+
+/// Writes a line about an index, and with `verbose` its sizes, speeds and folder.
+fn write_result(indexed: &Indexed, verbose: bool, out: &mut dyn Write) -> io::Result<()> {
+    let Indexed { messages, result, enriched, took, .. } = indexed;
+    let (count, took) = (HumanCount(*messages), duration(*took));
+    if verbose {
+        return write_details(indexed, out);
+    }
     match result {
+        Reindexed::Current { .. } if *enriched == Enriched::default() => {
+            writeln!(out, "the index is up to date: {count} messages")
+        }
+        Reindexed::Current { .. } => {
+            writeln!(out, "{count} messages indexed for questions in {took}")
+        }
+        Reindexed::Refreshed { added, removed, .. } => {
+            let gone = match removed {
+                0 => String::new(),
+                removed => format!(", {} removed or replaced", HumanCount((*removed).into())),
+            };
+            let added = HumanCount((*added).into());
+            writeln!(out, "index updated in {took}: {added} messages added{gone}, {count} in all")
+        }
+        Reindexed::Built { .. } => writeln!(
+            out,
+            "{count} messages indexed in {took}; searches are instant now ({})",
+            bytes(indexed.bytes)
+        ),
+    }
+}
+
+fn write_details(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
+    match &indexed.result {
         Reindexed::Current { messages } => writeln!(
             out,
             "the index of {} messages is up to date; --full builds it anew",
-            HumanCount(messages.into())
+            HumanCount((*messages).into())
         )?,
         Reindexed::Refreshed { added, removed, took } => writeln!(
             out,
             "refreshed the index in {:.1} s: {} messages added, {} removed (a changed message counts as both)",
             took.as_secs_f64(),
-            HumanCount(added.into()),
-            HumanCount(removed.into())
+            HumanCount((*added).into()),
+            HumanCount((*removed).into())
         )?,
         Reindexed::Built { size, conversations, took, folder } => {
             let ratio = |bytes: u64| bytes as f64 / size.text_bytes.max(1) as f64;
@@ -104,7 +278,7 @@ fn write_result(result: Reindexed, out: &mut dyn Write) -> std::io::Result<()> {
                 "indexed {} messages of {} conversations, {} of text, in {:.1} s ({:.1} MB/s)\n\
                  index {} ({:.2} × the text), sidecar {} ({:.2} ×)\n{}",
                 HumanCount(size.messages.into()),
-                HumanCount(conversations as u64),
+                HumanCount(*conversations as u64),
                 HumanBytes(size.text_bytes),
                 took.as_secs_f64(),
                 size.text_bytes as f64 / 1e6 / took.as_secs_f64().max(1e-3),
@@ -116,61 +290,37 @@ fn write_result(result: Reindexed, out: &mut dyn Write) -> std::io::Result<()> {
             )?;
         }
     }
-    Ok(())
+    if indexed.enriched == Enriched::default() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "indexed the words of {} messages and the vectors of {} in {:.1} s",
+        HumanCount(indexed.enriched.words.into()),
+        HumanCount(indexed.enriched.vectors.into()),
+        indexed.ranking.as_secs_f64()
+    )
 }
 
-/// Builds the word and vector indexes of messages that have none; ranked search needs them.
-fn enrich(
-    engine: &Engine,
-    resources: Resources,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<(), Error> {
-    let mut failed = None;
-    for source in engine.sources() {
-        let template = "ranking  [{bar:30}] {percent:>3} % {eta_precise} left";
-        let bar = progress::bar(environment, STEPS, template);
-        let start = Instant::now();
-        let made =
-            engine.upkeep().enrich(&source, resources, &Stop::never(), &mut |done, total| {
-                bar.set_position(STEPS * done / total.max(1));
-            });
-        bar.finish_and_clear();
-        let made = made.unwrap_or_else(|error| {
-            failed.get_or_insert(error);
-            Enriched::default()
-        });
-        if made != Enriched::default() {
-            writeln!(
-                out,
-                "indexed the words of {} messages and the vectors of {} in {:.1} s",
-                HumanCount(made.words.into()),
-                HumanCount(made.vectors.into()),
-                start.elapsed().as_secs_f64()
-            )?;
-        }
-    }
-    failed.map_or(Ok(()), |error| Err(error.into()))
-}
-
-fn show(bar: &ProgressBar, step: Progress) {
-    match step {
-        Progress::Ordering => bar.set_message("ordering"),
-        Progress::Reading { done, total, bytes } => {
-            bar.set_message("reading");
-            bar.set_position(STEPS * 9 / 10 * done / total.max(1));
-            let seconds = bar.elapsed().as_secs_f64().max(1e-3);
-            bar.set_prefix(format!(
-                "{:.0} messages/s, {:.1} MB/s,",
-                done as f64 / seconds,
-                bytes as f64 / 1e6 / seconds
-            ));
-        }
-        Progress::Writing(share) => {
-            bar.set_message("writing");
-            bar.set_position(STEPS * 9 / 10 + (STEPS as f64 / 10.0 * share) as u64);
-        }
-    }
+/// Returns what came of indexing a source as JSON.
+pub(super) fn json(indexed: &Indexed) -> Value {
+    let Indexed { kind, messages, result, enriched, took, bytes, .. } = indexed;
+    let (what, added, removed) = match result {
+        Reindexed::Current { .. } => ("current", 0, 0),
+        Reindexed::Refreshed { added, removed, .. } => ("refreshed", *added, *removed),
+        Reindexed::Built { size, .. } => ("built", size.messages, 0),
+    };
+    json!({
+        "source": kind.name(),
+        "result": what,
+        "messages": messages,
+        "added": added,
+        "removed": removed,
+        "words": enriched.words,
+        "vectors": enriched.vectors,
+        "bytes": bytes,
+        "seconds": took.as_secs_f64(),
+    })
 }
 
 /// Parses a number of bytes with an optional K, M or G.

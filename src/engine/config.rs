@@ -42,13 +42,18 @@ impl Config {
         newest_canonical(folder).is_some().then_some(folder)
     }
 
-    /// Returns the databases that are in the folder of the searched one and are not searched, each
-    /// with whether it is canonical. Empty if the user named the database.
+    /// Returns the databases that are in the folders of databases and are not searched, each with
+    /// whether it is canonical. Empty if the user named the database.
     pub(crate) fn passed_over(&self) -> Vec<(PathBuf, bool)> {
         let Ok(chosen) = self.export_database() else { return Vec::new() };
-        let folder = chosen.parent().filter(|_| self.db.is_none());
-        let found = folder.and_then(|folder| databases(folder).ok()).unwrap_or_default();
-        let mut others: Vec<PathBuf> = found.into_iter().filter(|path| *path != chosen).collect();
+        if self.db.is_some() {
+            return Vec::new();
+        }
+        // Other databases of the working folder have nothing to do with chats.
+        let local = self.local_folder().map(Path::to_owned);
+        let folders = local.into_iter().chain([self.db_folder()]);
+        let found = folders.filter_map(|folder| databases(&folder).ok()).flatten();
+        let mut others: Vec<PathBuf> = found.filter(|path| *path != chosen).collect();
         others.sort();
         others.into_iter().map(|path| (path.clone(), db::is_canonical(&path))).collect()
     }

@@ -631,7 +631,8 @@ fn large(path: &Path, conversations: usize) {
 
 fn spawn(source: &Path, target: &Path) -> Child {
     Command::new(env!("CARGO_BIN_EXE_verbatim"))
-        .args(["import", source.to_str().unwrap(), "--out", target.to_str().unwrap()])
+        .args(["import", "--no-index", source.to_str().unwrap()])
+        .args(["--out", target.to_str().unwrap()])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
