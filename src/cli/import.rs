@@ -15,16 +15,14 @@ use serde_json::json;
 
 use super::{
     environment::Environment,
-    interrupt,
-    output::{FOUND, NOTHING, complain, harmless, plural},
+    indexing, interrupt,
+    output::{FOUND, complain, harmless, plural},
     places,
     progress::{Step, bytes, duration},
-    reindex,
 };
 use crate::{
-    db,
     engine::{
-        Branches, Config, Engine, Scope, SourceKind,
+        self, Branches, Config, Engine, Scope, SourceKind,
         import::{self, Progress, Report, SourceProgress},
     },
     model::Stop,
@@ -119,7 +117,7 @@ pub enum Error {
     },
     /// The database that is searched cannot be read.
     #[error(transparent)]
-    Database(#[from] db::Error),
+    Database(#[from] engine::Error),
     /// The sample of the demo could not be written.
     #[error("{}: cannot write the sample: {source}; name another folder with --home", path.display())]
     Sample {
@@ -176,7 +174,7 @@ pub(super) fn run(
     let reading = Engine::new(Config { db: Some(target.clone()), ..engine.config().clone() });
     let mut indexed = None;
     if !args.no_index && target.is_file() {
-        let (export, failed) = reindex::index_all(&reading, environment, &stop);
+        let (export, failed) = indexing::index_all(&reading, environment, &stop);
         if stop.requested() {
             let what = "everything is imported; `verbatim reindex` goes on with the index";
             return Ok(interrupt::stopped(what));
@@ -187,7 +185,7 @@ pub(super) fn run(
         indexed = export;
     }
     if args.json {
-        let indexed = indexed.as_ref().map(reindex::json);
+        let indexed = indexed.as_ref().map(indexing::json);
         return write_json(&report, &target, indexed, out).map(|()| code);
     }
     let ending = Ending { args, engine, reading: &reading, target: &target, environment };
@@ -208,8 +206,6 @@ fn target(
     match import::may_write(&path) {
         Ok(true) => Ok(path),
         Ok(false) => Err(Error::Foreign { path, named: named.unwrap_or("--db") }),
-        // Opening it to write says what is wrong with it.
-        Err(db::Error::NotCanonical { .. } | db::Error::NotADatabase { .. }) => Ok(path),
         Err(error) => Err(error.into()),
     }
 }
@@ -460,12 +456,6 @@ impl Ending<'_> {
 /// Returns a text in quotes, as a person would type it.
 fn quoted_text(text: &str) -> String {
     format!("\"{text}\"")
-}
-
-/// Returns the exit code of an import that has nothing to do.
-fn nothing(message: &str) -> u8 {
-    complain(message);
-    NOTHING
 }
 
 /// Returns `1 message` or `2,000 messages`.

@@ -12,6 +12,7 @@ mod error;
 mod eval;
 mod explain;
 mod import;
+mod indexing;
 mod interrupt;
 mod list;
 mod old_home;

@@ -12,6 +12,7 @@ use crate::{
         self,
         writer::{self, Changes, Writer},
     },
+    engine::error::Error as EngineError,
     import::{self, Branches, Export, ImportTally},
     model::Stop,
 };
@@ -198,11 +199,14 @@ enum ReadError {
 }
 
 /// Returns whether an import may write to a database that the user searches: there is none yet, or an
-/// import made it.
-pub(crate) fn may_write(target: &Path) -> Result<bool, db::Error> {
-    match fs::metadata(target) {
-        Ok(metadata) if metadata.len() > 0 => db::read(target, &Stop::never(), db::is_imported),
-        _ => Ok(true),
+/// import made it. Of what is no such database, opening it to write says what is wrong.
+pub(crate) fn may_write(target: &Path) -> Result<bool, EngineError> {
+    if fs::metadata(target).map_or(0, |metadata| metadata.len()) == 0 {
+        return Ok(true);
+    }
+    match db::read(target, &Stop::never(), db::is_imported) {
+        Err(db::Error::NotCanonical { .. } | db::Error::NotADatabase { .. }) => Ok(true),
+        answer => Ok(answer?),
     }
 }
 

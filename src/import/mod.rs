@@ -60,7 +60,7 @@ pub enum Error {
     },
     /// The zip would unpack to far more than any export does.
     #[error(
-        "{path}: refused: it would unpack to {} MB, more than {ratio} times its size, which no export does",
+        "{path}: refused: unpacks to {} MB, more than {ratio} times its size, which no export does",
         unpacked / 1_000_000
     )]
     Bomb {

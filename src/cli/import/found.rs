@@ -7,11 +7,10 @@ use std::{
 
 use chrono::{DateTime, Datelike, Local};
 
-use super::nothing;
 use crate::{
     cli::{
         environment::Environment,
-        output::{FOUND, complain, confirmed, harmless},
+        output::{FOUND, NOTHING, complain, confirmed, harmless},
         places,
         progress::bytes,
     },
@@ -43,13 +42,14 @@ pub(super) fn choose(
     out: &mut dyn Write,
 ) -> io::Result<Choice> {
     let Some(folder) = &environment.download_folder else {
-        return Ok(Choice::Leave(nothing("no folder of downloads is known; name the export")));
+        complain("no folder of downloads is known; name the export");
+        return Ok(Choice::Leave(NOTHING));
     };
     let found = import::found_in(folder, target).unwrap_or_default();
     let place = places::short(folder, environment);
     if found.is_empty() {
         writeln!(out, "No export of ChatGPT or Claude.ai found in {place}.\n{HOW_TO_EXPORT}")?;
-        return Ok(Choice::Leave(crate::cli::output::NOTHING));
+        return Ok(Choice::Leave(NOTHING));
     }
     writeln!(out, "Found in {place}:")?;
     let name = |export: &FoundExport| {
