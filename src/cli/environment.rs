@@ -94,7 +94,8 @@ impl Environment {
             claude_config_dir: env::var_os("CLAUDE_CONFIG_DIR"),
             codex_home: env::var_os("CODEX_HOME"),
             data_folder: dirs::data_local_dir(),
-            roaming_folder: dirs::data_dir().filter(|it| Some(it) != dirs::data_local_dir().as_ref()),
+            roaming_folder: dirs::data_dir()
+                .filter(|it| Some(it) != dirs::data_local_dir().as_ref()),
             download_folder: dirs::download_dir().or_else(downloads),
             user_folder,
             program: env::current_exe().unwrap_or_else(|_| "verbatim".into()),

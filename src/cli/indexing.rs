@@ -148,7 +148,11 @@ fn show(step: &Step, progress: Progress, what: &str, messages: &mut u64) {
 }
 
 /// Writes a line about an index, and with `verbose` its sizes, speeds and folder.
-pub(super) fn write_result(indexed: &Indexed, verbose: bool, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_result(
+    indexed: &Indexed,
+    verbose: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let Indexed { messages, result, enriched, took, .. } = indexed;
     let (count, took) = (HumanCount(*messages), duration(*took));
     if verbose {

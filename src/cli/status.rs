@@ -57,7 +57,11 @@ pub(super) fn run(
     for path in &status.not_imported {
         let path = path.display().to_string();
         let command = format!("verbatim import {}", quoted(&path));
-        writeln!(out, "{}", harmless(&format!("not imported: {path}\n  `{command}` brings it in")))?;
+        writeln!(
+            out,
+            "{}",
+            harmless(&format!("not imported: {path}\n  `{command}` brings it in"))
+        )?;
     }
     writeln!(out, "home: {}\nindexes: {}", status.home.display(), status.index.display())?;
     Ok(FOUND)

@@ -67,8 +67,12 @@ impl Package {
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let metadata = fs::metadata(path).map_err(failed)?;
         if metadata.is_dir() {
-            let mut package =
-                Package { zips: Vec::new(), files: Vec::new(), refused: Vec::new(), kind: "the folder" };
+            let mut package = Package {
+                zips: Vec::new(),
+                files: Vec::new(),
+                refused: Vec::new(),
+                kind: "the folder",
+            };
             let root = path.canonicalize().map_err(failed)?;
             package.walk(&root, &root, MAX_FOLDER_DEPTH).map_err(failed)?;
             package.sort();
@@ -81,7 +85,9 @@ impl Package {
             return Package::open_zip(path, file, metadata.len());
         }
         let kind = match &magic[..read] {
-            _ if is_page(path) => "that is the page for reading; import the zip or conversations.json",
+            _ if is_page(path) => {
+                "that is the page for reading; import the zip or conversations.json"
+            }
             b"SQLi" => "it is a database; search it with --db",
             [0xFF, 0xFE, ..]
             | [0xFE, 0xFF, ..]
@@ -138,7 +144,8 @@ impl Package {
             } else if entry.is_symlink() {
                 self.refused.push(format!("{name}: refused: it is a symbolic link"));
             } else if entry.encrypted() {
-                self.refused.push(format!("{name}: refused: it is encrypted; unpack the zip first"));
+                self.refused
+                    .push(format!("{name}: refused: it is encrypted; unpack the zip first"));
             } else if is_zip {
                 inner.push((at, name, entry.size()));
             } else {

@@ -12,6 +12,7 @@ mod crash;
 mod damage;
 #[cfg(unix)]
 mod hammer;
+mod home;
 mod import;
 mod index;
 mod like;

@@ -112,10 +112,11 @@ fn described(export: &FoundExport) -> String {
 /// Returns the sources that the user named; a leading `~/` that no shell has expanded is the user's
 /// folder.
 pub(super) fn expanded(sources: &[PathBuf], environment: &Environment) -> Vec<PathBuf> {
-    let sources = sources.iter().map(|source| match (source.strip_prefix("~"), &environment.user_folder) {
-        (Ok(rest), Some(home)) if !source.exists() => home.join(rest),
-        _ => source.clone(),
-    });
+    let sources =
+        sources.iter().map(|source| match (source.strip_prefix("~"), &environment.user_folder) {
+            (Ok(rest), Some(home)) if !source.exists() => home.join(rest),
+            _ => source.clone(),
+        });
     sources.flat_map(unglobbed).collect()
 }
 
