@@ -160,8 +160,11 @@ pub(super) fn run(
     lines.end(matches!(&result, Ok(report) if !report.stopped));
     let report = result?;
     if report.stopped {
-        let count = count(report.tally.conversations, "conversation");
-        return Ok(interrupt::stopped(&format!("{count} are in; run it again to go on")));
+        let changes = &report.changes;
+        let old = changes.updated_conversations + changes.unchanged_conversations;
+        let done = count(changes.new_conversations + old, "conversation");
+        let what = format!("imported so far: {done}; run it again to go on");
+        return Ok(interrupt::stopped(&what));
     }
     let code = if is_complete(&report) { FOUND } else { PARTIAL };
     if !args.json && (args.verbose || !environment.progress || !is_all_new(&report)) {

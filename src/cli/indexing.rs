@@ -23,9 +23,9 @@ use crate::{
 
 /// The shares of the time that indexing takes: up to the end of sorting the messages, of reading
 /// them and of writing the index. The rest makes what ranked search needs.
-const SORTED: f64 = 0.05;
-const READ: f64 = 0.35;
-const WRITTEN: f64 = 0.4;
+const SORTED: f64 = 0.2;
+const READ: f64 = 0.4;
+const WRITTEN: f64 = 0.45;
 
 /// What indexing may use.
 #[derive(Clone, Debug, clap::Args)]
@@ -114,7 +114,7 @@ pub(super) fn index(
         show(&step, progress, what, &mut total);
     })?;
     let ranking = Instant::now();
-    let text = |total: u64| format!("{} {what}: words and meaning", HumanCount(total));
+    let text = |total: u64| format!("{} {what}", HumanCount(total));
     let enriched = engine.upkeep().enrich(source, options.resources, stop, &mut |done, all| {
         let share = done as f64 / all.max(1) as f64;
         step.show(WRITTEN + (1.0 - WRITTEN) * share, &text(total));
@@ -141,7 +141,7 @@ fn show(step: &Step, progress: Progress, what: &str, messages: &mut u64) {
             step.show(SORTED + (READ - SORTED) * share, &text);
         }
         Progress::Writing(share) => {
-            let text = format!("{} {what}: writing", HumanCount(*messages));
+            let text = format!("{} {what}", HumanCount(*messages));
             step.show(READ + (WRITTEN - READ) * share, &text);
         }
     }

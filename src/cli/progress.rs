@@ -1,6 +1,7 @@
 //! Progress on standard error: a line for each step, which never wraps.
 
 use std::{
+    cell::Cell,
     io::{self, Write},
     time::{Duration, Instant},
 };
@@ -20,7 +21,18 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// From when on, and from which share on, the time left is told: before, it would be a guess.
 const KNOWN_AFTER: Duration = Duration::from_secs(2);
-const KNOWN_FROM: f64 = 0.05;
+const KNOWN_FROM: f64 = 0.25;
+
+/// The least time left that is told.
+const LEAST_LEFT: Duration = Duration::from_secs(1);
+
+/// The lines of a step: while the time left is not known, the time that has passed is shown. What
+/// does not fit is cut.
+const UNKNOWN: &str = "{prefix:11} {bar:20} {elapsed}  {wide_msg}";
+const KNOWN: &str = "{prefix:11} {bar:20} {wide_msg}";
+
+/// The cells of a bar: full, full at its end, and empty.
+const CELLS: &str = "██░";
 
 /// Returns a progress bar; a hidden one if standard error is no terminal.
 pub(super) fn bar(environment: &Environment, length: u64, template: &str) -> ProgressBar {
@@ -38,18 +50,19 @@ pub(super) fn bar(environment: &Environment, length: u64, template: &str) -> Pro
 pub(super) struct Step {
     bar: ProgressBar,
     begun: Instant,
+    /// Whether the time left is shown.
+    is_known: Cell<bool>,
 }
 
 impl Step {
     pub(super) fn begin(environment: &Environment, name: &str) -> Step {
-        let template = "{prefix:11} {bar:20} {elapsed:>4}  {wide_msg}";
-        let bar = bar(environment, STEPS, template);
-        bar.set_style(bar.style().progress_chars("██░"));
+        let bar = bar(environment, STEPS, UNKNOWN);
+        bar.set_style(bar.style().progress_chars(CELLS));
         bar.set_prefix(name.to_owned());
         if environment.progress {
             bar.enable_steady_tick(TICK);
         }
-        Step { bar, begun: Instant::now() }
+        Step { bar, begun: Instant::now(), is_known: Cell::new(false) }
     }
 
     pub(super) fn rename(&self, name: &str) {
@@ -64,11 +77,18 @@ impl Step {
         let position = (STEPS as f64 * share.clamp(0.0, 1.0)) as u64;
         self.bar.set_position(position.max(self.bar.position()));
         let passed = self.begun.elapsed();
-        let left = passed.as_secs_f64() * (1.0 - share) / share.max(KNOWN_FROM);
-        self.bar.set_message(match passed >= KNOWN_AFTER && share >= KNOWN_FROM && left >= 1.0 {
-            true => format!("{text}, about {} left", duration(Duration::from_secs_f64(left))),
-            false => text.to_owned(),
-        });
+        if passed < KNOWN_AFTER || share < KNOWN_FROM {
+            self.bar.set_message(text.to_owned());
+            return;
+        }
+        if !self.is_known.replace(true) {
+            let style = ProgressStyle::with_template(KNOWN);
+            let style = style.expect("templates are constants that indicatif takes");
+            self.bar.set_style(style.progress_chars(CELLS));
+        }
+        // Before the text, which is cut at the end of the line.
+        let left = Duration::from_secs_f64(passed.as_secs_f64() * (1.0 - share).max(0.0) / share);
+        self.bar.set_message(format!("{} left  {text}", duration(left.max(LEAST_LEFT))));
     }
 
     /// Leaves a line with a full bar and a text.
@@ -92,7 +112,7 @@ pub(super) fn duration(length: Duration) -> String {
     let seconds = length.as_secs_f64();
     let whole = seconds.round() as u64;
     match whole {
-        _ if seconds < 10.0 => format!("{:.1} s", seconds.max(0.1)),
+        _ if seconds < 2.0 => format!("{:.1} s", seconds.max(0.1)),
         0..120 => format!("{whole} s"),
         120..7_200 => format!("{} min {} s", whole / 60, whole % 60),
         _ => format!("{} h {} min", whole / 3_600, whole % 3_600 / 60),

@@ -223,3 +223,36 @@ pub(crate) fn found_in(folder: &Path, target: &Path) -> io::Result<Vec<(FoundExp
     let found = import::exports_in(folder)?;
     Ok(found.into_iter().map(|export| (export.clone(), is_imported(&export))).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_before_a_stop_is_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let chats: Vec<String> = (0..5)
+            .map(|number| {
+                format!(
+                    r#"{{"uuid": "{number}", "chat_messages": [{{"uuid": "m{number}", "text": "red"}}]}}"#
+                )
+            })
+            .collect();
+        let export = folder.path().join("conversations.json");
+        fs::write(&export, format!("[{}]", chats.join(","))).unwrap();
+        let target = folder.path().join("a.db");
+        let stop = Stop::never();
+        let after_two = |progress: Progress| {
+            if progress.source.conversations == 2 {
+                stop.request();
+            }
+        };
+        let sources = [export];
+        let report = import_until(&sources, &target, Branches::Shown, &stop, &after_two).unwrap();
+        assert!(report.stopped && report.changes.new_conversations == 2, "{report:?}");
+        let counted = db::read(&target, &Stop::never(), db::counts).unwrap();
+        assert_eq!(counted, (2, 2));
+        let rest = import(&sources, &target, Branches::Shown, &|_| {}).unwrap();
+        assert!(!rest.stopped && rest.changes.new_conversations == 3, "{rest:?}");
+    }
+}

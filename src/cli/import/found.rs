@@ -1,11 +1,13 @@
 //! What `verbatim import` imports: the exports that it finds by itself, or those that are named.
 
 use std::{
+    fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
 
 use chrono::{DateTime, Datelike, Local};
+use ignore::overrides::OverrideBuilder;
 
 use crate::{
     cli::{
@@ -117,31 +119,47 @@ pub(super) fn expanded(sources: &[PathBuf], environment: &Environment) -> Vec<Pa
             (Ok(rest), Some(home)) if !source.exists() => home.join(rest),
             _ => source.clone(),
         });
-    sources.flat_map(unglobbed).collect()
+    match cfg!(windows) {
+        true => sources.flat_map(matching).collect(),
+        false => sources.collect(),
+    }
 }
 
 /// Returns the files that a name with wildcards means: shells of Windows leave them to the program.
-#[cfg(windows)]
-fn unglobbed(path: PathBuf) -> Vec<PathBuf> {
+fn matching(path: PathBuf) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if path.exists() || !name.contains(['*', '?']) {
         return vec![path];
     }
-    let Ok(glob) = ignore::overrides::OverrideBuilder::new("").add(&name).and_then(|it| it.build())
-    else {
+    let mut pattern = OverrideBuilder::new("");
+    let Ok(pattern) = pattern.add(&name).and_then(|pattern| pattern.build()) else {
         return vec![path];
     };
-    let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
-        .filter(|entry| glob.matched(entry.file_name(), false).is_whitelist())
+        .filter(|entry| pattern.matched(entry.file_name(), false).is_whitelist())
         .map(|entry| entry.path())
         .collect();
     found.sort();
     if found.is_empty() { vec![path] } else { found }
 }
 
-#[cfg(not(windows))]
-fn unglobbed(path: PathBuf) -> Vec<PathBuf> {
-    vec![path]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_in_the_last_part_of_a_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["a.zip", "b.zip", "c.json"] {
+            fs::write(path(name), "").unwrap();
+        }
+        assert_eq!(matching(path("*.zip")), [path("a.zip"), path("b.zip")]);
+        assert_eq!(matching(path("?.json")), [path("c.json")]);
+        for name in ["*.txt", "none.zip", "a.zip"] {
+            assert_eq!(matching(path(name)), [path(name)]);
+        }
+    }
 }

@@ -131,7 +131,7 @@ fn build_vectors(
     let text = |doc_id: u32| snapshot.beginning(segment.doc_ids.start + doc_id, MAX_EMBEDDED);
     let texts = Texts { count: segment.doc_ids.len() as u32, text: &text };
     let cache = segment.folder.parent().unwrap_or(segment.folder);
-    let mut embedded = |step: embed::EmbedProgress| progress(step.done as u64);
+    let mut embedded = |step: embed::EmbedProgress| progress(step.done);
     let encoder = model.encoder(cache, &texts, threads, stop, &mut embedded)?;
     let options = VectorOptions { threads, ..VectorOptions::default() };
     let (name, dimensions) = (model.name(), encoder.dimensions());
