@@ -11,6 +11,7 @@ use super::{
     clients::{self, Client, ConfigFile, PROFILE, SERVER, known, probe},
     environment::Environment,
     output::{FOUND, NOTHING, confirmed, harmless},
+    places::default_home,
 };
 use crate::engine::Config;
 
@@ -289,8 +290,7 @@ fn server_arguments(config: &Config, environment: &Environment) -> Vec<String> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         arguments.extend([flag.to_owned(), path.to_string_lossy().into_owned()]);
     };
-    let default_home = environment.data_folder.as_ref().map(|data| data.join("verbatim"));
-    if Some(&config.home) != default_home.as_ref() {
+    if environment.data_folder.is_none() || config.home != default_home(environment) {
         add("--home", &config.home);
     }
     if let Some(db) = &config.db {

@@ -85,7 +85,8 @@ fn introduce(
         writeln!(out, "  {}", export.display())?;
     }
     writeln!(out, "\nverbatim import:")?;
-    import_command::write_report(report, database, out)
+    import_command::write_report(report, out)?;
+    writeln!(out, "Database: {}", database.display())
 }
 
 fn search(engine: &Engine, query: &str, out: &mut dyn Write) -> Result<(), Error> {
@@ -122,6 +123,6 @@ fn explain(program: &Path, database: &Path, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "{}", serde_json::to_string_pretty(&server)?)?;
     writeln!(
         out,
-        "\nYour own chats: `verbatim import EXPORT.zip`, and leave out \"--db\" and the path after it."
+        "\nYour own chats: `verbatim import`, and then `verbatim connect` for your AI client."
     )
 }

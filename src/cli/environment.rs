@@ -47,8 +47,13 @@ pub struct Environment {
     pub program: PathBuf,
     /// The working folder.
     pub working_folder: PathBuf,
-    /// The platform's folder for a user's data.
+    /// The platform's folder for a user's data that stay on this machine.
     pub data_folder: Option<PathBuf>,
+    /// The platform's folder for a user's data that follow the user, if that is another one. Homes
+    /// of an older version are in it.
+    pub roaming_folder: Option<PathBuf>,
+    /// The folder in which browsers put what they download.
+    pub download_folder: Option<PathBuf>,
     /// The platform's folder for a user's configuration.
     pub config_folder: Option<PathBuf>,
     /// `PATH`.
@@ -69,6 +74,10 @@ impl Environment {
         let stdout = io::stdout();
         let working_folder = env::current_dir()
             .map_err(|error| io::Error::new(error.kind(), "the working folder is gone"))?;
+        // A program that is started without HOME must not use the home folder that the system knows.
+        let user_folder =
+            dirs::home_dir().filter(|_| cfg!(windows) || env::var_os("HOME").is_some());
+        let downloads = || Some(user_folder.as_ref()?.join("Downloads"));
         Ok(Environment {
             conversation_db: env::var_os("CONVERSATION_DB"),
             origin_conversation_db: env::var_os("ORIGIN_CONVERSATION_DB"),
@@ -84,12 +93,13 @@ impl Environment {
             verbatim_archive: env::var_os("VERBATIM_ARCHIVE"),
             claude_config_dir: env::var_os("CLAUDE_CONFIG_DIR"),
             codex_home: env::var_os("CODEX_HOME"),
-            // A program that is started without HOME must not use the home folder that the system knows.
-            user_folder: dirs::home_dir()
-                .filter(|_| cfg!(windows) || env::var_os("HOME").is_some()),
+            data_folder: dirs::data_local_dir(),
+            roaming_folder: dirs::data_dir()
+                .filter(|it| Some(it) != dirs::data_local_dir().as_ref()),
+            download_folder: dirs::download_dir().or_else(downloads),
+            user_folder,
             program: env::current_exe().unwrap_or_else(|_| "verbatim".into()),
             working_folder,
-            data_folder: dirs::data_dir(),
             config_folder: dirs::config_dir(),
             path: env::var_os("PATH"),
             can_ask: io::stdin().is_terminal() && io::stderr().is_terminal(),

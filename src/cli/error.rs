@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use super::{connect, eval, import};
 use crate::{
-    engine::{self, UnknownProvider},
+    engine::{self, UnknownProvider, WriterError},
     mcp,
     tools::{self, hint::Explained},
 };
@@ -63,6 +63,9 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// A home of an older version could not be moved.
+    #[error("the chats of an older version could not be moved: {0}")]
+    Move(#[from] WriterError),
     /// A client's configuration could not be changed.
     #[error(transparent)]
     Connect(#[from] connect::Error),

@@ -1,44 +1,74 @@
 //! `verbatim import`: exports into a canonical database.
 
+mod found;
+
 use std::{
+    cell::RefCell,
     io::{self, Write},
     path::{Path, PathBuf},
+    time::Instant,
 };
 
 use clap::{Args, ValueEnum};
+use indicatif::HumanCount;
+use serde_json::json;
 
 use super::{
     environment::Environment,
+    indexing, interrupt,
     output::{FOUND, complain, harmless, plural},
-    progress,
+    places,
+    progress::{Step, bytes, duration},
 };
-use crate::engine::{
-    Branches, Engine,
-    import::{self, Report},
+use crate::{
+    engine::{
+        self, Branches, Config, Engine, Scope, SourceKind,
+        import::{self, Progress, Report, SourceProgress},
+    },
+    model::Stop,
+    text::shell::quoted,
 };
 
 /// The exit code if some of the exports could not be read, and the rest was imported.
 const PARTIAL: u8 = 1;
 
-/// Bring exported chats into the database that is searched
+/// How many titles of the user's own chats are looked at for a query to suggest.
+const TITLES: usize = 20;
+
+/// The letters of a word that is worth searching for.
+const LETTERS: std::ops::RangeInclusive<usize> = 5..=16;
+
+/// Import exported chats, and index them
+///
+/// Without a SOURCE it looks for exports where browsers put them, and asks before it imports them.
 ///
 /// Takes what ChatGPT and Claude.ai send you: the zip as it is, the folder it unpacks to, or
-/// conversations.json alone; and the transcripts of Claude Code and Codex, a file or a folder of
-/// them. The format is detected automatically. You can import the same or a newer export again at any
-/// time: new messages are added, changed ones are updated, none is deleted.
+/// conversations.json alone; a folder of such zips; and the transcripts of Claude Code and Codex, a
+/// file or a folder of them. The format is detected automatically. You can import the same or a newer
+/// export again at any time: new messages are added, changed ones are updated, none is deleted.
 ///
-/// The exit code is 0 if everything was read, 1 if some of it could not be read and the rest was
-/// imported, and 2 if nothing was.
+/// Chats go to the home folder's db/, or to the database that --db names. The exit code is 0 if
+/// everything was read, 1 if some of it could not be read and the rest was imported, and 2 if nothing
+/// was.
 ///
+///     verbatim import
 ///     verbatim import ~/Downloads/chatgpt-export.zip
 #[derive(Args, Clone, Debug)]
 #[command(verbatim_doc_comment)]
 pub(super) struct ImportArgs {
     /// Exports and transcripts; each is a zip, a folder, a JSON or a JSONL file
-    #[arg(required = true, value_name = "SOURCE")]
+    #[arg(value_name = "SOURCE")]
     sources: Vec<PathBuf>,
 
-    /// The database to merge into
+    /// Import what is found without asking
+    #[arg(short, long)]
+    pub(super) yes: bool,
+
+    /// Do not index; searches read every message until `verbatim reindex`
+    #[arg(long)]
+    no_index: bool,
+
+    /// The database to merge into, even one that another program made
     ///
     /// Created if it does not exist. By default verbatim.db in the home folder's db/.
     #[arg(long, value_name = "DB")]
@@ -47,6 +77,14 @@ pub(super) struct ImportArgs {
     /// Which versions of regenerated answers to keep
     #[arg(long, value_enum, default_value_t = BranchesArg::Shown)]
     branches: BranchesArg,
+
+    /// Show counts of messages and speeds too
+    #[arg(long)]
+    verbose: bool,
+
+    /// Print JSON: one object at the end
+    #[arg(long, conflicts_with = "verbose")]
+    json: bool,
 }
 
 /// The values of `--branches`.
@@ -64,6 +102,22 @@ pub enum Error {
     /// Nothing was imported.
     #[error(transparent)]
     Import(#[from] import::Error),
+    /// The database that is searched belongs to another program.
+    #[error(
+        "{}: not written to, because another program made it; leave out {named}, or write into it \
+         with --out {}",
+        path.display(),
+        quoted(&path.to_string_lossy())
+    )]
+    Foreign {
+        /// The database.
+        path: PathBuf,
+        /// The flag or variable that names it.
+        named: &'static str,
+    },
+    /// The database that is searched cannot be read.
+    #[error(transparent)]
+    Database(#[from] engine::Error),
     /// The sample of the demo could not be written.
     #[error("{}: cannot write the sample: {source}; name another folder with --home", path.display())]
     Sample {
@@ -77,30 +131,129 @@ pub enum Error {
     Output(#[from] io::Error),
 }
 
-/// Imports the exports and writes a report to `out`.
+/// Imports the exports, indexes them and writes a report to `out`. `named` is the flag or variable
+/// that names the database.
 pub(super) fn run(
     args: &ImportArgs,
     engine: &Engine,
+    named: Option<&'static str>,
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    let default = || engine.config().db_folder().join("verbatim.db");
-    let target = args.out.clone().unwrap_or_else(default);
+    let target = target(args, engine.config(), named)?;
+    let sources = match args.sources.is_empty() {
+        true => match found::choose(args.yes, &target, environment, out)? {
+            found::Choice::Import(sources) => sources,
+            found::Choice::Leave(code) => return Ok(code),
+        },
+        false => found::expanded(&args.sources, environment),
+    };
     let branches = match args.branches {
         BranchesArg::Shown => Branches::Shown,
         BranchesArg::All => Branches::All,
     };
-    let template = "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-    let bar = progress::bar(environment, 0, template);
-    let result = import::import(&args.sources, &target, branches, &|progress| {
-        bar.set_length(progress.total);
-        bar.set_position(progress.done);
-    });
-    bar.finish_and_clear();
+    let begun = Instant::now();
+    let stop = interrupt::stop_on_interrupt(environment);
+    let lines = SourceLines { environment, current: RefCell::default() };
+    let result =
+        import::import_until(&sources, &target, branches, &stop, &|progress| lines.show(progress));
+    lines.end(matches!(&result, Ok(report) if !report.stopped));
     let report = result?;
-    write_report(&report, &target, out)?;
-    write_next_step(engine, &target, out)?;
-    Ok(if is_complete(&report) { FOUND } else { PARTIAL })
+    if report.stopped {
+        let changes = &report.changes;
+        let old = changes.updated_conversations + changes.unchanged_conversations;
+        let done = count(changes.new_conversations + old, "conversation");
+        let what = format!("imported so far: {done}; run it again to go on");
+        return Ok(interrupt::stopped(&what));
+    }
+    let code = if is_complete(&report) { FOUND } else { PARTIAL };
+    if !args.json && (args.verbose || !environment.progress || !is_all_new(&report)) {
+        write_changes(&report, args.verbose, out)?;
+    }
+    if !args.json {
+        write_left_out(&report, out)?;
+        out.flush()?;
+    }
+    let reading = Engine::new(Config { db: Some(target.clone()), ..engine.config().clone() });
+    let mut indexed = None;
+    if !args.no_index && target.is_file() {
+        let (export, failed) = indexing::index_all(&reading, environment, &stop);
+        if stop.requested() {
+            let what = "everything is imported; `verbatim reindex` goes on with the index";
+            return Ok(interrupt::stopped(what));
+        }
+        if let Some(error) = failed {
+            complain(&format!("imported, but not all of it is indexed: {error}"));
+        }
+        indexed = export;
+    }
+    if args.json {
+        let indexed = indexed.as_ref().map(indexing::json);
+        return write_json(&report, &target, indexed, out).map(|()| code);
+    }
+    let ending = Ending { args, engine, reading: &reading, target: &target, environment };
+    ending.write(begun, indexed.is_some(), out)?;
+    Ok(code)
+}
+
+/// Returns the database to import into; an error if another program made the one that is named.
+fn target(
+    args: &ImportArgs,
+    config: &Config,
+    named: Option<&'static str>,
+) -> Result<PathBuf, Error> {
+    if let Some(out) = &args.out {
+        return Ok(out.clone());
+    }
+    let Some(path) = config.db.clone() else { return Ok(config.db_folder().join("verbatim.db")) };
+    match import::may_write(&path) {
+        Ok(true) => Ok(path),
+        Ok(false) => Err(Error::Foreign { path, named: named.unwrap_or("--db") }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The lines of progress, one for each export.
+struct SourceLines<'a> {
+    environment: &'a Environment,
+    current: RefCell<Option<(Step, SourceProgress)>>,
+}
+
+impl SourceLines<'_> {
+    fn show(&self, progress: Progress) {
+        let now = progress.source;
+        let is_other =
+            self.current.borrow().as_ref().is_none_or(|(_, last)| last.number != now.number);
+        if is_other {
+            self.end(true);
+            *self.current.borrow_mut() = Some((Step::begin(self.environment, "Reading"), now));
+        }
+        let mut current = self.current.borrow_mut();
+        let Some((step, last)) = &mut *current else { return };
+        *last = now;
+        if let Some(service) = now.service {
+            step.rename(service);
+        }
+        let text = if now.conversations > 0 { counts(&now) } else { bytes(now.total) };
+        step.show(now.done as f64 / now.total.max(1) as f64, &text);
+    }
+
+    /// Ends the line of an export: it stays if conversations were read.
+    fn end(&self, is_whole: bool) {
+        match self.current.borrow_mut().take() {
+            Some((step, last)) if is_whole && last.conversations > 0 => step.finish(&counts(&last)),
+            Some((step, _)) => step.clear(),
+            None => {}
+        }
+    }
+}
+
+fn counts(source: &SourceProgress) -> String {
+    format!(
+        "{}, {}",
+        count(source.conversations, "conversation"),
+        count(source.messages, "message")
+    )
 }
 
 /// Returns whether an import read everything; says on standard error what is missing.
@@ -116,64 +269,76 @@ fn is_complete(report: &Report) -> bool {
     missing.is_empty()
 }
 
-/// Writes the next step: searches may read another database, or have no index yet.
-fn write_next_step(engine: &Engine, target: &Path, out: &mut dyn Write) -> io::Result<()> {
-    let same = |read: &Path| read.canonicalize().ok() == target.canonicalize().ok();
-    match engine.config().export_database() {
-        Ok(read) if same(&read) => {
-            writeln!(out, "Search it with `verbatim search`; `verbatim reindex` makes that fast.")
-        }
-        Ok(read) => {
-            writeln!(out, "Searches read {} unless --db names another database.", read.display())
-        }
-        Err(_) => writeln!(out, "Search it with `verbatim search --db {}`.", target.display()),
-    }
+/// Returns whether nothing of what was read was there before.
+fn is_all_new(report: &Report) -> bool {
+    report.changes.updated_conversations + report.changes.unchanged_conversations == 0
 }
 
 /// Writes what an import did.
-pub(super) fn write_report(report: &Report, target: &Path, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    write_changes(report, false, out)?;
+    write_left_out(report, out)
+}
+
+/// Writes what was read and what of it is new.
+fn write_changes(report: &Report, verbose: bool, out: &mut dyn Write) -> io::Result<()> {
     let (tally, changes) = (&report.tally, &report.changes);
-    let seconds = report.took.as_secs_f64();
-    let megabytes = tally.bytes as f64 / 1e6;
-    writeln!(
+    write!(
         out,
-        "Read {} with {} in {seconds:.1} s ({megabytes:.1} MB, {:.0} MB/s).",
+        "Imported {}, {}",
         count(tally.conversations, "conversation"),
-        count(tally.messages, "message"),
-        megabytes / seconds.max(1e-3),
+        count(tally.messages, "message")
     )?;
-    writeln!(
-        out,
-        "  conversations: {} new, {} updated, {} unchanged",
-        changes.new_conversations, changes.updated_conversations, changes.unchanged_conversations
-    )?;
-    writeln!(
-        out,
-        "  messages: {} new, {} updated, {} unchanged",
-        changes.new_messages, changes.updated_messages, changes.unchanged_messages
-    )?;
+    if !is_all_new(report) {
+        write!(
+            out,
+            ": {} new, {} updated, {} unchanged; {}",
+            HumanCount(changes.new_conversations),
+            HumanCount(changes.updated_conversations),
+            HumanCount(changes.unchanged_conversations),
+            count(changes.new_messages, "new message"),
+        )?;
+    }
+    writeln!(out)?;
+    if verbose {
+        let megabytes = tally.bytes as f64 / 1e6;
+        writeln!(
+            out,
+            "messages: {} new, {} updated, {} unchanged; {} read in {} ({:.0} MB/s)",
+            HumanCount(changes.new_messages),
+            HumanCount(changes.updated_messages),
+            HumanCount(changes.unchanged_messages),
+            bytes(tally.bytes),
+            duration(report.took),
+            megabytes / report.took.as_secs_f64().max(1e-3),
+        )?;
+    }
+    Ok(())
+}
+
+/// Writes what was not imported, a line each.
+fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let tally = &report.tally;
     if tally.empty > 0 {
-        writeln!(out, "  left out: {} without text or files", count(tally.empty, "empty message"))?;
+        writeln!(out, "{} skipped", count(tally.empty, "empty message"))?;
     }
     if !tally.unknown.is_empty() {
         let kinds: Vec<String> =
             tally.unknown.iter().map(|(kind, number)| format!("{kind} ({number})")).collect();
-        writeln!(
-            out,
-            "  content of unknown types, its text kept: {}",
-            harmless(&kinds.join(", "))
-        )?;
+        let kinds = harmless(&kinds.join(", "));
+        writeln!(out, "content of unknown types, of which the text was kept: {kinds}")?;
     }
     if tally.malformed > 0 {
-        writeln!(out, "  left out: {} that cannot be read", count(tally.malformed, "line"))?;
+        writeln!(out, "{} could not be read, and skipped", count(tally.malformed, "line"))?;
     }
     if tally.skipped_count > 0 {
-        writeln!(out, "  skipped: {}", count(tally.skipped_count, "conversation"))?;
+        let skipped = count(tally.skipped_count, "conversation");
+        writeln!(out, "{skipped} could not be read, and skipped:")?;
         for skipped in &tally.skipped {
             let name = skipped.name.as_deref().map(|name| format!(" ({})", one_line(name)));
             writeln!(
                 out,
-                "    {}: conversation {}{}: {}",
+                "  {}: conversation {}{}: {}",
                 harmless(&skipped.file),
                 skipped.ordinal,
                 harmless(&name.unwrap_or_default()),
@@ -182,20 +347,123 @@ pub(super) fn write_report(report: &Report, target: &Path, out: &mut dyn Write) 
         }
         let unnamed = tally.skipped_count - tally.skipped.len() as u64;
         if unnamed > 0 {
-            writeln!(out, "    and {unnamed} more")?;
+            writeln!(out, "  and {unnamed} more")?;
         }
     }
+    if report.foreign_zips > 0 {
+        writeln!(out, "{} without chats left alone", count(report.foreign_zips, "zip"))?;
+    }
     for damaged in &tally.damaged {
-        writeln!(out, "  warning: {}", harmless(damaged))?;
+        writeln!(out, "warning: {}", harmless(damaged))?;
     }
     for failure in &report.failures {
-        writeln!(out, "  not imported: {}", harmless(&failure.to_string()))?;
+        writeln!(out, "not imported: {}", harmless(&failure.to_string()))?;
     }
-    writeln!(out, "Database: {}", target.display())
+    Ok(())
 }
 
+fn write_json(
+    report: &Report,
+    target: &Path,
+    indexed: Option<serde_json::Value>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let (tally, changes) = (&report.tally, &report.changes);
+    let json = json!({
+        "database": target,
+        "conversations": {
+            "read": tally.conversations,
+            "new": changes.new_conversations,
+            "updated": changes.updated_conversations,
+            "unchanged": changes.unchanged_conversations,
+        },
+        "messages": {
+            "read": tally.messages,
+            "new": changes.new_messages,
+            "updated": changes.updated_messages,
+            "unchanged": changes.unchanged_messages,
+            "empty": tally.empty,
+        },
+        "missing": report.missing(),
+        "seconds": report.took.as_secs_f64(),
+        "index": indexed,
+    });
+    Ok(writeln!(out, "{json}")?)
+}
+
+/// The last lines of an import: where the chats are, and what to do next.
+struct Ending<'a> {
+    args: &'a ImportArgs,
+    engine: &'a Engine,
+    /// Reads the database that was imported into.
+    reading: &'a Engine,
+    target: &'a Path,
+    environment: &'a Environment,
+}
+
+impl Ending<'_> {
+    fn write(&self, begun: Instant, is_indexed: bool, out: &mut dyn Write) -> io::Result<()> {
+        let config = self.engine.config();
+        let is_in_home = self.target.starts_with(config.db_folder());
+        let place = if is_in_home { &config.home } else { self.target };
+        let place = places::short(place, self.environment);
+        let private = if is_in_home { " (only you can read them)" } else { "" };
+        let took = duration(begun.elapsed());
+        writeln!(out, "Ready in {took}. Your chats are in {place}{private}.")?;
+        if !is_indexed && self.args.no_index {
+            writeln!(out, "Not indexed: `{}` makes searches instant.", self.command("reindex"))?;
+        }
+        let same = |read: &Path| read.canonicalize().ok() == self.target.canonicalize().ok();
+        if let Ok(read) = config.export_database()
+            && !same(&read)
+        {
+            let read = places::short(&read, self.environment);
+            writeln!(out, "Without --db, searches here read {read}.")?;
+        }
+        let words = self.suggestion();
+        let words = words.as_deref().unwrap_or("something you remember");
+        writeln!(out, "Try: {} {}", self.command("search"), quoted_text(words))
+    }
+
+    /// Returns a command that reads what was imported.
+    fn command(&self, name: &str) -> String {
+        let config = self.engine.config();
+        let flag = |flag: &str, path: &Path| {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            format!("verbatim {name} {flag} {}", quoted(&path.to_string_lossy()))
+        };
+        let is_default = config.home == places::default_home(self.environment);
+        match self.target.starts_with(config.db_folder()) {
+            true if is_default && config.local_folder().is_none() => format!("verbatim {name}"),
+            true => flag("--home", &config.home),
+            false => flag("--db", self.target),
+        }
+    }
+
+    /// Returns a distinctive word of a recent title of the user's own chats.
+    fn suggestion(&self) -> Option<String> {
+        let scope = Scope { sources: vec![SourceKind::Export], ..Scope::default() };
+        let stop = Stop::never();
+        let (recent, _) = self.reading.list(&scope, 0, TITLES, &stop).ok()?;
+        let words = recent.iter().flat_map(|about| about.title.split_whitespace());
+        let words = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+        let good = words.filter(|word| {
+            let letters = word.chars().count();
+            word.chars().all(char::is_alphabetic) && LETTERS.contains(&letters)
+        });
+        // The longest of the newest titles; of equally long ones the first.
+        good.rev().max_by_key(|word| word.chars().count()).map(str::to_owned)
+    }
+}
+
+/// Returns a text in quotes, as a person would type it.
+fn quoted_text(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+/// Returns `1 message` or `2,000 messages`.
 fn count(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", plural(number))
+    format!("{} {what}{}", HumanCount(number), plural(number))
 }
 
 /// Returns the beginning of a title on one line.

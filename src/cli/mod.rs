@@ -13,8 +13,11 @@ mod eval;
 mod explain;
 mod export;
 mod import;
+mod indexing;
+mod interrupt;
 mod list;
 mod notes;
+mod old_home;
 mod output;
 mod places;
 mod program;
@@ -36,7 +39,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind}
 
 pub use self::{environment::Environment, error::Error, program::run_program};
 use self::{
-    output::{FOUND, TerminalWriter},
+    output::{FOUND, TerminalWriter, complain},
     places::Places,
 };
 use crate::{
@@ -147,6 +150,12 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Workspace(args) => args.workspaces.or(environment),
         _ => Vec::new(),
     };
+    match &cli.command {
+        Command::Import(args) => old_home::offer(&config, args.yes, environment)?,
+        Command::Reindex(args) => old_home::offer(&config, args.yes, environment)?,
+        Command::Status(_) => old_home::offer(&config, false, environment)?,
+        _ => {}
+    }
     engine::prepare(&config, cli.command.writes());
     config.leave_indexes = matches!(&cli.command, Command::Serve(args) if args.no_watch);
     let engine = Engine::new(config);
@@ -155,11 +164,16 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     if may_be_torn {
         archives::sync(&engine, environment);
     }
+    if let (Command::Search(_), true) = (&cli.command, environment.progress)
+        && let Some(note) = places::passed_over_note(engine.config())
+    {
+        complain(&note);
+    }
     let torn = engine::Error::Torn { folder: engine.config().index_folder() };
     let code = match cli.command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),
         Command::Eval(args) => Ok(eval::run(&args, environment, out)?),
-        Command::Import(args) => Ok(import::run(&args, &engine, environment, out)?),
+        Command::Import(args) => Ok(import::run(&args, &engine, named, environment, out)?),
         Command::Reindex(args) => reindex::run(&args, &engine, environment, out),
         Command::Search(args) => search::run(&args, &engine, environment, out),
         Command::List(args) => list::run(&args, &engine, environment, out),

@@ -1,20 +1,27 @@
 //! The paths of the data, from flags, the environment and defaults.
 
-use std::{env, ffi::OsString, path::PathBuf};
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
-use super::environment::{Environment, Secret};
+use super::{
+    environment::{Environment, Secret},
+    output::harmless,
+};
 use crate::engine::{Config, Provider, UnknownProvider};
 
 /// The flags that say where the data is.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Places")]
 pub(super) struct Places {
-    /// Read this database [default: CONVERSATION_DB, then ORIGIN_CONVERSATION_DB, then the newest *.db
-    /// in the home folder's db/]
+    /// Use this database [default: CONVERSATION_DB, then ORIGIN_CONVERSATION_DB, then the newest *.db
+    /// with chats in the working folder's db/, then in the home folder's db/]
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) db: Option<PathBuf>,
-    /// Use this home folder, which holds db/ and index/ [default: VERBATIM_HOME, then the working
-    /// folder if it has a db/, then the platform's data folder]
+    /// Use this home folder, which holds db/ and index/ [default: VERBATIM_HOME, then verbatim/ in the
+    /// platform's local data folder]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) home: Option<PathBuf>,
     /// Keep the search index here; it can be deleted at any time [default: VERBATIM_INDEX, then the
@@ -36,13 +43,11 @@ pub(super) fn config(places: Places, environment: &Environment) -> Config {
     let set = |variable: &Option<OsString>| {
         variable.as_ref().filter(|value| !value.is_empty()).map(PathBuf::from)
     };
-    let home = places.home.or_else(|| set(&environment.verbatim_home)).unwrap_or_else(|| {
-        let here = &environment.working_folder;
-        match &environment.data_folder {
-            Some(data) if !here.join("db").is_dir() => data.join("verbatim"),
-            _ => here.clone(),
-        }
-    });
+    let here = &environment.working_folder;
+    let named = places.home.or_else(|| set(&environment.verbatim_home));
+    let local_databases = named.is_none().then(|| here.join("db"));
+    let home = named.unwrap_or_else(|| default_home(environment));
+    let local_databases = local_databases.filter(|folder| *folder != home.join("db"));
     let db = places
         .db
         .or_else(|| set(&environment.conversation_db))
@@ -58,7 +63,46 @@ pub(super) fn config(places: Places, environment: &Environment) -> Config {
             None => agents_folders(environment),
         },
     };
-    Config { db, home, index, archives, ..Config::default() }
+    Config { db, home, local_databases, index, archives, ..Config::default() }
+}
+
+/// Says that the database of the working folder is searched, if it is.
+pub(super) fn local_note(config: &Config) -> Option<String> {
+    config.local_folder()?;
+    let database = config.export_database().ok()?;
+    Some(format!(
+        "searches {}, because the working folder has it; it is only read, and indexes go to {}",
+        database.display(),
+        config.index_folder().display()
+    ))
+}
+
+/// Says which databases beside the searched one are not searched, if there are any with chats.
+pub(super) fn passed_over_note(config: &Config) -> Option<String> {
+    let others = config.passed_over();
+    let others = others.iter().filter(|(_, is_canonical)| *is_canonical);
+    let names: Vec<String> = others.map(|(path, _)| path.display().to_string()).collect();
+    let searched = config.export_database().ok().filter(|_| !names.is_empty())?;
+    Some(format!(
+        "searched the newest database, {}; not searched: {} (name one with --db)",
+        searched.display(),
+        names.join(", ")
+    ))
+}
+
+/// Returns a path for a person to read: `~` is the user's folder.
+pub(super) fn short(path: &Path, environment: &Environment) -> String {
+    let user = environment.user_folder.as_deref().filter(|user| user.parent().is_some());
+    match user.and_then(|user| path.strip_prefix(user).ok()) {
+        Some(rest) if !cfg!(windows) => harmless(&format!("~/{}", rest.display())),
+        _ => harmless(&path.display().to_string()),
+    }
+}
+
+/// Returns the home folder that is used if no other is named.
+pub(super) fn default_home(environment: &Environment) -> PathBuf {
+    let data = environment.data_folder.as_ref().map(|data| data.join("verbatim"));
+    data.unwrap_or_else(|| environment.working_folder.clone())
 }
 
 /// Returns the folders in which coding agents keep their transcripts, if they exist.
@@ -148,7 +192,9 @@ mod tests {
         };
         assert_eq!(config(flags, &environment), expected);
         let bare = Environment { verbatim_home: None, ..environment };
-        assert_eq!(config(places([None; 3]), &bare).home, PathBuf::from("data/verbatim"));
+        let config = config(places([None; 3]), &bare);
+        assert_eq!(config.home, PathBuf::from("data/verbatim"));
+        assert_eq!(config.local_databases, Some(PathBuf::from("nowhere/db")));
     }
 
     #[test]

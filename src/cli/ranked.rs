@@ -7,9 +7,8 @@ use serde::Serialize;
 use super::{
     environment::Environment,
     error::Error,
-    notes,
+    indexing, notes,
     output::{FOUND, JsonHit, NOTHING, clock, harmless, json_line, role, title},
-    reindex,
 };
 use crate::{
     engine::{Engine, Match, Question},
@@ -36,7 +35,7 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    reindex::complete(engine, environment);
+    indexing::complete(engine, environment);
     let limit = if question.limit == 0 { MOST } else { question.limit };
     let question = Question { limit, ..question };
     let ranking = engine.rank(&question, &Stop::never())?;

@@ -6,6 +6,7 @@ use super::{
     environment::Environment,
     error::Error,
     output::{FOUND, complain},
+    places,
     watch::described,
     workspace::Workspaces,
 };
@@ -55,6 +56,9 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
         verbose: is_off(environment.compact_responses.as_deref()),
         no_conversations: is_off(environment.enable_conversations.as_deref()),
     };
+    if let Some(note) = places::local_note(engine.config()) {
+        log(&note);
+    }
     let engine = Arc::new(engine);
     // Searches are right without the watch, so a server that cannot start its thread still serves.
     let watch = match args.no_watch {

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     engine::{Engine, SnapshotStatus, SourceStatus, ago},
     model::Stop,
+    text::shell::quoted,
     tools::hint::because,
 };
 
@@ -54,27 +55,44 @@ pub(super) fn run(
         writeln!(out, "{}", harmless(&text))?;
     }
     for path in &status.not_imported {
-        let path = path.display();
-        writeln!(out, "not imported: {path}\n  `verbatim import {path}` brings it in")?;
+        let path = path.display().to_string();
+        let command = format!("verbatim import {}", quoted(&path));
+        writeln!(
+            out,
+            "{}",
+            harmless(&format!("not imported: {path}\n  `{command}` brings it in"))
+        )?;
     }
     writeln!(out, "home: {}\nindexes: {}", status.home.display(), status.index.display())?;
     Ok(FOUND)
 }
 
-/// Says why a source's database was chosen.
+/// Says why a source's database was chosen, and names those that were not.
 fn chosen(source: &SourceStatus, named: Option<&'static str>, engine: &Engine) -> String {
-    let folder = engine.config().db_folder();
-    match (source.source, named) {
-        ("export", Some(named)) => format!("named by {named}"),
-        ("export", None) if source.passed_over.is_empty() => {
-            format!("the only database in {}", folder.display())
-        }
-        ("export", None) => {
-            let others = count(source.passed_over.len() as u64, "other");
-            format!("newer than {others} in {}", folder.display())
-        }
-        _ => "kept by verbatim".to_owned(),
+    let config = engine.config();
+    if source.source != "export" {
+        return "kept by verbatim".to_owned();
     }
+    if let Some(named) = named {
+        return format!("named by {named}");
+    }
+    let folder = source.database.parent().unwrap_or(&config.home).display().to_string();
+    let passed_over = config.passed_over();
+    let others = passed_over.iter().filter(|(_, is_canonical)| *is_canonical).count();
+    let mut text = match others {
+        0 => format!("the only database with chats in {folder}"),
+        _ => format!("newer than {} in {folder}", count(others as u64, "other")),
+    };
+    if config.local_folder().is_some() {
+        text.push_str(
+            ", the db/ of the working folder, which is only read; imports and indexes go to the home",
+        );
+    }
+    for (path, is_canonical) in &passed_over {
+        let why = if *is_canonical { "" } else { ", which holds no chats" };
+        text.push_str(&format!("\n  not searched: {}{why}", path.display()));
+    }
+    text
 }
 
 /// Returns the lines about a source.

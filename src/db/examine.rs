@@ -83,3 +83,23 @@ pub fn strays(database: &Database) -> Result<u64, Error> {
     let count = database.connection().query_row(sql, [], |row| row.get::<_, i64>(0));
     Ok(count.map_err(|error| database.error(error))?.unsigned_abs())
 }
+
+/// Returns whether `verbatim import` has written to a database.
+pub fn is_imported(database: &Database) -> Result<bool, Error> {
+    let found = database.connection().table_exists(None, "verbatim_imports");
+    found.map_err(|error| database.error(error))
+}
+
+/// Returns the exports that were imported into a database: the path, and when that was, in seconds
+/// since 1970.
+pub fn imports(database: &Database) -> Result<Vec<(String, f64)>, Error> {
+    if !is_imported(database)? {
+        return Ok(Vec::new());
+    }
+    let read = || -> rusqlite::Result<Vec<(String, f64)>> {
+        let sql = "SELECT path, CAST(time AS REAL) FROM verbatim_imports";
+        let mut statement = database.connection().prepare(sql)?;
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    };
+    read().map_err(|error| database.error(error))
+}

@@ -1,11 +1,17 @@
 //! Checks whether a database file is complete.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
 
 use super::{
-    header::{shared_file, stamp_at},
-    open::beside,
+    Error,
+    header::{Identity, shared_file, stamp_at},
+    open::{self, beside},
 };
+use crate::model::Stop;
 
 /// The first bytes of every database that is not empty.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -39,4 +45,32 @@ pub fn is_whole(path: &Path) -> bool {
 pub fn has_log(path: &Path) -> bool {
     let log = fs::canonicalize(path).map(|real| beside(&real, "-wal"));
     log.and_then(|log| stamp_at(&log)).is_ok_and(|log| log.is_some_and(|log| log.size > 0))
+}
+
+/// Returns whether a file is a whole database with the canonical tables; so is one that another
+/// program keeps busy, or that is damaged.
+///
+/// Opening a database takes longer than a search, so files that were found canonical are remembered.
+pub fn is_canonical(path: &Path) -> bool {
+    static KNOWN: Mutex<Vec<(PathBuf, Identity)>> = Mutex::new(Vec::new());
+
+    let Ok(identity) = shared_file(path).map(|file| file.identity()) else { return false };
+    let is_known = |known: &(PathBuf, Identity)| known.0 == path && known.1 == identity;
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_whole(path) {
+        return false;
+    }
+    if known().iter().any(is_known) {
+        return true;
+    }
+    match open::open(path, &Stop::never()) {
+        Ok(_) => {
+            let mut known = known();
+            known.retain(|(other, _)| other != path);
+            known.push((path.to_owned(), identity));
+            true
+        }
+        Err(Error::Busy { .. } | Error::Unsteady { .. } | Error::Sqlite { .. }) => true,
+        Err(_) => false,
+    }
 }

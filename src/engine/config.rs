@@ -17,6 +17,9 @@ pub struct Config {
     pub db: Option<PathBuf>,
     /// The folder that holds `db/` and `index/`.
     pub home: PathBuf,
+    /// Another `db/`, that of the working folder. If it holds a canonical database, that is searched
+    /// and not the home's. Nothing is ever written to it.
+    pub local_databases: Option<PathBuf>,
     /// The index folder, if the user named one.
     pub index: Option<PathBuf>,
     /// Folders of dated conversations that may be searched.
@@ -30,9 +33,36 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns the folder in which databases are looked for and imports are written.
+    /// Returns the folder of the home to which imports are written.
     pub fn db_folder(&self) -> PathBuf {
         self.home.join("db")
+    }
+
+    /// Returns the working folder's `db/` if the database in it is the one that is searched.
+    pub(crate) fn local_folder(&self) -> Option<&Path> {
+        let folder = self.local_databases.as_deref().filter(|_| self.db.is_none())?;
+        newest_canonical(folder).is_some().then_some(folder)
+    }
+
+    /// Returns the databases that are in the folders of databases and are not searched, each with
+    /// whether it is canonical. Empty if the user named the database.
+    pub(crate) fn passed_over(&self) -> Vec<(PathBuf, bool)> {
+        let Ok(chosen) = self.export_database() else { return Vec::new() };
+        if self.db.is_some() {
+            return Vec::new();
+        }
+        // Other databases of the working folder have nothing to do with chats.
+        let local = self.local_folder().map(Path::to_owned);
+        let folders = local.into_iter().chain([self.db_folder()]);
+        let found = folders.filter_map(|folder| databases(&folder).ok()).flatten();
+        let mut others: Vec<PathBuf> = found.filter(|path| *path != chosen).collect();
+        others.sort();
+        others.into_iter().map(|path| (path.clone(), db::is_canonical(&path))).collect()
+    }
+
+    /// Returns the folders in which databases are looked for.
+    pub(crate) fn database_folders(&self) -> impl Iterator<Item = PathBuf> {
+        self.local_databases.iter().cloned().chain([self.db_folder()])
     }
 
     /// Returns the folder of everything that is derived and can be rebuilt.
@@ -40,7 +70,8 @@ impl Config {
         self.index.clone().unwrap_or_else(|| self.home.join("index"))
     }
 
-    /// Returns the database of the export: the one configured, else the newest `*.db` in `db/`.
+    /// Returns the database of the export: the one configured, else the newest canonical `*.db` in
+    /// the working folder's `db/`, else the newest in the home's.
     ///
     /// It is looked up at every call, so that a file that was added since is found.
     pub fn export_database(&self) -> Result<PathBuf, Error> {
@@ -52,6 +83,9 @@ impl Config {
                 }
                 _ => Err(db::Error::NotFound { path: path.clone() }.into()),
             };
+        }
+        if let Some(path) = self.local_databases.as_deref().and_then(newest_canonical) {
+            return Ok(path);
         }
         let folder = self.db_folder();
         match newest(&folder) {
@@ -90,10 +124,29 @@ impl Config {
     }
 }
 
-/// Returns the last changed `*.db` file of a folder; of equally old files, the last by name.
-///
-/// A file that is still being copied is skipped if there is a complete one.
+/// Returns the newest database of a folder: a canonical one if there is any, else a whole one. A file
+/// that is still being copied is skipped if there is a complete one.
 fn newest(folder: &Path) -> io::Result<Option<PathBuf>> {
+    let mut found = databases(folder)?;
+    let chosen = match found.len() {
+        // The only one is read whatever it is: the error says what is wrong with it.
+        0 | 1 => None,
+        _ => found
+            .iter()
+            .rposition(|path| db::is_canonical(path))
+            .or_else(|| found.iter().rposition(|path| db::is_whole(path))),
+    };
+    let last = found.len().checked_sub(1);
+    Ok(chosen.or(last).map(|at| found.swap_remove(at)))
+}
+
+/// Returns the newest canonical database of a folder.
+fn newest_canonical(folder: &Path) -> Option<PathBuf> {
+    databases(folder).ok()?.into_iter().rfind(|path| db::is_canonical(path))
+}
+
+/// Returns the `*.db` files of a folder, the last changed one last; equally old ones by name.
+fn databases(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut failure = None;
     for path in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
@@ -109,10 +162,8 @@ fn newest(folder: &Path) -> io::Result<Option<PathBuf>> {
         }
     }
     found.sort();
-    let complete = found.iter().rposition(|(_, path)| db::is_whole(path));
-    match (found.len().checked_sub(1), failure) {
-        (Some(last), _) => Ok(Some(found.swap_remove(complete.unwrap_or(last)).1)),
-        (None, Some(failure)) => Err(failure),
-        (None, None) => Ok(None),
+    match failure {
+        Some(failure) if found.is_empty() => Err(failure),
+        _ => Ok(found.into_iter().map(|(_, path)| path).collect()),
     }
 }

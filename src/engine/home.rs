@@ -7,7 +7,12 @@ use std::{
 };
 
 use super::config::Config;
-use crate::{db, index::IndexDir, private};
+use crate::{
+    db::{self, writer::Error as WriterError},
+    index::IndexDir,
+    model::Stop,
+    private,
+};
 
 /// The folder of a home that holds the home of the sample.
 const DEMO: &str = "demo";
@@ -17,6 +22,9 @@ const DEMO_EXPORTS: &str = "exports";
 
 /// The name that imports give to a database.
 const IMPORTED: &str = "verbatim.db";
+
+/// The name of the database of recorded threads.
+const THREADS: &str = "threads.db";
 
 /// The ends of the names of SQLite's files.
 const DATABASE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
@@ -37,6 +45,73 @@ pub(crate) fn prepare(config: &Config, writes: bool) {
     }
 }
 
+/// The databases of an older version's home that are moved.
+#[derive(Debug)]
+pub(crate) struct OldHome {
+    folder: PathBuf,
+    /// The paths of the databases, relative to the home.
+    databases: Vec<PathBuf>,
+}
+
+impl OldHome {
+    /// Returns the home in a folder if an import of ours made it: earlier versions took the working
+    /// folder, or the folder of data that follow a user of Windows, as the home.
+    pub(crate) fn at(folder: &Path) -> Option<OldHome> {
+        let old = Config { home: folder.to_owned(), ..Config::default() };
+        let imported = old.db_folder().join(IMPORTED);
+        let is_ours = || db::read(&imported, &Stop::never(), db::is_imported);
+        let indexes = || fs::read_dir(old.index_folder()).ok();
+        let is_home = imported.is_file()
+            && indexes()?.flatten().any(|entry| is_in_index(&entry.path()))
+            && is_ours().is_ok_and(|is_ours| is_ours);
+        if !is_home {
+            return None;
+        }
+        let mut databases = vec![Path::new("db").join(IMPORTED)];
+        databases.extend(old.threads_database().is_file().then(|| PathBuf::from(THREADS)));
+        // The transcripts that agents have deleted since are nowhere else.
+        let stores = indexes()?.flatten().map(|entry| entry.file_name());
+        let stores = stores.filter(|name| {
+            let name = name.to_string_lossy();
+            name.starts_with("archive") && name.ends_with(".db")
+        });
+        databases.extend(stores.map(|name| Path::new("index").join(name)));
+        Some(OldHome { folder: folder.to_owned(), databases })
+    }
+
+    /// The folder that it is in.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the database of chats or threads that keeps the home from being moved to another.
+    pub(crate) fn obstacle(&self, to: &Path) -> Option<PathBuf> {
+        let kept = self.databases.iter().filter(|path| !path.starts_with("index"));
+        kept.map(|path| to.join(path)).find(|path| path.exists())
+    }
+
+    /// Moves the databases to another home, and removes the indexes, which belong to their old paths.
+    pub(crate) fn move_to(&self, to: &Path) -> Result<(), WriterError> {
+        // The chats come last: while they are there, the home is found again, and the rest is moved.
+        for path in self.databases.iter().rev() {
+            // A store of transcripts that the other home has already stays where it is.
+            if !to.join(path).exists() {
+                db::relocate(&self.folder.join(path), &to.join(path))?;
+            }
+        }
+        let old = Config { home: self.folder.clone(), ..Config::default() };
+        let left = fs::read_dir(old.index_folder()).into_iter().flatten().flatten();
+        for path in left.map(|entry| entry.path()).filter(|path| IndexDir::is_at(path)) {
+            drop(fs::remove_dir_all(path));
+        }
+        for folder in [old.index_folder(), old.db_folder()] {
+            // Only an empty folder is removed.
+            drop(fs::remove_dir(folder));
+        }
+        Ok(())
+    }
+}
+
 /// Makes private what is ours in a home folder; returns whether everything in it is. `sample` is
 /// the sample's home in it, if there is one.
 fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
@@ -51,7 +126,7 @@ fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
         }
     }
     tighten(&config.home, |path| {
-        is_database(path, |stem| stem == "threads.db") || ours.iter().any(|folder| folder == path)
+        is_database(path, |stem| stem == THREADS) || ours.iter().any(|folder| folder == path)
     })
 }
 

@@ -2,14 +2,22 @@
 
 use std::{
     cell::Cell,
+    fs, io,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use crate::{
-    db::writer::{self, Changes, Writer},
+    db::{
+        self,
+        writer::{self, Changes, Writer},
+    },
+    engine::error::Error as EngineError,
     import::{self, Branches, Export, ImportTally},
+    model::Stop,
 };
+
+pub(crate) use crate::import::FoundExport;
 
 /// An error of an import.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +41,10 @@ pub struct Report {
     pub failures: Vec<import::Error>,
     /// The duration of the import.
     pub took: Duration,
+    /// Zips in folders of exports that hold no chats, and were left alone.
+    pub foreign_zips: u64,
+    /// Whether the import was stopped before its end.
+    pub stopped: bool,
 }
 
 impl Report {
@@ -53,22 +65,55 @@ impl Report {
 }
 
 /// The progress of an import.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// Bytes read.
     pub done: u64,
     /// Bytes to read in all.
     pub total: u64,
+    /// The export that is being read.
+    pub(crate) source: SourceProgress,
+}
+
+/// How far the export is that is being read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SourceProgress {
+    /// The place of the export in the order of reading, from 0.
+    pub(crate) number: usize,
+    /// The service or program that it is of, such as `ChatGPT`; not known before its first
+    /// conversation.
+    pub(crate) service: Option<&'static str>,
+    /// Bytes of it that were read.
+    pub(crate) done: u64,
+    /// Bytes of it to read.
+    pub(crate) total: u64,
+    /// Conversations of it that were read.
+    pub(crate) conversations: u64,
+    /// Messages of it that were read.
+    pub(crate) messages: u64,
 }
 
 /// Merges the exports at `sources` into the database at `target`, in this order.
 ///
-/// An export that cannot be read is reported, and the others are imported. It is an error only if
-/// no export can be read. If there is no database, it is created with the first conversation.
+/// A folder of zips is a folder of exports. An export that cannot be read is reported, and the
+/// others are imported. It is an error only if no export can be read. If there is no database, it
+/// is created with the first conversation.
 pub fn import(
     sources: &[PathBuf],
     target: &Path,
     branches: Branches,
+    progress: &dyn Fn(Progress),
+) -> Result<Report, Error> {
+    import_until(sources, target, branches, &Stop::never(), progress)
+}
+
+/// Does as [`import`] does. When it is stopped, what was read until then is in the database, and the
+/// report says so.
+pub(crate) fn import_until(
+    sources: &[PathBuf],
+    target: &Path,
+    branches: Branches,
+    stop: &Stop,
     progress: &dyn Fn(Progress),
 ) -> Result<Report, Error> {
     let begun = Instant::now();
@@ -76,27 +121,56 @@ pub fn import(
     let mut writer = Writer::open(target)?;
     let mut exports = Vec::new();
     for source in sources {
-        match Export::open(source) {
-            Ok(export) => exports.push((source, export)),
-            Err(error) => report.failures.push(error),
+        let (paths, others) = import::expanded(source);
+        if paths.first() != Some(source) {
+            report.foreign_zips += others as u64;
+        }
+        for path in paths {
+            match Export::open(&path) {
+                Ok(export) => exports.push((path, export)),
+                Err(error) => report.failures.push(error),
+            }
         }
     }
     let total = exports.iter().map(|(_, export)| export.size()).sum();
-    let done = Cell::new(0);
-    let advance = |bytes: u64| {
-        done.set(done.get() + bytes);
-        progress(Progress { done: done.get(), total });
+    let shown = Cell::new(Progress { total, ..Progress::default() });
+    let tell = |change: &dyn Fn(&mut Progress)| {
+        let mut now = shown.get();
+        change(&mut now);
+        shown.set(now);
+        progress(now);
     };
-    for (source, export) in exports {
+    for (number, (source, export)) in exports.into_iter().enumerate() {
+        if stop.requested() {
+            report.stopped = true;
+            break;
+        }
         let tally = &mut report.tally;
         let before = (tally.conversations, tally.messages, tally.skipped_count);
+        let total = export.size();
+        tell(&|now| now.source = SourceProgress { number, total, ..SourceProgress::default() });
+        let advance = |bytes: u64| {
+            tell(&|now| {
+                now.done += bytes;
+                now.source.done += bytes;
+            });
+        };
         let read = export.read(branches, tally, &advance, &mut |format, conversation| {
-            writer.put(format.name(), &conversation).map_err(Error::from)
+            if stop.requested() {
+                return Err(ReadError::Stopped);
+            }
+            tell(&|now| {
+                now.source.service.get_or_insert(format.label());
+                now.source.conversations += 1;
+                now.source.messages += conversation.messages.len() as u64;
+            });
+            Ok(writer.put(format.name(), &conversation)?)
         });
         match read {
             Ok(()) => {}
-            Err(Error::Export(error)) => report.failures.push(error),
-            Err(error) => return Err(error),
+            Err(ReadError::Export(error)) => report.failures.push(error),
+            Err(ReadError::Database(error)) => return Err(error.into()),
+            Err(ReadError::Stopped) => report.stopped = true,
         }
         writer.note(
             &source.to_string_lossy(),
@@ -111,4 +185,74 @@ pub fn import(
         return Err(report.failures.swap_remove(0).into());
     }
     Ok(report)
+}
+
+/// Why the reading of an export ended early.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error(transparent)]
+    Export(#[from] import::Error),
+    #[error(transparent)]
+    Database(#[from] writer::Error),
+    #[error("stopped")]
+    Stopped,
+}
+
+/// Returns whether an import may write to a database that the user searches: there is none yet, or an
+/// import made it. Of what is no such database, opening it to write says what is wrong.
+pub(crate) fn may_write(target: &Path) -> Result<bool, EngineError> {
+    if fs::metadata(target).map_or(0, |metadata| metadata.len()) == 0 {
+        return Ok(true);
+    }
+    match db::read(target, &Stop::never(), db::is_imported) {
+        Err(db::Error::NotCanonical { .. } | db::Error::NotADatabase { .. }) => Ok(true),
+        answer => Ok(answer?),
+    }
+}
+
+/// Returns the exports that a folder holds, each with whether it was imported into a database
+/// already and has not changed since.
+pub(crate) fn found_in(folder: &Path, target: &Path) -> io::Result<Vec<(FoundExport, bool)>> {
+    let imports = db::read(target, &Stop::never(), db::imports).unwrap_or_default();
+    let is_imported = |export: &FoundExport| {
+        let path = export.path.to_string_lossy();
+        let since = export.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let known = imports.iter().filter(|(known, _)| *known == path);
+        since.is_some_and(|since| known.into_iter().any(|(_, at)| *at >= since.as_secs_f64()))
+    };
+    let found = import::exports_in(folder)?;
+    Ok(found.into_iter().map(|export| (export.clone(), is_imported(&export))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_before_a_stop_is_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let chats: Vec<String> = (0..5)
+            .map(|number| {
+                format!(
+                    r#"{{"uuid": "{number}", "chat_messages": [{{"uuid": "m{number}", "text": "red"}}]}}"#
+                )
+            })
+            .collect();
+        let export = folder.path().join("conversations.json");
+        fs::write(&export, format!("[{}]", chats.join(","))).unwrap();
+        let target = folder.path().join("a.db");
+        let stop = Stop::never();
+        let after_two = |progress: Progress| {
+            if progress.source.conversations == 2 {
+                stop.request();
+            }
+        };
+        let sources = [export];
+        let report = import_until(&sources, &target, Branches::Shown, &stop, &after_two).unwrap();
+        assert!(report.stopped && report.changes.new_conversations == 2, "{report:?}");
+        let counted = db::read(&target, &Stop::never(), db::counts).unwrap();
+        assert_eq!(counted, (2, 2));
+        let rest = import(&sources, &target, Branches::Shown, &|_| {}).unwrap();
+        assert!(!rest.stopped && rest.changes.new_conversations == 3, "{rest:?}");
+    }
 }

@@ -21,6 +21,7 @@ use crate::{
 /// The format of ChatGPT's exports.
 pub(super) const FORMAT: Format = Format {
     name: "chatgpt",
+    label: "ChatGPT",
     is_conversation: |fields| {
         // The settings of many programs have a `mapping`, too.
         let heading = ["title", "create_time", "current_node", "id", "conversation_id"];

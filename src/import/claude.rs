@@ -19,6 +19,7 @@ use crate::{
 /// The format of Claude.ai's exports.
 pub(super) const FORMAT: Format = Format {
     name: "claude",
+    label: "Claude.ai",
     is_conversation: |fields| fields.get("chat_messages").is_some(),
     layout: FileLayout::Object(ObjectFormat { messages: "chat_messages", read: conversation }),
 };

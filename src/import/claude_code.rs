@@ -25,6 +25,7 @@ use crate::model::Message;
 /// The format of Claude Code's transcripts.
 pub(super) const FORMAT: Format = Format {
     name: "claude_code",
+    label: "Claude Code",
     is_conversation: |fields| fields.get("loglines").is_some_and(Raw::is_array),
     layout: FileLayout::Transcript(TranscriptFormat {
         is_record,

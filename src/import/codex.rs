@@ -33,6 +33,7 @@ use crate::model::Message;
 /// The format of Codex's transcripts.
 pub(super) const FORMAT: Format = Format {
     name: "codex",
+    label: "Codex",
     is_conversation: |fields| {
         fields.get("session").is_some_and(Raw::is_object)
             && fields.get("items").is_some_and(Raw::is_array)

@@ -1,15 +1,22 @@
 //! An export: its files, read one after the other.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
 
 use super::{
     Error,
-    file::{CountingReader, ExportFile},
+    file::{self, CountingReader, ExportFile},
     format::Format,
     package::Package,
     tally::{Branches, ImportTally},
 };
 use crate::model::Conversation;
+
+/// How many files of an export, and bytes of each, are looked at to tell what it is.
+const FILES_LOOKED_AT: usize = 8;
+const BYTES_LOOKED_AT: u64 = 1 << 20;
 
 /// An export that can be read.
 #[derive(Debug)]
@@ -27,6 +34,20 @@ impl Export {
     /// Returns how many bytes of JSON there are.
     pub fn size(&self) -> u64 {
         self.package.files().iter().map(|file| file.size).sum()
+    }
+
+    /// Returns the format of the first conversation, by a look at the beginnings of some files; those
+    /// that are named as vendors name them come first.
+    pub fn format(&mut self) -> Option<&'static Format> {
+        let files = self.package.files();
+        let is_usual = |at: &usize| files[*at].name.contains("conversations");
+        let (usual, others): (Vec<usize>, Vec<usize>) = (0..files.len()).partition(is_usual);
+        usual.into_iter().chain(others).take(FILES_LOOKED_AT).find_map(|at| {
+            let mut start = Vec::new();
+            let reader = self.package.reader(at).ok()?;
+            reader.take(BYTES_LOOKED_AT).read_to_end(&mut start).ok()?;
+            file::format_of(&start)
+        })
     }
 
     /// Hands each conversation to `sink`, in the order of the export.

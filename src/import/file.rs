@@ -21,6 +21,9 @@ use crate::model::Conversation;
 /// A file that has held this many values and no conversation among them is no export.
 const FOREIGN_AFTER_VALUES: u64 = 200;
 
+/// How many values of a file are looked at to tell what it is.
+const VALUES_LOOKED_AT: usize = 20;
+
 pub(super) type ConversationSink<'a, E> =
     &'a mut dyn FnMut(&'static Format, Conversation) -> Result<(), E>;
 
@@ -265,6 +268,28 @@ fn is_utf16(start: &[u8]) -> bool {
             | [1..=127, 0, 1..=127, 0, ..]
             | [0, 1..=127, 0, 1..=127, ..]
     )
+}
+
+/// Returns the format of the first conversation in a file that begins with these bytes.
+pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
+    if let Some(format) = transcript::format_of(start) {
+        return Some(format);
+    }
+    let mut scanner = Scanner::new(start, formats::message_fields());
+    for _ in 0..VALUES_LOOKED_AT {
+        let format = match scanner.next()? {
+            ScannedValue::Value(bytes) => {
+                formats::of_conversation(&Raw::new(bytes).fields_until_damage().0)
+            }
+            // Conversations can be longer than what is looked at.
+            ScannedValue::Broken(bytes) | ScannedValue::Cut(bytes) => formats::of_damaged(bytes),
+            ScannedValue::TooLong | ScannedValue::Garbage => return None,
+        };
+        if format.is_some() {
+            return format;
+        }
+    }
+    None
 }
 
 /// Returns the title or the id of a conversation.

@@ -17,6 +17,8 @@ use crate::model::Conversation;
 pub struct Format {
     /// The name of the format in databases.
     pub(super) name: &'static str,
+    /// The name of the format for people: that of the service or the program.
+    pub(super) label: &'static str,
     /// Returns whether a JSON object with these fields is a conversation in this format.
     pub(super) is_conversation: fn(&ObjectFields<'_>) -> bool,
     pub(super) layout: FileLayout,
@@ -84,6 +86,11 @@ impl Format {
     /// Returns the name of the format in databases.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Returns the name of the service or program that writes the format.
+    pub fn label(&self) -> &'static str {
+        self.label
     }
 
     /// Returns the description of the transcript, if the format is one of transcripts.

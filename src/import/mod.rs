@@ -18,6 +18,7 @@ mod fields;
 mod file;
 mod format;
 mod formats;
+mod found;
 mod head;
 mod json;
 mod package;
@@ -32,6 +33,7 @@ use std::{io, path::PathBuf};
 pub use self::{
     export::Export,
     format::Format,
+    found::{FoundExport, expanded, exports_in},
     tally::{Branches, ImportTally, Skipped},
 };
 
@@ -58,7 +60,8 @@ pub enum Error {
     },
     /// The zip would unpack to far more than any export does.
     #[error(
-        "{path}: refused: unpacks to {unpacked} bytes, more than {ratio} times its size, as no export does"
+        "{path}: refused: unpacks to {} MB, more than {ratio} times its size, which no export does",
+        unpacked / 1_000_000
     )]
     Bomb {
         /// The path of the zip.
@@ -69,9 +72,7 @@ pub enum Error {
         ratio: u64,
     },
     /// The file holds no conversation.
-    #[error(
-        "{path}: not an export we know: {found}; looked for conversations with `mapping` (ChatGPT) or `chat_messages` (Claude.ai) in conversations.json or any other .json file, and for transcripts of Claude Code and Codex in .jsonl or .jsonl.zst files"
-    )]
+    #[error("{path}: not an export we know: {found}")]
     NotAnExport {
         /// The path of the export.
         path: PathBuf,

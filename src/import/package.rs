@@ -1,6 +1,9 @@
 //! The JSON files of an export: in a zip, in a folder, or a single one.
 //!
-//! Invariant: nothing is written, and nothing outside the given path is read.
+//! A zip that holds no JSON but other zips is read as those: they are unpacked to temporary files
+//! without a name.
+//!
+//! Invariant: nothing else is written, and nothing outside the given path is read.
 
 use std::{
     collections::BTreeMap,
@@ -19,13 +22,23 @@ const RATIO: u64 = 400;
 /// Below this unpacked size, any ratio is harmless.
 const HARMLESS: u64 = 16 << 20;
 
+/// The most zips in a zip that are read.
+const MAX_INNER_ZIPS: usize = 16;
+
 /// How many levels of folders are read.
 const MAX_FOLDER_DEPTH: usize = 12;
+
+/// What is said of a file that holds something else.
+const NO_CONVERSATION: &str = "it holds no conversation";
+
+/// What is said where another file may be the export.
+const LOOKED_FOR: &str = "looked for conversations of ChatGPT and Claude.ai in .json files, and for \
+                          transcripts of Claude Code and Codex in .jsonl files";
 
 /// The files of one export.
 #[derive(Debug)]
 pub(super) struct Package {
-    zip: Option<ZipArchive<File>>,
+    zips: Vec<ZipArchive<File>>,
     files: Vec<PackagedFile>,
     refused: Vec<String>,
     /// A description of the path, for errors.
@@ -44,7 +57,8 @@ pub(super) struct PackagedFile {
 #[derive(Debug)]
 enum Location {
     Path(PathBuf),
-    Entry(usize),
+    /// The number of a zip, and of an entry in it.
+    Entry(usize, usize),
 }
 
 impl Package {
@@ -53,8 +67,12 @@ impl Package {
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let metadata = fs::metadata(path).map_err(failed)?;
         if metadata.is_dir() {
-            let mut package =
-                Package { zip: None, files: Vec::new(), refused: Vec::new(), kind: "the folder" };
+            let mut package = Package {
+                zips: Vec::new(),
+                files: Vec::new(),
+                refused: Vec::new(),
+                kind: "the folder",
+            };
             let root = path.canonicalize().map_err(failed)?;
             package.walk(&root, &root, MAX_FOLDER_DEPTH).map_err(failed)?;
             package.sort();
@@ -67,14 +85,17 @@ impl Package {
             return Package::open_zip(path, file, metadata.len());
         }
         let kind = match &magic[..read] {
+            _ if is_page(path) => {
+                "that is the page for reading; import the zip or conversations.json"
+            }
             b"SQLi" => "it is a database; search it with --db",
             [] => "it is empty",
-            _ => "it holds no conversation",
+            _ => NO_CONVERSATION,
         };
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let location = Location::Path(path.to_owned());
         let files = vec![PackagedFile { name, size: metadata.len(), location }];
-        Ok(Package { zip: None, files, refused: Vec::new(), kind })
+        Ok(Package { zips: Vec::new(), files, refused: Vec::new(), kind })
     }
 
     fn open_zip(path: &Path, file: File, length: u64) -> Result<Package, Error> {
@@ -84,33 +105,76 @@ impl Package {
         };
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let mut zip = ZipArchive::new(file).map_err(damaged)?;
-        let mut files = Vec::new();
-        let mut refused = repeated(path, zip.central_directory_start()).map_err(failed)?;
-        for at in 0..zip.len() {
-            let entry = zip.by_index_raw(at).map_err(damaged)?;
-            let name = entry.name().to_owned();
-            if leads_out(&name) {
-                refused.push(format!("{name}: refused: its name leads out of the zip"));
-            } else if !is_json(&name) || entry.is_dir() {
-            } else if entry.is_symlink() {
-                refused.push(format!("{name}: refused: it is a symbolic link"));
-            } else if entry.encrypted() {
-                refused.push(format!("{name}: refused: it is encrypted; unpack the zip first"));
-            } else {
-                files.push(PackagedFile {
-                    name,
-                    size: entry.size(),
-                    location: Location::Entry(at),
-                });
-            }
+        let directory = File::open(path).map_err(failed)?;
+        let mut refused = repeated(directory, zip.central_directory_start()).map_err(failed)?;
+        let mut package =
+            Package { zips: Vec::new(), files: Vec::new(), refused: Vec::new(), kind: "the zip" };
+        let inner = package.list(&mut zip, "").map_err(damaged)?;
+        refused.append(&mut package.refused);
+        package.refused = refused;
+        package.zips.push(zip);
+        if package.files.is_empty() {
+            package.open_inner(path, inner, length)?;
         }
-        let unpacked = files.iter().fold(0u64, |sum, file| sum.saturating_add(file.size));
-        if unpacked > HARMLESS && unpacked > length.saturating_mul(RATIO) {
-            return Err(Error::Bomb { path: path.to_owned(), unpacked, ratio: RATIO });
-        }
-        let mut package = Package { zip: Some(zip), files, refused, kind: "the zip" };
+        let unpacked = package.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.size));
+        check_ratio(path, unpacked, length)?;
         package.sort();
         Ok(package)
+    }
+
+    /// Adds the JSON files of the next zip, whose name, if it is in another zip, is `inside`.
+    /// Returns the zips in it, by number, name and size.
+    fn list(
+        &mut self,
+        zip: &mut ZipArchive<File>,
+        inside: &str,
+    ) -> Result<Vec<(usize, String, u64)>, zip::result::ZipError> {
+        let mut inner = Vec::new();
+        for at in 0..zip.len() {
+            let entry = zip.by_index_raw(at)?;
+            let name = format!("{inside}{}", entry.name());
+            let is_zip = is_zip(&name);
+            if leads_out(entry.name()) {
+                self.refused.push(format!("{name}: refused: its name leads out of the zip"));
+            } else if !(is_json(&name) || is_zip) || entry.is_dir() {
+            } else if entry.is_symlink() {
+                self.refused.push(format!("{name}: refused: it is a symbolic link"));
+            } else if entry.encrypted() {
+                self.refused
+                    .push(format!("{name}: refused: it is encrypted; unpack the zip first"));
+            } else if is_zip {
+                inner.push((at, name, entry.size()));
+            } else {
+                let location = Location::Entry(self.zips.len(), at);
+                self.files.push(PackagedFile { name, size: entry.size(), location });
+            }
+        }
+        Ok(inner)
+    }
+
+    /// Adds the JSON files of the zips in the first zip.
+    fn open_inner(
+        &mut self,
+        path: &Path,
+        inner: Vec<(usize, String, u64)>,
+        length: u64,
+    ) -> Result<(), Error> {
+        let failed = |source| Error::Open { path: path.to_owned(), source };
+        check_ratio(path, inner.iter().fold(0u64, |sum, zip| sum.saturating_add(zip.2)), length)?;
+        if let Some(more) = inner.len().checked_sub(MAX_INNER_ZIPS).filter(|more| *more > 0) {
+            self.refused.push(format!("{more} more zips in the zip were not read"));
+        }
+        for (at, name, size) in inner.into_iter().take(MAX_INNER_ZIPS) {
+            let entry = self.zips[0].by_index(at).map_err(io::Error::from).map_err(failed)?;
+            let mut file = tempfile::tempfile().map_err(failed)?;
+            let copied = io::copy(&mut BoundedReader { inner: entry, left: size }, &mut file);
+            let opened = copied.and_then(|_| Ok(ZipArchive::new(file)?));
+            match opened.and_then(|mut zip| Ok((self.list(&mut zip, &format!("{name}/"))?, zip))) {
+                Ok((_, zip)) => self.zips.push(zip),
+                Err(error) => self.refused.push(format!("{name}: cannot be read: {error}")),
+            }
+        }
+        Ok(())
     }
 
     /// Adds the JSON files below `folder`.
@@ -182,8 +246,9 @@ impl Package {
                 format!("{} holds no .json or .jsonl file that can be read", self.kind)
             }
             ("the zip" | "the folder", _) => {
-                format!("no conversation in {}", names.join(", "))
+                format!("no conversation in {}; {LOOKED_FOR}", names.join(", "))
             }
+            (NO_CONVERSATION, _) => format!("{NO_CONVERSATION}; {LOOKED_FOR}"),
             (kind, _) => kind.to_owned(),
         };
         for refused in self.refused.iter().take(3) {
@@ -195,15 +260,12 @@ impl Package {
     /// Opens a file; the error is a sentence about the file.
     pub(super) fn reader(&mut self, at: usize) -> Result<Box<dyn Read + '_>, String> {
         let file = &self.files[at];
-        let input: Box<dyn Read + '_> = match (&file.location, &mut self.zip) {
-            (Location::Entry(entry), Some(zip)) => {
-                let entry = zip.by_index(*entry).map_err(|error| error.to_string())?;
+        let input: Box<dyn Read + '_> = match &file.location {
+            Location::Entry(zip, entry) => {
+                let entry = self.zips[*zip].by_index(*entry).map_err(|error| error.to_string())?;
                 Box::new(BoundedReader { inner: entry, left: file.size })
             }
-            (Location::Path(path), _) => {
-                Box::new(File::open(path).map_err(|error| error.to_string())?)
-            }
-            (Location::Entry(_), None) => return Err("its zip is gone".to_owned()),
+            Location::Path(path) => Box::new(File::open(path).map_err(|error| error.to_string())?),
         };
         let is_compressed = compressed::plain(Path::new(&file.name)).is_some();
         Ok(if is_compressed { Box::new(compressed::unpacked(input)) } else { input })
@@ -229,14 +291,14 @@ impl<R: Read> Read for BoundedReader<R> {
 
 /// Returns a sentence about each name that several JSON files of a zip have. `ZipArchive` keeps only
 /// the last entry of each name, so this reads the zip's directory, which begins at `start`, itself.
-fn repeated(path: &Path, start: u64) -> io::Result<Vec<String>> {
+fn repeated(zip: File, start: u64) -> io::Result<Vec<String>> {
     /// The first bytes of an entry of the directory.
     const ENTRY: &[u8] = b"PK\x01\x02";
     /// The length of an entry's fixed part, and where the lengths of its name, its extra field and
     /// its comment are in it.
     const FIXED: usize = 46;
     const LENGTHS: [usize; 3] = [28, 30, 32];
-    let mut directory = BufReader::new(File::open(path)?);
+    let mut directory = BufReader::new(zip);
     directory.seek(SeekFrom::Start(start))?;
     let mut names: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
     let mut fixed = [0; FIXED];
@@ -262,6 +324,27 @@ fn repeated(path: &Path, start: u64) -> io::Result<Vec<String>> {
 fn leads_out(name: &str) -> bool {
     let drive = name.as_bytes().get(1) == Some(&b':');
     drive || name.starts_with(['/', '\\']) || name.split(['/', '\\']).any(|part| part == "..")
+}
+
+/// Refuses a zip that would unpack to far more than any export does.
+fn check_ratio(path: &Path, unpacked: u64, length: u64) -> Result<(), Error> {
+    if unpacked > HARMLESS && unpacked > length.saturating_mul(RATIO) {
+        return Err(Error::Bomb { path: path.to_owned(), unpacked, ratio: RATIO });
+    }
+    Ok(())
+}
+
+/// Returns whether a file is a web page; ChatGPT puts one into its exports.
+fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| {
+        extension.eq_ignore_ascii_case("html") || extension.eq_ignore_ascii_case("htm")
+    })
+}
+
+/// Returns whether a file is named as a zip.
+pub(super) fn is_zip(name: &str) -> bool {
+    let path = Path::new(name);
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"))
 }
 
 fn is_json(name: &str) -> bool {

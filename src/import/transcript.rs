@@ -337,17 +337,22 @@ pub(super) const ENOUGH: u64 = 256 << 10;
 
 /// Returns whether a file that begins with these bytes is a transcript.
 pub(super) fn is_transcript(start: &[u8]) -> bool {
+    format_of(start).is_some()
+}
+
+/// Returns the format of a transcript that begins with these bytes; `None` if it is none.
+pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
     let lines = start.split(|byte| *byte == b'\n').map(trimmed).filter(|line| !line.is_empty());
     for line in lines.take(FOREIGN_AFTER_LINES as usize) {
         let (fields, _) = Raw::new(line).fields_until_damage();
         if formats::of_conversation(&fields).is_some() {
-            return false;
+            return None;
         }
-        if formats::of_record(&fields).is_some() {
-            return true;
+        if let Some((format, _)) = formats::of_record(&fields) {
+            return Some(format);
         }
     }
-    false
+    None
 }
 
 /// Returns a line without blanks, a byte order mark, and the NULs that a crash of the machine leaves.

@@ -14,6 +14,7 @@ pub mod matcher;
 mod normal;
 pub mod pattern;
 pub mod query;
+pub mod shell;
 pub mod snippet;
 pub mod summary;
 pub(crate) mod terminal;

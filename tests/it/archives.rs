@@ -617,7 +617,7 @@ fn indexed_from_the_terminal() {
         let code = cli::run(all, &Environment::default(), &mut out);
         (code.map_err(|error| error.to_string()), String::from_utf8(out).unwrap())
     };
-    let (code, out) = run(&["reindex"]);
+    let (code, out) = run(&["reindex", "--verbose"]);
     assert_eq!(code, Ok(0));
     assert!(out.starts_with("1 of 1 transcripts read, 1 messages added"), "{out}");
     assert!(out.contains("\nindexed 1 messages of 1 conversations"), "{out}");
@@ -630,9 +630,9 @@ fn indexed_from_the_terminal() {
     assert!(run(&["search", "whales", "--mode", "text"]).1.contains("blue whales"));
     assert!(run(&["show", "session-b"]).1.contains("new"));
     fs::remove_file(home.path("b.jsonl")).unwrap();
-    let (_, again) = run(&["reindex"]);
+    let (_, again) = run(&["reindex", "--verbose"]);
     assert!(again.starts_with("refreshed") || again.starts_with("indexed"), "{again}");
-    let (_, again) = run(&["reindex"]);
+    let (_, again) = run(&["reindex", "--verbose"]);
     assert!(again.starts_with("the index of 1 messages is up to date"), "{again}");
     let none = run(&["reindex", "--no-archive"]).0.unwrap_err();
     assert!(none.starts_with("Database not found"), "{none}");

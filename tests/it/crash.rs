@@ -343,7 +343,8 @@ fn contents(db: &Path) -> Vec<(String, i64)> {
 fn import(place: &Place) -> Command {
     let export = place.db.with_file_name("export.json");
     let export = export.to_str().expect("a plain name");
-    place.command(&["import", export, "--out", place.db.to_str().expect("a plain name")])
+    let db = place.db.to_str().expect("a plain name");
+    place.command(&["import", "--no-index", export, "--out", db])
 }
 
 /// The names in the folder of a database, but for what the test put there.

@@ -269,7 +269,7 @@ fn deep_and_huge() {
 }
 
 /// Returns a ChatGPT export of one conversation whose messages follow each other.
-fn chat(id: &str, update_time: f64, texts: &[&str]) -> String {
+pub(crate) fn chat(id: &str, update_time: f64, texts: &[&str]) -> String {
     let mut mapping = serde_json::Map::new();
     for (at, text) in texts.iter().enumerate() {
         let parent = if at == 0 { json!(null) } else { json!(format!("{id}-{}", at - 1)) };
@@ -514,7 +514,7 @@ fn one_bad_source_among_good_ones() {
     assert_eq!((report.failures.len(), report.changes.new_conversations), (1, 3));
 }
 
-fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
+pub(crate) fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in entries {
         zip.start_file(*name, SimpleFileOptions::default()).unwrap();
@@ -631,7 +631,8 @@ fn large(path: &Path, conversations: usize) {
 
 fn spawn(source: &Path, target: &Path) -> Child {
     Command::new(env!("CARGO_BIN_EXE_verbatim"))
-        .args(["import", source.to_str().unwrap(), "--out", target.to_str().unwrap()])
+        .args(["import", "--no-index", source.to_str().unwrap()])
+        .args(["--out", target.to_str().unwrap()])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -14,6 +14,7 @@ mod damage;
 #[cfg(unix)]
 mod export;
 mod hammer;
+mod home;
 mod import;
 mod index;
 #[cfg(unix)]

@@ -116,8 +116,13 @@ impl Chats {
                 drop(connection);
                 let file = home.join("conversations.json");
                 fs::write(&file, export.to_string()).unwrap();
-                let arguments =
-                    ["import", file.to_str().unwrap(), "--out", self.path.to_str().unwrap()];
+                let arguments = [
+                    "import",
+                    "--no-index",
+                    file.to_str().unwrap(),
+                    "--out",
+                    self.path.to_str().unwrap(),
+                ];
                 let done = program(home, &arguments).output().unwrap();
                 assert!(done.status.success(), "{done:?}");
                 // It has another kind of id, so it is not changed or deleted later.

@@ -17,6 +17,7 @@ use crate::{
     },
     import::Export,
     model::Stop,
+    text::shell::quoted,
 };
 
 /// How long SQLite may look for faults in one database, unless everything is to be examined.
@@ -56,7 +57,7 @@ impl Examination<'_> {
         let unimported = maintainer::unimported(self.sources.config(), &present);
         for path in unimported.filter(|path| Export::open(path).is_ok()) {
             let path = path.display().to_string();
-            let mend = format!("verbatim import {path}");
+            let mend = format!("verbatim import {}", quoted(&path));
             self.report(Finding::note(path, "an export that was not imported", &mend));
         }
     }

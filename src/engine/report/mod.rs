@@ -6,7 +6,7 @@ mod sample;
 pub(crate) mod statistics;
 pub(crate) mod status;
 
-use super::source::Sources;
+use super::source::{Source, Sources};
 use crate::model::Stop;
 
 /// Reports on folders, databases and indexes.
@@ -18,6 +18,15 @@ impl Reports<'_> {
     /// Returns what there is, and whether the indexes are current.
     pub(crate) fn status(&self, stop: &Stop) -> status::Status {
         status::status(self.sources, stop)
+    }
+
+    /// Returns how many messages the index of a source holds, and its bytes, words and vectors
+    /// included.
+    pub(crate) fn indexed(&self, source: &Source, stop: &Stop) -> (u64, u64) {
+        let Some(snapshot) = source.latest_index(stop) else { return (0, 0) };
+        let segments = snapshot.segments();
+        let bytes = segments.iter().map(|segment| status::size_of(segment.folder)).sum();
+        (snapshot.messages().into(), bytes)
     }
 
     /// Examines folders, databases and indexes; `full` examines everything, however long it takes.

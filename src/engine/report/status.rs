@@ -34,6 +34,8 @@ pub(crate) struct Status {
     pub sources: Vec<SourceStatus>,
     /// Why there is no export, if there is none.
     pub missing: Option<String>,
+    /// The working folder's `db/`, if the searched database is in it.
+    pub local: Option<PathBuf>,
     /// Exports in `db/` that are newer than the searched database and were not imported.
     pub not_imported: Vec<PathBuf>,
 }
@@ -107,6 +109,7 @@ pub(crate) fn status(sources: &Sources, stop: &Stop) -> Status {
     Status {
         home: config.home.clone(),
         index: config.index_folder(),
+        local: config.local_folder().map(Path::to_owned),
         missing: config.export_database().err().map(|error| error.to_string()),
         not_imported: maintainer::unimported(config, &present)
             .filter(|path| Export::open(path).is_ok())
@@ -120,7 +123,10 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
     let mut status = SourceStatus {
         source: source.kind.name(),
         database: path.clone(),
-        passed_over: passed_over(config, source),
+        passed_over: match source.kind {
+            SourceKind::Export => config.passed_over().into_iter().map(|(path, _)| path).collect(),
+            _ => Vec::new(),
+        },
         bytes: 0,
         changed: None,
         conversations: None,
@@ -168,21 +174,6 @@ fn count(status: &mut SourceStatus, source: &Source, stop: &Stop) {
     let iso = |end: Option<Instant>| end.and_then(crate::text::date::to_iso);
     status.first = iso(span.map(|(first, _)| first));
     status.last = iso(span.map(|(_, last)| last));
-}
-
-/// Returns the databases in `db/` that are not searched.
-fn passed_over(config: &Config, source: &Source) -> Vec<PathBuf> {
-    if source.kind != SourceKind::Export || config.db.is_some() {
-        return Vec::new();
-    }
-    let entries = fs::read_dir(config.db_folder()).into_iter().flatten().flatten();
-    let mut others: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|name| name == "db"))
-        .filter(|path| *path != source.path && path.is_file())
-        .collect();
-    others.sort();
-    others
 }
 
 fn described(

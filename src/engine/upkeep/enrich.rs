@@ -18,6 +18,10 @@ use crate::{
 /// The largest segment, in messages, whose terms and vectors a question waits for: about a second.
 pub(crate) const MAX_IN_A_QUESTION: u32 = 20_000;
 
+/// The steps of each message: its terms, its vector, the place of the vector among the others, and
+/// its part of the summaries.
+const STEPS: u64 = 4;
+
 /// The bytes of a message that are embedded. Models read less of it.
 const MAX_EMBEDDED: usize = 1 << 20;
 
@@ -44,7 +48,8 @@ pub(crate) fn enrich(
     let model = source.model();
     let mut done = Enriched::default();
     let mut failed = None;
-    let total = 2 * u64::from(snapshot.max_doc());
+    let messages = u64::from(snapshot.max_doc());
+    let total = STEPS * messages;
     let mut before = 0;
     for segment in snapshot.segments() {
         let count = segment.doc_ids.len() as u32;
@@ -55,26 +60,30 @@ pub(crate) fn enrich(
             done.words += count;
         }
         before += u64::from(count);
-        let mut advance = |some: u32| progress(before + u64::from(some), total);
         if with_vectors
             && failed.is_none()
             && Vectors::open(segment.folder, model.name(), count).is_none()
         {
             let threads = resources.threads;
+            let mut advance = |some: u64| progress(before + some, total);
             match build_vectors(&snapshot, &segment, model, threads, stop, &mut advance) {
                 Ok(()) => done.vectors += count,
                 // Terms are made even if a provider does not answer.
                 Err(error) => failed = Some(error),
             }
         }
-        before += u64::from(count);
+        before += 2 * u64::from(count);
     }
     if !with_vectors {
         return Ok(done);
     }
     if let Ok(snapshot) = source.current_index(stop) {
-        summaries::build(&source.catalogue(&snapshot), model, stop, &mut || {
-            progress(total, total);
+        let catalogue = source.catalogue(&snapshot);
+        let conversations = catalogue.conversations().len().max(1) as u64;
+        let mut made = 0;
+        summaries::build(&catalogue, model, stop, &mut || {
+            made += 1;
+            progress(before + messages * u64::min(made, conversations) / conversations, total);
         })?;
     }
     if let Some(error) = failed {
@@ -123,24 +132,25 @@ pub(crate) fn enrich_small(snapshot: &Snapshot, model: &Model, resources: Resour
     }
 }
 
+/// Makes the vectors of a segment; `progress` gets the steps that are done, two for each message.
 fn build_vectors(
     snapshot: &Snapshot,
     segment: &SegmentRef<'_>,
     model: &Model,
     threads: usize,
     stop: &Stop,
-    progress: &mut dyn FnMut(u32),
+    progress: &mut dyn FnMut(u64),
 ) -> Result<(), Error> {
     let text = |doc_id: u32| snapshot.beginning(segment.doc_ids.start + doc_id, MAX_EMBEDDED);
     let texts = Texts { count: segment.doc_ids.len() as u32, text: &text };
     let cache = segment.folder.parent().unwrap_or(segment.folder);
-    let mut embedded = |step: embed::EmbedProgress| progress(step.done as u32);
+    let mut embedded = |step: embed::EmbedProgress| progress(step.done);
     let encoder = model.encoder(cache, &texts, threads, stop, &mut embedded)?;
     let options = VectorOptions { threads, ..VectorOptions::default() };
     let (name, dimensions) = (model.name(), encoder.dimensions());
     let mut builder = VectorBuilder::begin(segment.folder, name, dimensions, texts.count, options)?;
     encoder.run(&mut |rows, scales| builder.add(rows, scales).map_err(Error::from))?;
-    let total = f64::from(texts.count);
-    builder.finish(stop, &mut |share| progress((total * share) as u32))?;
+    let count = f64::from(texts.count);
+    builder.finish(stop, &mut |share| progress((count * (1.0 + share)) as u64))?;
     Ok(())
 }

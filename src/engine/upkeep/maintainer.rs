@@ -452,7 +452,7 @@ fn backoff(failures: u32) -> Duration {
 /// Returns the folders in which a change may be a change of a source, whether they exist or not.
 pub(crate) fn watched_folders(config: &Config) -> Vec<PathBuf> {
     let mut folders = follow::folders(&config.archives);
-    folders.push(config.db_folder());
+    folders.extend(config.database_folders());
     let named = config.db.iter().cloned().chain([config.threads_database()]);
     for path in named.chain(config.export_database().ok()) {
         let real = fs::canonicalize(&path).ok();
@@ -470,8 +470,8 @@ pub(crate) fn watched_folders(config: &Config) -> Vec<PathBuf> {
 pub(crate) fn unimported(config: &Config, present: &[Source]) -> impl Iterator<Item = PathBuf> {
     let export = present.iter().find(|source| source.kind == SourceKind::Export);
     let searched = export.and_then(|export| modified(&export.path));
-    let entries = fs::read_dir(config.db_folder()).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(move |path| {
+    let folders = config.database_folders().filter_map(|folder| fs::read_dir(folder).ok());
+    folders.flatten().flatten().map(|entry| entry.path()).filter(move |path| {
         is_named_as_export(path)
             && modified(path) > searched
             && age(path).is_none_or(|age| age > QUIET)

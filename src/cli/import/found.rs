@@ -1,0 +1,165 @@
+//! What `verbatim import` imports: the exports that it finds by itself, or those that are named.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use chrono::{DateTime, Datelike, Local};
+use ignore::overrides::OverrideBuilder;
+
+use crate::{
+    cli::{
+        environment::Environment,
+        output::{FOUND, NOTHING, complain, confirmed, harmless},
+        places,
+        progress::bytes,
+    },
+    engine::import::{self, FoundExport},
+    text::shell::quoted,
+};
+
+/// The exit code if exports were found, and nobody can be asked.
+const UNANSWERED: u8 = 2;
+
+/// How to get an export.
+const HOW_TO_EXPORT: &str = "To get one:
+  ChatGPT: Settings > Data controls > Export data
+  Claude:  Settings > Privacy > Export data
+Each service sends you a link to a zip. Download it, and run `verbatim import` again.";
+
+/// What is to be done with the exports that were found.
+pub(super) enum Choice {
+    Import(Vec<PathBuf>),
+    /// Nothing; the exit code.
+    Leave(u8),
+}
+
+/// Looks for exports among the downloads, and asks whether to import them.
+pub(super) fn choose(
+    yes: bool,
+    target: &Path,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> io::Result<Choice> {
+    let Some(folder) = &environment.download_folder else {
+        complain("no folder of downloads is known; name the export");
+        return Ok(Choice::Leave(NOTHING));
+    };
+    let found = import::found_in(folder, target).unwrap_or_default();
+    let place = places::short(folder, environment);
+    if found.is_empty() {
+        writeln!(out, "No export of ChatGPT or Claude.ai found in {place}.\n{HOW_TO_EXPORT}")?;
+        return Ok(Choice::Leave(NOTHING));
+    }
+    writeln!(out, "Found in {place}:")?;
+    let name = |export: &FoundExport| {
+        harmless(&export.path.file_name().unwrap_or_default().to_string_lossy())
+    };
+    let width = found.iter().map(|(export, _)| name(export).chars().count()).max().unwrap_or(0);
+    for (number, (export, is_imported)) in (1..).zip(&found) {
+        let mut line = format!("  {number}  {:width$}  {}", name(export), described(export));
+        if *is_imported {
+            line.push_str(" (imported already)");
+        }
+        writeln!(out, "{line}")?;
+    }
+    out.flush()?;
+    let fresh: Vec<PathBuf> = found
+        .iter()
+        .filter(|(_, is_imported)| !is_imported)
+        .map(|(export, _)| export.path.clone())
+        .collect();
+    let example = quoted(&found[0].0.path.to_string_lossy());
+    let question = match (fresh.len(), found.len()) {
+        (0, _) => {
+            writeln!(out, "Nothing is new. To import one again: verbatim import {example}")?;
+            return Ok(Choice::Leave(FOUND));
+        }
+        (1, 1) => "Import it?".to_owned(),
+        (1, _) => "Import the new one?".to_owned(),
+        (2, 2) => "Import both?".to_owned(),
+        (fresh, all) if fresh == all => format!("Import all {fresh}?"),
+        (fresh, _) => format!("Import the {fresh} new ones?"),
+    };
+    if yes {
+        return Ok(Choice::Import(fresh));
+    }
+    if !environment.can_ask {
+        complain(&format!(
+            "nothing was imported, because nobody can be asked here: `verbatim import --yes` imports \
+             what is new, and `verbatim import {example}` this one"
+        ));
+        return Ok(Choice::Leave(UNANSWERED));
+    }
+    if confirmed(&question)? {
+        return Ok(Choice::Import(fresh));
+    }
+    writeln!(out, "Nothing was imported. To import one: verbatim import {example}")?;
+    Ok(Choice::Leave(FOUND))
+}
+
+/// Returns the service, the size and the day of an export.
+fn described(export: &FoundExport) -> String {
+    let mut text = format!("{}, {}", export.service, bytes(export.bytes));
+    if let Some(modified) = export.modified {
+        let day: DateTime<Local> = modified.into();
+        let format = if day.year() == Local::now().year() { "%-d %B" } else { "%-d %B %Y" };
+        text.push_str(&format!(", {}", day.format(format)));
+    }
+    text
+}
+
+/// Returns the sources that the user named; a leading `~/` that no shell has expanded is the user's
+/// folder.
+pub(super) fn expanded(sources: &[PathBuf], environment: &Environment) -> Vec<PathBuf> {
+    let sources =
+        sources.iter().map(|source| match (source.strip_prefix("~"), &environment.user_folder) {
+            (Ok(rest), Some(home)) if !source.exists() => home.join(rest),
+            _ => source.clone(),
+        });
+    match cfg!(windows) {
+        true => sources.flat_map(matching).collect(),
+        false => sources.collect(),
+    }
+}
+
+/// Returns the files that a name with wildcards means: shells of Windows leave them to the program.
+fn matching(path: PathBuf) -> Vec<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if path.exists() || !name.contains(['*', '?']) {
+        return vec![path];
+    }
+    let mut pattern = OverrideBuilder::new("");
+    let Ok(pattern) = pattern.add(&name).and_then(|pattern| pattern.build()) else {
+        return vec![path];
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .filter(|entry| pattern.matched(entry.file_name(), false).is_whitelist())
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    if found.is_empty() { vec![path] } else { found }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_in_the_last_part_of_a_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["a.zip", "b.zip", "c.json"] {
+            fs::write(path(name), "").unwrap();
+        }
+        assert_eq!(matching(path("*.zip")), [path("a.zip"), path("b.zip")]);
+        assert_eq!(matching(path("?.json")), [path("c.json")]);
+        for name in ["*.txt", "none.zip", "a.zip"] {
+            assert_eq!(matching(path(name)), [path(name)]);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Indexing with its line of progress, and what is said of it.
+
+use std::{
+    io::{self, Write},
+    time::{Duration, Instant},
+};
+
+use indicatif::{HumanBytes, HumanCount};
+use serde_json::{Value, json};
+
+use super::{
+    archives,
+    environment::Environment,
+    progress::{Step, bytes, duration},
+};
+use crate::{
+    engine::{
+        Engine, Enriched, Error as EngineError, Progress, Reindex, Reindexed, Resources, Source,
+        SourceKind,
+    },
+    model::Stop,
+};
+
+/// The shares of the time that indexing takes: up to the end of sorting the messages, of reading
+/// them and of writing the index. The rest makes what ranked search needs.
+const SORTED: f64 = 0.2;
+const READ: f64 = 0.4;
+const WRITTEN: f64 = 0.45;
+
+/// What indexing may use.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Limits {
+    /// Use at most this much memory and 128M beside it, such as 512M or 2G
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
+    memory: usize,
+
+    /// Threads to use [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { memory: 1 << 30, threads: None }
+    }
+}
+
+impl Limits {
+    pub(super) fn resources(&self) -> Resources {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        Resources { memory: self.memory, threads: self.threads.map_or_else(cores, usize::from) }
+    }
+}
+
+/// What came of indexing a source.
+#[derive(Debug)]
+pub(super) struct Indexed {
+    kind: SourceKind,
+    /// Messages in the index now.
+    pub(super) messages: u64,
+    result: Reindexed,
+    enriched: Enriched,
+    took: Duration,
+    /// How long the words and vectors took of that.
+    ranking: Duration,
+    /// Bytes of the index, words and vectors included.
+    bytes: u64,
+}
+
+/// Indexes every source with the usual resources, for an import. Returns what was indexed of the
+/// export, and the first error.
+pub(super) fn index_all(
+    engine: &Engine,
+    environment: &Environment,
+    stop: &Stop,
+) -> (Option<Indexed>, Option<EngineError>) {
+    archives::sync(engine, environment);
+    let options = Reindex { resources: Limits::default().resources(), full: false };
+    let (mut export, mut failed) = (None, None);
+    for source in engine.sources() {
+        match index(engine, &source, options, environment, stop) {
+            Ok((indexed, failure)) => {
+                failed = failed.or(failure);
+                if source.kind == SourceKind::Export {
+                    export = Some(indexed);
+                }
+            }
+            Err(error) => {
+                failed.get_or_insert(error);
+            }
+        }
+    }
+    (export, failed)
+}
+
+/// Makes what ranking needs and the sources lack, with a bar on a terminal. What cannot be made is
+/// said with the answer.
+pub(super) fn complete(engine: &Engine, environment: &Environment) {
+    let resources = Limits::default().resources();
+    for source in engine.sources() {
+        let step = Step::begin(environment, "Indexing");
+        let mut show = |share: f64| step.show(share, "for this and later questions");
+        drop(engine.upkeep().complete(&source, resources, &Stop::never(), &mut show));
+        step.clear();
+    }
+}
+
+/// Builds the index of a source, and the words and vectors in it. An error of the words and vectors
+/// is returned beside the rest: exact search does without them.
+pub(super) fn index(
+    engine: &Engine,
+    source: &Source,
+    options: Reindex,
+    environment: &Environment,
+    stop: &Stop,
+) -> Result<(Indexed, Option<EngineError>), EngineError> {
+    let begun = Instant::now();
+    let step = Step::begin(environment, "Indexing");
+    let what = match source.kind {
+        SourceKind::Export => "messages",
+        SourceKind::Archive => "messages of coding agents",
+        SourceKind::Threads => "messages of threads",
+    };
+    let mut total = 0;
+    let result = engine.upkeep().reindex_source(source, options, stop, &mut |progress| {
+        show(&step, progress, what, &mut total);
+    })?;
+    let ranking = Instant::now();
+    let text = |total: u64| format!("{} {what}", HumanCount(total));
+    let enriched = engine.upkeep().enrich(source, options.resources, stop, &mut |done, all| {
+        let share = done as f64 / all.max(1) as f64;
+        step.show(WRITTEN + (1.0 - WRITTEN) * share, &text(total));
+    });
+    let (enriched, failed) = match enriched {
+        Ok(enriched) => (enriched, None),
+        Err(error) if error.is_stopped() => return Err(error),
+        Err(error) => (Enriched::default(), Some(error)),
+    };
+    let (messages, bytes) = engine.reports().indexed(source, stop);
+    step.finish(&format!("{} {what}", HumanCount(messages)));
+    let (took, ranking) = (begun.elapsed(), ranking.elapsed());
+    let kind = source.kind;
+    Ok((Indexed { kind, messages, result, enriched, took, ranking, bytes }, failed))
+}
+
+fn show(step: &Step, progress: Progress, what: &str, messages: &mut u64) {
+    match progress {
+        Progress::Ordering => step.show(0.0, "sorting the messages"),
+        Progress::Reading { done, total, .. } => {
+            *messages = total;
+            let share = done as f64 / total.max(1) as f64;
+            let text = format!("{} of {} {what}", HumanCount(done), HumanCount(total));
+            step.show(SORTED + (READ - SORTED) * share, &text);
+        }
+        Progress::Writing(share) => {
+            let text = format!("{} {what}", HumanCount(*messages));
+            step.show(READ + (WRITTEN - READ) * share, &text);
+        }
+    }
+}
+
+/// Writes a line about an index, and with `verbose` its sizes, speeds and folder.
+pub(super) fn write_result(
+    indexed: &Indexed,
+    verbose: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Indexed { messages, result, enriched, took, .. } = indexed;
+    let (count, took) = (HumanCount(*messages), duration(*took));
+    if verbose {
+        return write_details(indexed, out);
+    }
+    match result {
+        Reindexed::Current { .. } if *enriched == Enriched::default() => {
+            writeln!(out, "the index is up to date: {count} messages")
+        }
+        Reindexed::Current { .. } => {
+            writeln!(out, "{count} messages indexed for questions in {took}")
+        }
+        Reindexed::Refreshed { added, removed, .. } => {
+            let gone = match removed {
+                0 => String::new(),
+                removed => format!(", {} removed or replaced", HumanCount((*removed).into())),
+            };
+            let added = HumanCount((*added).into());
+            writeln!(out, "index updated in {took}: {added} messages added{gone}, {count} in all")
+        }
+        Reindexed::Built { .. } => writeln!(
+            out,
+            "{count} messages indexed in {took}; searches are instant now ({})",
+            bytes(indexed.bytes)
+        ),
+    }
+}
+
+fn write_details(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
+    match &indexed.result {
+        Reindexed::Current { messages } => writeln!(
+            out,
+            "the index of {} messages is up to date; --full builds it anew",
+            HumanCount((*messages).into())
+        )?,
+        Reindexed::Refreshed { added, removed, took } => writeln!(
+            out,
+            "refreshed the index in {:.1} s: {} messages added, {} removed (a changed message counts as both)",
+            took.as_secs_f64(),
+            HumanCount((*added).into()),
+            HumanCount((*removed).into())
+        )?,
+        Reindexed::Built { size, conversations, took, folder } => {
+            let ratio = |bytes: u64| bytes as f64 / size.text_bytes.max(1) as f64;
+            writeln!(
+                out,
+                "indexed {} messages of {} conversations, {} of text, in {:.1} s ({:.1} MB/s)\n\
+                 index {} ({:.2} × the text), sidecar {} ({:.2} ×)\n{}",
+                HumanCount(size.messages.into()),
+                HumanCount(*conversations as u64),
+                HumanBytes(size.text_bytes),
+                took.as_secs_f64(),
+                size.text_bytes as f64 / 1e6 / took.as_secs_f64().max(1e-3),
+                HumanBytes(size.index_bytes),
+                ratio(size.index_bytes),
+                HumanBytes(size.store_bytes),
+                ratio(size.store_bytes),
+                folder.display()
+            )?;
+        }
+    }
+    if indexed.enriched == Enriched::default() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "indexed the words of {} messages and the vectors of {} in {:.1} s",
+        HumanCount(indexed.enriched.words.into()),
+        HumanCount(indexed.enriched.vectors.into()),
+        indexed.ranking.as_secs_f64()
+    )
+}
+
+/// Returns what came of indexing a source as JSON.
+pub(super) fn json(indexed: &Indexed) -> Value {
+    let Indexed { kind, messages, result, enriched, took, bytes, .. } = indexed;
+    let (what, added, removed) = match result {
+        Reindexed::Current { .. } => ("current", 0, 0),
+        Reindexed::Refreshed { added, removed, .. } => ("refreshed", *added, *removed),
+        Reindexed::Built { size, .. } => ("built", size.messages, 0),
+    };
+    json!({
+        "source": kind.name(),
+        "result": what,
+        "messages": messages,
+        "added": added,
+        "removed": removed,
+        "words": enriched.words,
+        "vectors": enriched.vectors,
+        "bytes": bytes,
+        "seconds": took.as_secs_f64(),
+    })
+}
+
+/// Parses a number of bytes with an optional K, M or G.
+fn parse_size(text: &str) -> Result<usize, String> {
+    let (digits, factor) = match text.strip_suffix(['k', 'K', 'm', 'M', 'g', 'G']) {
+        Some(digits) => match text.as_bytes()[digits.len()].to_ascii_uppercase() {
+            b'K' => (digits, 1 << 10),
+            b'M' => (digits, 1 << 20),
+            _ => (digits, 1 << 30),
+        },
+        None => (text, 1),
+    };
+    let size = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(factor));
+    size.filter(|size| *size >= 16 << 20)
+        .ok_or_else(|| "a size of 16M or more, such as 512M or 2G".to_owned())
+}

@@ -1,0 +1,49 @@
+//! A home of an older version: found where a command runs, and moved after a yes.
+
+use super::{
+    environment::Environment,
+    error::Error,
+    output::{complain, confirmed},
+    places,
+};
+use crate::{
+    engine::{Config, OldHome},
+    text::shell::quoted,
+};
+
+/// Moves the chats of an older version's home to the home, if there are any and the user says yes;
+/// `yes` says so already. Without a terminal, one line says how to do it.
+pub(super) fn offer(config: &Config, yes: bool, environment: &Environment) -> Result<(), Error> {
+    // A home that the user named is where the user wants it.
+    let is_default = config.home == places::default_home(environment);
+    if !is_default || config.db.is_some() || config.local_databases.is_none() {
+        return Ok(());
+    }
+    let roaming = environment.roaming_folder.as_ref().map(|folder| folder.join("verbatim"));
+    let folders = [Some(environment.working_folder.clone()), roaming];
+    let mut found = folders.into_iter().flatten().filter_map(|folder| OldHome::at(&folder));
+    let Some(old) = found.find(|old| old.folder() != config.home) else { return Ok(()) };
+    let [from, to] = [old.folder(), &config.home].map(|path| places::short(path, environment));
+    if let Some(there) = old.obstacle(&config.home) {
+        let there = places::short(&there, environment);
+        let home = quoted(&old.folder().to_string_lossy());
+        complain(&format!(
+            "{from} holds chats of an older version; they stay there, because there is a {there} \
+             already (--home {home} searches the old ones)"
+        ));
+        return Ok(());
+    }
+    let question =
+        format!("{from} holds the chats of an older version of verbatim. Move them to {to}?");
+    if !yes && !environment.can_ask {
+        complain(&format!(
+            "{from} holds chats of an older version; `verbatim reindex --yes` moves them to {to}"
+        ));
+        return Ok(());
+    }
+    if yes || confirmed(&question)? {
+        old.move_to(&config.home)?;
+        complain(&format!("moved the chats of {from} to {to}; `verbatim reindex` indexes them"));
+    }
+    Ok(())
+}

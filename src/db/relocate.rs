@@ -1,0 +1,48 @@
+//! Moves a database of ours to another folder.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::Path,
+};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::{open::beside, temporary::TemporaryDatabase, writer::Error};
+use crate::private;
+
+/// Moves a database that no other program has open. The target must not exist. The database is
+/// removed from its old place only when the new file is whole and on disk.
+pub(crate) fn relocate(from: &Path, to: &Path) -> Result<(), Error> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source: io::Error| Error::Io { path, source }
+    };
+    let sqlite = |source| Error::Sqlite { path: from.to_owned(), source };
+    let folder = to.parent().unwrap_or(Path::new("."));
+    private::create_dir_all(folder).map_err(failed(folder))?;
+    // Opened before SQLite, and closed after it: closing it would drop the locks of the connection.
+    let mut old = File::open(from).map_err(failed(from))?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(from, flags).map_err(sqlite)?;
+    // Outside WAL mode a database is one file. This fails if another program has it open.
+    connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).map_err(sqlite)?;
+    connection.execute_batch("BEGIN EXCLUSIVE").map_err(sqlite)?;
+    let temporary = TemporaryDatabase::begin(folder).map_err(failed(folder))?;
+    let mut new = private::open_file(temporary.path()).map_err(failed(to))?;
+    io::copy(&mut old, &mut new).and_then(|_| new.sync_all()).map_err(failed(to))?;
+    temporary.take_place(to).map_err(|error| failed(to)(error.error))?;
+    #[cfg(unix)]
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder))?;
+    // Windows removes no file that is open.
+    if cfg!(windows) {
+        drop(connection);
+        drop(old);
+        return fs::remove_file(from).map_err(failed(from));
+    }
+    fs::remove_file(from).map_err(failed(from))?;
+    for end in ["-wal", "-shm", "-journal"] {
+        drop(fs::remove_file(beside(from, end)));
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! Finds exports among other files, such as downloads, by a quick look at what they hold.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use super::{
+    export::Export,
+    format::{FileLayout, Format},
+    package::is_zip,
+};
+
+/// An export that was found.
+#[derive(Clone, Debug)]
+pub struct FoundExport {
+    /// The zip, the folder or the JSON file.
+    pub path: PathBuf,
+    /// The service that it is of, such as `ChatGPT`.
+    pub service: &'static str,
+    /// The size of the zip or the JSON, in bytes.
+    pub bytes: u64,
+    /// When it was last written to.
+    pub modified: Option<SystemTime>,
+}
+
+/// Returns the exports of chat services that a folder holds, the newest first: zips, JSON files, and
+/// folders that an export was unpacked to. Looks no deeper than that.
+pub fn exports_in(folder: &Path) -> io::Result<Vec<FoundExport>> {
+    let mut found = Vec::new();
+    for path in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
+        let Ok(metadata) = fs::metadata(&path) else { continue };
+        let looked_at = match metadata.is_dir() {
+            true => first_json(&path),
+            false if is_zip(&path.to_string_lossy()) || is_json(&path) => Some(path.clone()),
+            false => None,
+        };
+        let is_chat = |format: &&Format| matches!(format.layout, FileLayout::Object(_));
+        let format = looked_at.and_then(|path| format_of(&path)).filter(is_chat);
+        let Some(format) = format else { continue };
+        let bytes = match metadata.is_dir() {
+            true => Export::open(&path).map_or(0, |export| export.size()),
+            false => metadata.len(),
+        };
+        let (service, modified) = (format.label, metadata.modified().ok());
+        found.push(FoundExport { path, service, bytes, modified });
+    }
+    found.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
+    Ok(found)
+}
+
+/// Returns what an import reads of a path, and how many zips in it hold no chats. A folder of zips
+/// is a folder of exports: its zips that hold chats, by name, and the folder itself if it has chats
+/// too. Anything else is read as it is.
+pub fn expanded(path: &Path) -> (Vec<PathBuf>, usize) {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let zips = entries.filter(|entry| is_zip(&entry.to_string_lossy()) && entry.is_file());
+    let (mut exports, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        zips.partition(|zip| format_of(zip).is_some());
+    exports.sort();
+    if exports.is_empty() || format_of(path).is_some() {
+        exports.push(path.to_owned());
+    }
+    (exports, others.len())
+}
+
+fn format_of(path: &Path) -> Option<&'static Format> {
+    Export::open(path).ok()?.format()
+}
+
+/// Returns the JSON file in a folder that is named as vendors name the conversations.
+fn first_json(folder: &Path) -> Option<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("conversations") && is_json(path)
+    });
+    paths.into_iter().min()
+}
+
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+}
