@@ -5,7 +5,12 @@
 
 #![no_main]
 
-use std::{fs, ops::ControlFlow, path::Path};
+use std::{
+    fs::{self, File},
+    ops::ControlFlow,
+    path::Path,
+    time::UNIX_EPOCH,
+};
 
 use libfuzzer_sys::fuzz_target;
 use rusqlite::Connection;
@@ -51,6 +56,13 @@ fn change(bytes: &mut Vec<u8>, changes: &[u8]) {
     }
 }
 
+/// Writes a file as if long ago: a reader waits for what was written a moment ago.
+fn write(path: &Path, bytes: &[u8]) {
+    fs::write(path, bytes).expect("a file");
+    let file = File::options().write(true).open(path).expect("the file");
+    file.set_modified(UNIX_EPOCH).expect("its time");
+}
+
 fn ask(path: &Path) {
     let engine = Engine::new(Config {
         db: Some(path.to_owned()),
@@ -70,8 +82,8 @@ fuzz_target!(|data: &[u8]| {
         let path = folder.path().join("chats.db");
         let (mut database, mut log) = (database.clone(), log.clone());
         change(if file & 1 == 0 { &mut database } else { &mut log }, changes);
-        fs::write(&path, &database).expect("the database");
-        fs::write(path.with_extension("db-wal"), &log).expect("the log");
+        write(&path, &database);
+        write(&path.with_extension("db-wal"), &log);
         ask(&path);
         assert_eq!(fs::read(&path).expect("the database"), database);
         assert_eq!(fs::read(path.with_extension("db-wal")).expect("the log"), log);

@@ -69,7 +69,10 @@ fn original() -> Original {
     let options = Reindex { resources, full: true };
     engine.upkeep().reindex(options, &Stop::never(), &mut |_| {}).expect("an index");
     for source in engine.sources() {
-        engine.upkeep().enrich(&source, resources, &Stop::never(), &mut |_, _| {}).expect("vectors");
+        engine
+            .upkeep()
+            .enrich(&source, resources, &Stop::never(), &mut |_, _| {})
+            .expect("vectors");
     }
     let mut files = Vec::new();
     collect(&folder.path().join("index"), &mut files).expect("the index");

@@ -2,7 +2,7 @@
 
 mod archives;
 mod arguments;
-mod clients;
+pub mod clients;
 mod completions;
 mod connect;
 mod demo;

@@ -306,6 +306,10 @@ impl Files {
         // Read again, so that little time passes before SQLite itself reads the files.
         let now = self.now();
         let state = now.as_ref().unwrap_or(&self.before);
+        // SQLite removes a log or journal beside an empty file, even if it opens the file read-only.
+        if state.database.size == 0 {
+            return Access::Immutable;
+        }
         if !state.in_wal_mode() {
             return Access::Locked;
         }
@@ -468,6 +472,23 @@ mod tests {
         let database = attempt(path, &Stop::never(), number, None).unwrap();
         let sql = "SELECT count(*) FROM messages";
         database.connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn the_log_and_the_journal_of_an_empty_file_stay() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.db");
+        let beside_it = [beside(&path, "-wal"), beside(&path, "-journal")];
+        for file in [&path].into_iter().chain(&beside_it) {
+            fs::write(file, if file == &path { "" } else { "text" }).unwrap();
+        }
+        for number in 0..ATTEMPTS {
+            let opened = attempt(&path, &Stop::never(), number, None);
+            assert!(matches!(opened, Err(Error::NotCanonical { .. })), "{opened:?}");
+            for file in &beside_it {
+                assert_eq!(fs::read(file).unwrap(), b"text", "attempt {number}");
+            }
+        }
     }
 
     #[test]

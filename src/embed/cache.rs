@@ -37,7 +37,7 @@ const UNUSED: Duration = Duration::from_secs(30 * 86_400);
 const PREFIX: &str = "embedded-";
 
 /// Returns the FNV-1a hash of a text, which is the same in every version of the program.
-pub(super) fn hash(text: &str) -> u128 {
+pub fn hash(text: &str) -> u128 {
     let step = |hash: u128, byte: &u8| {
         (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B)
     };
@@ -46,7 +46,7 @@ pub(super) fn hash(text: &str) -> u128 {
 
 /// The cache of one model, open in one process at a time.
 #[derive(Debug)]
-pub(super) struct Cache {
+pub struct Cache {
     path: PathBuf,
     file: File,
     /// 0 while the cache is empty.
@@ -58,7 +58,7 @@ pub(super) struct Cache {
 
 impl Cache {
     /// Opens or makes the cache of a model in a folder. Waits while another process has it open.
-    pub(super) fn open(folder: &Path, model: &str, stop: &Stop) -> Result<Cache, Error> {
+    pub fn open(folder: &Path, model: &str, stop: &Stop) -> Result<Cache, Error> {
         let path = folder.join(format!("{PREFIX}{model}"));
         let failed = |error| Error::Write { path: path.clone(), error };
         let file = private::open_file(&path).map_err(failed)?;
@@ -155,7 +155,7 @@ impl Cache {
     }
 
     /// Returns the number of dimensions; `None` while the cache is empty.
-    pub(super) fn dimensions(&self) -> Option<usize> {
+    pub fn dimensions(&self) -> Option<usize> {
         Some(self.dimensions).filter(|dimensions| *dimensions > 0)
     }
 
@@ -164,7 +164,7 @@ impl Cache {
     }
 
     /// Reads the row of a text and returns its scale; `None` if the text is not there.
-    pub(super) fn get(&mut self, text: u128, row: &mut [u8]) -> Result<Option<f32>, Error> {
+    pub fn get(&mut self, text: u128, row: &mut [u8]) -> Result<Option<f32>, Error> {
         let Some(start) = self.records.get(&text).copied() else { return Ok(None) };
         let mut head = [0; HEAD];
         let read = self
@@ -177,7 +177,7 @@ impl Cache {
     }
 
     /// Adds the vectors of some texts and makes them durable.
-    pub(super) fn add(
+    pub fn add(
         &mut self,
         dimensions: usize,
         vectors: impl Iterator<Item = (u128, f32, Vec<u8>)>,

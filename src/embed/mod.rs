@@ -5,11 +5,11 @@
 //! Invariant: no text is sent anywhere unless a provider was configured.
 
 mod builtin;
-mod cache;
+pub mod cache;
 mod encoder;
 mod model;
 mod provider;
-mod remote;
+pub mod remote;
 mod texts;
 
 use std::{io, path::PathBuf};

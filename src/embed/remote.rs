@@ -53,7 +53,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// A client of a provider.
 #[derive(Debug)]
-pub(super) struct RemoteModel {
+pub struct RemoteModel {
     remote: Remote,
     name: String,
     agent: ureq::Agent,
@@ -80,7 +80,8 @@ pub(super) enum Purpose {
 }
 
 impl RemoteModel {
-    pub(super) fn new(remote: Remote) -> RemoteModel {
+    /// Returns a client; nothing is sent before the first text.
+    pub fn new(remote: Remote) -> RemoteModel {
         let host = remote.endpoint.split('/').nth(2).unwrap_or_default();
         let is_here = ["localhost", "127.0.0.1", "[::1]"]
             .iter()
@@ -268,7 +269,7 @@ impl RemoteModel {
     }
 
     /// Returns unit vectors, if all have the dimension of earlier answers.
-    fn checked(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, Error> {
+    pub fn checked(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, Error> {
         for vector in &mut vectors {
             let dimensions = *self.dimensions.get_or_init(|| vector.len());
             let why = if vector.len() != dimensions {
@@ -383,7 +384,7 @@ fn unsent(error: &ureq::Error, timeout: Duration) -> Failure {
 }
 
 /// Returns the start of a provider's error message, after a colon and without the key.
-fn said(bytes: &[u8], remote: &Remote) -> String {
+pub fn said(bytes: &[u8], remote: &Remote) -> String {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Said {
@@ -409,7 +410,7 @@ fn said(bytes: &[u8], remote: &Remote) -> String {
 }
 
 /// Reads the vectors of an answer, in the order of the texts.
-fn parse(protocol: Protocol, bytes: &[u8]) -> Result<Vec<Vec<f32>>, String> {
+pub fn parse(protocol: Protocol, bytes: &[u8]) -> Result<Vec<Vec<f32>>, String> {
     #[derive(Deserialize)]
     struct OpenAi {
         data: Vec<Datum>,

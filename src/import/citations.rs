@@ -15,7 +15,7 @@ const LONGEST_BRACKET: usize = 300;
 
 /// The author of a text, which decides what its markers mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Author {
+pub enum Author {
     /// A person wrote the text: private-use characters stay.
     Person,
     /// The model: a marker in brackets is a citation.
@@ -25,7 +25,7 @@ pub(super) enum Author {
 }
 
 /// Returns the text without its citation markers. If a marker shows a text, this text stays.
-pub(super) fn strip(text: &str, author: Author) -> Cow<'_, str> {
+pub fn strip(text: &str, author: Author) -> Cow<'_, str> {
     // U+E200 to U+E2FF begin with one of these pairs of bytes. Every marker in brackets has `【` and `†`.
     let private = memchr::memmem::find(text.as_bytes(), b"\xEE\x88").is_some()
         || memchr::memmem::find(text.as_bytes(), b"\xEE\x89").is_some()

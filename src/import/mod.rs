@@ -8,7 +8,7 @@
 
 mod builder;
 mod chatgpt;
-mod citations;
+pub mod citations;
 mod claude;
 mod claude_code;
 mod codex;

@@ -44,8 +44,9 @@ enum LineAction {
 }
 
 /// The transport of one session.
-pub(super) struct Lines {
-    incoming: mpsc::Receiver<ClientJsonRpcMessage>,
+pub struct Lines {
+    /// The messages for the session.
+    pub incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     outgoing: blocking::Sender<Vec<u8>>,
     /// Whether a request has come that can begin a session; rmcp fails on a notification before it.
     has_begun: bool,
@@ -61,11 +62,8 @@ pub(super) struct OutputThread(blocking::Receiver<Infallible>);
 /// Reading and writing have threads of their own, because a blocked read must not keep the program
 /// from ending.
 pub(super) fn standard(is_over: CancellationToken) -> (Lines, OutputThread) {
-    let (to_session, incoming) = mpsc::channel(READ_AHEAD);
-    let (outgoing, to_write) = blocking::channel::<Vec<u8>>();
+    let (input, lines, to_write) = connected(READ_AHEAD, is_over);
     let (_alive, done) = blocking::channel();
-    let batches = Arc::<Mutex<Batches>>::default();
-    let input = Input { session: to_session, answers: outgoing.clone(), batches: batches.clone() };
     thread::spawn(move || input.read(&mut io::stdin().lock()));
     thread::spawn(move || {
         let _alive = _alive;
@@ -76,7 +74,19 @@ pub(super) fn standard(is_over: CancellationToken) -> (Lines, OutputThread) {
             }
         }
     });
-    (Lines { incoming, outgoing, has_begun: false, is_over, batches }, OutputThread(done))
+    (lines, OutputThread(done))
+}
+
+/// Returns the reader of a session's input, its transport, and the lines to write.
+pub fn connected(
+    read_ahead: usize,
+    is_over: CancellationToken,
+) -> (Input, Lines, blocking::Receiver<Vec<u8>>) {
+    let (session, incoming) = mpsc::channel(read_ahead);
+    let (outgoing, to_write) = blocking::channel();
+    let batches = Arc::<Mutex<Batches>>::default();
+    let input = Input { session, answers: outgoing.clone(), batches: batches.clone() };
+    (input, Lines { incoming, outgoing, has_begun: false, is_over, batches }, to_write)
 }
 
 impl OutputThread {
@@ -87,15 +97,16 @@ impl OutputThread {
     }
 }
 
-/// The thread that reads the input.
-struct Input {
+/// Reads the input: answers a line or delivers its messages.
+pub struct Input {
     session: mpsc::Sender<ClientJsonRpcMessage>,
     answers: blocking::Sender<Vec<u8>>,
     batches: Arc<Mutex<Batches>>,
 }
 
 impl Input {
-    fn read(&self, input: &mut impl BufRead) {
+    /// Reads to the end of the input.
+    pub fn read(&self, input: &mut impl BufRead) {
         let mut bytes = Vec::new();
         while matches!(input.read_until(b'\n', &mut bytes), Ok(1..)) {
             let done = match parse(&bytes) {
@@ -236,7 +247,7 @@ fn id(json: &Value) -> Value {
 
 impl Lines {
     /// Returns the line to write for a message; `None` if it waits for the rest of its batch.
-    fn line(&mut self, message: &ServerJsonRpcMessage) -> serde_json::Result<Option<Vec<u8>>> {
+    pub fn line(&mut self, message: &ServerJsonRpcMessage) -> serde_json::Result<Option<Vec<u8>>> {
         let mut batches = locked(&self.batches);
         let id = match message {
             JsonRpcMessage::Response(response) => {

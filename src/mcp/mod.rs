@@ -6,7 +6,7 @@
 mod batches;
 mod calls;
 mod completion;
-mod lines;
+pub mod lines;
 mod logging;
 mod prompts;
 mod resources;

@@ -16,7 +16,8 @@ const MAX_CHARACTER_BYTES: usize = 4;
 ///
 /// It reads only the part that it shows, because a line may be as long as a file.
 pub(super) fn shown(line: &[u8], at: usize) -> String {
-    let start = boundary(line, at.saturating_sub(MAX_CHARACTER_BYTES * MAX_SHOWN));
+    // In a line that is not UTF-8, a match of nothing may be within what looks like a character.
+    let start = boundary(line, at.saturating_sub(MAX_CHARACTER_BYTES * MAX_SHOWN)).min(at);
     let end = boundary(line, line.len().min(at.saturating_add(MAX_CHARACTER_BYTES * MAX_SHOWN)));
     let before = String::from_utf8_lossy(&line[start..at]);
     let after = String::from_utf8_lossy(&line[at..end]);
@@ -54,6 +55,7 @@ mod tests {
         assert_eq!(shown(b"  a red thing\r\n", 4), "a red thing");
         assert_eq!(shown(b"", 0), "");
         assert_eq!(shown(b"\xff x", 2), "\u{FFFD} x");
+        assert_eq!(shown(b"\xbfQu\xe9?", 0), "\u{FFFD}Qu\u{FFFD}?", "a match of nothing");
         assert_eq!(shown("é".repeat(MAX_SHOWN).as_bytes(), 0), "é".repeat(MAX_SHOWN));
     }
 

@@ -21,7 +21,7 @@ const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
 /// A client's configuration file as it is now.
 #[derive(Debug)]
-pub(crate) struct ConfigFile {
+pub struct ConfigFile {
     path: PathBuf,
     syntax: Syntax,
     /// The content; `None` if there is no file.
@@ -29,23 +29,28 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
+    /// Returns a file with this content; `None` if there is no file.
+    pub fn new(path: &Path, syntax: Syntax, text: Option<String>) -> ConfigFile {
+        ConfigFile { path: path.to_owned(), syntax, text }
+    }
+
     /// Reads a file. A file that is not there is empty.
-    pub(crate) fn read(path: &Path, syntax: Syntax) -> io::Result<ConfigFile> {
+    pub fn read(path: &Path, syntax: Syntax) -> io::Result<ConfigFile> {
         let text = match fs::read_to_string(path) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        Ok(ConfigFile { path: path.to_owned(), syntax, text })
+        Ok(ConfigFile::new(path, syntax, text))
     }
 
     /// Returns the content; empty if there is no file.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         self.text.as_deref().unwrap_or_default()
     }
 
     /// Returns whether the file is there and says something.
-    pub(crate) fn is_present(&self) -> bool {
+    pub fn is_present(&self) -> bool {
         !self.body().trim().is_empty()
     }
 
@@ -54,7 +59,7 @@ impl ConfigFile {
     }
 
     /// Parses the file as its client does; the error says what the client does not take.
-    pub(crate) fn parse(&self) -> Result<Value, String> {
+    pub fn parse(&self) -> Result<Value, String> {
         let text = self.body();
         if text.trim().is_empty() {
             return Ok(Value::Object(Map::new()));
@@ -71,7 +76,7 @@ impl ConfigFile {
 
     /// Returns the text with a server in it. Of an entry of that name, only the keys of `entry`
     /// change; everything else in the file stays as it is, comments included.
-    pub(crate) fn with_server(
+    pub fn with_server(
         &self,
         key: &str,
         name: &str,
@@ -82,7 +87,7 @@ impl ConfigFile {
     }
 
     /// Returns the text without a server.
-    pub(crate) fn without_server(&self, key: &str, name: &str) -> Result<String, String> {
+    pub fn without_server(&self, key: &str, name: &str) -> Result<String, String> {
         self.edited(&Edit { key, name, entry: None })
     }
 
@@ -94,12 +99,17 @@ impl ConfigFile {
             Syntax::Json | Syntax::StrictJson => edit.json(self.body())?,
         };
         let mark = self.text().strip_suffix(self.body()).unwrap_or_default();
-        Ok(format!("{mark}{edited}"))
+        let edited = ConfigFile::new(&self.path, self.syntax, Some(format!("{mark}{edited}")));
+        if !edit.is_in(&edited.parse()?) {
+            let Edit { key, name, .. } = edit;
+            return Err(format!("{key:?}, {name:?} or a key of it is in the file twice"));
+        }
+        Ok(edited.text().to_owned())
     }
 
     /// Writes a new text; returns the backup of the old one. Fails if the file was changed since it
     /// was read.
-    pub(crate) fn write(&self, text: &str) -> io::Result<Option<PathBuf>> {
+    pub fn write(&self, text: &str) -> io::Result<Option<PathBuf>> {
         // A link into a folder of settings stays a link.
         let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let now = ConfigFile::read(&path, self.syntax)?;
@@ -145,6 +155,19 @@ struct Edit<'a> {
 }
 
 impl Edit<'_> {
+    /// Returns whether a configuration is as the change leaves it. Of a name that is there twice, the
+    /// client reads the last, and the change may be in the first.
+    fn is_in(&self, config: &Value) -> bool {
+        let server = config.get(self.key).and_then(|list| list.get(self.name));
+        match (self.entry, server) {
+            (None, server) => server.is_none(),
+            (Some(entry), Some(server)) => {
+                entry.iter().all(|(key, value)| server.get(key) == Some(value))
+            }
+            (Some(_), None) => false,
+        }
+    }
+
     fn json(&self, text: &str) -> Result<String, String> {
         let text = if text.trim().is_empty() { "{\n}\n" } else { text };
         let root = CstRootNode::parse(text, &lenient()).map_err(|error| error.to_string())?;
@@ -257,7 +280,7 @@ mod tests {
     use super::*;
 
     fn file(text: &str, syntax: Syntax) -> ConfigFile {
-        ConfigFile { path: "x".into(), syntax, text: Some(text.to_owned()) }
+        ConfigFile::new(Path::new("x"), syntax, Some(text.to_owned()))
     }
 
     fn entry() -> Vec<(&'static str, Value)> {
@@ -305,6 +328,24 @@ mod tests {
         let with =
             file(text, Syntax::Toml).with_server("mcp_servers", "verbatim", &entry()).unwrap();
         assert!(with.contains("env = { A = \"b\" }") && !with.contains("old"), "{with}");
+    }
+
+    /// The client reads the last of two.
+    #[test]
+    fn what_is_there_twice_is_not_changed() {
+        for text in [
+            r#"{"mcpServers": {}, "mcpServers": {"verbatim": {}}}"#,
+            r#"{"mcpServers": {"verbatim": {}, "verbatim": {}}}"#,
+            r#"{"mcpServers": {"verbatim": {"args": [], "args": []}}}"#,
+        ] {
+            for syntax in [Syntax::Json, Syntax::StrictJson] {
+                let with = file(text, syntax).with_server("mcpServers", "verbatim", &entry());
+                assert!(with.is_err_and(|why| why.contains("twice")), "{text}");
+            }
+        }
+        let twice = r#"{"mcpServers": {"verbatim": 1, "verbatim": 2}}"#;
+        let without = file(twice, Syntax::Json).without_server("mcpServers", "verbatim");
+        assert!(without.is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The AI clients that can start this program: where their configuration files are, and how these
 //! list servers.
 
-mod config_file;
+pub mod config_file;
 mod examine;
 mod probe;
 
@@ -27,7 +27,7 @@ pub(super) const PROFILE: &str = "agent";
 
 /// The syntax of a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Syntax {
+pub enum Syntax {
     /// JSON; the client takes no comments and no last commas.
     StrictJson,
     /// JSON with comments and last commas.
