@@ -15,6 +15,9 @@ pub(super) const FOUND: u8 = 0;
 /// The exit code if nothing was found.
 pub(super) const NOTHING: u8 = 1;
 
+/// The exit code for errors, as in grep.
+pub(super) const TROUBLE: u8 = 2;
+
 /// Returns a text without characters that control a terminal.
 pub(super) fn harmless(text: &str) -> String {
     let is_harmful = |c: char| is_bidi_control(c) || c.is_control() && !matches!(c, '\n' | '\t');

@@ -26,6 +26,7 @@ mod memory;
 mod migration;
 mod notes;
 mod open;
+mod picker;
 #[cfg(unix)]
 mod private;
 #[cfg(unix)]
