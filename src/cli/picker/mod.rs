@@ -73,6 +73,8 @@ struct Loop<'a> {
     searches: Worker<String>,
     previews: Worker<Target>,
     is_reading: bool,
+    /// Whether the screen shows an older state.
+    is_changed: bool,
     answers: mpsc::Receiver<Answer>,
     screen: Screen,
 }
@@ -90,8 +92,18 @@ impl Loop<'_> {
         let mut picker = Picker::default();
         picker.is_searching = true;
         let (view, screen) = (View::new(colours), Screen::open()?);
-        let is_reading = false;
-        Ok(Loop { engine, picker, view, searches, previews, is_reading, answers, screen })
+        let (is_reading, is_changed) = (false, true);
+        Ok(Loop {
+            engine,
+            picker,
+            view,
+            searches,
+            previews,
+            is_reading,
+            is_changed,
+            answers,
+            screen,
+        })
     }
 
     fn run(mut self) -> io::Result<Picked> {
@@ -100,13 +112,16 @@ impl Loop<'_> {
             if let Some(picked) = self.take_answers()? {
                 return Ok(picked);
             }
-            self.screen.draw(|frame| self.view.draw(frame, &mut self.picker))?;
+            if std::mem::take(&mut self.is_changed) {
+                self.screen.draw(|frame| self.view.draw(frame, &mut self.picker))?;
+            }
             let mut patience = if self.is_waiting() { BUSY } else { IDLE };
             while self.screen.poll(patience)? {
                 let action = self.picker.handle(&event::read()?);
                 if let Some(picked) = self.act(action)? {
                     return Ok(picked);
                 }
+                self.is_changed = true;
                 patience = Duration::ZERO;
             }
         }
@@ -128,13 +143,14 @@ impl Loop<'_> {
                     if is_all && results.conversations.is_empty() {
                         return Ok(Some(Picked::NoChats));
                     }
+                    self.is_changed = true;
                     let action = self.picker.found(results);
                     if let Some(picked) = self.act(action)? {
                         return Ok(Some(picked));
                     }
                 }
                 Ok(Answer::Read(number, preview)) if self.previews.is_newest(number) => {
-                    self.is_reading = false;
+                    (self.is_reading, self.is_changed) = (false, true);
                     self.picker.show_preview(preview.unwrap_or_default());
                 }
                 Ok(_) => {}
