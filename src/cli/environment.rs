@@ -64,6 +64,8 @@ pub struct Environment {
     pub colours: bool,
     /// Whether output goes to a terminal.
     pub terminal: bool,
+    /// Whether the whole screen can be used: standard input and output are a terminal that is not dumb.
+    pub full_screen: bool,
     /// Whether standard error is a terminal; progress is shown there.
     pub progress: bool,
 }
@@ -105,6 +107,9 @@ impl Environment {
             can_ask: io::stdin().is_terminal() && io::stderr().is_terminal(),
             colours: AutoStream::choice(&stdout) != ColorChoice::Never,
             terminal: stdout.is_terminal(),
+            full_screen: io::stdin().is_terminal()
+                && stdout.is_terminal()
+                && env::var_os("TERM").is_none_or(|name| name != "dumb"),
             progress: io::stderr().is_terminal(),
         })
     }

@@ -69,6 +69,9 @@ pub enum Error {
     /// A client's configuration could not be changed.
     #[error(transparent)]
     Connect(#[from] connect::Error),
+    /// The terminal could not be used.
+    #[error("cannot use the terminal for the search: {0}")]
+    Terminal(#[source] io::Error),
     /// The output could not be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),

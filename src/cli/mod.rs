@@ -19,6 +19,7 @@ mod list;
 mod notes;
 mod old_home;
 mod output;
+mod picker;
 mod places;
 mod program;
 mod progress;
@@ -33,13 +34,14 @@ mod threads;
 mod watch;
 mod workspace;
 
-use std::{ffi::OsString, io::Write};
+use std::{ffi::OsString, io::Write, sync::Arc};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
 pub use self::{environment::Environment, error::Error, program::run_program};
 use self::{
-    output::{FOUND, TerminalWriter, complain},
+    output::{FOUND, NOTHING, TROUBLE, TerminalWriter, complain},
+    picker::Picked,
     places::Places,
 };
 use crate::{
@@ -50,17 +52,35 @@ use crate::{
 /// Columns of help if there is no terminal.
 const HELP_WIDTH: usize = 100;
 
+/// What the program says without a command and without a terminal.
+const EXAMPLES: &str = "\
+Verbatim finds what was said in your AI chats, exactly.
+
+  verbatim demo                          try it on a small sample
+  verbatim import export.zip             bring in an export of ChatGPT or Claude
+  verbatim search \"borrow checker\"       find the messages that contain a text
+  verbatim search \"fix login\" --mode both  rank messages by words and meaning
+  verbatim list                          list the conversations
+  verbatim show 6650a1b2                 print a conversation
+  verbatim connect                       let AI clients search your chats
+On a terminal, `verbatim` alone searches as you type; `verbatim --help` lists all commands.
+";
+
+/// What the picker says if there is nothing to search.
+const NO_CHATS: &str = "there are no chats yet. `verbatim import FILE` brings in an export of \
+                        ChatGPT or Claude; `verbatim demo` shows a sample";
+
 /// Find what was said in your AI chats, exactly
 ///
 /// Searches exported conversations (ChatGPT, Claude.ai) in the terminal, and serves
 /// the same search to AI clients over the Model Context Protocol.
 #[derive(Debug, Parser)]
-#[command(name = "verbatim", version = env!("VERBATIM_VERSION"), max_term_width = HELP_WIDTH, subcommand_required = true)]
+#[command(name = "verbatim", version = env!("VERBATIM_VERSION"), max_term_width = HELP_WIDTH)]
 struct Cli {
     #[command(flatten)]
     places: Places,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -142,35 +162,36 @@ pub fn run(
 }
 
 fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
+    let Some(command) = cli.command else { return pick(cli.places, environment, out) };
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(cli.places, environment);
     config.embeddings = places::embeddings(environment)?;
-    config.workspaces = match &cli.command {
+    config.workspaces = match &command {
         Command::Serve(args) => args.workspaces.or(environment),
         Command::Workspace(args) => args.workspaces.or(environment),
         _ => Vec::new(),
     };
-    match &cli.command {
+    match &command {
         Command::Import(args) => old_home::offer(&config, args.yes, environment)?,
         Command::Reindex(args) => old_home::offer(&config, args.yes, environment)?,
         Command::Status(_) => old_home::offer(&config, false, environment)?,
         _ => {}
     }
-    engine::prepare(&config, cli.command.writes());
-    config.leave_indexes = matches!(&cli.command, Command::Serve(args) if args.no_watch);
+    engine::prepare(&config, command.writes());
+    config.leave_indexes = matches!(&command, Command::Serve(args) if args.no_watch);
     let engine = Engine::new(config);
     // Only these commands print from mapped files without a retry of their own.
-    let may_be_torn = cli.command.reads_every_source(&engine);
+    let may_be_torn = command.reads_every_source(&engine);
     if may_be_torn {
         archives::sync(&engine, environment);
     }
-    if let (Command::Search(_), true) = (&cli.command, environment.progress)
+    if let (Command::Search(_), true) = (&command, environment.progress)
         && let Some(note) = places::passed_over_note(engine.config())
     {
         complain(&note);
     }
     let torn = engine::Error::Torn { folder: engine.config().index_folder() };
-    let code = match cli.command {
+    let code = match command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),
         Command::Eval(args) => Ok(eval::run(&args, environment, out)?),
         Command::Import(args) => Ok(import::run(&args, &engine, named, environment, out)?),
@@ -194,12 +215,42 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     if may_be_torn && map_faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
 }
 
+/// Opens the picker; says what the program can do if there is no terminal for it.
+fn pick(places: Places, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
+    if !environment.full_screen {
+        // Nothing was asked for, which is a mistake in a script: no output, and an exit code for it.
+        anstream::eprint!("{EXAMPLES}");
+        return Ok(TROUBLE);
+    }
+    let config = places::config(places, environment);
+    engine::prepare(&config, false);
+    let engine = Arc::new(Engine::new(config));
+    archives::sync(&engine, environment);
+    match picker::run(&engine, environment.colours)? {
+        Picked::NoChats => {
+            output::complain(NO_CHATS);
+            Ok(NOTHING)
+        }
+        Picked::Nothing => Ok(FOUND),
+        Picked::Resume(command) => {
+            writeln!(out, "{command}")?;
+            Ok(FOUND)
+        }
+        Picked::Show(id) => {
+            let words = ["verbatim", "show", "--", &id];
+            let parsed = Cli::try_parse_from(words).map_err(Error::Usage)?;
+            let Some(Command::Show(args)) = parsed.command else { return Ok(NOTHING) };
+            show::run(&args, &engine, environment, out)
+        }
+    }
+}
+
 /// Parses the arguments that a client gives the program; `None` if they name another command than serve.
 fn parse_serve(arguments: &[&str]) -> Result<Option<Places>, clap::Error> {
     let words = std::iter::once("verbatim").chain(arguments.iter().copied());
     let mut matches = Cli::command().try_get_matches_from(words)?;
     let cli = Cli::from_arg_matches_mut(&mut matches)?;
-    Ok(matches!(cli.command, Command::Serve(_)).then_some(cli.places))
+    Ok(matches!(cli.command, Some(Command::Serve(_))).then_some(cli.places))
 }
 
 /// Returns the description of the command line.

@@ -17,6 +17,9 @@ pub(super) const FOUND: u8 = 0;
 /// The exit code if nothing was found.
 pub(super) const NOTHING: u8 = 1;
 
+/// The exit code for errors, as in grep.
+pub(super) const TROUBLE: u8 = 2;
+
 /// Writes a message to standard error; a failure to write is ignored.
 pub(super) fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "verbatim: {}", harmless(message));

@@ -10,13 +10,10 @@ use anstream::AutoStream;
 
 use super::{
     Environment, Error, completions,
-    output::{FOUND, complain},
+    output::{FOUND, TROUBLE, complain},
     run,
 };
 use crate::map_faults;
-
-/// The exit code for errors, as in grep.
-const TROUBLE: u8 = 2;
 
 /// Runs the program `verbatim` with the arguments, the environment and the streams of this process;
 /// returns its exit code, which is as in grep: 0 if something was found, 1 if not, 2 for errors.

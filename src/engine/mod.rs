@@ -26,7 +26,10 @@ mod upkeep;
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use crate::model::{Hit, Request, Stop};
+use crate::{
+    db::{self, Service},
+    model::{Hit, Request, Stop},
+};
 
 use rank::Ranker;
 use report::Reports;
@@ -273,6 +276,17 @@ impl Engine {
         let before = (turn.saturating_sub(count)..turn).map(copy).collect();
         let end = messages.turns().min(turn.saturating_add(count).saturating_add(1));
         Ok((before, (turn + 1..end).map(copy).collect()))
+    }
+
+    /// Returns the service that a conversation is from; `None` if the source does not say.
+    pub(crate) fn service(
+        &self,
+        source: SourceKind,
+        id: &str,
+        stop: &Stop,
+    ) -> Result<Option<Service>, Error> {
+        let Some(source) = self.sources.of_kind(source) else { return Ok(None) };
+        source.on_database(|path| db::read(path, stop, |database| db::service(database, id)))
     }
 
     /// Counts the messages of some kinds of sources; of all sources if none is named.

@@ -29,6 +29,7 @@ mod memory;
 mod migration;
 mod notes;
 mod open;
+mod picker;
 #[cfg(unix)]
 mod private;
 #[cfg(unix)]

@@ -1,0 +1,213 @@
+//! The picker: a full-screen search that finds as one types.
+//!
+//! The threads of [`search`] find and read, [`state`] knows what keys mean, and [`view`] draws. No key
+//! waits for a search: an older search is stopped, and its results stay until there are newer ones.
+
+mod actions;
+mod screen;
+mod search;
+mod state;
+mod view;
+
+use std::{
+    io,
+    sync::{Arc, mpsc},
+    time::{Duration, Instant},
+};
+
+use crossterm::{clipboard::CopyToClipboard, event, execute};
+
+use self::{
+    screen::Screen,
+    search::{Preview, Results, Target, Worker},
+    state::{Action, Picker},
+    view::View,
+};
+use super::error::Error;
+use crate::engine::{self, Engine};
+
+/// How long the screen waits for the results of a key before it is drawn without them.
+const PATIENCE: Duration = Duration::from_millis(8);
+
+/// How often it looks for keys while results are awaited, and for signals while they are not.
+const BUSY: Duration = Duration::from_millis(4);
+const IDLE: Duration = Duration::from_millis(250);
+
+/// Bytes of text that are copied. Terminals ignore commands that are much longer.
+const MOST_COPIED: usize = 72 << 10;
+
+/// How the picker was left.
+#[derive(Debug)]
+pub(super) enum Picked {
+    Nothing,
+    /// There is nothing to search.
+    NoChats,
+    /// The conversation with this id is to be shown.
+    Show(String),
+    /// This command resumes the session.
+    Resume(String),
+}
+
+/// What the threads send.
+enum Answer {
+    Found(u64, Results),
+    Read(u64, Option<Preview>),
+}
+
+/// Lets the user search until a conversation is chosen, or nothing is.
+pub(super) fn run(engine: &Arc<Engine>, colours: bool) -> Result<Picked, Error> {
+    if engine.sources().is_empty() {
+        return match engine.config().export_database() {
+            Ok(_) | Err(engine::Error::NoDatabase { .. }) => Ok(Picked::NoChats),
+            Err(error) => Err(error.into()),
+        };
+    }
+    Loop::start(engine, colours).and_then(Loop::run).map_err(Error::Terminal)
+}
+
+/// The picker with its threads and its screen.
+struct Loop<'a> {
+    engine: &'a Arc<Engine>,
+    picker: Picker,
+    view: View,
+    searches: Worker<String>,
+    previews: Worker<Target>,
+    is_reading: bool,
+    /// Whether the screen shows an older state.
+    is_changed: bool,
+    answers: mpsc::Receiver<Answer>,
+    screen: Screen,
+}
+
+impl Loop<'_> {
+    fn start(engine: &Arc<Engine>, colours: bool) -> io::Result<Loop<'_>> {
+        let (sender, answers) = mpsc::channel();
+        let searches = Worker::start(engine, sender.clone(), |engine, number, text, stop| {
+            let text: &String = text;
+            Some(Answer::Found(number, search::search(engine, text, stop)?))
+        })?;
+        let previews = Worker::start(engine, sender, |engine, number, target, stop| {
+            Some(Answer::Read(number, search::preview(engine, target, stop)))
+        })?;
+        let mut picker = Picker::default();
+        picker.is_searching = true;
+        let (view, screen) = (View::new(colours), Screen::open()?);
+        let (is_reading, is_changed) = (false, true);
+        Ok(Loop {
+            engine,
+            picker,
+            view,
+            searches,
+            previews,
+            is_reading,
+            is_changed,
+            answers,
+            screen,
+        })
+    }
+
+    fn run(mut self) -> io::Result<Picked> {
+        self.searches.ask(String::new());
+        loop {
+            if let Some(picked) = self.take_answers()? {
+                return Ok(picked);
+            }
+            if std::mem::take(&mut self.is_changed) {
+                self.screen.draw(|frame| self.view.draw(frame, &mut self.picker))?;
+            }
+            let mut patience = if self.is_waiting() { BUSY } else { IDLE };
+            while self.screen.poll(patience)? {
+                let action = self.picker.handle(&event::read()?);
+                if let Some(picked) = self.act(action)? {
+                    return Ok(picked);
+                }
+                self.is_changed = true;
+                patience = Duration::ZERO;
+            }
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.picker.is_searching || self.is_reading
+    }
+
+    /// Takes what the threads have found, and waits a moment for what they have not.
+    fn take_answers(&mut self) -> io::Result<Option<Picked>> {
+        let end = Instant::now() + PATIENCE;
+        self.ask_preview();
+        while self.is_waiting() {
+            let rest = end.saturating_duration_since(Instant::now());
+            match self.answers.recv_timeout(rest) {
+                Ok(Answer::Found(number, results)) if self.searches.is_newest(number) => {
+                    let is_all = results.text.is_empty() && results.problem.is_none();
+                    if is_all && results.conversations.is_empty() {
+                        return Ok(Some(Picked::NoChats));
+                    }
+                    self.is_changed = true;
+                    let action = self.picker.found(results);
+                    if let Some(picked) = self.act(action)? {
+                        return Ok(Some(picked));
+                    }
+                }
+                Ok(Answer::Read(number, preview)) if self.previews.is_newest(number) => {
+                    (self.is_reading, self.is_changed) = (false, true);
+                    self.picker.show_preview(preview.unwrap_or_default());
+                }
+                Ok(_) => {}
+                Err(mpsc::RecvTimeoutError::Timeout) => break,
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    return Err(io::Error::other("the search ended"));
+                }
+            }
+            self.ask_preview();
+        }
+        Ok(None)
+    }
+
+    fn ask_preview(&mut self) {
+        if let Some(target) = self.picker.wanted_preview() {
+            self.previews.ask(target);
+            self.is_reading = true;
+        }
+    }
+
+    /// Does what a key asks for; returns how the picker is left, if it is.
+    fn act(&mut self, action: Option<Action>) -> io::Result<Option<Picked>> {
+        let Some(action) = action else { return Ok(None) };
+        if action == Action::Leave {
+            return Ok(Some(Picked::Nothing));
+        }
+        if action == Action::Search {
+            self.searches.ask(self.picker.text().to_owned());
+            return Ok(None);
+        }
+        let Some(target) = self.picker.target() else { return Ok(None) };
+        let notice = match action {
+            Action::Show => return Ok(Some(Picked::Show(target.id))),
+            Action::Resume => match actions::resume_command(self.engine, &target) {
+                Ok(command) => return Ok(Some(Picked::Resume(command))),
+                Err(reason) => reason,
+            },
+            Action::Open => actions::open(self.engine, &target),
+            _ => self.copy(&target)?,
+        };
+        self.picker.notice = Some(notice);
+        Ok(None)
+    }
+
+    /// Copies the text of a message to the clipboard of the terminal, over SSH too.
+    fn copy(&self, target: &Target) -> io::Result<String> {
+        let Some(text) = search::text_of(self.engine, target) else {
+            return Ok("the message cannot be read".to_owned());
+        };
+        let mut end = text.len().min(MOST_COPIED);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        execute!(io::stdout(), CopyToClipboard::to_clipboard_from(&text[..end]))?;
+        Ok(match end < text.len() {
+            true => format!("copied the first {end} of {} bytes", text.len()),
+            false => "copied the message".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! The screen of the terminal: taken, and given back whatever happens.
+
+use std::{
+    io::{self, BufWriter, Stdout, Write},
+    panic,
+    sync::{
+        Once,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use crossterm::{
+    cursor::Show,
+    event::{self, DisableBracketedPaste, EnableBracketedPaste},
+    execute,
+    terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
+};
+use ratatui::{Frame, Terminal, backend::CrosstermBackend};
+
+/// Bytes of a drawing that are written at once.
+const BUFFER: usize = 64 << 10;
+
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The whole screen of the terminal, until it is dropped.
+pub(super) struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    #[cfg(unix)]
+    signals: signals::Signals,
+}
+
+impl Screen {
+    /// Takes the screen.
+    pub(super) fn open() -> io::Result<Screen> {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let before = panic::take_hook();
+            panic::set_hook(Box::new(move |info| {
+                give_back();
+                before(info);
+            }));
+        });
+        #[cfg(unix)]
+        let signals = signals::Signals::watch()?;
+        enable_raw_mode()?;
+        IS_TAKEN.store(true, Ordering::SeqCst);
+        let taken = || {
+            execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
+            let out = BufWriter::with_capacity(BUFFER, io::stdout());
+            Terminal::new(CrosstermBackend::new(out))
+        };
+        let terminal = taken().inspect_err(|_| give_back())?;
+        Ok(Screen {
+            terminal,
+            #[cfg(unix)]
+            signals,
+        })
+    }
+
+    pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(draw)?;
+        Ok(())
+    }
+
+    /// Returns whether there is an event, and waits for one no longer than `patience`. A signal that
+    /// ends the program does so here, after the screen was given back.
+    pub(super) fn poll(&self, patience: Duration) -> io::Result<bool> {
+        let polled = event::poll(patience);
+        #[cfg(unix)]
+        self.signals.obey()?;
+        match polled {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+            polled => polled,
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Gives the screen back, once. Errors are ignored: the terminal may be gone.
+fn give_back() {
+    if IS_TAKEN.swap(false, Ordering::SeqCst) {
+        let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+        let _ = io::stdout().flush();
+    }
+}
+
+#[cfg(unix)]
+mod signals {
+    use std::{
+        io,
+        sync::{
+            Arc,
+            atomic::{AtomicBool, AtomicUsize, Ordering},
+        },
+    };
+
+    use signal_hook::{
+        consts::{SIGHUP, SIGINT, SIGTERM},
+        flag, low_level,
+    };
+
+    /// The signals that end the program: they are held back while it has the screen.
+    pub(super) struct Signals {
+        came: Arc<AtomicUsize>,
+        is_over: Arc<AtomicBool>,
+    }
+
+    impl Signals {
+        pub(super) fn watch() -> io::Result<Signals> {
+            let (came, is_over) = (Arc::default(), Arc::default());
+            for signal in [SIGHUP, SIGINT, SIGTERM] {
+                flag::register_usize(signal, Arc::clone(&came), signal as usize)?;
+                flag::register_conditional_default(signal, Arc::clone(&is_over))?;
+            }
+            Ok(Signals { came, is_over })
+        }
+
+        /// Gives the screen back and ends the program if one of the signals came.
+        pub(super) fn obey(&self) -> io::Result<()> {
+            match self.came.load(Ordering::SeqCst) {
+                0 => Ok(()),
+                signal => {
+                    super::give_back();
+                    low_level::emulate_default_handler(signal as i32)
+                }
+            }
+        }
+    }
+
+    impl Drop for Signals {
+        fn drop(&mut self) {
+            self.is_over.store(true, Ordering::SeqCst);
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! What the picker shows: finds messages, and reads the messages around one.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    io,
+    ops::{ControlFlow, Range},
+    sync::{Arc, mpsc},
+    thread,
+};
+
+use chrono::DateTime;
+#[cfg(not(test))]
+use chrono::Local;
+/// The tests' screens are the same everywhere.
+#[cfg(test)]
+use chrono::Utc as Local;
+
+use super::super::output::harmless;
+use crate::{
+    engine::{self, Engine, Rendered, Scope, SourceKind},
+    map_faults,
+    model::{Hit, Instant, Request, Stop},
+    text::{literal::LiteralPattern, snippet},
+};
+
+/// Messages that one search shows.
+const MOST_SHOWN: usize = 200;
+
+/// Messages that one search of a source looks at. Only the first of the messages that are found by
+/// the title of their conversation is shown.
+const MOST_SEEN: usize = 20_000;
+
+/// Conversations that are shown if nothing is typed.
+const MOST_LISTED: usize = 200;
+
+/// Characters of a line that are kept before its first match.
+const BEFORE_MATCH: usize = 100;
+
+/// Characters of a line that are kept from its first match on.
+const FROM_MATCH: usize = 300;
+
+/// Messages of the preview before the chosen one, and after it.
+const MESSAGES_BEFORE: usize = 10;
+const MESSAGES_AFTER: usize = 20;
+
+/// Characters of the chosen message in the preview before its first match, and from there on.
+const CHOSEN_BEFORE: usize = 2_000;
+const CHOSEN_AFTER: usize = 4_000;
+
+/// Characters of any other message in the preview.
+const OTHER_CHARACTERS: usize = 1_500;
+
+/// Matches that are marked in one message.
+const MOST_MARKS: usize = 1_000;
+
+/// What a search of every source found, grouped by conversation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Results {
+    /// The text that was looked for; empty for the list of all conversations.
+    pub(super) text: String,
+    pub(super) conversations: Vec<FoundConversation>,
+    /// Whether there are more than the results hold.
+    pub(super) is_cut: bool,
+    /// What could not be searched.
+    pub(super) problem: Option<String>,
+}
+
+/// A conversation with those of its messages that match; with none of them in the list of all.
+#[derive(Clone, Debug)]
+pub(super) struct FoundConversation {
+    pub(super) source: SourceKind,
+    pub(super) id: String,
+    pub(super) title: MarkedText,
+    pub(super) day: String,
+    pub(super) messages: Vec<FoundMessage>,
+}
+
+/// A message that matches.
+#[derive(Clone, Debug)]
+pub(super) struct FoundMessage {
+    /// The message without its text.
+    hit: Hit<'static>,
+    pub(super) role: String,
+    pub(super) line: MarkedText,
+}
+
+/// A text that a terminal can show, with the places of its matches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct MarkedText {
+    pub(super) text: String,
+    pub(super) marks: Vec<Range<usize>>,
+}
+
+/// A conversation, and maybe a message of it, that a key is about.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) source: SourceKind,
+    pub(super) id: String,
+    message: Option<Hit<'static>>,
+    /// The text that was looked for.
+    text: String,
+}
+
+/// The messages around a chosen one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Preview {
+    pub(super) messages: Vec<PreviewMessage>,
+}
+
+/// A message of the preview.
+#[derive(Clone, Debug)]
+pub(super) struct PreviewMessage {
+    pub(super) heading: String,
+    pub(super) text: MarkedText,
+    pub(super) is_chosen: bool,
+}
+
+impl Results {
+    /// Returns how many messages the results hold.
+    pub(super) fn messages(&self) -> usize {
+        self.conversations.iter().map(|conversation| conversation.messages.len()).sum()
+    }
+
+    /// Returns what a key is about that is pressed at a conversation, or at a message of it.
+    pub(super) fn target(&self, conversation: usize, message: Option<usize>) -> Target {
+        let of = &self.conversations[conversation];
+        let message = message.map(|number| of.messages[number].hit.clone());
+        Target { source: of.source, id: of.id.clone(), message, text: self.text.clone() }
+    }
+}
+
+/// Searches every source for a text in any case, newest first, and lists all conversations if there
+/// is no text. Returns `None` if it was stopped.
+pub(super) fn search(engine: &Engine, text: &str, stop: &Stop) -> Option<Results> {
+    let text = engine::trimmed(text);
+    let mut results = Results { text: text.to_owned(), ..Results::default() };
+    let found = map_faults::caught(|| match text {
+        "" => list(engine, stop, &mut results),
+        _ => find(engine, text, stop, &mut results),
+    });
+    let problem = found.unwrap_or_else(|panic| Some(format!("the search failed: {panic}")));
+    results.problem = problem.map(|problem| clean(&problem, false));
+    (!stop.requested()).then_some(results)
+}
+
+/// Puts the messages that contain a text into `results`; returns what could not be searched.
+fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Option<String> {
+    let request = Request { text: text.to_owned(), literal: true, ..Request::default() };
+    let pattern = LiteralPattern::new(text, false);
+    let mut problem = None;
+    let mut found: Vec<(SourceKind, MarkedText, FoundMessage)> = Vec::new();
+    for source in engine.sources() {
+        let begun = found.len();
+        let mut seen = 0;
+        let mut known: HashMap<String, usize> = HashMap::new();
+        let render = |hit: Hit<'_>| {
+            let title = title(&hit.title, &hit.conversation_id, Some(&pattern));
+            Some((source.kind, title, FoundMessage::of(hit, &pattern)))
+        };
+        let mut is_full = false;
+        let show = |(kind, title, message): (SourceKind, MarkedText, FoundMessage)| {
+            seen += 1;
+            let of = known.entry(message.hit.conversation_id.to_string()).or_default();
+            *of += 1;
+            if *of == 1 || !message.line.marks.is_empty() {
+                found.push((kind, title, message));
+            }
+            is_full = found.len() - begun == MOST_SHOWN || seen == MOST_SEEN;
+            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        match source.search(&request, stop, &mut Rendered::new(render, show)) {
+            Ok(_) => results.is_cut |= is_full,
+            Err(error) => problem = Some(error.to_string()),
+        }
+    }
+    // A stable sort: each source's own order stays.
+    found.sort_by_key(|(_, _, message)| std::cmp::Reverse(message.hit.time));
+    results.is_cut |= found.len() > MOST_SHOWN;
+    found.truncate(MOST_SHOWN);
+    let mut places: HashMap<(SourceKind, String), usize> = HashMap::new();
+    for (source, title, message) in found {
+        let id = message.hit.conversation_id.to_string();
+        let place = *places.entry((source, id.clone())).or_insert_with(|| {
+            let day = day(message.hit.time);
+            let messages = Vec::new();
+            results.conversations.push(FoundConversation { source, id, title, day, messages });
+            results.conversations.len() - 1
+        });
+        results.conversations[place].messages.push(message);
+    }
+    problem
+}
+
+/// Puts the newest conversations into `results`; returns what could not be read.
+fn list(engine: &Engine, stop: &Stop, results: &mut Results) -> Option<String> {
+    let mut problem = None;
+    let mut found = Vec::new();
+    for source in engine.sources() {
+        let listing = match source.reader(stop).list(&Scope::default(), stop) {
+            Ok(listing) => listing,
+            Err(error) => {
+                problem = Some(error.to_string());
+                continue;
+            }
+        };
+        results.is_cut |= listing.len() > MOST_LISTED;
+        found.extend((0..listing.len().min(MOST_LISTED)).map(|place| {
+            let (id, heading) = listing.heading(place);
+            let last = listing.last(place);
+            let conversation = FoundConversation {
+                source: source.kind,
+                id: id.to_owned(),
+                title: title(heading, id, None),
+                day: day(last),
+                messages: Vec::new(),
+            };
+            (last, conversation)
+        }));
+    }
+    found.sort_by_key(|(last, _)| std::cmp::Reverse(*last));
+    results.is_cut |= found.len() > MOST_LISTED;
+    let conversations = found.into_iter().take(MOST_LISTED).map(|(_, conversation)| conversation);
+    results.conversations = conversations.collect();
+    problem
+}
+
+/// Reads the messages around a target; `None` if it was stopped, or if they cannot be read.
+pub(super) fn preview(engine: &Engine, target: &Target, stop: &Stop) -> Option<Preview> {
+    let pattern = LiteralPattern::new(&target.text, false);
+    let faults = map_faults::count();
+    let read = map_faults::caught(|| {
+        let source = engine.sources().into_iter().find(|source| source.kind == target.source)?;
+        let messages = source.reader(stop).read(&target.id, false, stop).ok().flatten()?;
+        let chosen = target.message.as_ref().and_then(|hit| messages.turn_of(hit));
+        let middle = chosen.unwrap_or(0);
+        let end = messages.turns().min(middle + MESSAGES_AFTER + 1);
+        let around = middle.saturating_sub(MESSAGES_BEFORE)..end;
+        let messages = around.map(|turn| {
+            PreviewMessage::of(&messages.message(turn), &pattern, chosen == Some(turn))
+        });
+        Some(Preview { messages: messages.collect() })
+    });
+    let is_torn = map_faults::count() != faults;
+    read.ok().flatten().filter(|_| !is_torn && !stop.requested())
+}
+
+/// Returns the whole text of a target's message, or of the first message if it is a conversation.
+pub(super) fn text_of(engine: &Engine, target: &Target) -> Option<String> {
+    let stop = Stop::never();
+    let faults = map_faults::count();
+    let read = map_faults::caught(|| {
+        let source = engine.sources().into_iter().find(|source| source.kind == target.source)?;
+        let messages = source.reader(&stop).read(&target.id, false, &stop).ok().flatten()?;
+        let turn = target.message.as_ref().and_then(|hit| messages.turn_of(hit)).unwrap_or(0);
+        Some(messages.message(turn).content.into_owned())
+    });
+    read.ok().flatten().filter(|_| map_faults::count() == faults)
+}
+
+impl FoundMessage {
+    fn of(hit: Hit<'_>, pattern: &LiteralPattern) -> FoundMessage {
+        let line = first_line(&hit.content, Some(pattern));
+        let role = role(&hit);
+        let hit = Hit { content: Cow::Borrowed(""), ..hit }.into_owned();
+        FoundMessage { hit, role, line }
+    }
+}
+
+impl PreviewMessage {
+    fn of(hit: &Hit<'_>, pattern: &LiteralPattern, is_chosen: bool) -> PreviewMessage {
+        let content = &*hit.content;
+        let (from, end) = if is_chosen {
+            let first = pattern.first_spans(content, 1).pop().map_or(0, |span| span.start);
+            (back(content, first, CHOSEN_BEFORE), forth(content, first, CHOSEN_AFTER))
+        } else {
+            (0, forth(content, 0, OTHER_CHARACTERS))
+        };
+        let spans = pattern.first_spans(&content[from..end], MOST_MARKS);
+        let mut text = MarkedText::of(&content[from..end], &spans, true);
+        text.add_ellipses(from > 0, end < content.trim_end().len());
+        let time =
+            hit.time.and_then(local).map(|time| time.format(" · %Y-%m-%d %H:%M").to_string());
+        let heading = format!("{}{}", role(hit), time.unwrap_or_default());
+        PreviewMessage { heading, text, is_chosen }
+    }
+}
+
+impl MarkedText {
+    /// Returns a text with its matches as a terminal can show it; on one line unless `keeps_lines`.
+    pub(super) fn of(text: &str, spans: &[Range<usize>], keeps_lines: bool) -> MarkedText {
+        let mut marked = MarkedText::default();
+        let mut at = 0;
+        for span in spans {
+            marked.text += &clean(&text[at..span.start], keeps_lines);
+            let start = marked.text.len();
+            marked.text += &clean(&text[span.clone()], keeps_lines);
+            marked.marks.push(start..marked.text.len());
+            at = span.end;
+        }
+        marked.text += &clean(&text[at..], keeps_lines);
+        marked
+    }
+
+    /// Says that there is more text before or after this.
+    fn add_ellipses(&mut self, before: bool, after: bool) {
+        /// Stands for text that is not shown.
+        const MORE: char = '…';
+
+        if before {
+            self.text.insert(0, MORE);
+            for mark in &mut self.marks {
+                *mark = mark.start + MORE.len_utf8()..mark.end + MORE.len_utf8();
+            }
+        }
+        if after {
+            self.text.push(MORE);
+        }
+    }
+}
+
+/// Returns the title of a conversation; its id if it has none.
+fn title(title: &str, id: &str, pattern: Option<&LiteralPattern>) -> MarkedText {
+    let title = match snippet::trim(title) {
+        "" => id,
+        title => title,
+    };
+    first_line(&title.replace(['\n', '\r'], " "), pattern)
+}
+
+/// Returns the line of the first match, cut around it; the first line with text if nothing matches.
+fn first_line(content: &str, pattern: Option<&LiteralPattern>) -> MarkedText {
+    let found = pattern.and_then(|pattern| pattern.first_spans(content, 1).pop());
+    let place = match &found {
+        Some(span) => span.start,
+        None => content.find(|c: char| !c.is_whitespace()).unwrap_or(0),
+    };
+    let from = back(content, place, BEFORE_MATCH);
+    let line = content[from..place].rfind('\n').map_or(from, |at| from + at + 1);
+    let end = forth(content, place, FROM_MATCH);
+    let after = found.as_ref().map_or(place, |span| span.end.min(end));
+    let end = content[after..end].find('\n').map_or(end, |at| after + at);
+    let start = line + (content[line..place].len() - content[line..place].trim_start().len());
+    let spans: Vec<_> = found.iter().map(|span| span.start - start..after - start).collect();
+    let mut text = MarkedText::of(&content[start..end], &spans, false);
+    text.add_ellipses(line == from && from > 0, false);
+    text
+}
+
+/// Returns the place `count` characters before another.
+fn back(text: &str, place: usize, count: usize) -> usize {
+    let before = text[..place].char_indices().rev().take(count).last();
+    before.map_or(place, |(at, _)| at)
+}
+
+/// Returns the place `count` characters after another.
+fn forth(text: &str, place: usize, count: usize) -> usize {
+    place + snippet::cut(&text[place..], count).map_or(text.len() - place, str::len)
+}
+
+/// Returns a text without what controls a terminal, and with tabs and line breaks as spaces.
+fn clean(text: &str, keeps_lines: bool) -> String {
+    let text = harmless(&text.replace("\r\n", "\n").replace(['\t', '\r'], " "));
+    if keeps_lines { text } else { text.replace('\n', " ") }
+}
+
+fn role(hit: &Hit<'_>) -> String {
+    if hit.role.is_empty() { "unknown".to_owned() } else { clean(&hit.role, false) }
+}
+
+/// Returns the day of an instant where the user is.
+fn day(time: Option<Instant>) -> String {
+    let day = time.and_then(local).map(|time| time.format("%Y-%m-%d").to_string());
+    day.unwrap_or_else(|| "(no time) ".to_owned())
+}
+
+fn local(time: Instant) -> Option<DateTime<Local>> {
+    Some(DateTime::from_timestamp(time.seconds, time.nanos)?.with_timezone(&Local))
+}
+
+/// A thread that answers the newest question only: a new question stops the work for the older one.
+#[derive(Debug)]
+pub(super) struct Worker<Q> {
+    questions: mpsc::Sender<(u64, Q, Stop)>,
+    stop: Stop,
+    asked: u64,
+}
+
+impl<Q: Send + 'static> Worker<Q> {
+    /// Starts a thread that sends what `work` returns, with the number of the question.
+    pub(super) fn start<A: Send + 'static>(
+        engine: &Arc<Engine>,
+        answers: mpsc::Sender<A>,
+        work: impl Fn(&Engine, u64, &Q, &Stop) -> Option<A> + Send + 'static,
+    ) -> io::Result<Worker<Q>> {
+        let engine = Arc::clone(engine);
+        let (questions, asked) = mpsc::channel::<(u64, Q, Stop)>();
+        let run = move || {
+            while let Ok(first) = asked.recv() {
+                let (number, question, stop) = asked.try_iter().last().unwrap_or(first);
+                let answer = work(&engine, number, &question, &stop);
+                if answer.is_some_and(|answer| answers.send(answer).is_err()) {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("picker".to_owned()).spawn(run)?;
+        Ok(Worker { questions, stop: Stop::never(), asked: 0 })
+    }
+
+    /// Asks a question.
+    pub(super) fn ask(&mut self, question: Q) {
+        self.stop.request();
+        self.stop = Stop::never();
+        self.asked += 1;
+        // The thread ends only with this program.
+        let _ = self.questions.send((self.asked, question, self.stop.clone()));
+    }
+
+    /// Returns whether a number is that of the last question.
+    pub(super) fn is_newest(&self, number: u64) -> bool {
+        self.asked == number
+    }
+}
+
+impl<Q> Drop for Worker<Q> {
+    fn drop(&mut self) {
+        self.stop.request();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::TestExport;
+
+    #[test]
+    fn lines_are_cut_around_the_match_and_harmless() {
+        let line = |content: &str, text: &str| {
+            let mut line = first_line(content, Some(&LiteralPattern::new(text, false)));
+            for mark in line.marks.clone().into_iter().rev() {
+                line.text.insert(mark.end, ']');
+                line.text.insert(mark.start, '[');
+            }
+            line.text
+        };
+        assert_eq!(line("one\n\n  two Three\r\nfour", "three"), "two [Three] ");
+        assert_eq!(line("\n  one\ttwo\nthree", "absent"), "one two");
+        assert_eq!(line("a\u{1b}[1mÉ\u{202e}", "é"), "a\u{FFFD}[1m[É]\u{FFFD}");
+        let long = format!("{}needle{}", "é ".repeat(500), "日".repeat(500));
+        let cut = line(&long, "NEEDLE");
+        assert!(cut.starts_with("…é") || cut.starts_with("… "), "{cut}");
+        assert_eq!(cut.chars().count(), 1 + BEFORE_MATCH + FROM_MATCH + 2);
+        assert_eq!(line(&"x".repeat(1000), &"x".repeat(999)).chars().count(), FROM_MATCH + 2);
+    }
+
+    #[test]
+    fn results_are_grouped_and_a_title_counts_once() {
+        let export = TestExport::indexed(&["red one", "Title of a book", "red two"]);
+        let insert = "INSERT INTO messages VALUES ('n' || ?1, 2, 'user', 'other RED', ?1)";
+        for number in 0..3 {
+            export.connection.execute(insert, [number]).unwrap();
+        }
+        for is_indexed in [false, true] {
+            if is_indexed {
+                export.reindex();
+            }
+            let found = search(&export.engine, " red ", &Stop::never()).unwrap();
+            let counts = found.conversations.iter().map(|c| (&*c.id, c.messages.len()));
+            assert_eq!(counts.collect::<Vec<_>>(), [("2", 4), ("0", 1)]);
+            assert!(!found.is_cut && found.problem.is_none());
+            let found = search(&export.engine, "title", &Stop::never()).unwrap();
+            let counts = found.conversations.iter().map(|c| (&*c.id, c.messages.len()));
+            assert_eq!(counts.collect::<Vec<_>>(), [("2", 1), ("1", 1), ("0", 1)]);
+            assert_eq!(found.conversations[1].title.marks.first(), Some(&(0..5)));
+            let all = search(&export.engine, "  ", &Stop::never()).unwrap();
+            let ids: Vec<&str> = all.conversations.iter().map(|c| &*c.id).collect();
+            assert_eq!(ids, ["2", "1", "0"]);
+            let target =
+                search(&export.engine, "other", &Stop::never()).unwrap().target(0, Some(2));
+            let preview = preview(&export.engine, &target, &Stop::never()).unwrap();
+            assert_eq!(preview.messages.iter().position(|message| message.is_chosen), Some(0));
+            assert_eq!(preview.messages.len(), 4);
+            assert_eq!(text_of(&export.engine, &target).as_deref(), Some("other RED"));
+        }
+        let insert = "INSERT INTO messages VALUES ('many' || ?1, ?1 % 3, 'user', 'many title', ?1)";
+        for number in 0..250 {
+            export.connection.execute(insert, [number]).unwrap();
+        }
+        let many = search(&export.engine, "many", &Stop::never()).unwrap();
+        assert_eq!((many.messages(), many.is_cut), (MOST_SHOWN, true));
+        let stop = Stop::never();
+        stop.request();
+        assert!(search(&export.engine, "red", &stop).is_none());
+    }
+
+    #[test]
+    fn a_worker_answers_the_newest_question() {
+        let export = TestExport::of(&["red"]);
+        let (answers, received) = mpsc::channel();
+        let engine = Arc::new(Engine::new(export.engine.config().clone()));
+        let mut worker = Worker::start(&engine, answers, |_, number, wait: &bool, stop| {
+            while *wait && !stop.requested() {
+                thread::yield_now();
+            }
+            Some((number, stop.requested()))
+        })
+        .unwrap();
+        worker.ask(true);
+        worker.ask(true);
+        worker.ask(false);
+        let last = received.iter().find(|(number, _)| worker.is_newest(*number));
+        assert_eq!(last, Some((3, false)));
+    }
+}

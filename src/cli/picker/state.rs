@@ -1,0 +1,377 @@
+//! The state of the picker: what keys change, and what they ask for. Knows no terminal.
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use tui_input::{Input, InputRequest, backend::crossterm::to_input_request};
+
+use super::{
+    super::output::harmless,
+    search::{Preview, Results, Target},
+};
+
+/// Lines that a page is shorter than the screen.
+const OVERLAP: usize = 1;
+
+/// The state of the picker.
+#[derive(Debug, Default)]
+pub(super) struct Picker {
+    pub(super) input: Input,
+    pub(super) focus: Focus,
+    pub(super) results: Results,
+    /// The lines of the list.
+    pub(super) rows: Vec<ListRow>,
+    /// The rows that can be chosen, and which of them is.
+    choices: Vec<usize>,
+    chosen: usize,
+    /// The first row on the screen.
+    pub(super) top: usize,
+    pub(super) is_searching: bool,
+    pub(super) preview: Option<Preview>,
+    /// How often the preview was replaced.
+    pub(super) previews: u64,
+    /// The first line of the preview on the screen; `None` if that is the one before the match.
+    pub(super) scroll: Option<usize>,
+    /// What the last key did.
+    pub(super) notice: Option<String>,
+    /// What the last drawing measured.
+    pub(super) measured: Measured,
+    /// The text of the last search.
+    searched: String,
+    needs_preview: bool,
+    /// What a key asked for while the results were not there yet.
+    waiting: Option<Action>,
+}
+
+/// What a drawing measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Measured {
+    /// Lines of the list and of the preview on the screen.
+    pub(super) height: usize,
+    /// The first line of the preview that is shown, and the last that could be the first.
+    pub(super) preview_top: usize,
+    pub(super) preview_end: usize,
+}
+
+/// What the keys go to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Focus {
+    /// Letters are typed, and arrows choose.
+    #[default]
+    List,
+    /// Letters are commands, and arrows scroll.
+    Preview,
+}
+
+/// A line of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ListRow {
+    pub(super) conversation: usize,
+    /// The message; `None` for the heading of the conversation.
+    pub(super) message: Option<usize>,
+}
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Search,
+    Show,
+    Open,
+    Resume,
+    Copy,
+    Leave,
+}
+
+impl Picker {
+    /// Takes an event of the terminal; returns what it asks for.
+    pub(super) fn handle(&mut self, event: &Event) -> Option<Action> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                self.notice = None;
+                self.waiting = None;
+                self.press(*key, event)
+            }
+            Event::Paste(text) => {
+                self.focus = Focus::List;
+                for c in text.chars() {
+                    self.insert(if c.is_whitespace() { ' ' } else { c });
+                }
+                self.search()
+            }
+            _ => None,
+        }
+    }
+
+    fn press(&mut self, key: KeyEvent, event: &Event) -> Option<Action> {
+        let is_control = key.modifiers == KeyModifiers::CONTROL;
+        match key.code {
+            KeyCode::Esc => return Some(Action::Leave),
+            KeyCode::Char('c') if is_control => return Some(Action::Leave),
+            KeyCode::Enter => return self.at_target(Action::Show),
+            KeyCode::Char('o') if is_control => return self.at_target(Action::Open),
+            KeyCode::Char('r') if is_control => return self.at_target(Action::Resume),
+            KeyCode::Char('y') if is_control => return self.at_target(Action::Copy),
+            KeyCode::Char('n') if is_control => self.choose(1),
+            KeyCode::Char('p') if is_control => self.choose(-1),
+            KeyCode::Tab | KeyCode::BackTab => {
+                self.focus = match self.focus {
+                    Focus::List if self.target().is_some() => Focus::Preview,
+                    _ => Focus::List,
+                };
+            }
+            _ if self.focus == Focus::Preview => return self.read(key.code),
+            KeyCode::Up => self.choose(-1),
+            KeyCode::Down => self.choose(1),
+            KeyCode::PageUp => self.choose(-self.page()),
+            KeyCode::PageDown => self.choose(self.page()),
+            _ => {
+                match to_input_request(event) {
+                    Some(InputRequest::InsertChar(c)) => self.insert(c),
+                    Some(edit) => drop(self.input.handle(edit)),
+                    None => {}
+                }
+                return self.search();
+            }
+        }
+        None
+    }
+
+    /// Takes a key while the preview has the focus.
+    fn read(&mut self, code: KeyCode) -> Option<Action> {
+        match code {
+            KeyCode::Char('o') => return self.at_target(Action::Open),
+            KeyCode::Char('r') => return self.at_target(Action::Resume),
+            KeyCode::Char('y') => return self.at_target(Action::Copy),
+            KeyCode::Char('/') => self.focus = Focus::List,
+            KeyCode::Up | KeyCode::Char('k') => self.scroll_by(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.scroll_by(1),
+            KeyCode::PageUp => self.scroll_by(-self.page()),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll_by(self.page()),
+            KeyCode::Home => self.scroll = Some(0),
+            KeyCode::End => self.scroll = Some(self.measured.preview_end),
+            _ => {}
+        }
+        None
+    }
+
+    fn insert(&mut self, c: char) {
+        // What would control the terminal cannot be shown, so it is not searched for either.
+        if harmless(c.encode_utf8(&mut [0; 4])).starts_with(c) && c != '\n' && c != '\t' {
+            self.input.handle(InputRequest::InsertChar(c));
+        }
+    }
+
+    /// Asks for a search if the text is another one than before.
+    fn search(&mut self) -> Option<Action> {
+        if self.input.value().trim() == self.searched {
+            return None;
+        }
+        self.searched = self.input.value().trim().to_owned();
+        self.is_searching = true;
+        Some(Action::Search)
+    }
+
+    /// Returns the action if something is chosen. While a search is under way, the action waits for
+    /// its results: the user means those.
+    fn at_target(&mut self, action: Action) -> Option<Action> {
+        if self.is_searching {
+            self.waiting = Some(action);
+            return None;
+        }
+        self.target().is_some().then_some(action)
+    }
+
+    fn page(&self) -> isize {
+        self.measured.height.saturating_sub(OVERLAP).max(1) as isize
+    }
+
+    fn choose(&mut self, by: isize) {
+        let last = self.choices.len().saturating_sub(1);
+        let chosen = self.chosen.saturating_add_signed(by).min(last);
+        if chosen != self.chosen {
+            self.chosen = chosen;
+            self.needs_preview = true;
+        }
+    }
+
+    fn scroll_by(&mut self, by: isize) {
+        let top = self.measured.preview_top.saturating_add_signed(by);
+        self.scroll = Some(top.min(self.measured.preview_end));
+    }
+
+    /// The text to search for.
+    pub(super) fn text(&self) -> &str {
+        &self.searched
+    }
+
+    /// Shows the results of the last search; returns the action that waited for them.
+    pub(super) fn found(&mut self, results: Results) -> Option<Action> {
+        self.results = results;
+        self.is_searching = false;
+        self.rows.clear();
+        for (conversation, of) in self.results.conversations.iter().enumerate() {
+            let messages = (0..of.messages.len()).map(Some);
+            let rows = [None].into_iter().chain(messages);
+            self.rows.extend(rows.map(|message| ListRow { conversation, message }));
+        }
+        let is_heading = |row: &ListRow| {
+            let of = &self.results.conversations[row.conversation];
+            row.message.is_none() && !of.messages.is_empty()
+        };
+        let choices = (0..self.rows.len()).filter(|row| !is_heading(&self.rows[*row]));
+        self.choices = choices.collect();
+        (self.chosen, self.top) = (0, 0);
+        self.preview = None;
+        self.needs_preview = true;
+        if self.choices.is_empty() {
+            self.focus = Focus::List;
+        }
+        self.waiting.take().and_then(|action| self.at_target(action))
+    }
+
+    /// Shows the messages around the chosen one.
+    pub(super) fn show_preview(&mut self, preview: Preview) {
+        self.preview = Some(preview);
+        self.previews += 1;
+        self.scroll = None;
+    }
+
+    /// Returns the row that is chosen.
+    pub(super) fn chosen_row(&self) -> Option<usize> {
+        self.choices.get(self.chosen).copied()
+    }
+
+    /// Returns what is chosen.
+    pub(super) fn target(&self) -> Option<Target> {
+        let row = self.rows[self.chosen_row()?];
+        Some(self.results.target(row.conversation, row.message))
+    }
+
+    /// Returns what a preview is needed of, once for each choice.
+    pub(super) fn wanted_preview(&mut self) -> Option<Target> {
+        std::mem::take(&mut self.needs_preview).then(|| self.target()).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::search::{FoundConversation, MarkedText},
+        *,
+    };
+    use crate::engine::SourceKind;
+
+    fn press(picker: &mut Picker, code: KeyCode, modifiers: KeyModifiers) -> Option<Action> {
+        picker.handle(&Event::Key(KeyEvent::new(code, modifiers)))
+    }
+
+    fn plain(picker: &mut Picker, code: KeyCode) -> Option<Action> {
+        press(picker, code, KeyModifiers::NONE)
+    }
+
+    fn control(picker: &mut Picker, letter: char) -> Option<Action> {
+        press(picker, KeyCode::Char(letter), KeyModifiers::CONTROL)
+    }
+
+    fn results(count: usize) -> Results {
+        let conversation = |number: usize| FoundConversation {
+            source: SourceKind::Export,
+            id: number.to_string(),
+            title: MarkedText::default(),
+            day: String::new(),
+            messages: Vec::new(),
+        };
+        Results { conversations: (0..count).map(conversation).collect(), ..Results::default() }
+    }
+
+    fn chosen(picker: &Picker) -> String {
+        picker.target().map_or_else(String::new, |target| target.id)
+    }
+
+    #[test]
+    fn letters_search_at_once() {
+        let mut picker = Picker::default();
+        assert_eq!(plain(&mut picker, KeyCode::Char('o')), Some(Action::Search));
+        assert_eq!(
+            press(&mut picker, KeyCode::Char('É'), KeyModifiers::SHIFT),
+            Some(Action::Search)
+        );
+        assert!(picker.is_searching);
+        assert_eq!(plain(&mut picker, KeyCode::Char(' ')), None);
+        assert_eq!(plain(&mut picker, KeyCode::Left), None);
+        assert_eq!(picker.text(), "oÉ");
+        assert_eq!(control(&mut picker, 'w'), Some(Action::Search));
+        let paste = Event::Paste("two\r\nlines\u{1b}\u{202e}\0".to_owned());
+        assert_eq!(picker.handle(&paste), Some(Action::Search));
+        assert_eq!(picker.text(), "two  lines");
+        assert_eq!(control(&mut picker, 'u'), Some(Action::Search));
+        assert_eq!(picker.text(), "");
+        assert_eq!(picker.handle(&Event::Resize(10, 10)), None);
+    }
+
+    #[test]
+    fn keys_that_need_a_choice_wait_for_one() {
+        let mut picker = Picker::default();
+        for letter in ['o', 'r', 'y'] {
+            assert_eq!(control(&mut picker, letter), None);
+        }
+        assert_eq!(plain(&mut picker, KeyCode::Enter), None);
+        plain(&mut picker, KeyCode::Tab);
+        assert_eq!(picker.focus, Focus::List);
+        plain(&mut picker, KeyCode::Down);
+        assert_eq!(plain(&mut picker, KeyCode::Esc), Some(Action::Leave));
+        assert_eq!(control(&mut picker, 'c'), Some(Action::Leave));
+    }
+
+    #[test]
+    fn arrows_choose_and_ask_for_a_preview_once() {
+        let mut picker = Picker::default();
+        picker.measured.height = 4;
+        picker.found(results(9));
+        assert!(picker.wanted_preview().is_some_and(|target| target.id == "0"));
+        assert!(picker.wanted_preview().is_none());
+        plain(&mut picker, KeyCode::Up);
+        assert!(picker.wanted_preview().is_none());
+        plain(&mut picker, KeyCode::Down);
+        control(&mut picker, 'n');
+        assert!(picker.wanted_preview().is_some_and(|target| target.id == "2"));
+        plain(&mut picker, KeyCode::PageDown);
+        assert_eq!(chosen(&picker), "5");
+        plain(&mut picker, KeyCode::PageDown);
+        plain(&mut picker, KeyCode::PageDown);
+        assert_eq!(chosen(&picker), "8");
+        control(&mut picker, 'p');
+        plain(&mut picker, KeyCode::PageUp);
+        assert_eq!(chosen(&picker), "4");
+        assert_eq!(plain(&mut picker, KeyCode::Enter), Some(Action::Show));
+        assert_eq!(control(&mut picker, 'y'), Some(Action::Copy));
+        picker.found(results(0));
+        assert_eq!(chosen(&picker), "");
+        assert!(picker.wanted_preview().is_none());
+    }
+
+    #[test]
+    fn in_the_preview_letters_are_commands() {
+        let mut picker = Picker::default();
+        picker.found(results(2));
+        picker.measured = Measured { height: 5, preview_top: 7, preview_end: 9 };
+        plain(&mut picker, KeyCode::Tab);
+        for (letter, action) in [('o', Action::Open), ('r', Action::Resume), ('y', Action::Copy)] {
+            assert_eq!(plain(&mut picker, KeyCode::Char(letter)), Some(action));
+        }
+        assert_eq!(plain(&mut picker, KeyCode::Char('x')), None);
+        assert_eq!(picker.text(), "");
+        plain(&mut picker, KeyCode::Down);
+        assert_eq!(picker.scroll, Some(8));
+        plain(&mut picker, KeyCode::PageDown);
+        assert_eq!(picker.scroll, Some(9));
+        plain(&mut picker, KeyCode::Home);
+        assert_eq!(picker.scroll, Some(0));
+        plain(&mut picker, KeyCode::Char('/'));
+        assert_eq!(plain(&mut picker, KeyCode::Char('x')), Some(Action::Search));
+        // This key is about the results of the text that was typed before it.
+        assert_eq!(plain(&mut picker, KeyCode::Enter), None);
+        assert_eq!(picker.found(results(1)), Some(Action::Show));
+        plain(&mut picker, KeyCode::Tab);
+        assert_eq!(picker.found(results(0)), None);
+        assert_eq!(picker.focus, Focus::List);
+    }
+}

@@ -1,0 +1,582 @@
+//! Draws the picker.
+
+use ratatui::{
+    Frame,
+    layout::{Position, Rect},
+    style::{Color, Modifier, Style},
+    text::{Line, Span},
+};
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+use super::{
+    search::{FoundConversation, FoundMessage, MarkedText, Preview},
+    state::{Focus, ListRow, Picker},
+};
+
+/// The smallest terminal that the picker can be used in.
+const LEAST_WIDTH: u16 = 24;
+const LEAST_HEIGHT: u16 = 5;
+
+/// Columns from which on there is a preview beside the list.
+const WIDE: u16 = 100;
+
+/// Columns from which on the list shows roles and sources.
+const ROOMY: usize = 50;
+
+/// Columns of a role in the list.
+const ROLE_WIDTH: usize = 10;
+
+/// Lines above the match in the preview.
+const LEAD: usize = 3;
+
+/// What stands before the typed text.
+const PROMPT: &str = "> ";
+
+/// Stands for text that is cut off.
+const ELLIPSIS: &str = "…";
+
+/// Draws the picker, and remembers how the preview was wrapped.
+#[derive(Debug)]
+pub(super) struct View {
+    styles: Styles,
+    wrapped: Option<WrappedPreview>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Styles {
+    mark: Style,
+    heading: Style,
+    dim: Style,
+    chosen: Style,
+    warning: Style,
+}
+
+/// The lines of a preview, for one width.
+#[derive(Debug)]
+struct WrappedPreview {
+    preview: u64,
+    width: usize,
+    lines: Vec<Line<'static>>,
+    /// The line of the first match in the chosen message, or its heading.
+    focus: usize,
+}
+
+impl View {
+    /// Returns a view; without colours it uses bold and reversed letters only.
+    pub(super) fn new(colours: bool) -> View {
+        let plain = Style::new();
+        let (mark, heading, warning) = match colours {
+            true => (plain.fg(Color::Red), plain.fg(Color::Green), plain.fg(Color::Yellow)),
+            false => (plain.add_modifier(Modifier::UNDERLINED), plain, plain),
+        };
+        let styles = Styles {
+            mark: mark.add_modifier(Modifier::BOLD),
+            heading: heading.add_modifier(Modifier::BOLD),
+            dim: plain.add_modifier(Modifier::DIM),
+            chosen: plain.add_modifier(Modifier::REVERSED),
+            warning,
+        };
+        View { styles, wrapped: None }
+    }
+
+    /// Draws the whole screen.
+    pub(super) fn draw(&mut self, frame: &mut Frame<'_>, picker: &mut Picker) {
+        let area = frame.area();
+        if area.width < LEAST_WIDTH || area.height < LEAST_HEIGHT {
+            let text = format!("at least {LEAST_WIDTH} columns, {LEAST_HEIGHT} lines; Esc leaves");
+            for (y, start) in (0..area.height).zip((0..).step_by(usize::from(area.width.max(1)))) {
+                let part: String = text.chars().skip(start).take(area.width.into()).collect();
+                frame.buffer_mut().set_string(0, y, part, Style::new());
+            }
+            return;
+        }
+        let line = |y: u16| Rect { x: 0, y, width: area.width, height: 1 };
+        let body = Rect { x: 0, y: 2, width: area.width, height: area.height - 3 };
+        picker.measured.height = body.height.into();
+        self.draw_input(frame, line(0), picker);
+        let rule = "─".repeat(area.width.into());
+        frame.buffer_mut().set_string(0, 1, rule, self.styles.dim);
+        if area.width >= WIDE {
+            let width = area.width * 9 / 20;
+            let preview = Rect { x: width + 2, width: area.width - width - 2, ..body };
+            self.draw_list(frame, Rect { width, ..body }, picker);
+            for y in body.y..body.bottom() {
+                frame.buffer_mut().set_string(width, y, "│", self.styles.dim);
+            }
+            self.draw_preview(frame, preview, picker);
+        } else if picker.focus == Focus::Preview {
+            self.draw_preview(frame, body, picker);
+        } else {
+            self.draw_list(frame, body, picker);
+        }
+        self.draw_status(frame, line(area.height - 1), picker);
+    }
+
+    /// Draws the typed text, and how much was found.
+    fn draw_input(&self, frame: &mut Frame<'_>, area: Rect, picker: &Picker) {
+        let count = count(picker);
+        let count_width = count.width().min(usize::from(area.width) / 2);
+        let room = usize::from(area.width) - PROMPT.width() - count_width - 2;
+        let scroll = picker.input.visual_scroll(room);
+        let shown = from_column(picker.input.value(), scroll);
+        let buffer = frame.buffer_mut();
+        buffer.set_string(0, area.y, PROMPT, self.styles.heading);
+        buffer.set_stringn(PROMPT.width() as u16, area.y, shown, room, Style::new());
+        let x = area.width - count_width as u16;
+        buffer.set_stringn(x, area.y, count, count_width, self.styles.dim);
+        if picker.focus == Focus::List {
+            let column = picker.input.visual_cursor().max(scroll) - scroll + PROMPT.width();
+            frame.set_cursor_position(Position::new(column as u16, area.y));
+        }
+    }
+
+    fn draw_list(&self, frame: &mut Frame<'_>, area: Rect, picker: &mut Picker) {
+        let height = usize::from(area.height);
+        let chosen = picker.chosen_row();
+        if let Some(chosen) = chosen {
+            // The heading of the first message of a conversation stays in sight.
+            let first = chosen - usize::from(picker.rows[chosen].message == Some(0) && height > 1);
+            picker.top = picker.top.clamp((chosen + 1).saturating_sub(height), first);
+        }
+        let rows = picker.rows.iter().enumerate().skip(picker.top).take(height);
+        for ((number, row), y) in rows.zip(area.y..) {
+            let width = usize::from(area.width);
+            let line = self.row(picker, row, width);
+            frame.buffer_mut().set_line(area.x, y, &line, area.width);
+            if chosen == Some(number) {
+                let row = Rect { y, height: 1, ..area };
+                frame.buffer_mut().set_style(row, self.styles.chosen);
+            }
+        }
+        if picker.rows.is_empty() && !picker.is_searching {
+            let text =
+                fit(vec![Span::styled("nothing was found", self.styles.dim)], area.width.into());
+            frame.buffer_mut().set_line(area.x, area.y, &text, area.width);
+        }
+    }
+
+    fn row(&self, picker: &Picker, row: &ListRow, width: usize) -> Line<'static> {
+        let conversation = &picker.results.conversations[row.conversation];
+        match row.message {
+            None => self.heading(conversation, width),
+            Some(message) => self.message(&conversation.messages[message], width),
+        }
+    }
+
+    fn heading(&self, conversation: &FoundConversation, width: usize) -> Line<'static> {
+        let day = Span::styled(format!("{}  ", conversation.day), self.styles.dim);
+        let source = match width >= ROOMY {
+            true => format!("  {}", conversation.source.name()),
+            false => String::new(),
+        };
+        let room = width.saturating_sub(source.width());
+        let mut spans = vec![day];
+        spans.extend(self.marked(&conversation.title, self.styles.heading));
+        let mut line = fit(spans, room);
+        let gap = room.saturating_sub(line.width());
+        line.push_span(Span::styled(format!("{}{source}", " ".repeat(gap)), self.styles.dim));
+        line
+    }
+
+    fn message(&self, message: &FoundMessage, width: usize) -> Line<'static> {
+        let mut spans = vec![Span::raw("  ")];
+        if width >= ROOMY {
+            let role = fit(vec![Span::raw(message.role.clone())], ROLE_WIDTH);
+            let gap = " ".repeat(ROLE_WIDTH + 1 - role.width());
+            spans.push(Span::styled(format!("{role}{gap}"), self.styles.dim));
+        }
+        let used: usize = spans.iter().map(Span::width).sum();
+        let line = around_mark(&message.line, width.saturating_sub(used));
+        spans.extend(self.marked(&line, Style::new()));
+        fit(spans, width)
+    }
+
+    fn marked(&self, text: &MarkedText, style: Style) -> Vec<Span<'static>> {
+        let mut spans = Vec::new();
+        let mut at = 0;
+        for mark in &text.marks {
+            spans.push(Span::styled(text.text[at..mark.start].to_owned(), style));
+            spans.push(Span::styled(text.text[mark.clone()].to_owned(), self.styles.mark));
+            at = mark.end;
+        }
+        spans.push(Span::styled(text.text[at..].to_owned(), style));
+        spans
+    }
+
+    fn draw_preview(&mut self, frame: &mut Frame<'_>, area: Rect, picker: &mut Picker) {
+        let Some(preview) = &picker.preview else { return };
+        let width = usize::from(area.width);
+        let known = self.wrapped.as_ref();
+        if known.is_none_or(|known| (known.preview, known.width) != (picker.previews, width)) {
+            self.wrapped = Some(self.wrap(preview, picker.previews, width));
+        }
+        let Some(wrapped) = &self.wrapped else { return };
+        let height = usize::from(area.height);
+        let end = wrapped.lines.len().saturating_sub(height);
+        let lead = LEAD.min(height / 2);
+        let top = picker.scroll.unwrap_or(wrapped.focus.saturating_sub(lead)).min(end);
+        picker.measured.preview_top = top;
+        picker.measured.preview_end = end;
+        for (line, y) in wrapped.lines.iter().skip(top).take(height).zip(area.y..) {
+            frame.buffer_mut().set_line(area.x, y, line, area.width);
+        }
+    }
+
+    fn wrap(&self, preview: &Preview, number: u64, width: usize) -> WrappedPreview {
+        let mut lines = Vec::new();
+        let mut focus = 0;
+        for message in &preview.messages {
+            let style = if message.is_chosen { self.styles.heading } else { self.styles.dim };
+            let heading = lines.len();
+            lines.push(fit(vec![Span::styled(message.heading.clone(), style)], width));
+            let wrapped = wrap_text(&message.text, width);
+            if message.is_chosen {
+                let matched = wrapped.iter().position(|line| !line.marks.is_empty());
+                focus = matched.map_or(heading, |line| heading + 1 + line);
+            }
+            lines.extend(wrapped.iter().map(|line| Line::from(self.marked(line, Style::new()))));
+            lines.push(Line::default());
+        }
+        WrappedPreview { preview: number, width, lines, focus }
+    }
+
+    /// Draws what the last key did, what could not be searched, or the keys.
+    fn draw_status(&self, frame: &mut Frame<'_>, area: Rect, picker: &Picker) {
+        let (text, style) = match (&picker.notice, &picker.results.problem) {
+            (Some(notice), _) => (notice.as_str(), self.styles.warning),
+            (None, Some(problem)) => (problem.as_str(), self.styles.warning),
+            (None, None) => (keys(picker.focus, area.width), self.styles.dim),
+        };
+        let line = fit(vec![Span::styled(text.to_owned(), style)], area.width.into());
+        frame.buffer_mut().set_line(area.x, area.y, &line, area.width);
+    }
+}
+
+/// Returns the keys that fit into a width.
+fn keys(focus: Focus, width: u16) -> &'static str {
+    let (all, few) = match focus {
+        Focus::List => (
+            "↑↓ choose  Enter show  ^O open  ^R resume  ^Y copy  Tab preview  Esc leave",
+            "Enter show  Tab preview  Esc leave",
+        ),
+        Focus::Preview => (
+            "↑↓ scroll  Enter show  o open  r resume  y copy  Tab back  Esc leave",
+            "o open  r resume  y copy  Tab back",
+        ),
+    };
+    if all.width() <= width.into() { all } else { few }
+}
+
+/// Returns how much was found.
+fn count(picker: &Picker) -> String {
+    let results = &picker.results;
+    if picker.is_searching {
+        return "searching…".to_owned();
+    }
+    let more = if results.is_cut { "+" } else { "" };
+    let named = |count: usize, name: &str| {
+        format!("{count}{more} {name}{}", if count == 1 && more.is_empty() { "" } else { "s" })
+    };
+    if results.text.is_empty() {
+        named(results.conversations.len(), "chat")
+    } else {
+        named(results.messages(), "message")
+    }
+}
+
+/// Returns a text from a column on.
+fn from_column(text: &str, column: usize) -> &str {
+    let mut width = 0;
+    for (at, letter) in text.grapheme_indices(true) {
+        if width >= column {
+            return &text[at..];
+        }
+        width += letter.width();
+    }
+    ""
+}
+
+/// Returns spans as a line that takes no more than `width` columns; [`ELLIPSIS`] says that it is cut.
+fn fit(spans: Vec<Span<'static>>, width: usize) -> Line<'static> {
+    let line = Line::from(spans);
+    if line.width() <= width {
+        return line;
+    }
+    let mut fitting = Line::default();
+    let mut room = width.saturating_sub(1);
+    for span in line.spans {
+        let end = column_end(&span.content, room);
+        let is_whole = end == span.content.len();
+        room -= span.content[..end].width().min(room);
+        fitting.push_span(Span::styled(span.content[..end].to_owned(), span.style));
+        if !is_whole {
+            break;
+        }
+    }
+    if width > 0 {
+        fitting.push_span(Span::raw(ELLIPSIS));
+    }
+    fitting
+}
+
+/// Returns where the part of a text ends that takes no more than `width` columns.
+fn column_end(text: &str, width: usize) -> usize {
+    let mut used = 0;
+    for (at, letter) in text.grapheme_indices(true) {
+        used += letter.width();
+        if used > width {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// Returns a line without its beginning, if its first match would not be seen otherwise.
+fn around_mark(line: &MarkedText, width: usize) -> MarkedText {
+    let Some(mark) = line.marks.first() else { return line.clone() };
+    if line.text[..mark.end].width() < width || line.text.width() <= width {
+        return line.clone();
+    }
+    // As much of the text before the match as leaves room for the match and some text after it.
+    let room = width.saturating_sub(line.text[mark.clone()].width()) / 3;
+    let before = &line.text[..mark.start];
+    let from = before.len() - before_width(before, room);
+    let shift = |at: usize| at - from + ELLIPSIS.len();
+    let marks = line.marks.iter().map(|mark| shift(mark.start)..shift(mark.end)).collect();
+    MarkedText { text: format!("{ELLIPSIS}{}", &line.text[from..]), marks }
+}
+
+/// Returns the bytes of the end of a text that takes no more than `width` columns.
+fn before_width(text: &str, width: usize) -> usize {
+    let mut used = 0;
+    for (at, letter) in text.grapheme_indices(true).rev() {
+        used += letter.width();
+        if used > width {
+            return text.len() - at - letter.len();
+        }
+    }
+    text.len()
+}
+
+/// Returns the lines of a text, none wider than `width`; they end between words where they can.
+fn wrap_text(text: &MarkedText, width: usize) -> Vec<MarkedText> {
+    let mut lines = Vec::new();
+    let mut start = 0;
+    for line in text.text.trim_end().split('\n') {
+        let end = start + line.len();
+        loop {
+            let rest = &text.text[start..end];
+            let mut length = column_end(rest, width);
+            if length < rest.len() {
+                let space = rest[..length].rfind(' ').filter(|space| *space > 0);
+                length = space.map_or(length, |space| space + 1);
+            }
+            // A letter that is wider than the screen is not shown, but the next ones are.
+            if length == 0 {
+                length = rest.graphemes(true).next().map_or(0, str::len);
+            }
+            lines.push(part(text, start, start + length));
+            start += length;
+            if start >= end {
+                break;
+            }
+        }
+        start = end + 1;
+    }
+    lines
+}
+
+fn part(text: &MarkedText, start: usize, end: usize) -> MarkedText {
+    let first = text.marks.partition_point(|mark| mark.end <= start);
+    let inside = text.marks[first..].iter().take_while(|mark| mark.start < end);
+    let marks = inside.map(|mark| mark.start.max(start) - start..mark.end.min(end) - start);
+    MarkedText { text: text.text[start..end].to_owned(), marks: marks.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fmt::Write, path::Path, sync::Arc};
+
+    use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+    use ratatui::{Terminal, backend::TestBackend};
+
+    use super::{super::search, *};
+    use crate::{
+        engine::{Engine, TestExport},
+        model::Stop,
+    };
+
+    /// A picker of a small export, without a thread.
+    struct Screen {
+        engine: Arc<Engine>,
+        picker: Picker,
+    }
+
+    impl Screen {
+        fn of(export: &TestExport) -> Screen {
+            let engine = Arc::new(Engine::new(export.engine.config().clone()));
+            let mut screen = Screen { engine, picker: Picker::default() };
+            screen.answer();
+            screen
+        }
+
+        fn type_text(&mut self, text: &str) {
+            self.picker.handle(&Event::Paste(text.to_owned()));
+        }
+
+        fn press(&mut self, code: KeyCode) {
+            self.picker.handle(&Event::Key(KeyEvent::new(code, KeyModifiers::NONE)));
+            self.read();
+        }
+
+        fn answer(&mut self) {
+            let text = self.picker.text().to_owned();
+            self.picker.found(search::search(&self.engine, &text, &Stop::never()).unwrap());
+            self.read();
+        }
+
+        fn read(&mut self) {
+            if let Some(target) = self.picker.wanted_preview() {
+                let preview = search::preview(&self.engine, &target, &Stop::never());
+                self.picker.show_preview(preview.unwrap());
+            }
+        }
+
+        /// Returns the screen as text, and below it what is marked and chosen.
+        fn drawn(&mut self, width: u16, height: u16) -> String {
+            let mut view = View::new(true);
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            terminal.draw(|frame| view.draw(frame, &mut self.picker)).unwrap();
+            let buffer = terminal.backend().buffer();
+            let mut text = String::new();
+            let mut notes = String::new();
+            for y in 0..height {
+                let (mut line, mut marked, mut chosen, mut skip) =
+                    (String::new(), String::new(), 0, 0);
+                for x in 0..width {
+                    let cell = &buffer[(x, y)];
+                    if skip > 0 {
+                        skip -= 1;
+                        continue;
+                    }
+                    skip = cell.symbol().width().saturating_sub(1);
+                    line += cell.symbol();
+                    chosen += usize::from(cell.modifier.contains(Modifier::REVERSED));
+                    marked += if cell.fg == Color::Red { cell.symbol() } else { "|" };
+                }
+                writeln!(text, "{}", line.trim_end()).unwrap();
+                for word in marked.split('|').filter(|word| !word.is_empty()) {
+                    writeln!(notes, "line {}: {word:?} is marked", y + 1).unwrap();
+                }
+                if chosen > 0 {
+                    writeln!(notes, "line {} is chosen", y + 1).unwrap();
+                }
+            }
+            format!("{text}{}\n{notes}", "=".repeat(width.into()))
+        }
+    }
+
+    #[track_caller]
+    fn golden(name: &str, text: &str) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/picker");
+        let path = folder.join(name).with_extension("txt");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(&path, text).unwrap();
+        }
+        let expected = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
+        assert!(text == expected, "{} differs; UPDATE=1 rewrites it:\n{text}", path.display());
+    }
+
+    fn export() -> TestExport {
+        let long = format!("{}the borrow checker{}", "before ".repeat(30), " after".repeat(99));
+        let export = TestExport::indexed(&[
+            "Why does the borrow checker\nrefuse this?\n\n    let x = &y;",
+            &long,
+            "カフェはどこですか？京都のカフェに行きたいです。日本語の長い文がここに続きます。カフェ",
+            "👩‍👩‍👧 a family 🍵 and tea, é",
+            "\u{1b}[31mnot red\u{202e} \u{9b}1m",
+        ]);
+        let sql = "UPDATE conversations SET title = ?2 WHERE id = ?1";
+        let title = "A very long title about the Borrow checker that goes on, and on, and on";
+        export.connection.execute(sql, ("1", title)).unwrap();
+        export.connection.execute(sql, ("2", "日本語の質問")).unwrap();
+        let sql = "INSERT INTO messages VALUES ('r' || ?1, 0, ?2, ?3, 1700000100 + ?1)";
+        for number in 0..40 {
+            let role = if number % 2 == 0 { "assistant" } else { "a strange role" };
+            let text = format!("Answer {number}: the Borrow Checker\n{}", "words ".repeat(25));
+            export.connection.execute(sql, (number, role, text)).unwrap();
+        }
+        export
+    }
+
+    #[test]
+    fn screens() {
+        let export = export();
+        let mut screen = Screen::of(&export);
+        golden("all", &screen.drawn(120, 12));
+        screen.type_text("BORROW CHECKER");
+        golden("searching", &screen.drawn(120, 8));
+        screen.answer();
+        golden("results", &screen.drawn(120, 24));
+        golden("narrow", &screen.drawn(40, 12));
+        golden("usual", &screen.drawn(80, 10));
+        golden("small", &screen.drawn(23, 4));
+        screen.press(KeyCode::PageDown);
+        screen.press(KeyCode::End);
+        golden("further", &screen.drawn(120, 14));
+        screen.press(KeyCode::Tab);
+        golden("narrow_preview", &screen.drawn(60, 12));
+        screen.press(KeyCode::Home);
+        golden("scrolled", &screen.drawn(120, 14));
+        screen.picker.notice = Some("copied the message".to_owned());
+        screen.type_text(" of nobody");
+        screen.answer();
+        golden("nothing", &screen.drawn(100, 8));
+    }
+
+    #[test]
+    fn wide_letters_are_cut_between_columns() {
+        let export = export();
+        let mut screen = Screen::of(&export);
+        screen.type_text("カフェ");
+        screen.answer();
+        golden("wide_letters", &screen.drawn(101, 10));
+        golden("wide_letters_narrow", &screen.drawn(30, 8));
+        for width in LEAST_WIDTH..130 {
+            screen.drawn(width, 9);
+        }
+        for text in ["\u{9b}", "not red", "family", "🍵"] {
+            let mut screen = Screen::of(&export);
+            screen.type_text(text);
+            screen.answer();
+            let drawn = screen.drawn(110, 9);
+            assert!(!drawn.contains(['\u{1b}', '\u{202e}', '\u{9b}']), "{drawn}");
+        }
+    }
+
+    #[test]
+    fn text_without_colours_is_underlined() {
+        let styles = View::new(false).styles;
+        for style in [styles.mark, styles.heading, styles.dim, styles.chosen, styles.warning] {
+            assert_eq!((style.fg, style.bg), (None, None));
+        }
+    }
+
+    #[test]
+    fn lines_end_between_words() {
+        let mut text =
+            MarkedText { text: "one two three\n\n  日本語 x\n".to_owned(), marks: Vec::new() };
+        text.marks.push(4..9);
+        let shown = wrap_text(&text, 6).into_iter().map(|mut line| {
+            for mark in line.marks.into_iter().rev() {
+                line.text.insert(mark.end, ']');
+                line.text.insert(mark.start, '[');
+            }
+            line.text
+        });
+        let expected = ["one ", "[two ]", "[t]hree", "", "  ", "日本語", " x"];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+    }
+}

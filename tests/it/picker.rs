@@ -1,0 +1,207 @@
+//! The picker on a terminal.
+
+use std::{
+    io::{Read, Write},
+    num::NonZero,
+    sync::mpsc::{Receiver, channel},
+    time::{Duration, Instant},
+};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use verbatim_search::engine::{Reindex, Resources};
+use verbatim_search::model::Stop;
+
+use crate::{cli::sample, corpus::folder, program::Place};
+
+/// How long the program may take for anything.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The program on a terminal of its own.
+struct Session {
+    child: Box<dyn Child + Send + Sync>,
+    input: Box<dyn Write + Send>,
+    output: Receiver<Vec<u8>>,
+    screen: vt100::Parser,
+    /// Everything that the program wrote.
+    written: Vec<u8>,
+    _master: Box<dyn MasterPty + Send>,
+}
+
+impl Session {
+    fn start(place: &Place, lines: u16, columns: u16) -> Session {
+        let size = PtySize { rows: lines, cols: columns, ..PtySize::default() };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear();
+        command.env("TERM", "xterm-256color");
+        command.env("PATH", "");
+        for (flag, path) in
+            [("--db", &place.db), ("--home", &place.home), ("--index", &place.index)]
+        {
+            command.arg(flag);
+            command.arg(path);
+        }
+        let child = pair.slave.spawn_command(command).unwrap();
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                if sender.send(bytes[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Session {
+            child,
+            input: pair.master.take_writer().unwrap(),
+            output,
+            screen: {
+                let some = |count| NonZero::new(count).expect("a screen has lines and columns");
+                vt100::Parser::new(some(lines), some(columns), 0)
+            },
+            written: Vec::new(),
+            _master: pair.master,
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.input.write_all(keys.as_bytes()).unwrap();
+        self.input.flush().unwrap();
+    }
+
+    /// Waits until the screen is as wanted; returns it.
+    #[track_caller]
+    fn wait(&mut self, wanted: impl Fn(&str) -> bool) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let shown = self.screen.screen().contents();
+            if wanted(&shown) {
+                return shown;
+            }
+            let rest = end.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(rest) {
+                Ok(bytes) => {
+                    self.screen.process(&bytes);
+                    self.written.extend(bytes);
+                }
+                Err(error) => panic!("{error}; the screen is:\n{shown}"),
+            }
+        }
+    }
+
+    /// Waits for the end of the program; returns its exit code and the screen.
+    fn end(mut self) -> (u32, String, Vec<u8>) {
+        let code = self.child.wait().unwrap().exit_code();
+        while let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(300)) {
+            self.screen.process(&bytes);
+            self.written.extend(bytes);
+        }
+        let screen = self.screen.screen();
+        assert!(!screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste());
+        (code, screen.contents(), self.written)
+    }
+}
+
+fn place(folder: &std::path::Path, is_indexed: bool) -> Place {
+    let place = Place::in_folder(folder);
+    drop(sample(&place.db));
+    if is_indexed {
+        let options =
+            Reindex { resources: Resources { memory: 64 << 20, threads: 1 }, full: false };
+        place.engine().upkeep().reindex(options, &Stop::never(), &mut |_| {}).unwrap();
+    }
+    place
+}
+
+#[test]
+fn letters_find_and_enter_shows() {
+    let folder = folder();
+    for is_indexed in [false, true] {
+        let place = place(folder.path(), is_indexed);
+        let mut session = Session::start(&place, 24, 120);
+        session.wait(|shown| shown.contains("4 chats") && shown.contains("日本語の質問"));
+        session.press("because");
+        let shown =
+            session.wait(|shown| shown.contains("1 message") && shown.contains("assistant"));
+        assert!(shown.contains("> because") && shown.contains("Rust lifetimes"), "{shown}");
+        session.press("\r");
+        let (code, shown, written) = session.end();
+        assert_eq!(code, 0);
+        let written = String::from_utf8(written).unwrap();
+        let is_shown = written.contains("# Rust lifetimes") && shown.contains("## tool");
+        assert!(is_shown && written.contains("Because `y` is gone."), "{shown}");
+        std::fs::remove_file(&place.db).unwrap();
+    }
+}
+
+#[test]
+fn enter_is_about_what_was_typed_before_it() {
+    let folder = folder();
+    let place = place(folder.path(), true);
+    let mut session = Session::start(&place, 24, 80);
+    session.wait(|shown| shown.contains("4 chats"));
+    session.press("\u{1b}[200~part\r\ntwo\u{1b}[201~");
+    session.wait(|shown| shown.contains("part  two"));
+    session.press("\u{15}カフェ\r");
+    let (code, shown, _) = session.end();
+    assert_eq!(code, 0);
+    assert!(shown.contains("カフェはどこ？"), "{shown}");
+}
+
+#[test]
+fn keys_copy_and_leave() {
+    let folder = folder();
+    let place = place(folder.path(), true);
+    let mut session = Session::start(&place, 10, 30);
+    session.wait(|shown| shown.contains("4 chats"));
+    session.press("not red");
+    session.wait(|shown| shown.contains("1 message"));
+    session.press("\ty");
+    session.wait(|shown| shown.contains("copied the message"));
+    session.press("o");
+    session.wait(|shown| shown.contains("no link"));
+    session.press("r");
+    session.wait(|shown| shown.contains("only sessions"));
+    session.press("\u{1b}");
+    let (code, _, written) = session.end();
+    assert_eq!(code, 0);
+    let written = String::from_utf8(written).unwrap();
+    // The escape of the message is in the clipboard, where it is harmless, and nowhere else.
+    assert!(
+        written.contains("\u{1b}]52;c;G1szMW1Ob3QgcmVkLg==") && !written.contains("\u{1b}[31mNot")
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_gives_the_screen_back() {
+    let folder = folder();
+    let place = place(folder.path(), true);
+    let mut session = Session::start(&place, 10, 80);
+    session.wait(|shown| shown.contains("4 chats"));
+    let id = session.child.process_id().unwrap().to_string();
+    assert!(std::process::Command::new("kill").arg(id).status().unwrap().success());
+    let (code, ..) = session.end();
+    assert_ne!(code, 0);
+}
+
+#[test]
+fn without_chats_it_says_what_to_do() {
+    let folder = folder();
+    let place = Place::in_folder(folder.path());
+    rusqlite::Connection::open(&place.db).unwrap().execute_batch(crate::corpus::SCHEMA).unwrap();
+    let (code, shown, _) = Session::start(&place, 10, 80).end();
+    assert_eq!(code, 1);
+    assert!(shown.contains("no chats") && shown.contains("verbatim import"), "{shown}");
+}
+
+#[test]
+fn without_a_terminal_it_gives_examples() {
+    let answer = std::process::Command::new(env!("CARGO_BIN_EXE_verbatim")).env_clear().output();
+    let answer = answer.unwrap();
+    let text = String::from_utf8(answer.stderr).unwrap();
+    assert_eq!((answer.status.code(), answer.stdout.len()), (Some(2), 0));
+    assert_eq!(text.lines().count(), 10, "{text}");
+    assert!(text.contains("verbatim import") && text.contains("verbatim search"), "{text}");
+}
