@@ -59,6 +59,16 @@ pub struct Environment {
     pub colours: bool,
     /// Whether output goes to a terminal.
     pub terminal: bool,
+    /// The columns of that terminal.
+    pub columns: Option<usize>,
+    /// Whether that terminal is known to show links.
+    pub shows_links: bool,
+    /// `VERBATIM_PAGER`, else `PAGER`.
+    pub pager: Option<OsString>,
+    /// `LESS`.
+    pub less: Option<OsString>,
+    /// Whether times are shown and read in the time zone of this computer, not in UTC.
+    pub local_time: bool,
     /// Whether standard error is a terminal; progress is shown there.
     pub progress: bool,
 }
@@ -95,6 +105,11 @@ impl Environment {
             can_ask: io::stdin().is_terminal() && io::stderr().is_terminal(),
             colours: AutoStream::choice(&stdout) != ColorChoice::Never,
             terminal: stdout.is_terminal(),
+            columns: terminal_size::terminal_size_of(&stdout).map(|(width, _)| width.0.into()),
+            shows_links: supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout),
+            pager: env::var_os("VERBATIM_PAGER").or_else(|| env::var_os("PAGER")),
+            less: env::var_os("LESS"),
+            local_time: true,
             progress: io::stderr().is_terminal(),
         })
     }

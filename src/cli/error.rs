@@ -58,6 +58,14 @@ pub enum Error {
     /// A client's configuration could not be changed.
     #[error(transparent)]
     Connect(#[from] connect::Error),
+    /// A program could not be started.
+    #[error("cannot start {what}: {source}")]
+    Start {
+        /// The program, and for what.
+        what: String,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The output could not be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),

@@ -16,7 +16,7 @@ use super::{
     environment::Environment,
     error::Error,
     notes,
-    output::{FOUND, NOTHING, harmless, plural},
+    output::{FOUND, NOTHING, counted, harmless, plural},
 };
 use crate::{
     engine::{Engine, SourceKind, Tally},
@@ -84,9 +84,9 @@ fn charts(out: &mut dyn Write, tally: &Tally, colours: bool) -> io::Result<()> {
     write!(
         out,
         "{} message{} in {} conversation{}",
-        grouped(tally.messages),
+        counted(tally.messages),
         plural(tally.messages),
-        grouped(tally.conversations as u64),
+        counted(tally.conversations as u64),
         plural(tally.conversations as u64)
     )?;
     let day = |time: Option<_>| date::to_minute(time?)?.split(' ').next().map(str::to_owned);
@@ -152,12 +152,12 @@ fn chart(
     let Some(most) = counts.iter().map(|(_, count)| *count).max() else { return Ok(()) };
     let names: Vec<String> = counts.iter().map(|(name, _)| harmless(name)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-    let digits = grouped(most).len();
+    let digits = counted(most).len();
     let style = if colours { AnsiColor::Cyan.on_default() } else { Style::new() };
     writeln!(out, "\n{heading}")?;
     for (name, (_, count)) in names.iter().zip(counts) {
         let pad = " ".repeat(width - name.chars().count());
-        let number = grouped(*count);
+        let number = counted(*count);
         write!(out, "  {name}{pad}  {number:>digits$}")?;
         let bar = bar(*count, most);
         if !bar.is_empty() {
@@ -174,19 +174,6 @@ fn bar(count: u64, most: u64) -> String {
     let eighths = u128::from(count) * u128::from(BAR_WIDTH) * 8 / u128::from(most.max(1));
     let eighths = if count > 0 { eighths.max(1) as usize } else { 0 };
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
-}
-
-/// Returns a number with a comma at each thousand.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 /// Draws the messages by month as columns, with the years below.
@@ -214,7 +201,7 @@ fn svg(months: &[(String, u64)]) -> String {
     line(format!(
         "<text x=\"{edge}\" y=\"{}\" text-anchor=\"end\">{}</text>",
         TOP + 4,
-        grouped(most)
+        counted(most)
     ));
     line(format!("<text x=\"{edge}\" y=\"{floor}\" text-anchor=\"end\">0</text>"));
     line(format!("<line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{}\" y2=\"{floor}\"/>", width - 16));
@@ -224,7 +211,7 @@ fn svg(months: &[(String, u64)]) -> String {
         let tall = (u128::from(*count) * u128::from(HEIGHT) / u128::from(most)) as u64;
         let tall = if *count > 0 { tall.max(1) } else { 0 };
         if tall > 0 {
-            let (name, number) = (escaped(month), grouped(*count));
+            let (name, number) = (escaped(month), counted(*count));
             line(format!(
                 "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{tall}\"><title>{name}: {number}</title></rect>",
                 x + 1,
@@ -255,7 +242,7 @@ mod tests {
     #[test]
     fn numbers_and_bars() {
         for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
+            assert_eq!(counted(number), text);
         }
         assert_eq!(bar(0, 7), "");
         assert_eq!(bar(1, u64::MAX), "▏");

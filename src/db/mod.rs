@@ -36,6 +36,7 @@ pub use examine::{counts, faults, sample_keys, span, strays};
 pub use layout::Layout;
 pub use long_content::LongContent;
 pub use open::{Database, open, open_again, read};
+pub(crate) use outline::provenance;
 pub use outline::{Outline, origins, outline};
 pub use row_reader::{ConversationEntry, Row, RowReader};
 pub use rows::{Heading, conversation};

@@ -209,6 +209,10 @@ impl Listing for IndexedListing {
     fn about(&self, place: usize) -> About {
         self.catalogue.about(self.found[place], self.origins.as_deref())
     }
+
+    fn brief(&self, place: usize) -> About {
+        self.catalogue.brief(self.found[place], self.origins.as_deref())
+    }
 }
 
 #[derive(Debug)]

@@ -76,6 +76,11 @@ pub trait Listing {
 
     /// Everything that is known of a conversation. This may read its messages.
     fn about(&self, place: usize) -> About;
+
+    /// What is known of a conversation without a summary. This reads messages only for a title.
+    fn brief(&self, place: usize) -> About {
+        self.about(place)
+    }
 }
 
 /// The messages of a conversation in reading order. Turns count from 0.
