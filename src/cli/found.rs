@@ -164,6 +164,21 @@ impl Conversation {
     }
 }
 
+/// Returns the conversation that a word names, and the number of a message behind it.
+pub(super) fn target(
+    engine: &Engine,
+    word: &str,
+    stop: &Stop,
+) -> Result<(About, Option<u32>), Error> {
+    let numbered = word.rsplit_once(':').and_then(|(id, number)| Some((id, number.parse().ok()?)));
+    match (engine.find(stop).by_word(word), numbered) {
+        (Err(Error::NoConversation { .. }), Some((id, number))) => {
+            Ok((engine.find(stop).by_word(id)?, Some(number)))
+        }
+        (found, _) => Ok((found?, None)),
+    }
+}
+
 /// Looks conversations up; each is in the answer, whatever of it can be read.
 pub(super) fn conversations(
     engine: &Engine,

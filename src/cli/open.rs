@@ -7,9 +7,8 @@ use clap_complete::ArgValueCompleter;
 use super::{
     completions,
     error::Error,
-    found::{Conversation, conversations},
+    found::{Conversation, conversations, target},
     output::{FOUND, NOTHING, complain, harmless},
-    show::target,
 };
 use crate::{engine::Engine, model::Stop};
 

@@ -14,13 +14,13 @@ use super::{
     environment::Environment,
     error::Error,
     filters::usage,
-    found::{self, Conversation},
+    found::{self, Conversation, target},
     look::TITLE,
     notes, open,
     output::{FOUND, JsonHit, counted_of, harmless, json_line},
 };
 use crate::{
-    engine::{self, About, Engine, Scope, Session},
+    engine::{self, Engine, Scope, Session},
     model::Stop,
     text::snippet,
 };
@@ -72,21 +72,6 @@ fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
     match (from, to) {
         (Some(from), Some(to)) if from <= to => Ok(from..=to),
         _ => Err("takes lines from 1 on: 10, 10-20 or 10-".to_owned()),
-    }
-}
-
-/// Returns the conversation that a word names, and the number of a message behind it.
-pub(super) fn target(
-    engine: &Engine,
-    word: &str,
-    stop: &Stop,
-) -> Result<(About, Option<u32>), engine::Error> {
-    let numbered = word.rsplit_once(':').and_then(|(id, number)| Some((id, number.parse().ok()?)));
-    match (engine.find(stop).by_word(word), numbered) {
-        (Err(engine::Error::NoConversation { .. }), Some((id, number))) => {
-            Ok((engine.find(stop).by_word(id)?, Some(number)))
-        }
-        (found, _) => Ok((found?, None)),
     }
 }
 
