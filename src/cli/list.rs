@@ -20,8 +20,8 @@ use crate::{
     model::Stop,
 };
 
-/// Columns of an id, a time and a number of messages.
-const ID: usize = 8;
+/// Columns of the longest id that others are aligned with, of a time and of a number of messages.
+const LONGEST_ID: usize = 16;
 const TIME: usize = 15;
 const COUNT: usize = 6;
 
@@ -72,10 +72,13 @@ pub(super) fn run(
     let ListedPage { abouts, total, notes } = page;
     notes::print(&notes);
     let look = Look::of(environment);
-    for (about, conversation) in abouts.iter().zip(listed(engine, &abouts, &stop)?) {
+    let conversations = listed(engine, &abouts, &stop)?;
+    let ids = conversations.iter().map(|conversation| conversation.short_id.width());
+    let columns = Columns { look, clock, id: ids.max().unwrap_or(0).min(LONGEST_ID) };
+    for (about, conversation) in abouts.iter().zip(&conversations) {
         match args.json {
-            true => write_json(out, engine, about, (clock, &conversation))?,
-            false => write_text(out, about, &conversation, (clock, look))?,
+            true => write_json(out, engine, about, (clock, conversation))?,
+            false => write_text(out, about, conversation, &columns)?,
         }
     }
     let more = total.saturating_sub(args.offset.saturating_add(abouts.len()));
@@ -87,14 +90,22 @@ pub(super) fn run(
     Ok(if abouts.is_empty() { NOTHING } else { FOUND })
 }
 
+/// How the lines of a list are aligned.
+struct Columns {
+    look: Look,
+    clock: Clock,
+    id: usize,
+}
+
 fn write_text(
     out: &mut dyn Write,
     about: &About,
     conversation: &Conversation,
-    (clock, look): (Clock, Look),
+    columns: &Columns,
 ) -> io::Result<()> {
+    let Columns { look, clock, .. } = *columns;
     let id = harmless(&conversation.short_id);
-    let gap = " ".repeat(ID.saturating_sub(id.width()));
+    let gap = " ".repeat(columns.id.saturating_sub(id.width()));
     let time = padded(&clock.words(about.last), TIME);
     let facts = format!("{gap}  {time}  {:>COUNT$}  ", counted(about.turns.into()));
     let title = about.title.split_whitespace().collect::<Vec<_>>().join(" ");

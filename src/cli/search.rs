@@ -36,9 +36,8 @@ const MOST_COUNTING: Duration = Duration::from_millis(400);
 
 /// Find a piece of text in your chats
 ///
-/// Prints the conversations with a message or a title that contains the words as they are written here,
-/// one after the other, in any letter case: those with the newest match first. The number of a message is
-/// for `verbatim show ID:NUMBER`.
+/// Prints the conversations with a message or a title that contains the words, one after the other,
+/// in any letter case. Those with the newest match come first. `verbatim show ID:NUMBER` shows a message.
 /// With --mode text, vector or both, the words are a question. The messages that answer it best come
 /// first. They contain its "quoted" texts exactly, and none of its -words.
 /// The exit code is grep's: 0 if something was found, 1 if nothing, 2 for trouble.

@@ -1,5 +1,7 @@
 //! Ranked search: what holds for every reader that has a scorer.
 
+use std::sync::Arc;
+
 use verbatim_search::{
     engine::{
         Reader, Scope,
