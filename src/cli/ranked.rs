@@ -16,7 +16,7 @@ use super::{
     words::{Words, quoted},
 };
 use crate::{
-    engine::{Match, Mode, Question, Scope},
+    engine::{Match, Mode, Note, Question, Scope},
     model::{Hit, Stop},
 };
 
@@ -54,7 +54,13 @@ pub(super) fn run(
     let concepts = vec![text.clone()];
     let question = Question { concepts, mode, scope, limit, ..Question::default() };
     let ranking = page.engine.rank(&question, &stop)?;
-    notes::print(&ranking.notes);
+    let mut words = Words::of(&text);
+    for note in &ranking.notes {
+        notes::print(&[as_written(note, &text, &ranking.items, &words)]);
+        if let Note::Slip { meant, .. } = note {
+            words.add(meant);
+        }
+    }
     if ranking.items.is_empty() {
         complain(&format!("no message answers {}; try other words", quoted(&text)));
         return Ok(NOTHING);
@@ -68,7 +74,6 @@ pub(super) fn run(
         }
         return Ok(FOUND);
     }
-    let words = Words::of(&text);
     let mark = |text: &str| words.spans(text);
     let found = ranking.items.iter().map(|one| {
         let content = one.passage.as_str().into();
@@ -96,6 +101,17 @@ pub(super) fn run(
     }
     groups.write(&page, &mark, out)?;
     Ok(FOUND)
+}
+
+/// Returns a note with words as they are written in the question and in its answers, not in the form
+/// that is ranked.
+fn as_written(note: &Note, question: &str, found: &[Match], words: &Words) -> Note {
+    let Note::Slip { word, meant } = note else { return note.clone() };
+    let passages = found.iter().map(|one| one.passage.as_str());
+    Note::Slip {
+        word: words.written(word, [question]).unwrap_or(word).to_owned(),
+        meant: words.written(meant, passages).unwrap_or(meant).to_lowercase(),
+    }
 }
 
 #[derive(Serialize)]

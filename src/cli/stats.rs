@@ -42,7 +42,7 @@ pub(super) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Also draw the messages by month into this file
+    /// Also draw the messages by month into this file; - draws them to the output, and nothing else
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -54,20 +54,25 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
     let tally = engine.tally(&args.source, &Stop::never())?;
+    let services = engine.services(&args.source, &Stop::never())?;
     notes::print(&tally.notes);
-    if let Some(path) = &args.svg {
-        fs::write(path, svg(&months(&tally)))
-            .map_err(|source| Error::Drawing { path: path.clone(), source })?;
+    let drawing = args.svg.as_ref().map(|path| (path, svg(&months(&tally))));
+    if let Some((_, svg)) = drawing.as_ref().filter(|(path, _)| path.as_os_str() == "-") {
+        write!(out, "{svg}")?;
+        return Ok(if tally.messages > 0 { FOUND } else { NOTHING });
+    }
+    if let Some((path, svg)) = drawing {
+        fs::write(path, svg).map_err(|source| Error::Drawing { path: path.clone(), source })?;
     }
     if args.json {
-        writeln!(out, "{}", as_json(&tally))?;
+        writeln!(out, "{}", as_json(&tally, &services))?;
     } else {
-        charts(out, &tally, environment.colours)?;
+        charts(out, &tally, &services, environment.colours)?;
     }
     Ok(if tally.messages > 0 { FOUND } else { NOTHING })
 }
 
-fn as_json(tally: &Tally) -> serde_json::Value {
+fn as_json(tally: &Tally, services: &BTreeMap<String, u64>) -> serde_json::Value {
     json!({
         "messages": tally.messages,
         "conversations": tally.conversations,
@@ -76,11 +81,17 @@ fn as_json(tally: &Tally) -> serde_json::Value {
         "months": tally.months,
         "roles": tally.roles,
         "sources": tally.sources,
+        "services": services,
         "models": tally.models,
     })
 }
 
-fn charts(out: &mut dyn Write, tally: &Tally, colours: bool) -> io::Result<()> {
+fn charts(
+    out: &mut dyn Write,
+    tally: &Tally,
+    services: &BTreeMap<String, u64>,
+    colours: bool,
+) -> io::Result<()> {
     write!(
         out,
         "{} message{} in {} conversation{}",
@@ -96,7 +107,7 @@ fn charts(out: &mut dyn Write, tally: &Tally, colours: bool) -> io::Result<()> {
     writeln!(out)?;
     chart(out, "Months", &months(tally), colours)?;
     for (heading, counts) in
-        [("Roles", &tally.roles), ("Sources", &tally.sources), ("Models", &tally.models)]
+        [("Roles", &tally.roles), ("Sources", services), ("Models", &tally.models)]
     {
         chart(out, heading, &largest(counts), colours)?;
     }
@@ -181,10 +192,12 @@ fn svg(months: &[(String, u64)]) -> String {
     const COLUMN: usize = 12;
     const HEIGHT: u64 = 160;
     const LEFT: usize = 64;
+    const RIGHT: usize = 48;
     const TOP: u64 = 24;
     const BELOW: u64 = 40;
     let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
-    let width = LEFT + COLUMN * months.len().max(20) + 16;
+    // The last label begins at the last column.
+    let width = LEFT + COLUMN * months.len().max(20) + RIGHT;
     let height = TOP + HEIGHT + BELOW;
     let floor = TOP + HEIGHT;
     let mut svg = format!(
@@ -204,7 +217,7 @@ fn svg(months: &[(String, u64)]) -> String {
         counted(most)
     ));
     line(format!("<text x=\"{edge}\" y=\"{floor}\" text-anchor=\"end\">0</text>"));
-    line(format!("<line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{}\" y2=\"{floor}\"/>", width - 16));
+    line(format!("<line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{}\" y2=\"{floor}\"/>", width - RIGHT));
     let mut year = String::new();
     for (at, (month, count)) in months.iter().enumerate() {
         let x = LEFT + COLUMN * at;

@@ -24,6 +24,25 @@ impl Words {
         Words { tokenizer, terms }
     }
 
+    /// Adds a word in the form that is ranked.
+    pub(super) fn add(&mut self, term: &str) {
+        self.terms.insert(term.to_owned());
+    }
+
+    /// Returns the first word of some texts that is ranked as `term` is.
+    pub(super) fn written<'t>(
+        &self,
+        term: &str,
+        texts: impl IntoIterator<Item = &'t str>,
+    ) -> Option<&'t str> {
+        let is_it = |word: &&str| {
+            let mut is_it = false;
+            self.tokenizer.word(word, &mut |other| is_it |= other == term);
+            is_it
+        };
+        texts.into_iter().find_map(|text| text.unicode_words().find(is_it))
+    }
+
     /// Returns the spans of the words in a text.
     pub(super) fn spans(&self, text: &str) -> Vec<Range<usize>> {
         let mut spans = Vec::new();
@@ -48,5 +67,8 @@ mod tests {
         let found: Vec<&str> =
             Words::of("how to borrow").spans(text).into_iter().map(|span| &text[span]).collect();
         assert_eq!(found, ["Borrowing", "BORROWED"]);
+        let words = Words::of("");
+        assert_eq!(words.written("queri", ["no", "two queries, a query"]), Some("queries"));
+        assert_eq!(words.written("queri", ["none"]), None);
     }
 }

@@ -26,7 +26,7 @@ mod testing;
 mod upkeep;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     ops::{ControlFlow, Range},
     sync::Arc,
 };
@@ -320,6 +320,15 @@ impl Engine {
     /// Counts the messages of some kinds of sources; of all sources if none is named.
     pub fn tally(&self, kinds: &[SourceKind], stop: &Stop) -> Result<Tally, Error> {
         report::statistics::tally(&self.sources, kinds, stop)
+    }
+
+    /// Returns how many messages are from each service, of some kinds of sources or of all.
+    pub(crate) fn services(
+        &self,
+        kinds: &[SourceKind],
+        stop: &Stop,
+    ) -> Result<BTreeMap<String, u64>, Error> {
+        self.sources.services(kinds, stop)
     }
 
     /// Returns the work that keeps indexes and the transcript store current.

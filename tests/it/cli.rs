@@ -227,6 +227,16 @@ fn every_source_is_searched_and_filters_choose() {
         assert_eq!(search(&["--project", "nowhere"]), (Ok(1), Vec::new()));
         let ranked = search(&["--mode", "text", "--project", "shop"]).1;
         assert!(ranked.iter().all(|hit| hit["source"] == "archive"), "{ranked:?}");
+        let text = ["search", "rounding", "--mode", "text", "--color", "always", "-n", "1"];
+        let text = run_on_all(home.path(), &text, &environment).1;
+        assert!(text.contains("codex · shop@fix/rounding"), "{text}");
+        assert!(text.contains("\u{1b}[31mrounded\u{1b}[0m"), "{text}");
+        let stats = run_on_all(home.path(), &["stats", "--json"], &environment).1;
+        let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+        assert_eq!(
+            (&stats["services"]["chatgpt"], &stats["services"]["export"]),
+            (&4.into(), &3.into())
+        );
         let list = run_on_all(home.path(), &["list", "--project", "pars"], &environment).1;
         assert!(
             list.lines().count() > 0 && list.lines().all(|line| line.contains("parser")),

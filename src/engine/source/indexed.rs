@@ -202,6 +202,10 @@ impl Listing for IndexedListing {
         (&listed.id, &listed.title)
     }
 
+    fn turns(&self, place: usize) -> u32 {
+        self.catalogue.conversations()[self.found[place] as usize].turns()
+    }
+
     fn origin(&self, place: usize) -> Option<&Origin> {
         self.origins.as_ref()?.get(self.heading(place).0)
     }

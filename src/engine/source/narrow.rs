@@ -1,7 +1,7 @@
 //! Narrows a scope to the conversations that a person describes: their source, project, branch, folder.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -123,6 +123,34 @@ impl Sources {
     ) -> Result<HashMap<String, Provenance>, Error> {
         let Some(source) = self.of_kind(kind) else { return Ok(HashMap::new()) };
         source.provenance(Some(ids), stop)
+    }
+}
+
+impl Sources {
+    /// Returns how many messages are from each service, of some kinds of sources or of all. Where the
+    /// service is not known, the source counts.
+    pub(crate) fn services(
+        &self,
+        kinds: &[SourceKind],
+        stop: &Stop,
+    ) -> Result<BTreeMap<String, u64>, Error> {
+        let scope = Scope { sources: kinds.to_vec(), ..Scope::default() };
+        let mut services: BTreeMap<String, u64> = BTreeMap::new();
+        self.each(&scope, |source| {
+            let provenance = source.provenance(None, stop)?;
+            let listing = source.reader(stop).list(&Scope::default(), stop)?;
+            for place in 0..listing.len() {
+                let service = provenance.get(listing.heading(place).0).map(|it| &*it.service);
+                let name = service.unwrap_or(source.kind.name());
+                let turns = u64::from(listing.turns(place));
+                match services.get_mut(name) {
+                    Some(count) => *count += turns,
+                    None => drop(services.insert(name.to_owned(), turns)),
+                }
+            }
+            Ok(())
+        })?;
+        Ok(services)
     }
 }
 

@@ -164,10 +164,10 @@ impl fmt::Display for Note {
                 write!(f, "{given:?} may be any of the conversations {}", ids.join(", "))
             }
             Note::Slip { word, meant } => {
-                write!(f, "nothing has “{word}”: ranked by “{meant}” in its place")
+                write!(f, "no message has “{word}”; searched for “{meant}” instead")
             }
             Note::NoPhrase { phrases } => {
-                write!(f, "nothing has {phrases} as it stands: ranked by its words")
+                write!(f, "no message has {phrases}; searched for its words instead")
             }
             Note::ProviderAway { reason } => {
                 write!(f, "ranked by words alone, not by meaning: {reason}")

@@ -71,6 +71,11 @@ pub trait Listing {
     /// The id and the title of a conversation.
     fn heading(&self, place: usize) -> (&str, &str);
 
+    /// The number of messages of a conversation.
+    fn turns(&self, place: usize) -> u32 {
+        self.brief(place).turns
+    }
+
     /// The origin of a coding agent's conversation.
     fn origin(&self, place: usize) -> Option<&Origin>;
 
