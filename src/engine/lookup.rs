@@ -300,7 +300,7 @@ impl Lookup<'_> {
 }
 
 fn ambiguous(word: &str, mut found: Vec<About>) -> Error {
-    found.sort_by(|a, b| b.last.cmp(&a.last).then_with(|| a.id.cmp(&b.id)));
+    found.sort_by(|a, b| a.id.cmp(&b.id));
     let heading = |about: About| Heading {
         id: about.id,
         title: snippet::echo(&about.title).into_owned(),

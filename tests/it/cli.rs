@@ -144,8 +144,8 @@ fn showing() {
     assert_eq!(by_prefix, output(&["show", "--db", db, "日本語の質問"]));
     assert_eq!(output(&["show", "--db", db, "7000"]), output(&["show", "--db", db, "7000ffff"]));
     let several = run(&["show", "--db", db, "6650"]).0.unwrap_err();
-    let list = "\n  6650a1b2-0002  日本語の質問  (2024-01-15, 1 message)\n  \
-                6650a1b2-0001  Rust lifetimes  (2023-11-14, 4 messages)\n";
+    let list = "\n  6650a1b2-0001  Rust lifetimes  (2023-11-14, 4 messages)\n  \
+                6650a1b2-0002  日本語の質問  (2024-01-15, 1 message)\n";
     assert!(several.contains(list), "{several}");
     for word in ["RUST life", "https://chatgpt.com/c/6650a1b2-0001?model=x"] {
         assert_eq!(
