@@ -78,11 +78,11 @@ impl Clock {
         }
         let text = day.map_or_else(|| text.to_owned(), |day| day.to_string());
         let parsed = date::parse_iso(&text, edge).ok_or_else(|| unreadable(&text))?;
-        Ok(if has_offset(&text) { parsed } else { self.from_wall(parsed) })
+        Ok(if has_offset(&text) { parsed } else { self.at_wall(parsed) })
     }
 
     /// Returns the instant at which the clocks here show what clocks in UTC show at `wall`.
-    fn from_wall(self, wall: Instant) -> Instant {
+    fn at_wall(self, wall: Instant) -> Instant {
         let naive: Option<NaiveDateTime> =
             DateTime::from_timestamp(wall.seconds, wall.nanos).map(|time| time.naive_utc());
         let Some(naive) = naive.filter(|_| self.is_local) else { return wall };
