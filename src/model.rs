@@ -78,6 +78,15 @@ pub struct Origin {
     pub branch: Option<String>,
 }
 
+/// Where a conversation comes from, as the import stored it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Provenance {
+    /// The service or the agent: `chatgpt`, `claude`, `claude-code` or `codex`.
+    pub(crate) service: String,
+    /// A link to the conversation on the service's site.
+    pub(crate) link: Option<String>,
+}
+
 /// One message of an export.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {

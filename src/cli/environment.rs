@@ -66,6 +66,16 @@ pub struct Environment {
     pub terminal: bool,
     /// Whether the whole screen can be used: standard input and output are a terminal that is not dumb.
     pub full_screen: bool,
+    /// The columns of that terminal.
+    pub columns: Option<usize>,
+    /// Whether that terminal is known to show links.
+    pub shows_links: bool,
+    /// `VERBATIM_PAGER`, else `PAGER`.
+    pub pager: Option<OsString>,
+    /// `LESS`.
+    pub less: Option<OsString>,
+    /// Whether times are shown and read in the time zone of this computer, not in UTC.
+    pub local_time: bool,
     /// Whether standard error is a terminal; progress is shown there.
     pub progress: bool,
 }
@@ -110,6 +120,11 @@ impl Environment {
             full_screen: io::stdin().is_terminal()
                 && stdout.is_terminal()
                 && env::var_os("TERM").is_none_or(|name| name != "dumb"),
+            columns: terminal_size::terminal_size_of(&stdout).map(|(width, _)| width.0.into()),
+            shows_links: supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout),
+            pager: env::var_os("VERBATIM_PAGER").or_else(|| env::var_os("PAGER")),
+            less: env::var_os("LESS"),
+            local_time: true,
             progress: io::stderr().is_terminal(),
         })
     }

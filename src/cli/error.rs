@@ -72,6 +72,14 @@ pub enum Error {
     /// The terminal could not be used.
     #[error("cannot use the terminal for the search: {0}")]
     Terminal(#[source] io::Error),
+    /// A program could not be started.
+    #[error("cannot start {what}: {source}")]
+    Start {
+        /// The program, and for what.
+        what: String,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The output could not be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),

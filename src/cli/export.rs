@@ -9,16 +9,17 @@ use std::{
 };
 
 use super::{
-    arguments::{since, source, until},
+    clock::Clock,
     environment::Environment,
     error::Error,
+    filters::Filters,
     notes,
     output::{FOUND, NOTHING, plural},
     progress,
 };
 use crate::{
-    engine::{About, Engine, Scope, Session, SourceKind},
-    model::{Instant, Stop},
+    engine::{About, Engine, Session},
+    model::Stop,
     private,
     text::{date, snippet},
 };
@@ -45,18 +46,8 @@ const NO_YEAR: &str = "undated";
 pub(super) struct Args {
     /// The folder; it is made if it is not there
     folder: PathBuf,
-    /// Only conversations of this source: export, archive, threads (repeatable)
-    #[arg(long, value_name = "SOURCE", value_parser = source)]
-    source: Vec<SourceKind>,
-    /// Only conversations of coding agents in this project
-    #[arg(long, value_name = "NAME")]
-    project: Option<String>,
-    /// Only conversations that were active at or after this day or moment
-    #[arg(long, value_name = "DATE", value_parser = since)]
-    since: Option<Instant>,
-    /// Only conversations that were active before the end of this day or moment
-    #[arg(long, value_name = "DATE", value_parser = until)]
-    until: Option<Instant>,
+    #[command(flatten)]
+    filters: Filters,
 }
 
 pub(super) fn run(
@@ -66,13 +57,9 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
     let stop = Stop::never();
-    let scope = Scope {
-        sources: args.source.clone(),
-        project: args.project.clone(),
-        since: args.since,
-        until: args.until,
-        ..Scope::default()
-    };
+    let clock = Clock::of(environment, args.filters.utc);
+    let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
+    notes::print(&unknown);
     let listed = engine.listed(&scope, 0, usize::MAX, &stop)?;
     notes::print(&listed.notes);
     let failed = |path: &Path, source| Error::Export { path: path.to_owned(), source };

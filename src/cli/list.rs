@@ -2,61 +2,55 @@
 
 use std::io::{self, Write};
 
-use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
 
 use super::{
-    arguments::{self, since, source, until},
+    clock::Clock,
     environment::Environment,
     error::Error,
+    filters::Filters,
+    found::{Conversation, listed},
+    look::{DIM, Look, Start, padded},
     notes,
-    output::{FOUND, NOTHING, harmless, json_line, plural},
+    output::{FOUND, NOTHING, counted, harmless, json_line},
 };
 use crate::{
-    engine::{About, Engine, ListedPage, Scope, SourceKind},
-    model::{Instant, Stop},
-    text::{date, snippet},
+    engine::{About, Engine, ListedPage},
+    model::Stop,
 };
 
-/// Characters shown of a title.
-const TITLE: usize = 100;
+/// Columns of the longest id that others are aligned with, of a time and of a number of messages.
+const LONGEST_ID: usize = 16;
+const TIME: usize = 15;
+const COUNT: usize = 6;
 
 /// List conversations, the most recently active first
 ///
-/// Prints a line for each: time of the last activity, id, number of messages, title and, for coding
-/// agents, project. The exit code is 1 if there are none.
+/// Prints a line for each: id, time of the last activity, number of messages, title and source. The exit
+/// code is 1 if there are none.
 ///
-///     verbatim list --since 2025-01 --source archive
+///     verbatim list --since 7d --source archive
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Only conversations of this source: export, archive, threads (repeatable)
-    #[arg(long, value_name = "SOURCE", value_parser = source)]
-    source: Vec<SourceKind>,
-    /// Only conversations of coding agents in this project
-    #[arg(long, value_name = "NAME")]
-    project: Option<String>,
+    #[command(flatten)]
+    filters: Filters,
     /// Only conversations of coding agents in this session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Only conversations in which this role spoke (repeatable)
-    #[arg(long, value_name = "ROLE")]
-    role: Vec<String>,
-    /// Only conversations that were active at or after this day or moment, UTC
-    #[arg(long, value_name = "DATE", value_parser = since)]
-    since: Option<Instant>,
-    /// Only conversations that were active before the end of this day or moment
-    #[arg(long, value_name = "DATE", value_parser = until)]
-    until: Option<Instant>,
     /// Print at most this many, 0 for all
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
     /// Skip this many
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     offset: usize,
     /// Print one JSON object per conversation
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
+    /// Do not start a pager
+    #[arg(long)]
+    pub(super) no_pager: bool,
 }
 
 pub(super) fn run(
@@ -65,53 +59,70 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    let scope = Scope {
-        sources: args.source.clone(),
-        roles: args.role.clone(),
-        since: args.since,
-        until: args.until,
-        conversation: None,
-        project: args.project.clone(),
-        session: args.session.clone(),
-    };
-    let limit = arguments::limit(args.limit);
-    let listed = engine.listed(&scope, args.offset, limit, &Stop::never())?;
-    let ListedPage { abouts, total, notes } = listed;
+    let stop = Stop::never();
+    let clock = Clock::of(environment, args.filters.utc);
+    let (mut scope, notes) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&notes);
-    for about in &abouts {
-        if args.json {
-            write_json(out, engine, about)?;
-        } else {
-            write_text(out, about, environment.colours)?;
+    scope.session.clone_from(&args.session);
+    let limit = if args.limit == 0 { usize::MAX } else { args.limit };
+    let page = match args.json {
+        true => engine.listed(&scope, args.offset, limit, &stop)?,
+        false => engine.listed_briefly(&scope, args.offset, limit, &stop)?,
+    };
+    let ListedPage { abouts, total, notes } = page;
+    notes::print(&notes);
+    let look = Look::of(environment);
+    let conversations = listed(engine, &abouts, &stop)?;
+    let ids = conversations.iter().map(|conversation| conversation.short_id.width());
+    let columns = Columns { look, clock, id: ids.max().unwrap_or(0).min(LONGEST_ID) };
+    for (about, conversation) in abouts.iter().zip(&conversations) {
+        match args.json {
+            true => write_json(out, engine, about, (clock, conversation))?,
+            false => write_text(out, about, conversation, &columns)?,
         }
     }
     let more = total.saturating_sub(args.offset.saturating_add(abouts.len()));
     if more > 0 && environment.terminal && !args.json {
-        writeln!(out, "… {more} more; --limit 0 shows all")?;
+        let shown = counted(abouts.len() as u64);
+        let text = format!("{shown} of {} conversations; -n 0 shows all", counted(total as u64));
+        writeln!(out, "{}", look.styled(DIM, &text))?;
     }
     Ok(if abouts.is_empty() { NOTHING } else { FOUND })
 }
 
-fn write_text(out: &mut dyn Write, about: &About, colours: bool) -> io::Result<()> {
-    let style = if colours { AnsiColor::Green.on_default() } else { Style::new() };
-    let time = about.last.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned());
-    let id = harmless(&about.id);
-    let plural = plural(about.turns.into());
-    let title = about.title.split_whitespace().collect::<Vec<_>>().join(" ");
-    let title = match (title.is_empty(), snippet::cut(&title, TITLE)) {
-        (true, _) => "Untitled".to_owned(),
-        (_, Some(start)) => format!("{start}…"),
-        (_, None) => title,
-    };
-    let title = harmless(&title);
-    write!(out, "{style}{time}  {id}{style:#}  {} message{plural}  {title}", about.turns)?;
-    if let Some(project) = &about.project {
-        write!(out, "  [{}]", harmless(project))?;
-    }
-    writeln!(out)
+/// How the lines of a list are aligned.
+struct Columns {
+    look: Look,
+    clock: Clock,
+    id: usize,
 }
 
-fn write_json(out: &mut dyn Write, engine: &Engine, about: &About) -> io::Result<()> {
+fn write_text(
+    out: &mut dyn Write,
+    about: &About,
+    conversation: &Conversation,
+    columns: &Columns,
+) -> io::Result<()> {
+    let Columns { look, clock, .. } = *columns;
+    let id = harmless(&conversation.short_id);
+    let gap = " ".repeat(columns.id.saturating_sub(id.width()));
+    let time = padded(&clock.words(about.last), TIME);
+    let facts = format!("{gap}  {time}  {:>COUNT$}  ", counted(about.turns.into()));
+    let title = about.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = if title.is_empty() { "Untitled".to_owned() } else { harmless(&title) };
+    let start = Start {
+        columns: id.width() + facts.width(),
+        text: look.linked(&id, conversation.link()) + &look.styled(DIM, &facts),
+    };
+    look.entry(out, start, &title, &conversation.place_on(look))
+}
+
+fn write_json(
+    out: &mut dyn Write,
+    engine: &Engine,
+    about: &About,
+    (clock, conversation): (Clock, &Conversation),
+) -> io::Result<()> {
     #[derive(Serialize)]
     struct JsonConversation<'a> {
         id: &'a str,
@@ -124,18 +135,22 @@ fn write_json(out: &mut dyn Write, engine: &Engine, about: &About) -> io::Result
         session: Option<&'a str>,
         path: String,
         summary: &'a str,
+        service: &'a str,
+        url: Option<&'a str>,
     }
     let conversation = JsonConversation {
         id: &about.id,
         title: &about.title,
         source: about.source.name(),
         messages: about.turns,
-        begun: about.begun.and_then(date::to_iso),
-        last: about.last.and_then(date::to_iso),
+        begun: about.begun.and_then(|time| clock.iso(time)),
+        last: about.last.and_then(|time| clock.iso(time)),
         project: about.project.as_deref(),
         session: about.session.as_deref(),
         path: engine.find(&Stop::never()).path_of(about),
         summary: &about.summary,
+        service: conversation.source(),
+        url: conversation.link(),
     };
     json_line(out, &conversation)
 }

@@ -3,6 +3,7 @@
 mod archives;
 mod arguments;
 pub mod clients;
+mod clock;
 mod completions;
 mod connect;
 mod demo;
@@ -12,13 +13,20 @@ mod error;
 mod eval;
 mod explain;
 mod export;
+mod filters;
+mod found;
+mod groups;
 mod import;
 mod indexing;
 mod interrupt;
+mod lines;
 mod list;
+mod look;
 mod notes;
 mod old_home;
+mod open;
 mod output;
+mod pager;
 mod picker;
 mod places;
 mod program;
@@ -32,6 +40,7 @@ mod stats;
 mod status;
 mod threads;
 mod watch;
+mod words;
 mod workspace;
 
 use std::{ffi::OsString, io::Write, sync::Arc};
@@ -41,6 +50,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind}
 pub use self::{environment::Environment, error::Error, program::run_program};
 use self::{
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter, complain},
+    pager::Paged,
     picker::Picked,
     places::Places,
 };
@@ -89,9 +99,12 @@ enum Command {
     Eval(eval::Args),
     Import(import::ImportArgs),
     Reindex(reindex::Args),
+    #[command(visible_aliases = ["find", "grep"])]
     Search(search::Args),
     List(list::Args),
     Show(show::Args),
+    Open(open::OpenArgs),
+    Resume(open::ResumeArgs),
     Stats(stats::Args),
     Export(export::Args),
     Connect(connect::ConnectArgs),
@@ -121,10 +134,34 @@ impl Command {
     }
 
     /// Returns whether the command reads every source, the transcripts of coding agents included.
-    fn reads_every_source(&self, engine: &Engine) -> bool {
+    fn reads_every_source(&self) -> bool {
+        match self {
+            Command::List(_)
+            | Command::Show(_)
+            | Command::Stats(_)
+            | Command::Export(_)
+            | Command::Open(_)
+            | Command::Resume(_) => true,
+            Command::Search(args) => args.takes_transcripts(),
+            _ => false,
+        }
+    }
+
+    /// Returns whether the command prints from mapped files without a retry of its own.
+    fn may_be_torn(&self) -> bool {
         match self {
             Command::List(_) | Command::Show(_) | Command::Stats(_) | Command::Export(_) => true,
-            Command::Search(args) => args.asks_every_source(engine),
+            Command::Search(args) => args.ranks(),
+            _ => false,
+        }
+    }
+
+    /// Returns whether the answer may be long, and is for a person to read.
+    fn is_paged(&self) -> bool {
+        match self {
+            Command::List(args) => !args.json && !args.no_pager,
+            Command::Show(args) => !args.json && !args.no_pager,
+            Command::Search(args) => args.is_paged(),
             _ => false,
         }
     }
@@ -144,7 +181,13 @@ pub fn run(
         .try_get_matches_from(arguments)
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     match parsed {
-        Ok(cli) if environment.terminal => execute(cli, environment, &mut TerminalWriter::new(out)),
+        Ok(cli) if environment.terminal => {
+            let mut out =
+                Paged::new(out, environment, cli.command.as_ref().is_some_and(Command::is_paged));
+            let code = execute(cli, environment, &mut TerminalWriter::new(&mut out));
+            out.finish()?;
+            code
+        }
         Ok(cli) => execute(cli, environment, out),
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
@@ -180,9 +223,8 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     engine::prepare(&config, command.writes());
     config.leave_indexes = matches!(&command, Command::Serve(args) if args.no_watch);
     let engine = Engine::new(config);
-    // Only these commands print from mapped files without a retry of their own.
-    let may_be_torn = command.reads_every_source(&engine);
-    if may_be_torn {
+    let may_be_torn = command.may_be_torn();
+    if command.reads_every_source() {
         archives::sync(&engine, environment);
     }
     if let (Command::Search(_), true) = (&command, environment.progress)
@@ -199,6 +241,8 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Search(args) => search::run(&args, &engine, environment, out),
         Command::List(args) => list::run(&args, &engine, environment, out),
         Command::Show(args) => show::run(&args, &engine, environment, out),
+        Command::Open(args) => open::open(&args, &engine, out),
+        Command::Resume(args) => open::resume(&args, &engine, out),
         Command::Export(args) => export::run(&args, &engine, environment, out),
         Command::Stats(args) => stats::run(&args, &engine, environment, out),
         Command::Connect(args) => Ok(connect::connect(&args, engine.config(), environment, out)?),

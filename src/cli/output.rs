@@ -4,9 +4,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::clock::Clock;
 use crate::{
     model::Hit,
-    text::{date, snippet, terminal::is_bidi_control},
+    text::{date, terminal::is_bidi_control},
 };
 
 pub(super) use crate::text::terminal::harmless;
@@ -88,6 +89,24 @@ pub(super) fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
+/// Returns a number with a comma at each thousand.
+pub(super) fn counted(number: u64) -> String {
+    let digits = number.to_string();
+    let mut counted = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            counted.push(',');
+        }
+        counted.push(digit);
+    }
+    counted
+}
+
+/// Returns a number of things.
+pub(super) fn counted_of(number: usize, unit: &str) -> String {
+    format!("{} {unit}{}", counted(number as u64), plural(number as u64))
+}
+
 /// Asks for a yes on standard error; an empty line is a yes.
 pub(super) fn confirmed(question: &str) -> io::Result<bool> {
     let mut log = io::stderr();
@@ -109,15 +128,6 @@ pub(super) fn role(hit: &Hit) -> String {
     if hit.role.is_empty() { "unknown".to_owned() } else { harmless(&hit.role) }
 }
 
-/// Returns the title of a message's conversation on one line; its id if it has no title.
-pub(super) fn title(hit: &Hit) -> String {
-    let title = match snippet::trim(&hit.title) {
-        "" => &hit.conversation_id,
-        title => title,
-    };
-    title.replace('\n', " ")
-}
-
 /// A message as `--json` prints it.
 #[derive(Serialize)]
 pub(super) struct JsonHit<'a> {
@@ -131,13 +141,13 @@ pub(super) struct JsonHit<'a> {
 }
 
 impl JsonHit<'_> {
-    pub(super) fn of<'a>(hit: &'a Hit<'_>) -> JsonHit<'a> {
+    pub(super) fn of<'a>(hit: &'a Hit<'_>, clock: Clock) -> JsonHit<'a> {
         JsonHit {
             message_id: &hit.message_id,
             conversation_id: &hit.conversation_id,
             title: &hit.title,
             role: &hit.role,
-            time: hit.time.and_then(date::to_iso),
+            time: hit.time.and_then(|time| clock.iso(time)),
             content: &hit.content,
             position: hit.position,
         }

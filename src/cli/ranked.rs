@@ -1,84 +1,117 @@
 //! `verbatim search --mode text|vector|both`: the messages that answer a question best.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use serde::Serialize;
 
 use super::{
     environment::Environment,
     error::Error,
-    indexing, notes,
-    output::{FOUND, JsonHit, NOTHING, clock, harmless, json_line, role, title},
+    found::{Conversation, Found, Key, Page, conversations},
+    groups::Groups,
+    indexing,
+    lines::FlatLines,
+    notes,
+    output::{FOUND, JsonHit, NOTHING, complain, json_line},
+    words::{Words, quoted},
 };
 use crate::{
-    engine::{Engine, Match, Question},
+    engine::{Match, Mode, Note, Question, Scope},
     model::{Hit, Stop},
-    text::snippet,
 };
 
 /// Messages printed with `--limit 0`: later ones do not answer the question.
 const MOST: usize = 1_000;
 
+/// What is asked.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) text: String,
+    pub(super) mode: Mode,
+    pub(super) scope: Scope,
+    pub(super) limit: usize,
+}
+
 /// How the messages are written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
-    /// How many messages before and after each are written too.
-    pub(super) context: usize,
+    pub(super) flat: bool,
     pub(super) json: bool,
 }
 
 /// Writes the messages that answer a question, the best first.
 pub(super) fn run(
-    question: Question,
+    asked: Asked,
     form: Form,
-    engine: &Engine,
+    page: Page<'_>,
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    indexing::complete(engine, environment);
-    let limit = if question.limit == 0 { MOST } else { question.limit };
-    let question = Question { limit, ..question };
-    let ranking = engine.rank(&question, &Stop::never())?;
-    notes::print(&ranking.notes);
-    for (number, one) in ranking.items.iter().enumerate() {
-        if form.json {
-            json_line(out, &JsonMatch::of(one))?;
-            continue;
+    let Asked { text, mode, scope, limit } = asked;
+    let stop = Stop::never();
+    indexing::complete(page.engine, environment);
+    let limit = if limit == 0 { MOST } else { limit };
+    let concepts = vec![text.clone()];
+    let question = Question { concepts, mode, scope, limit, ..Question::default() };
+    let ranking = page.engine.rank(&question, &stop)?;
+    let mut words = Words::of(&text);
+    for note in &ranking.notes {
+        notes::print(&[as_written(note, &text, &ranking.items, &words)]);
+        if let Note::Slip { meant, .. } = note {
+            words.add(meant);
         }
-        if number > 0 {
-            writeln!(out)?;
-        }
-        let (before, after) = match form.context {
-            0 => Default::default(),
-            count => engine.neighbours(one.source, &one.hit, count, false, &Stop::never())?,
-        };
-        heading(out, one)?;
-        before.iter().try_for_each(|hit| aside(out, hit))?;
-        for line in one.passage.lines().filter(|line| !line.trim().is_empty()) {
-            writeln!(out, "  {}", harmless(line))?;
-        }
-        after.iter().try_for_each(|hit| aside(out, hit))?;
     }
-    Ok(if ranking.items.is_empty() { NOTHING } else { FOUND })
+    if ranking.items.is_empty() {
+        complain(&format!("no message answers {}; try other words", quoted(&text)));
+        return Ok(NOTHING);
+    }
+    if form.json {
+        let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
+        let keys: Vec<Key> = ranking.items.iter().map(key).collect();
+        let conversations = conversations(page.engine, &keys, &stop)?;
+        for (one, key) in ranking.items.iter().zip(&keys) {
+            json_line(out, &JsonMatch::of(one, page, &conversations[key]))?;
+        }
+        return Ok(FOUND);
+    }
+    let mark = |text: &str| words.spans(text);
+    let found = ranking.items.iter().map(|one| {
+        let content = one.passage.as_str().into();
+        let hit = Hit { content, ..one.hit.lent() };
+        let found = Found::of(one.source, &hit, page.look, &mark);
+        // A message that answers is shown, even if only its title has the words.
+        let text = found
+            .text
+            .unwrap_or_else(|| super::look::excerpt(&hit.content, &[], page.look.columns));
+        Found { text: Some(text), ..found }
+    });
+    if form.flat {
+        let mut lines = FlatLines::new(page, usize::MAX, out);
+        for found in found {
+            if lines.show(found).is_break() {
+                break;
+            }
+        }
+        lines.finish()?;
+        return Ok(FOUND);
+    }
+    let mut groups = Groups::new(usize::MAX);
+    for found in found {
+        groups.take(found)?;
+    }
+    groups.write(&page, &mark, out)?;
+    Ok(FOUND)
 }
 
-fn heading(out: &mut dyn Write, one: &Match) -> io::Result<()> {
-    let copies = if one.copies > 1 { format!("  ({} times)", one.copies) } else { String::new() };
-    writeln!(
-        out,
-        "{:.2}  {}  {}  {}{copies}",
-        one.score,
-        clock(&one.hit),
-        role(&one.hit),
-        harmless(&title(&one.hit))
-    )
-}
-
-/// Writes the beginning of a message before or after a match.
-fn aside(out: &mut dyn Write, hit: &Hit) -> io::Result<()> {
-    let text = snippet::trim(&hit.content).replace('\n', " ");
-    let text = snippet::cut(&text, 200).map_or_else(|| text.clone(), |start| format!("{start}…"));
-    writeln!(out, "  | {}: {}", harmless(&hit.role), harmless(&text))
+/// Returns a note with words as they are written in the question and in its answers, not in the form
+/// that is ranked.
+fn as_written(note: &Note, question: &str, found: &[Match], words: &Words) -> Note {
+    let Note::Slip { word, meant } = note else { return note.clone() };
+    let passages = found.iter().map(|one| one.passage.as_str());
+    Note::Slip {
+        word: words.written(word, [question]).unwrap_or(word).to_owned(),
+        meant: words.written(meant, passages).unwrap_or(meant).to_lowercase(),
+    }
 }
 
 #[derive(Serialize)]
@@ -90,17 +123,21 @@ struct JsonMatch<'a> {
     line: u32,
     passage: &'a str,
     copies: u32,
+    number: u32,
+    url: Option<&'a str>,
 }
 
 impl JsonMatch<'_> {
-    fn of(one: &Match) -> JsonMatch<'_> {
+    fn of<'a>(one: &'a Match, page: Page<'_>, conversation: &'a Conversation) -> JsonMatch<'a> {
         JsonMatch {
-            hit: JsonHit::of(&one.hit),
+            hit: JsonHit::of(&one.hit, page.clock),
             source: one.source.name(),
             score: one.score,
             line: one.line,
             passage: &one.passage,
             copies: one.copies,
+            number: one.line,
+            url: conversation.link(),
         }
     }
 }

@@ -5,32 +5,38 @@ use std::{
     ops::RangeInclusive,
 };
 
+use anstyle::Style;
 use clap_complete::ArgValueCompleter;
 
 use super::{
+    clock::Clock,
     completions::conversations,
     environment::Environment,
     error::Error,
-    notes,
-    output::{FOUND, JsonHit, harmless, json_line, plural},
+    filters::usage,
+    found::{self, Conversation, target},
+    look::TITLE,
+    notes, open,
+    output::{FOUND, JsonHit, counted_of, harmless, json_line},
 };
 use crate::{
     engine::{self, Engine, Scope, Session},
     model::Stop,
-    text::{date, snippet},
+    text::snippet,
 };
 
 /// Print one conversation as Markdown
 ///
-/// CONVERSATION is an id, the beginning of an id if it is unique, a whole title, or a
-/// path as `verbatim list --json` prints it. It may come from any source: the export,
-/// the transcripts of coding agents, the threads.
+/// CONVERSATION is the beginning of an id, a title or a part of one, a link to chatgpt.com or
+/// claude.ai, or a path as `verbatim list --json` prints it. ID:NUMBER begins at a message, with a few
+/// before it, as `verbatim search` numbers them. The conversation may come from any source.
 ///
+///     verbatim show 6650a1b2:7
 ///     verbatim show 6650a1b2 > chat.md
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// The conversation's id, the beginning of its id, its title, or its path
+    /// The conversation: the beginning of its id, its title or a part of it, its link, its path
     #[arg(add = ArgValueCompleter::new(conversations))]
     conversation: String,
     /// Print only these lines: 10, 10-20, 10- (lines of a transcript's file, else messages)
@@ -38,11 +44,20 @@ pub(super) struct Args {
     lines: Option<RangeInclusive<u32>>,
     /// Print one JSON object per message, as `verbatim search --json` does
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// Show messages as stored, even if that is the JSON of ChatGPT's message parts
     #[arg(long)]
     raw_content: bool,
+    /// Show times in UTC, not in the time zone of this computer
+    #[arg(long)]
+    utc: bool,
+    /// Do not start a pager
+    #[arg(long)]
+    pub(super) no_pager: bool,
 }
+
+/// Messages that are shown before the one that is asked for.
+const BEFORE: usize = 2;
 
 /// Bytes that are made harmless at once.
 const PIECE: usize = 64 << 10;
@@ -66,28 +81,43 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    notes::print(&engine.unreadable(&Scope::default(), &Stop::never()));
     let stop = Stop::never();
-    let about = match engine.find(&stop).by_path(&args.conversation)? {
-        Some(about) => about,
-        None => engine.find(&stop).by_word(&args.conversation)?,
-    };
+    notes::print(&engine.unreadable(&Scope::default(), &stop));
+    let clock = Clock::of(environment, args.utc);
+    let (about, number) = target(engine, &args.conversation, &stop)?;
     let session = engine.session(about.source, &about.id, args.raw_content, &stop)?;
     let gone = || engine::Error::NoConversation { word: args.conversation.clone() };
     let session = session.ok_or_else(gone)?;
-    let turns = (0..session.turns()).filter(|turn| {
+    let first = match number {
+        None => 0,
+        Some(number) => {
+            let turn = (0..session.turns()).find(|turn| session.line(*turn) >= number);
+            let last = session.line(session.turns().saturating_sub(1));
+            let beyond = || usage(format!("the last message of this conversation is {last}"));
+            turn.ok_or_else(beyond)?.saturating_sub(BEFORE)
+        }
+    };
+    let turns = (first..session.turns()).filter(|turn| {
         args.lines.as_ref().is_none_or(|lines| lines.contains(&session.line(*turn)))
     });
     if args.json {
         for turn in turns {
-            json_line(out, &JsonHit::of(&session.message(turn)))?;
+            json_line(out, &JsonHit::of(&session.message(turn), clock))?;
         }
         return Ok(FOUND);
     }
-    if environment.terminal {
-        markdown(&mut Harmless(out), &session, turns)?;
-    } else {
-        markdown(out, &session, turns)?;
+    let key = (about.source, about.id);
+    let mut found = found::conversations(engine, std::slice::from_ref(&key), &stop)?;
+    let conversation =
+        found.remove(&key).expect("every conversation that is asked for is described");
+    let colours = environment.terminal && environment.colours;
+    let mut page = MarkdownPage { out, is_terminal: environment.terminal, colours };
+    page.head(&session, &conversation)?;
+    if first > 0 {
+        page.text(&format!("\n*{} before this*\n", counted_of(first, "message")))?;
+    }
+    for turn in turns {
+        page.message(&session, turn, clock)?;
     }
     Ok(FOUND)
 }
@@ -112,37 +142,61 @@ impl Write for Harmless<'_> {
     }
 }
 
-fn markdown(
-    out: &mut dyn Write,
-    session: &Session,
-    turns: impl Iterator<Item = usize>,
-) -> io::Result<()> {
-    let about = &session.about;
-    let title = match snippet::trim(&about.title) {
-        "" => "Untitled".to_owned(),
-        title => title.replace(['\n', '\r'], " "),
-    };
-    let messages = session.turns();
-    let plural = plural(messages as u64);
-    writeln!(out, "# {title}\n")?;
-    write!(out, "`{}` · {messages} message{plural}", about.id)?;
-    if let Some(project) = &about.project {
-        write!(out, " · project {project}")?;
+/// A conversation as Markdown; what could control a terminal is replaced on one.
+struct MarkdownPage<'w> {
+    out: &'w mut dyn Write,
+    is_terminal: bool,
+    colours: bool,
+}
+
+impl MarkdownPage<'_> {
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        match self.is_terminal {
+            true => Harmless(self.out).write_all(text.as_bytes()),
+            false => self.out.write_all(text.as_bytes()),
+        }
     }
-    if let Some(file) = &about.file {
-        write!(out, " · `{}`", file.display())?;
+
+    fn heading(&mut self, text: &str) -> io::Result<()> {
+        let style = if self.colours { TITLE } else { Style::new() };
+        write!(self.out, "{style}")?;
+        self.text(text)?;
+        writeln!(self.out, "{style:#}")
     }
-    writeln!(out)?;
-    for turn in turns {
+
+    fn head(&mut self, session: &Session, conversation: &Conversation) -> io::Result<()> {
+        let about = &session.about;
+        let title = match snippet::trim(&about.title) {
+            "" => "Untitled".to_owned(),
+            title => title.replace(['\n', '\r'], " "),
+        };
+        self.heading(&format!("# {title}"))?;
+        let messages = counted_of(session.turns(), "message");
+        let mut facts = format!("\n`{}` · {messages} · {}", about.id, conversation.place());
+        if let Some(file) = &about.file {
+            facts += &format!(" · `{}`", file.display());
+        }
+        facts.push('\n');
+        if let Some(link) = conversation.link() {
+            facts += &format!("\n<{link}>\n");
+        }
+        if let Some(session) = open::session(conversation) {
+            facts += &format!("\nresume: `{session}`\n");
+        }
+        self.text(&facts)
+    }
+
+    fn message(&mut self, session: &Session, turn: usize, clock: Clock) -> io::Result<()> {
         let message = session.message(turn);
         let role = if message.role.is_empty() { "unknown" } else { &message.role };
-        write!(out, "\n## {role}")?;
-        if let Some(time) = message.time.and_then(date::to_minute) {
-            write!(out, " · {time}")?;
-        }
-        writeln!(out, "\n\n{}", snippet::trim(&message.content))?;
+        let time = message.time.and_then(|time| clock.minute(time));
+        let time = time.map_or_else(String::new, |time| format!(" · {time}"));
+        self.text("\n")?;
+        self.heading(&format!("## {} · {role}{time}", session.line(turn)))?;
+        self.text("\n")?;
+        self.text(snippet::trim(&message.content))?;
+        self.text("\n")
     }
-    Ok(())
 }
 
 #[cfg(test)]

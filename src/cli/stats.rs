@@ -16,7 +16,7 @@ use super::{
     environment::Environment,
     error::Error,
     notes,
-    output::{FOUND, NOTHING, harmless, plural},
+    output::{FOUND, NOTHING, counted, harmless, plural},
 };
 use crate::{
     engine::{Engine, SourceKind, Tally},
@@ -42,7 +42,7 @@ pub(super) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Also draw the messages by month into this file
+    /// Also draw the messages by month into this file; - draws them to the output, and nothing else
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -54,20 +54,25 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
     let tally = engine.tally(&args.source, &Stop::never())?;
+    let services = engine.services(&args.source, &Stop::never())?;
     notes::print(&tally.notes);
-    if let Some(path) = &args.svg {
-        fs::write(path, svg(&months(&tally)))
-            .map_err(|source| Error::Drawing { path: path.clone(), source })?;
+    let drawing = args.svg.as_ref().map(|path| (path, svg(&months(&tally))));
+    if let Some((_, svg)) = drawing.as_ref().filter(|(path, _)| path.as_os_str() == "-") {
+        write!(out, "{svg}")?;
+        return Ok(if tally.messages > 0 { FOUND } else { NOTHING });
+    }
+    if let Some((path, svg)) = drawing {
+        fs::write(path, svg).map_err(|source| Error::Drawing { path: path.clone(), source })?;
     }
     if args.json {
-        writeln!(out, "{}", as_json(&tally))?;
+        writeln!(out, "{}", as_json(&tally, &services))?;
     } else {
-        charts(out, &tally, environment.colours)?;
+        charts(out, &tally, &services, environment.colours)?;
     }
     Ok(if tally.messages > 0 { FOUND } else { NOTHING })
 }
 
-fn as_json(tally: &Tally) -> serde_json::Value {
+fn as_json(tally: &Tally, services: &BTreeMap<String, u64>) -> serde_json::Value {
     json!({
         "messages": tally.messages,
         "conversations": tally.conversations,
@@ -76,17 +81,23 @@ fn as_json(tally: &Tally) -> serde_json::Value {
         "months": tally.months,
         "roles": tally.roles,
         "sources": tally.sources,
+        "services": services,
         "models": tally.models,
     })
 }
 
-fn charts(out: &mut dyn Write, tally: &Tally, colours: bool) -> io::Result<()> {
+fn charts(
+    out: &mut dyn Write,
+    tally: &Tally,
+    services: &BTreeMap<String, u64>,
+    colours: bool,
+) -> io::Result<()> {
     write!(
         out,
         "{} message{} in {} conversation{}",
-        grouped(tally.messages),
+        counted(tally.messages),
         plural(tally.messages),
-        grouped(tally.conversations as u64),
+        counted(tally.conversations as u64),
         plural(tally.conversations as u64)
     )?;
     let day = |time: Option<_>| date::to_minute(time?)?.split(' ').next().map(str::to_owned);
@@ -96,7 +107,7 @@ fn charts(out: &mut dyn Write, tally: &Tally, colours: bool) -> io::Result<()> {
     writeln!(out)?;
     chart(out, "Months", &months(tally), colours)?;
     for (heading, counts) in
-        [("Roles", &tally.roles), ("Sources", &tally.sources), ("Models", &tally.models)]
+        [("Roles", &tally.roles), ("Sources", services), ("Models", &tally.models)]
     {
         chart(out, heading, &largest(counts), colours)?;
     }
@@ -152,12 +163,12 @@ fn chart(
     let Some(most) = counts.iter().map(|(_, count)| *count).max() else { return Ok(()) };
     let names: Vec<String> = counts.iter().map(|(name, _)| harmless(name)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-    let digits = grouped(most).len();
+    let digits = counted(most).len();
     let style = if colours { AnsiColor::Cyan.on_default() } else { Style::new() };
     writeln!(out, "\n{heading}")?;
     for (name, (_, count)) in names.iter().zip(counts) {
         let pad = " ".repeat(width - name.chars().count());
-        let number = grouped(*count);
+        let number = counted(*count);
         write!(out, "  {name}{pad}  {number:>digits$}")?;
         let bar = bar(*count, most);
         if !bar.is_empty() {
@@ -176,28 +187,17 @@ fn bar(count: u64, most: u64) -> String {
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
-/// Returns a number with a comma at each thousand.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 /// Draws the messages by month as columns, with the years below.
 fn svg(months: &[(String, u64)]) -> String {
     const COLUMN: usize = 12;
     const HEIGHT: u64 = 160;
     const LEFT: usize = 64;
+    const RIGHT: usize = 48;
     const TOP: u64 = 24;
     const BELOW: u64 = 40;
     let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
-    let width = LEFT + COLUMN * months.len().max(20) + 16;
+    // The last label begins at the last column.
+    let width = LEFT + COLUMN * months.len().max(20) + RIGHT;
     let height = TOP + HEIGHT + BELOW;
     let floor = TOP + HEIGHT;
     let mut svg = format!(
@@ -214,17 +214,17 @@ fn svg(months: &[(String, u64)]) -> String {
     line(format!(
         "<text x=\"{edge}\" y=\"{}\" text-anchor=\"end\">{}</text>",
         TOP + 4,
-        grouped(most)
+        counted(most)
     ));
     line(format!("<text x=\"{edge}\" y=\"{floor}\" text-anchor=\"end\">0</text>"));
-    line(format!("<line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{}\" y2=\"{floor}\"/>", width - 16));
+    line(format!("<line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{}\" y2=\"{floor}\"/>", width - RIGHT));
     let mut year = String::new();
     for (at, (month, count)) in months.iter().enumerate() {
         let x = LEFT + COLUMN * at;
         let tall = (u128::from(*count) * u128::from(HEIGHT) / u128::from(most)) as u64;
         let tall = if *count > 0 { tall.max(1) } else { 0 };
         if tall > 0 {
-            let (name, number) = (escaped(month), grouped(*count));
+            let (name, number) = (escaped(month), counted(*count));
             line(format!(
                 "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{tall}\"><title>{name}: {number}</title></rect>",
                 x + 1,
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn numbers_and_bars() {
         for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
+            assert_eq!(counted(number), text);
         }
         assert_eq!(bar(0, 7), "");
         assert_eq!(bar(1, u64::MAX), "▏");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Database, Error, functions, rows};
-use crate::model::{Instant, Origin};
+use crate::model::{Instant, Origin, Provenance};
 
 /// A conversation that has messages, as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +80,52 @@ pub fn origins(database: &Database) -> Result<HashMap<String, Origin>, Error> {
             }
         }
         Ok(origins)
+    };
+    read().map_err(|error| database.error(error))
+}
+
+/// Returns which services conversations are from, by id: of some conversations, or of all. None if the
+/// database does not say so.
+pub(crate) fn provenance(
+    database: &Database,
+    ids: Option<&[&str]>,
+) -> Result<HashMap<String, Provenance>, Error> {
+    let read = || -> rusqlite::Result<HashMap<String, Provenance>> {
+        let connection = database.connection();
+        let sql = "SELECT count(*) FROM pragma_table_info('verbatim_conversations') WHERE name IN \
+                   ('conversation_id', 'source', 'link')";
+        let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
+        let mut found = HashMap::new();
+        if columns < 3 {
+            return Ok(found);
+        }
+        let mut take = |row: &rusqlite::Row<'_>| -> rusqlite::Result<()> {
+            let service = rows::text(row, 1)?.replace('_', "-");
+            let link = Some(rows::text(row, 2)?).filter(|link| !link.is_empty());
+            found.insert(rows::text(row, 0)?, Provenance { service, link });
+            Ok(())
+        };
+        let all = "SELECT conversation_id, source, link FROM verbatim_conversations";
+        match ids {
+            None => {
+                let mut statement = connection.prepare(all)?;
+                let mut rows = statement.query([])?;
+                while let Some(row) = rows.next()? {
+                    take(row)?;
+                }
+            }
+            Some(ids) => {
+                let mut statement =
+                    connection.prepare(&format!("{all} WHERE conversation_id = ?1"))?;
+                for id in ids {
+                    let mut rows = statement.query([id])?;
+                    while let Some(row) = rows.next()? {
+                        take(row)?;
+                    }
+                }
+            }
+        }
+        Ok(found)
     };
     read().map_err(|error| database.error(error))
 }

@@ -8,13 +8,17 @@ use crate::{
     text::content,
 };
 
-/// A conversation's id and title.
+/// What tells a conversation from others in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
     /// The conversation's id, from `conversations.id`.
     pub id: String,
     /// `conversations.title`; empty for NULL.
     pub title: String,
+    /// How many messages it has.
+    pub messages: u32,
+    /// The time of its last message.
+    pub last: Option<Instant>,
 }
 
 /// Returns a conversation's messages in reading order: by position, else by time.

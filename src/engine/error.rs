@@ -1,11 +1,11 @@
 //! An error of a question.
 
-use std::path::PathBuf;
+use std::{fmt::Write, path::PathBuf};
 
 use crate::{
     db::{self, Heading},
     index,
-    text::like::MOST_PATTERN_BYTES,
+    text::{date, like::MOST_PATTERN_BYTES},
 };
 
 /// An error of a question.
@@ -50,12 +50,14 @@ pub enum Error {
         word: String,
     },
     /// Several conversations may be meant.
-    #[error("{word:?} may be any of:{}\nname one by its id", list(candidates))]
+    #[error("{word:?} may be any of:{}\nuse one of these ids", list(candidates, *total))]
     Ambiguous {
         /// The word that should name a conversation.
         word: String,
         /// The first conversations that the word could mean.
         candidates: Vec<Heading>,
+        /// How many conversations it could mean.
+        total: usize,
     },
     /// Another process is building the index.
     #[error("{}: another process is building this index; wait for it to finish", folder.display())]
@@ -134,6 +136,16 @@ impl Error {
     }
 }
 
-fn list(candidates: &[Heading]) -> String {
-    candidates.iter().map(|heading| format!("\n  {}  {}", heading.id, heading.title)).collect()
+fn list(candidates: &[Heading], total: usize) -> String {
+    let mut list = String::new();
+    for Heading { id, title, messages, last } in candidates {
+        let day = last.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned());
+        let day = day.split(' ').next().unwrap_or_default().to_owned();
+        let unit = if *messages == 1 { "message" } else { "messages" };
+        let _ = write!(list, "\n  {id}  {title}  ({day}, {messages} {unit})");
+    }
+    if total > candidates.len() {
+        let _ = write!(list, "\nand {} more", total - candidates.len());
+    }
+    list
 }

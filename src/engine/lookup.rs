@@ -94,7 +94,7 @@ impl Lookup<'_> {
     }
 
     /// Returns the conversations that have a word for their title, else those whose ids begin with
-    /// it; not more than [`MAX_CANDIDATES`] of either.
+    /// it.
     fn called(
         &self,
         word: &str,
@@ -117,19 +117,34 @@ impl Lookup<'_> {
                     () if is_long && shared_start(id, word) == word.len() => 3,
                     () => continue,
                 };
-                if found[class].len() < MAX_CANDIDATES {
-                    found[class].push(listing.about(place));
-                }
+                found[class].push(listing.brief(place));
             }
         }
         Ok(found.into_iter().find(|found| !found.is_empty()).unwrap_or_default())
     }
 
-    /// Returns the conversation that a person means by a word, as [`Lookup::by_handle`] finds it.
+    /// Returns the conversation that a person means by a word: what [`Lookup::by_handle`] finds, a
+    /// link to the conversation on its service's site, or a part of a title.
     pub fn by_word(&self, word: &str) -> Result<About, Error> {
         self.sources.within(&Scope::default())?;
         let none = || Error::NoConversation { word: snippet::echo(word).into_owned() };
-        self.by_handle(word, 1)?.ok_or_else(none)
+        let word = id_in_link(word).unwrap_or(word);
+        match self.by_handle(word, 1)? {
+            Some(about) => Ok(about),
+            None => self.by_part_of_title(word)?.ok_or_else(none),
+        }
+    }
+
+    fn by_part_of_title(&self, word: &str) -> Result<Option<About>, Error> {
+        let word = snippet::trim(word).to_lowercase();
+        if word.is_empty() {
+            return Ok(None);
+        }
+        let mut found = self.matching(&|_, _, title| title.to_lowercase().contains(&word))?;
+        if found.len() > 1 {
+            return Err(ambiguous(&word, found));
+        }
+        Ok(found.pop())
     }
 
     /// Returns the beginnings of ids that no other conversation's id has, at least
@@ -211,7 +226,7 @@ impl Lookup<'_> {
                 let (id, title) = listing.heading(*place);
                 test(source.kind, id, title)
             };
-            found.extend((0..listing.len()).filter(passes).map(|place| listing.about(place)));
+            found.extend((0..listing.len()).filter(passes).map(|place| listing.brief(place)));
         }
         Ok(found)
     }
@@ -283,10 +298,27 @@ impl Lookup<'_> {
 
 fn ambiguous(word: &str, mut found: Vec<About>) -> Error {
     found.sort_by(|a, b| a.id.cmp(&b.id));
-    let heading =
-        |about: About| Heading { id: about.id, title: snippet::echo(&about.title).into_owned() };
+    let heading = |about: About| Heading {
+        id: about.id,
+        title: snippet::echo(&about.title).into_owned(),
+        messages: about.turns,
+        last: about.last,
+    };
+    let total = found.len();
     let candidates = found.into_iter().take(MAX_CANDIDATES).map(heading).collect();
-    Error::Ambiguous { word: snippet::echo(word).into_owned(), candidates }
+    Error::Ambiguous { word: snippet::echo(word).into_owned(), candidates, total }
+}
+
+/// The beginnings of links to conversations.
+const LINKS: [&str; 3] =
+    ["https://chatgpt.com/", "https://chat.openai.com/", "https://claude.ai/chat/"];
+
+/// Returns the id in a link to a conversation; `None` for any other text.
+fn id_in_link(text: &str) -> Option<&str> {
+    let text = snippet::trim(text);
+    let path = LINKS.iter().find_map(|start| text.strip_prefix(start))?;
+    let path = path.split(['?', '#']).next()?.trim_end_matches('/');
+    path.rsplit('/').next().filter(|id| !id.is_empty())
 }
 
 /// Returns what was read of a source; `None` if that failed, with the first error in `failed`. Only

@@ -13,6 +13,7 @@
 
 mod config;
 mod error;
+mod exact;
 mod home;
 pub mod import;
 mod lookup;
@@ -24,11 +25,15 @@ mod source;
 mod testing;
 mod upkeep;
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::{ControlFlow, Range},
+    sync::Arc,
+};
 
 use crate::{
     db::{self, Service},
-    model::{Hit, Request, Stop},
+    model::{Hit, Provenance, Request, Stop},
 };
 
 use rank::Ranker;
@@ -67,7 +72,8 @@ pub use upkeep::{
 };
 
 pub(crate) use crate::workspace;
-pub(crate) use source::Note;
+pub(crate) use exact::{Render, Searched};
+pub(crate) use source::{Narrowing, Note, Sketch};
 #[cfg(test)]
 pub(crate) use testing::TestExport;
 // Types of the rooms below that the faces name.
@@ -143,22 +149,48 @@ impl Engine {
         self.sources.export()?.exact(request, stop, show)
     }
 
-    /// Searches every source as [`Engine::exact`] searches the export, and returns the hits, newest
-    /// first, with how each source was searched and what was left out.
-    pub(crate) fn exact_in_all(&self, request: &Request, stop: &Stop) -> Result<FoundInAll, Error> {
-        let mut hits = Vec::new();
-        let (plans, notes) = self.sources.each(&Scope::default(), |source| {
-            let before = hits.len();
-            let plan = source.exact(request, stop, &mut |hit| {
-                hits.push((source.kind, hit));
-                ControlFlow::Continue(())
-            })?;
-            Ok((plan, hits.len() - before))
-        })?;
-        // A stable sort: each source's own order stays.
-        hits.sort_by_key(|(_, hit)| std::cmp::Reverse(hit.time));
-        hits.truncate(request.limit.unwrap_or(usize::MAX));
-        Ok(FoundInAll { hits, plans, notes })
+    /// Searches the sources in a scope as [`Engine::search`] searches the export, and shows their
+    /// hits, newest first, until `show` breaks off.
+    pub(crate) fn exact_in_all<T: Send>(
+        &self,
+        request: &Request,
+        scope: &Scope,
+        stop: &Stop,
+        render: Render<'_, T>,
+        show: &mut dyn FnMut(T) -> ControlFlow<()>,
+    ) -> Result<Searched, Error> {
+        self.sources.exact_in_all(request, scope, stop, render, show)
+    }
+
+    /// Returns the scope with the conversations that a person describes. Notes names that nothing has.
+    pub(crate) fn narrowed(
+        &self,
+        scope: Scope,
+        narrowing: &Narrowing,
+        stop: &Stop,
+    ) -> Result<(Scope, Vec<Note>), Error> {
+        self.sources.narrowed(scope, narrowing, stop)
+    }
+
+    /// Returns sketches of conversations of a source, by id, without summaries.
+    pub(crate) fn sketches(
+        &self,
+        kind: SourceKind,
+        ids: &[&str],
+        stop: &Stop,
+    ) -> Result<HashMap<String, Sketch>, Error> {
+        let Some(source) = self.sources.of_kind(kind) else { return Ok(HashMap::new()) };
+        source.sketched(ids, &|listing| listing.brief(0), stop)
+    }
+
+    /// Returns which services conversations of a source are from, by id.
+    pub(crate) fn provenance(
+        &self,
+        kind: SourceKind,
+        ids: &[&str],
+        stop: &Stop,
+    ) -> Result<HashMap<String, Provenance>, Error> {
+        self.sources.provenance(kind, ids, stop)
     }
 
     /// Returns what is to be said of roles that no message in a scope has.
@@ -206,6 +238,37 @@ impl Engine {
         limit: usize,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
+        self.page(
+            scope,
+            offset..offset.saturating_add(limit),
+            &|list, place| list.about(place),
+            stop,
+        )
+    }
+
+    /// Does as [`Engine::listed`] does, without summaries.
+    pub(crate) fn listed_briefly(
+        &self,
+        scope: &Scope,
+        offset: usize,
+        limit: usize,
+        stop: &Stop,
+    ) -> Result<ListedPage, Error> {
+        self.page(
+            scope,
+            offset..offset.saturating_add(limit),
+            &|list, place| list.brief(place),
+            stop,
+        )
+    }
+
+    fn page(
+        &self,
+        scope: &Scope,
+        wanted: Range<usize>,
+        describe: &dyn Fn(&dyn Listing, usize) -> About,
+        stop: &Stop,
+    ) -> Result<ListedPage, Error> {
         let (sources, mut notes) = self.sources.readable(scope, stop)?;
         let (scope, unknown) = self.sources.resolved(scope, &sources, stop)?;
         let (listings, unreadable) =
@@ -229,8 +292,8 @@ impl Engine {
         if total == 0 {
             notes.extend(self.unknown_role(&scope, stop)?);
         }
-        let page = places.into_iter().skip(offset).take(limit);
-        let abouts = page.map(|(_, number, place)| listings[number].about(place)).collect();
+        let page = places.into_iter().skip(wanted.start).take(wanted.len());
+        let abouts = page.map(|(_, number, place)| describe(&*listings[number], place)).collect();
         Ok(ListedPage { abouts, total, notes })
     }
 
@@ -257,27 +320,6 @@ impl Engine {
         self.sources.about(kind, id, stop)
     }
 
-    /// Returns up to `count` messages before a hit of a source and as many after it, in reading
-    /// order.
-    pub(crate) fn neighbours(
-        &self,
-        source: SourceKind,
-        hit: &Hit<'_>,
-        count: usize,
-        raw_content: bool,
-        stop: &Stop,
-    ) -> Result<(Vec<Hit<'static>>, Vec<Hit<'static>>), Error> {
-        let source = self.sources.of_kind(source);
-        let Some(source) = source else { return Ok((Vec::new(), Vec::new())) };
-        let messages = source.reader(stop).read(&hit.conversation_id, raw_content, stop)?;
-        let Some(messages) = messages else { return Ok((Vec::new(), Vec::new())) };
-        let Some(turn) = messages.turn_of(hit) else { return Ok((Vec::new(), Vec::new())) };
-        let copy = |turn| messages.message(turn).kept(0);
-        let before = (turn.saturating_sub(count)..turn).map(copy).collect();
-        let end = messages.turns().min(turn.saturating_add(count).saturating_add(1));
-        Ok((before, (turn + 1..end).map(copy).collect()))
-    }
-
     /// Returns the service that a conversation is from; `None` if the source does not say.
     pub(crate) fn service(
         &self,
@@ -294,6 +336,15 @@ impl Engine {
         report::statistics::tally(&self.sources, kinds, stop)
     }
 
+    /// Returns how many messages are from each service, of some kinds of sources or of all.
+    pub(crate) fn services(
+        &self,
+        kinds: &[SourceKind],
+        stop: &Stop,
+    ) -> Result<BTreeMap<String, u64>, Error> {
+        self.sources.services(kinds, stop)
+    }
+
     /// Returns the work that keeps indexes and the transcript store current.
     pub fn upkeep(&self) -> Upkeep<'_> {
         Upkeep { sources: &self.sources }
@@ -308,16 +359,6 @@ impl Engine {
     pub fn find<'a>(&'a self, stop: &'a Stop) -> Lookup<'a> {
         Lookup { sources: &self.sources, memory: &self.memory, stop }
     }
-}
-
-/// What an exact search of every source found.
-#[derive(Debug)]
-pub(crate) struct FoundInAll {
-    pub(crate) hits: Vec<(SourceKind, Hit<'static>)>,
-    /// How each source was searched, and how many hits it has.
-    pub(crate) plans: Vec<(SearchPlan, usize)>,
-    /// What was left out.
-    pub(crate) notes: Vec<Note>,
 }
 
 /// A page of a list of conversations.

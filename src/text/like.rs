@@ -51,6 +51,7 @@ enum Atom {
 
 impl LikePattern {
     /// Parses the text of a query; `%` and `_` in it are wildcards.
+    #[cfg(any(test, feature = "internals"))]
     pub fn parse(text: &str, case_sensitive: bool) -> LikePattern {
         LikePattern::new(&Pattern::parse(text), case_sensitive)
     }
@@ -111,16 +112,17 @@ impl LikePattern {
         true
     }
 
-    /// Returns the byte spans of the pattern's successive matches in a text. They do not overlap.
-    ///
-    /// Each match gives one span for each segment between the `%`. A pattern of wildcards alone has
-    /// no spans.
+    /// Returns all of [`LikePattern::first_spans`].
+    #[cfg(any(test, feature = "internals"))]
     pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
         self.first_spans(text, usize::MAX)
     }
 
-    /// Returns the first of [`LikePattern::spans`]: those of matches that begin before `most` spans
-    /// are found.
+    /// Returns the byte spans of successive matches in a text, which do not overlap: those of matches
+    /// that begin before `most` spans are found.
+    ///
+    /// Each match gives one span for each segment between the `%`. A pattern of wildcards alone has
+    /// no spans.
     pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         let text = match memchr(0, text.as_bytes()) {
             Some(nul) => &text.as_bytes()[..nul],

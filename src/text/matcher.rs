@@ -1,5 +1,7 @@
 //! The matcher of a request: of a `LIKE` pattern, or of a text that stands for itself.
 
+use std::ops::Range;
+
 use super::{like::LikePattern, literal::LiteralPattern, pattern::Pattern};
 use crate::model::Request;
 
@@ -27,6 +29,14 @@ impl Matcher {
     /// Returns whether every text matches.
     pub fn matches_all(&self) -> bool {
         matches!(self, Matcher::Like(pattern) if pattern.matches_all())
+    }
+
+    /// Returns the byte spans of the first `most` matches in a text.
+    pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
+        match self {
+            Matcher::Like(pattern) => pattern.first_spans(text, most),
+            Matcher::Literal(pattern) => pattern.first_spans(text, most),
+        }
     }
 
     /// Returns whether JSON parts also match as they are stored, not only by the text they hold.

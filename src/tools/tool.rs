@@ -187,7 +187,7 @@ pub(super) fn conversation(
             "{name} takes a whole id or at least {SHORTEST_ID} characters of its beginning, a key, a title, \
              a path or a verbatim:// address; got {handle:?}"
         ))),
-        Err(engine::Error::Ambiguous { word, candidates }) => {
+        Err(engine::Error::Ambiguous { word, candidates, .. }) => {
             let ids: Vec<&str> = candidates.iter().take(5).map(|one| one.id.as_str()).collect();
             Err(Error::Refused(format!(
                 "{name} {word:?} may be any of: {}; give the whole id",

@@ -1,6 +1,6 @@
 //! Lists of conversations: which ones, in which order, and what is known of them.
 
-use std::path::PathBuf;
+use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use verbatim_search::{
@@ -53,6 +53,10 @@ fn agree(database: &Database, scopes: &[Scope]) -> Vec<Vec<String>> {
     }
     let ids = |listed: Vec<Listed>| listed.into_iter().map(|listed| listed.id).collect();
     expected.into_iter().map(ids).collect()
+}
+
+fn ids(ids: &[&str]) -> Option<Arc<HashSet<String>>> {
+    Some(Arc::new(ids.iter().map(|id| (*id).to_owned()).collect()))
 }
 
 fn scope() -> impl Strategy<Value = Scope> {
@@ -113,9 +117,12 @@ fn latest_activity_first_then_by_id_and_without_times_last() {
         Scope { conversation: Some("c5".into()), ..Scope::default() },
         Scope { conversation: Some("c1".into()), since: at(0), ..Scope::default() },
         Scope { conversation: Some("c3".into()), ..Scope::default() },
+        Scope { conversations: ids(&["c1", "c3", "none"]), ..Scope::default() },
+        Scope { conversations: ids(&["c1", "c3"]), since: at(0), ..Scope::default() },
+        Scope { conversations: ids(&[]), ..Scope::default() },
     ];
     let found = agree(&database, &scopes);
-    let expected: [&[&str]; 11] = [
+    let expected: [&[&str]; 14] = [
         &["c2", "c0", "c4", "c3", "c1"],
         &["c0", "c3"],
         &["c2", "c0", "c4"],
@@ -127,6 +134,9 @@ fn latest_activity_first_then_by_id_and_without_times_last() {
         &[],
         &[],
         &["c3"],
+        &["c3", "c1"],
+        &["c3"],
+        &[],
     ];
     assert_eq!(found, expected);
 }

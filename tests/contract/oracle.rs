@@ -116,6 +116,7 @@ impl Oracle {
              FROM messages m JOIN conversations c ON c.id = m.conversation_id
                  JOIN known k ON k.message = m.rowid
              WHERE (?1 IS NULL OR c.id = ?1) AND {origins}
+                 AND (?6 IS NULL OR c.id IN (SELECT value FROM json_each(?6)))
              GROUP BY c.id
              HAVING (?2 IS NULL OR max(k.at) >= ?2) AND (?3 IS NULL OR min(k.at) <= ?3)
                  AND total({roles}) > 0
@@ -123,7 +124,8 @@ impl Oracle {
         );
         let mut statement = self.connection.prepare(&sql).expect("a statement");
         let (since, until) = (scope.since.map(nanos), scope.until.map(nanos));
-        let values = params![scope.conversation, since, until, scope.project, scope.session];
+        let ids = scope.conversations.as_ref().map(|ids| serde_json::json!(**ids).to_string());
+        let values = params![scope.conversation, since, until, scope.project, scope.session, ids];
         let listed = statement.query_map(values, |row| {
             Ok(Listed {
                 id: text(row, 0)?,

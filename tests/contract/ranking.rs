@@ -1,5 +1,7 @@
 //! Ranked search: what holds for every reader that has a scorer.
 
+use std::sync::Arc;
+
 use verbatim_search::{
     engine::{
         Reader, Scope,
@@ -177,6 +179,10 @@ fn scopes() -> Vec<Scope> {
         Scope { conversation: Some("c2".into()), ..Scope::default() },
         Scope { conversation: Some("c5".into()), ..Scope::default() },
         Scope {
+            conversations: Some(Arc::new(["c1".to_owned(), "c2".to_owned()].into())),
+            ..Scope::default()
+        },
+        Scope {
             conversation: Some("c1".into()),
             roles: roles(&["user", "tool"]),
             since: at(0),
@@ -191,6 +197,7 @@ fn is_within(ranked: &Ranked, scope: &Scope) -> bool {
         && scope.since.is_none_or(|since| ranked.time.is_some_and(|time| time >= since))
         && scope.until.is_none_or(|until| ranked.time.is_some_and(|time| time <= until))
         && scope.conversation.as_ref().is_none_or(|id| *id == ranked.conversation)
+        && scope.conversations.as_ref().is_none_or(|ids| ids.contains(&ranked.conversation))
 }
 
 #[test]

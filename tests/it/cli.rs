@@ -91,7 +91,8 @@ fn searching() {
     for (file, arguments) in [
         ("plain", &["borrow checker"][..]),
         ("coloured", &["borrow checker", "--color", "always"]),
-        ("wildcards", &["r_FUSE%let", "--color", "always"]),
+        ("wildcards", &["--like", "r_FUSE%let", "--color", "always"]),
+        ("flat", &["borrow", "checker", "--flat"]),
         ("unicode", &["フェ", "--color", "always"]),
         ("context", &["because", "-C", "1"]),
         ("json", &["borrow checker", "--json", "--limit", "2"]),
@@ -111,7 +112,22 @@ fn searching() {
     assert_eq!(count(&["", "--limit", "0"]), (Ok(0), 7));
     assert_eq!(count(&["Borrow checker", "--case-sensitive"]), (Ok(0), 1));
     assert_eq!(count(&["--", "--limit"]), (Ok(1), 0));
-    assert!(count(&["", "--since", "yesterday"]).0.unwrap_err().contains("ISO 8601"));
+    assert_eq!(count(&["", "--since", "yesterday"]), (Ok(0), 1));
+    assert!(count(&["", "--since", "31.01.2025"]).0.unwrap_err().contains("2025-01-31"));
+    assert!(count(&["", "--since", "2024", "--until", "2023"]).0.unwrap_err().contains("after"));
+    // The words are one text, which stands for itself.
+    assert_eq!(count(&["the", "BORROW", "checker"]), (Ok(0), 3));
+    assert_eq!(count(&["--limit", "9", "--", "the", "borrow"]), (Ok(0), 3));
+    assert_eq!(count(&["r_fuse%let"]), (Ok(1), 0));
+    assert_eq!(count(&["r_fuse%let", "--like"]), (Ok(0), 1));
+    assert_eq!(count(&["checker", "-n", "2", "--role", "user"]), (Ok(0), 2));
+    assert_eq!(count(&["checker", "-s", "--in", "rust life"]), (Ok(0), 2));
+    for alias in ["find", "grep"] {
+        assert_eq!(
+            output(&[alias, "--db", db, "checker"]),
+            output(&["search", "--db", db, "checker"])
+        );
+    }
     assert!(count(&["", "--colour"]).0.is_err());
     let missing = run(&["search", "--db", "nowhere.db", "x"]).0;
     assert_eq!(missing, Err("Database not found: nowhere.db".to_owned()));
@@ -128,12 +144,152 @@ fn showing() {
     assert_eq!(by_prefix, output(&["show", "--db", db, "日本語の質問"]));
     assert_eq!(output(&["show", "--db", db, "7000"]), output(&["show", "--db", db, "7000ffff"]));
     let several = run(&["show", "--db", db, "6650"]).0.unwrap_err();
-    assert!(
-        several.contains("6650a1b2-0001  Rust lifetimes\n  6650a1b2-0002  日本語の質問"),
-        "{several}"
-    );
+    let list = "\n  6650a1b2-0001  Rust lifetimes  (2023-11-14, 4 messages)\n  \
+                6650a1b2-0002  日本語の質問  (2024-01-15, 1 message)\n";
+    assert!(several.contains(list), "{several}");
+    for word in ["RUST life", "https://chatgpt.com/c/6650a1b2-0001?model=x"] {
+        assert_eq!(
+            output(&["show", "--db", db, word]),
+            output(&["show", "--db", db, "6650a1b2-0001"])
+        );
+    }
+    let (code, last) = run(&["show", "--db", db, "6650a1b2-0001:4"]);
+    assert_eq!((code, last.matches("\n## ").count()), (Ok(0), 3));
+    assert!(last.contains("*1 message before this*") && last.contains("\n## 4 · tool"), "{last}");
+    let beyond = run(&["show", "--db", db, "6650a1b2-0001:5"]).0.unwrap_err();
+    assert!(beyond.contains("the last message of this conversation is 4"), "{beyond}");
     let nothing = run(&["show", "--db", db, "50a1b2"]).0.unwrap_err();
     assert!(nothing.starts_with("no conversation has"), "{nothing}");
+}
+
+/// Runs a command over an export and the transcripts of two agents.
+fn run_on_all(
+    home: &Path,
+    arguments: &[&str],
+    environment: &Environment,
+) -> (Result<u8, String>, String) {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/archives");
+    let mut all: Vec<OsString> = vec!["verbatim".into(), "--home".into(), home.into()];
+    for agent in ["claude", "codex"] {
+        all.extend(["--archive".into(), golden.join(agent).into()]);
+    }
+    all.extend(arguments.iter().map(OsString::from));
+    let mut out = Vec::new();
+    let code = cli::run(all, environment, &mut out).map_err(|error| error.to_string());
+    (code, String::from_utf8(out).unwrap())
+}
+
+fn home_with_an_export() -> tempfile::TempDir {
+    let home = folder();
+    std::fs::create_dir(home.path().join("db")).unwrap();
+    let connection = sample(&home.path().join("db/a.db"));
+    let sql = "CREATE TABLE verbatim_conversations (conversation_id TEXT, source TEXT, link TEXT);
+               INSERT INTO verbatim_conversations
+               VALUES ('6650a1b2-0001', 'chatgpt', 'https://chatgpt.com/c/6650a1b2-0001');";
+    connection.execute_batch(sql).unwrap();
+    home
+}
+
+#[test]
+fn every_source_is_searched_and_filters_choose() {
+    let home = home_with_an_export();
+    let environment = Environment::default();
+    let search = |arguments: &[&str]| {
+        let all: Vec<&str> = ["search", "the", "--json"].iter().chain(arguments).copied().collect();
+        let (code, out) = run_on_all(home.path(), &all, &environment);
+        let lines = out.lines().map(|line| serde_json::from_str(line).unwrap());
+        (code, lines.collect::<Vec<serde_json::Value>>())
+    };
+    for _ in 0..2 {
+        let (_, all) = search(&[]);
+        let times: Vec<&str> = all.iter().filter_map(|hit| hit["time"].as_str()).collect();
+        assert!(times.is_sorted_by(|a, b| a >= b) && times.len() == all.len(), "{times:?}");
+        let from = |source: &str| all.iter().filter(|hit| hit["source"] == source).count();
+        assert!(from("export") == 3 && from("archive") > 3, "{all:?}");
+        let chatgpt = all.iter().find(|hit| hit["conversation_id"] == "6650a1b2-0001").unwrap();
+        assert_eq!(
+            (&chatgpt["number"], chatgpt["url"].as_str()),
+            (&serde_json::json!(4), Some("https://chatgpt.com/c/6650a1b2-0001"))
+        );
+        let count = |arguments: &[&str]| search(arguments).1.len();
+        let (claude, codex) = (count(&["--source", "claude-code"]), count(&["--source", "codex"]));
+        assert_eq!(
+            (claude + codex, count(&["--source", "archive"])),
+            (from("archive"), from("archive"))
+        );
+        assert!(claude > 0 && codex > 0);
+        assert_eq!(count(&["--source", "chatgpt"]), 3);
+        assert_eq!(count(&["--source", "chatgpt", "--source", "codex"]), 3 + codex);
+        assert_eq!(count(&["--source", "codex", "--project", "SHO"]), codex);
+        assert_eq!(count(&["--branch", "fix/rounding"]), codex);
+        assert_eq!(count(&["--folder", "/code/parser"]), claude);
+        assert_eq!(count(&["-n", "2"]), 2);
+        assert_eq!(search(&["--project", "nowhere"]), (Ok(1), Vec::new()));
+        let ranked = search(&["--mode", "text", "--project", "shop"]).1;
+        assert!(ranked.iter().all(|hit| hit["source"] == "archive"), "{ranked:?}");
+        let text = ["search", "rounding", "--mode", "text", "--color", "always", "-n", "1"];
+        let text = run_on_all(home.path(), &text, &environment).1;
+        assert!(text.contains("codex · shop@fix/rounding"), "{text}");
+        assert!(text.contains("\u{1b}[31mrounded\u{1b}[0m"), "{text}");
+        let stats = run_on_all(home.path(), &["stats", "--json"], &environment).1;
+        let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+        assert_eq!(
+            (&stats["services"]["chatgpt"], &stats["services"]["export"]),
+            (&4.into(), &3.into())
+        );
+        let list = run_on_all(home.path(), &["list", "--project", "pars"], &environment).1;
+        assert!(
+            list.lines().count() > 0 && list.lines().all(|line| line.contains("parser")),
+            "{list}"
+        );
+        assert_eq!(run_on_all(home.path(), &["reindex"], &environment).0, Ok(0));
+    }
+}
+
+#[test]
+fn back_to_the_service_and_to_the_agent() {
+    let home = home_with_an_export();
+    let environment = Environment::default();
+    let run = |arguments: &[&str]| run_on_all(home.path(), arguments, &environment);
+    let link = "https://chatgpt.com/c/6650a1b2-0001";
+    assert_eq!(run(&["open", "6650a1b2-0001:2", "--print"]), (Ok(0), format!("{link}\n")));
+    assert_eq!(run(&["open", "7000ffff", "--print"]), (Ok(1), String::new()));
+    assert_eq!(run(&["resume", "7000ffff"]), (Ok(1), String::new()));
+    let claude = "5f0c9a52-0000-4000-8000-000000000001";
+    let command = format!("cd /home/ann/code/parser && claude --resume {claude}");
+    assert_eq!(run(&["resume", claude]), (Ok(0), format!("{command}\n")));
+    let codex = "01997e76-0000-7000-8000-000000000002";
+    assert_eq!(run(&["resume", codex]), (Ok(0), format!("codex resume {codex}\n")));
+    assert!(run(&["show", claude]).1.contains(&format!("\nresume: `{command}`\n")));
+    assert!(run(&["show", "rust"]).1.contains(&format!("\n<{link}>\n")));
+}
+
+#[test]
+fn a_terminal_is_told_the_totals_and_pages() {
+    let home = home_with_an_export();
+    let page = home.path().join("page");
+    let terminal = Environment {
+        terminal: true,
+        columns: Some(60),
+        pager: Some(format!("cat > {}", page.display()).into()),
+        ..Environment::default()
+    };
+    let search = |arguments: &[&str], environment: &Environment| {
+        let all: Vec<&str> = ["search", "borrow"].iter().chain(arguments).copied().collect();
+        run_on_all(home.path(), &all, environment).1
+    };
+    assert_eq!(search(&[], &terminal), "");
+    let paged = std::fs::read_to_string(&page).unwrap();
+    let longest = paged.lines().map(|line| line.chars().count()).max();
+    assert!(longest.is_some_and(|longest| longest <= 60), "{paged}");
+    assert!(
+        paged.ends_with("\n3 messages in 1 conversation, 1 conversation by title\n"),
+        "{paged}"
+    );
+    let few = search(&["-n", "2", "--no-pager"], &terminal);
+    let totals = "1 of 3 messages in 1 conversation, 1 conversation by title; -n 0 shows all\n";
+    assert!(few.ends_with(totals), "{few}");
+    assert!(!search(&[], &Environment::default()).contains("messages in"));
 }
 
 #[test]

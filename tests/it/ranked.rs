@@ -267,14 +267,14 @@ fn slips_of_the_keyboard_are_mended() {
         };
         let mended = ranking("chekcer for cofnig");
         assert!(found(&mended.items)[..2].contains(&"rust/1"), "{mended:#?}");
-        assert_eq!(mended.notes(), ["nothing has “chekcer”: ranked by “checker” in its place"]);
+        assert_eq!(mended.notes(), ["no message has “chekcer”; searched for “checker” instead"]);
         // A letter is missing, one too many, wrong, or swapped with the next one: the first letter too.
         for wrong in
             ["borow", "borrrow", "borraw", "brorow", "orrow", "aborrow", "vorrow", "obrrow"]
         {
             let mended = ranking(&format!("{wrong} from ML"));
             first(&mended.items, "rust/2");
-            let said = format!("nothing has “{wrong}”: ranked by “borrow” in its place");
+            let said = format!("no message has “{wrong}”; searched for “borrow” instead");
             assert_eq!(mended.notes(), [said]);
         }
         // A word with two slips is left alone.
@@ -294,7 +294,7 @@ fn a_phrase_quoted_from_memory_is_words() {
         let question = Question { concepts, mode, limit: 3, ..Question::default() };
         let ranking = library.ask(&question);
         assert!(found(&ranking.items)[..2].contains(&"rust/1"), "{ranking:#?}");
-        let said = "nothing has “borrowing checker” as it stands: ranked by its words";
+        let said = "no message has “borrowing checker”; searched for its words instead";
         assert_eq!(ranking.notes(), [said]);
         assert_eq!(found(&library.rank(mode, "\"borrowing checker\"")), [""; 0]);
     }

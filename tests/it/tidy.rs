@@ -23,7 +23,7 @@ const ROOMS: &[&[&str]] = &[
 /// The rooms of `src/engine/` from top to bottom. A room uses only rooms on lower lines.
 const ENGINE_ROOMS: &[&[&str]] = &[
     &["mod"],
-    &["lookup", "import", "home"],
+    &["lookup", "exact", "import", "home"],
     &["report"],
     &["memory"],
     &["rank"],

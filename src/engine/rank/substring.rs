@@ -209,18 +209,20 @@ impl Ranker<'_> {
         Ok(())
     }
 
-    /// Returns the ids of the conversations of the scope's project or session; `None` for all.
+    /// Returns the ids of the conversations of the scope's project or session, or of those that it
+    /// names; `None` for all.
     pub(super) fn conversations_of_origin(
         &self,
         source: &Source,
     ) -> Result<Option<HashSet<String>>, Error> {
         let scope = &self.scope;
-        if scope.project.is_none() && scope.session.is_none() {
+        if scope.project.is_none() && scope.session.is_none() && scope.conversations.is_none() {
             return Ok(None);
         }
         let scope = Scope {
             project: scope.project.clone(),
             session: scope.session.clone(),
+            conversations: scope.conversations.clone(),
             ..Scope::default()
         };
         let listing = source.reader(self.stop).list(&scope, self.stop)?;

@@ -220,6 +220,10 @@ impl Listing for IndexedListing {
         (&listed.id, &listed.title)
     }
 
+    fn turns(&self, place: usize) -> u32 {
+        self.catalogue.conversations()[self.found[place] as usize].turns()
+    }
+
     fn origin(&self, place: usize) -> Option<&Origin> {
         self.origins.as_ref()?.get(self.heading(place).0)
     }
@@ -230,6 +234,10 @@ impl Listing for IndexedListing {
 
     fn shared_start(&self, id: &str) -> usize {
         self.catalogue.shared_start(id)
+    }
+
+    fn brief(&self, place: usize) -> About {
+        self.catalogue.brief(self.found[place], self.origins.as_deref())
     }
 }
 

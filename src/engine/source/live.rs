@@ -107,7 +107,7 @@ impl Reader for LiveReader {
         })?;
         outlines.retain(|outline| {
             scope.covers(outline.begun, outline.last)
-                && scope.conversation.as_ref().is_none_or(|id| *id == outline.id)
+                && scope.accepts_id(&outline.id)
                 && scope.accepts_origin(self.source.kind, origins.get(&outline.id))
         });
         Ok(Box::new(LiveListing { kind: self.source.kind, outlines, origins }))

@@ -167,11 +167,11 @@ impl fmt::Display for Note {
             }
             Note::Slip { word, meant } => {
                 let word = echo(word);
-                write!(f, "nothing has “{word}”: ranked by “{meant}” in its place")
+                write!(f, "no message has “{word}”; searched for “{meant}” instead")
             }
             Note::NoPhrase { phrases } => {
                 let phrases = echo(phrases);
-                write!(f, "nothing has {phrases} as it stands: ranked by its words")
+                write!(f, "no message has {phrases}; searched for its words instead")
             }
             Note::ProviderAway { reason } => {
                 write!(f, "ranked by words alone, not by meaning: {reason}")

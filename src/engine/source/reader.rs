@@ -71,6 +71,11 @@ pub trait Listing {
     /// The id and the title of a conversation.
     fn heading(&self, place: usize) -> (&str, &str);
 
+    /// The number of messages of a conversation.
+    fn turns(&self, place: usize) -> u32 {
+        self.brief(place).turns
+    }
+
     /// The origin of a coding agent's conversation.
     fn origin(&self, place: usize) -> Option<&Origin>;
 
@@ -82,6 +87,11 @@ pub trait Listing {
     fn shared_start(&self, id: &str) -> usize {
         let others = (0..self.len()).map(|place| self.heading(place).0);
         others.filter(|other| *other != id).map(|other| shared_start(id, other)).max().unwrap_or(0)
+    }
+
+    /// What is known of a conversation without a summary. This reads messages only for a title.
+    fn brief(&self, place: usize) -> About {
+        self.about(place)
     }
 }
 

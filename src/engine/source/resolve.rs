@@ -135,7 +135,7 @@ fn begins(id: &str, text: &str) -> bool {
 }
 
 /// Returns the names that are nearest to a name, the nearest first.
-fn nearest(given: &str, mut names: Vec<String>) -> Vec<String> {
+pub(super) fn nearest(given: &str, mut names: Vec<String>) -> Vec<String> {
     let given = given.to_lowercase();
     let likeness = |name: &String| strsim::jaro_winkler(&given, &name.to_lowercase());
     names.sort();

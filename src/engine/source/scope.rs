@@ -1,6 +1,6 @@
 //! The scope of a search, and the description of a conversation.
 
-use std::path::PathBuf;
+use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
 use super::kind::SourceKind;
 use crate::model::{Instant, Origin};
@@ -22,9 +22,17 @@ pub struct Scope {
     pub project: Option<String>,
     /// A session of coding agents' transcripts.
     pub session: Option<String>,
+    /// The ids of the conversations; `None` for all.
+    pub conversations: Option<Arc<HashSet<String>>>,
 }
 
 impl Scope {
+    /// Returns whether the scope has the conversation with an id, as far as it names ids.
+    pub(crate) fn accepts_id(&self, id: &str) -> bool {
+        self.conversation.as_ref().is_none_or(|wanted| wanted == id)
+            && self.conversations.as_ref().is_none_or(|wanted| wanted.contains(id))
+    }
+
     /// Returns whether a conversation that took place between two instants is within the dates.
     pub(crate) fn covers(&self, begun: Option<Instant>, last: Option<Instant>) -> bool {
         self.since.is_none_or(|since| last.is_some_and(|last| last >= since))

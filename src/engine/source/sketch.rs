@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::PathBuf};
 
 use super::{
     kind::SourceKind,
-    reader::Messages,
+    reader::{Listing, Messages},
     scope::{About, Scope},
     session::line_number,
     sources::Source,
@@ -12,13 +12,15 @@ use super::{
 use crate::{
     db::{self, Skeleton},
     engine::error::Error,
-    model::{Hit, Stop},
+    model::{Hit, Origin, Stop},
 };
 
 /// A conversation of an answer.
 #[derive(Debug)]
 pub(crate) struct Sketch {
     pub(crate) about: About,
+    /// The origin, of a coding agent's conversation.
+    pub(crate) origin: Option<Origin>,
     order: ReadingOrder,
 }
 
@@ -51,6 +53,16 @@ impl Source {
         ids: &[&str],
         stop: &Stop,
     ) -> Result<HashMap<String, Sketch>, Error> {
+        self.sketched(ids, &|listing| listing.about(0), stop)
+    }
+
+    /// Does as [`Source::sketches`] does; `describe` describes the only conversation of a listing.
+    pub(crate) fn sketched(
+        &self,
+        ids: &[&str],
+        describe: &dyn Fn(&dyn Listing) -> About,
+        stop: &Stop,
+    ) -> Result<HashMap<String, Sketch>, Error> {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
@@ -64,7 +76,8 @@ impl Source {
                     && !listing.is_empty()
                 {
                     let order = ReadingOrder::Open(messages);
-                    sketches.insert((*id).to_owned(), Sketch { about: listing.about(0), order });
+                    let (about, origin) = (describe(&*listing), listing.origin(0).cloned());
+                    sketches.insert((*id).to_owned(), Sketch { about, origin, order });
                 }
             }
             return Ok(sketches);
@@ -77,7 +90,8 @@ impl Source {
             })
         })?;
         let sketch = |(id, skeleton): (String, Skeleton)| {
-            let origin = origins.remove(&id).unwrap_or_default();
+            let known = origins.remove(&id);
+            let origin = known.clone().unwrap_or_default();
             let times = || skeleton.messages.iter().filter_map(|(_, _, time)| *time);
             let about = About {
                 source: self.kind,
@@ -91,7 +105,7 @@ impl Source {
                 project: origin.project,
                 session: origin.session,
             };
-            (id, Sketch { about, order: ReadingOrder::Read(skeleton) })
+            (id, Sketch { about, origin: known, order: ReadingOrder::Read(skeleton) })
         };
         Ok(skeletons.into_iter().map(sketch).collect())
     }

@@ -23,7 +23,7 @@ pub(super) struct ScopeFilter {
     intervals: Vec<Range<u32>>,
     /// The doc ids of the scope's conversation, ascending.
     pub(super) conversation: Option<Vec<u32>>,
-    /// The conversations of the scope's project or session.
+    /// The conversations of the scope's project or session, or those that it names.
     conversations: Option<HashSet<u32>>,
     roles: Vec<String>,
 }
@@ -49,10 +49,12 @@ impl ScopeFilter {
         let of_origin = Scope {
             project: scope.project.clone(),
             session: scope.session.clone(),
+            conversations: scope.conversations.clone(),
             ..Scope::default()
         };
+        let is_narrow = scope.has_origin() || scope.conversations.is_some();
         let conversations =
-            scope.has_origin().then(|| catalogue.within(&of_origin, origins).into_iter().collect());
+            is_narrow.then(|| catalogue.within(&of_origin, origins).into_iter().collect());
         ScopeFilter { intervals, conversation, conversations, roles: scope.roles.clone() }
     }
 

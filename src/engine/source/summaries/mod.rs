@@ -74,15 +74,24 @@ impl Catalogue {
 
     /// Returns everything that is known of a conversation.
     pub(super) fn about(&self, conversation: u32, origins: Option<&Origins>) -> About {
-        let listed = &self.conversations()[conversation as usize];
         let summary = self.summary(conversation);
+        About { summary: summary.text.clone(), ..self.brief(conversation, origins) }
+    }
+
+    /// Returns what is known of a conversation without its summary, which takes time to make.
+    pub(super) fn brief(&self, conversation: u32, origins: Option<&Origins>) -> About {
+        let listed = &self.conversations()[conversation as usize];
+        let title = match listed.title.trim() {
+            "" => &self.summary(conversation).title,
+            _ => &listed.title,
+        };
         let origin = origins.and_then(|origins| origins.get(&listed.id));
         let origin = origin.cloned().unwrap_or_default();
         About {
             source: self.kind(),
             id: listed.id.clone(),
-            title: if summary.title.is_empty() { &listed.title } else { &summary.title }.clone(),
-            summary: summary.text.clone(),
+            title: if title.is_empty() { &listed.title } else { title }.clone(),
+            summary: String::new(),
             turns: listed.turns(),
             begun: listed.begun,
             last: listed.last,

@@ -1,0 +1,106 @@
+//! The filters that several commands take.
+
+use clap::error::ErrorKind;
+
+use super::{clock::Clock, error::Error};
+use crate::{
+    engine::{Engine, Narrowing, Note, Scope, SourceKind},
+    model::Stop,
+    text::date::Edge,
+};
+
+/// Services and agents whose conversations a source can have, beside the sources themselves.
+const SERVICES: [&str; 4] = ["chatgpt", "claude", "claude-code", "codex"];
+
+/// The agents, whose conversations are transcripts.
+const AGENTS: [&str; 2] = ["claude-code", "codex"];
+
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct Filters {
+    /// Only this source: export, archive (coding agents), threads, or chatgpt, claude, claude-code, codex
+    /// (repeatable)
+    #[arg(long, value_name = "SOURCE", value_parser = source)]
+    source: Vec<String>,
+    /// Only coding agents' conversations in a project whose name has this, in any case
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    /// Only coding agents' conversations on this branch
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+    /// Only coding agents' conversations in a folder whose path has this
+    #[arg(long, value_name = "PATH")]
+    folder: Option<String>,
+    /// Only messages with this role: user, assistant, tool, system (repeatable)
+    #[arg(long, value_name = "ROLE")]
+    role: Vec<String>,
+    /// Only from this day or moment on: 7d, 2w, yesterday, 2025-01, 2025-01-31, 2025-01-31T14:30
+    #[arg(long, value_name = "DATE")]
+    since: Option<String>,
+    /// Only up to the end of this day or moment
+    #[arg(long, value_name = "DATE")]
+    until: Option<String>,
+    /// Read and show times in UTC, not in the time zone of this computer
+    #[arg(long)]
+    pub(super) utc: bool,
+}
+
+/// Parses the name of a source.
+fn source(name: &str) -> Result<String, String> {
+    let known: Vec<&str> =
+        SourceKind::ALL.map(SourceKind::name).into_iter().chain(SERVICES).collect();
+    match known.contains(&name) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("the sources are {}", known.join(", "))),
+    }
+}
+
+impl Filters {
+    /// Returns whether the transcripts of coding agents can be in the answer.
+    pub(super) fn takes_transcripts(&self) -> bool {
+        let is_archive =
+            |name: &String| name == SourceKind::Archive.name() || AGENTS.contains(&name.as_str());
+        self.source.is_empty() || self.source.iter().any(is_archive)
+    }
+
+    /// Returns the scope that the filters mean; notes names that nothing has.
+    pub(super) fn scope(
+        &self,
+        engine: &Engine,
+        clock: Clock,
+        stop: &Stop,
+    ) -> Result<(Scope, Vec<Note>), Error> {
+        let date = |flag: &str, text: &Option<String>, edge| {
+            let parsed = text.as_ref().map(|text| clock.parse(text, edge)).transpose();
+            parsed.map_err(|error| usage(format!("invalid value for '{flag} <DATE>': {error}")))
+        };
+        let since = date("--since", &self.since, Edge::Start)?;
+        let until = date("--until", &self.until, Edge::End)?;
+        if let (Some(since), Some(until)) = (since, until)
+            && since > until
+        {
+            return Err(usage("--since is after --until: no message can be in between".to_owned()));
+        }
+        let kind = |name: &String| SourceKind::ALL.into_iter().find(|kind| kind.name() == name);
+        let kinds: Vec<SourceKind> = self.source.iter().filter_map(kind).collect();
+        let has_services = kinds.len() < self.source.len();
+        let scope = Scope {
+            sources: if has_services { Vec::new() } else { kinds },
+            roles: self.role.clone(),
+            since,
+            until,
+            ..Scope::default()
+        };
+        let narrowing = Narrowing {
+            services: if has_services { self.source.clone() } else { Vec::new() },
+            project: self.project.clone(),
+            branch: self.branch.clone(),
+            folder: self.folder.clone(),
+        };
+        Ok(engine.narrowed(scope, &narrowing, stop)?)
+    }
+}
+
+/// Returns the error of a wrong command line.
+pub(super) fn usage(message: String) -> Error {
+    Error::Usage(clap::Error::raw(ErrorKind::ValueValidation, format!("{message}\n")))
+}

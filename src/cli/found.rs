@@ -1,0 +1,260 @@
+//! Conversations and messages of an answer: their numbers, and what is shown of where they are from.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    clock::Clock,
+    look::{Look, Piece, ROLE, excerpt, fitted, plain},
+    output::{harmless, role},
+};
+use crate::{
+    engine::{About, Engine, Error, Sketch, SourceKind},
+    map_faults,
+    model::{Hit, Instant, Origin, Provenance, Stop},
+    text::snippet,
+};
+
+/// What a conversation is known by among those of all sources.
+pub(super) type Key = (SourceKind, String);
+
+/// What finds a message in its conversation again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct MessageKey {
+    message_id: String,
+    position: Option<i64>,
+    seconds: Option<i64>,
+    nanos: u32,
+}
+
+impl MessageKey {
+    pub(super) fn of(hit: &Hit<'_>) -> MessageKey {
+        MessageKey {
+            message_id: hit.message_id.clone().into_owned(),
+            position: hit.position,
+            seconds: hit.time.map(|time| time.seconds),
+            nanos: hit.time.map_or(0, |time| time.nanos),
+        }
+    }
+
+    pub(super) fn time(&self) -> Option<Instant> {
+        self.seconds.map(|seconds| Instant { seconds, nanos: self.nanos })
+    }
+
+    /// Returns the hit of the message in a conversation, without its texts.
+    pub(super) fn hit<'a>(&'a self, conversation_id: &'a str) -> Hit<'a> {
+        Hit {
+            message_id: Cow::Borrowed(&self.message_id),
+            conversation_id: Cow::Borrowed(conversation_id),
+            title: Cow::Borrowed(""),
+            role: Cow::Borrowed(""),
+            time: self.time(),
+            content: Cow::Borrowed(""),
+            position: self.position,
+        }
+    }
+}
+
+/// What an answer is shown with.
+#[derive(Clone, Copy)]
+pub(super) struct Page<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) look: Look,
+    pub(super) clock: Clock,
+    /// How many messages before and after each are shown too.
+    pub(super) context: usize,
+    pub(super) raw_content: bool,
+}
+
+/// A message, or the title of a conversation, that matches.
+pub(super) struct Found {
+    pub(super) key: Key,
+    pub(super) message: MessageKey,
+    pub(super) title: Vec<Piece>,
+    pub(super) role: String,
+    /// The text around the match; `None` if only the title matches.
+    pub(super) text: Option<Vec<Piece>>,
+}
+
+impl Found {
+    /// Makes what is shown of a hit; `mark` returns the matches in a text.
+    pub(super) fn of(
+        kind: SourceKind,
+        hit: &Hit<'_>,
+        look: Look,
+        mark: &dyn Fn(&str) -> Vec<Range<usize>>,
+    ) -> Found {
+        let title = title(hit, mark, look);
+        let spans = mark(&hit.content);
+        let is_title_only = spans.is_empty() && title.iter().any(|piece| piece.is_match);
+        let columns = look.columns.saturating_sub(ROLE);
+        Found {
+            key: (kind, hit.conversation_id.clone().into_owned()),
+            message: MessageKey::of(hit),
+            title,
+            role: role(hit),
+            text: (!is_title_only).then(|| excerpt(&hit.content, &spans, columns)),
+        }
+    }
+}
+
+/// A conversation of an answer.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    sketch: Option<Sketch>,
+    origin: Option<Origin>,
+    pub(super) short_id: String,
+    provenance: Option<Provenance>,
+    kind: SourceKind,
+}
+
+impl Conversation {
+    /// Returns the number by which `verbatim show` finds a message: that of the message in its
+    /// conversation or, in a transcript, its line.
+    pub(super) fn number(&self, message: &Hit<'_>) -> Option<u32> {
+        self.sketch.as_ref().map(|sketch| sketch.line(message))
+    }
+
+    /// The service, the agent or the source.
+    pub(super) fn source(&self) -> &str {
+        let service = self.provenance.as_ref().map(|provenance| provenance.service.as_str());
+        service.filter(|service| !service.is_empty()).unwrap_or(self.kind.name())
+    }
+
+    /// The address on the service's site.
+    pub(super) fn link(&self) -> Option<&str> {
+        self.provenance.as_ref()?.link.as_deref()
+    }
+
+    /// The folder in which a coding agent worked, and the session's id.
+    pub(super) fn session(&self) -> Option<(Option<&str>, &str)> {
+        let origin = self.origin.as_ref()?;
+        let folder = origin.folder.as_deref().filter(|folder| !folder.is_empty());
+        Some((folder, origin.session.as_deref()?))
+    }
+
+    /// Returns the source with the project and the branch.
+    pub(super) fn place(&self) -> String {
+        let origin = self.origin.as_ref();
+        let named = |name: Option<&String>| name.filter(|name| !name.is_empty()).cloned();
+        let project = named(origin.and_then(|origin| origin.project.as_ref()));
+        let branch = named(origin.and_then(|origin| origin.branch.as_ref()));
+        let project = match (project, branch) {
+            (Some(project), Some(branch)) => format!(" · {project}@{branch}"),
+            (Some(project), None) => format!(" · {project}"),
+            (None, _) => String::new(),
+        };
+        harmless(&format!("{}{project}", self.source()))
+    }
+
+    /// Returns what is shown beside the title in a heading.
+    pub(super) fn facts(&self, page: &Page<'_>, time: Option<Instant>) -> [String; 3] {
+        [self.place_on(page.look), page.clock.words(time), harmless(&self.short_id)]
+    }
+
+    /// Returns the place, cut so that it leaves room for a title.
+    pub(super) fn place_on(&self, look: Look) -> String {
+        let place = fitted(&[plain(&self.place())], look.columns * 2 / 5);
+        place.into_iter().map(|piece| piece.text).collect()
+    }
+}
+
+/// Returns the conversation that a word names, and the number of a message behind it.
+pub(super) fn target(
+    engine: &Engine,
+    word: &str,
+    stop: &Stop,
+) -> Result<(About, Option<u32>), Error> {
+    let numbered = word.rsplit_once(':').and_then(|(id, number)| Some((id, number.parse().ok()?)));
+    match (engine.find(stop).by_word(word), numbered) {
+        (Err(Error::NoConversation { .. }), Some((id, number))) => {
+            Ok((engine.find(stop).by_word(id)?, Some(number)))
+        }
+        (found, _) => Ok((found?, None)),
+    }
+}
+
+/// Looks conversations up; each is in the answer, whatever of it can be read.
+pub(super) fn conversations(
+    engine: &Engine,
+    keys: &[Key],
+    stop: &Stop,
+) -> Result<HashMap<Key, Conversation>, Error> {
+    let faults = map_faults::count();
+    let mut by_kind: BTreeMap<SourceKind, Vec<&str>> = BTreeMap::new();
+    for (kind, id) in keys {
+        by_kind.entry(*kind).or_default().push(id);
+    }
+    let mut found = HashMap::new();
+    for (kind, mut ids) in by_kind {
+        ids.sort_unstable();
+        ids.dedup();
+        let mut sketches = engine.sketches(kind, &ids, stop)?;
+        let mut provenance = engine.provenance(kind, &ids, stop)?;
+        let short = engine.find(stop).short_ids(&ids)?;
+        for (id, short_id) in ids.into_iter().zip(short) {
+            let (sketch, provenance) = (sketches.remove(id), provenance.remove(id));
+            let origin = sketch.as_ref().and_then(|sketch| sketch.origin.clone());
+            let one = Conversation { sketch, origin, short_id, provenance, kind };
+            found.insert((kind, id.to_owned()), one);
+        }
+    }
+    match map_faults::count() == faults {
+        true => Ok(found),
+        false => Err(Error::Torn { folder: engine.config().index_folder() }),
+    }
+}
+
+/// Describes conversations of a list, in its order.
+pub(super) fn listed(
+    engine: &Engine,
+    abouts: &[About],
+    stop: &Stop,
+) -> Result<Vec<Conversation>, Error> {
+    let mut provenance = HashMap::new();
+    for kind in SourceKind::ALL {
+        let of_kind = abouts.iter().filter(|about| about.source == kind);
+        let ids: Vec<&str> = of_kind.map(|about| about.id.as_str()).collect();
+        if !ids.is_empty() {
+            provenance.insert(kind, engine.provenance(kind, &ids, stop)?);
+        }
+    }
+    let ids: Vec<&str> = abouts.iter().map(|about| about.id.as_str()).collect();
+    let short = engine.find(stop).short_ids(&ids)?;
+    let described = abouts.iter().zip(short).map(|(about, short_id)| Conversation {
+        sketch: None,
+        origin: Some(Origin { project: about.project.clone(), ..Origin::default() }),
+        short_id,
+        provenance: provenance
+            .get(&about.source)
+            .and_then(|of_kind| of_kind.get(&about.id))
+            .cloned(),
+        kind: about.source,
+    });
+    Ok(described.collect())
+}
+
+/// Returns the title of a conversation on one line, its matches marked.
+fn title(hit: &Hit<'_>, mark: impl Fn(&str) -> Vec<Range<usize>>, look: Look) -> Vec<Piece> {
+    match snippet::trim(&hit.title) {
+        "" => vec![plain("Untitled")],
+        title => excerpt_from_start(title, &mark(title), look.columns),
+    }
+}
+
+/// Returns the beginning of a text on one line, its matches marked.
+fn excerpt_from_start(text: &str, spans: &[Range<usize>], columns: usize) -> Vec<Piece> {
+    let first = spans.first().map_or(0, |span| span.start);
+    // A match far behind is worth more than the beginning.
+    if first > columns {
+        return excerpt(text, spans, columns);
+    }
+    let whole = 0..0;
+    let spans: Vec<_> = std::iter::once(whole).chain(spans.iter().cloned()).collect();
+    excerpt(text, &spans, columns)
+}

@@ -1,0 +1,258 @@
+//! The messages that were found, grouped by conversation.
+
+use std::{
+    collections::HashMap,
+    io::{BufRead, BufReader, BufWriter, Seek, SeekFrom, Write},
+    ops::Range,
+};
+
+use serde::{Deserialize, Serialize};
+use tempfile::SpooledTempFile;
+
+use super::{
+    error::Error,
+    found::{Conversation, Found, Key, MessageKey, Page, conversations},
+    look::{DIM, Piece, excerpt},
+    output::{counted, counted_of, harmless},
+};
+use crate::{
+    engine::Session,
+    model::{Instant, Stop},
+};
+
+/// Bytes of lines that are held in memory. The rest is in a temporary file.
+const IN_MEMORY: usize = 1 << 20;
+
+/// Conversations that are looked up at once.
+const AT_ONCE: usize = 500;
+
+/// The messages that were found, grouped by conversation: those with the newest match first.
+pub(super) struct Groups {
+    /// The most messages and titles to show.
+    most: usize,
+    /// Whether the search ended before everything was counted.
+    pub(super) is_cut: bool,
+    seen: HashMap<Key, Seen>,
+    groups: Vec<Group>,
+    lines: BufWriter<SpooledTempFile>,
+    end: u64,
+    /// Messages and titles that are shown, and only messages.
+    shown: usize,
+    shown_messages: usize,
+    messages: usize,
+}
+
+/// A conversation of which a message or the title was found.
+#[derive(Clone, Copy)]
+struct Seen {
+    group: Option<usize>,
+    has_message: bool,
+}
+
+struct Group {
+    key: Key,
+    title: Vec<Piece>,
+    time: Option<Instant>,
+    /// Where its lines begin.
+    lines: Vec<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    message: MessageKey,
+    role: String,
+    text: Vec<Piece>,
+}
+
+impl Groups {
+    pub(super) fn new(most: usize) -> Groups {
+        Groups {
+            most,
+            is_cut: false,
+            seen: HashMap::new(),
+            groups: Vec::new(),
+            lines: BufWriter::new(tempfile::spooled_tempfile(IN_MEMORY)),
+            end: 0,
+            shown: 0,
+            shown_messages: 0,
+            messages: 0,
+        }
+    }
+
+    /// Returns whether as much was found as is to be shown.
+    pub(super) fn is_full(&self) -> bool {
+        self.shown >= self.most
+    }
+
+    pub(super) fn take(&mut self, found: Found) -> Result<(), Error> {
+        let has_message = found.text.is_some();
+        self.messages += usize::from(has_message);
+        let known = self.seen.get_mut(&found.key).map(|seen| {
+            seen.has_message |= has_message;
+            seen.group
+        });
+        let is_new = known.is_none();
+        if !has_message && !is_new {
+            return Ok(());
+        }
+        let is_full = self.is_full();
+        if is_new {
+            let group = (!is_full).then_some(self.groups.len());
+            self.seen.insert(found.key.clone(), Seen { group, has_message });
+        }
+        if is_full {
+            return Ok(());
+        }
+        let group = known.unwrap_or(Some(self.groups.len()));
+        let time = found.message.time();
+        if is_new {
+            let Found { key, title, .. } = found;
+            self.groups.push(Group { key, title, time, lines: Vec::new() });
+        }
+        self.shown += 1;
+        if let (Some(text), Some(group)) = (found.text, group) {
+            self.shown_messages += 1;
+            self.groups[group].lines.push(self.end);
+            let line = Line { message: found.message, role: found.role, text };
+            let line = serde_json::to_string(&line).map_err(std::io::Error::from)?;
+            writeln!(self.lines, "{line}")?;
+            self.end += line.len() as u64 + 1;
+        }
+        Ok(())
+    }
+
+    /// Returns how many messages and conversations there are in all.
+    pub(super) fn totals(&self) -> String {
+        let with_message = self.seen.values().filter(|seen| seen.has_message).count();
+        let by_title = self.seen.len() - with_message;
+        let mut totals = Vec::new();
+        if self.messages > 0 || by_title == 0 {
+            let few = match self.shown_messages < self.messages || self.is_cut {
+                true => format!("{} of ", counted(self.shown_messages as u64)),
+                false => String::new(),
+            };
+            let more = if self.is_cut { "more than " } else { "" };
+            let messages = counted_of(self.messages, "message");
+            let conversations = counted_of(with_message, "conversation");
+            totals.push(format!("{few}{more}{messages} in {conversations}"));
+        }
+        if by_title > 0 {
+            totals.push(format!("{} by title", counted_of(by_title, "conversation")));
+        }
+        let mut totals = totals.join(", ");
+        if self.groups.len() < self.seen.len() || self.shown_messages < self.messages || self.is_cut
+        {
+            totals.push_str("; -n 0 shows all");
+        }
+        totals
+    }
+
+    /// Writes the groups; returns how many messages and titles there are.
+    pub(super) fn write(
+        &mut self,
+        page: &Page<'_>,
+        mark: &dyn Fn(&str) -> Vec<Range<usize>>,
+        out: &mut dyn Write,
+    ) -> Result<usize, Error> {
+        self.lines.flush()?;
+        let mut lines = BufReader::new(self.lines.get_mut());
+        let mut is_first = true;
+        for groups in self.groups.chunks(AT_ONCE) {
+            let keys: Vec<Key> = groups.iter().map(|group| group.key.clone()).collect();
+            let conversations = conversations(page.engine, &keys, &Stop::never())?;
+            for group in groups {
+                if !is_first {
+                    writeln!(out)?;
+                }
+                is_first = false;
+                let conversation = &conversations[&group.key];
+                let facts = conversation.facts(page, group.time);
+                page.look.heading(out, &group.title, &facts, conversation.link())?;
+                let lines = group.read(&mut lines, conversation)?;
+                group.write(page, &lines, mark, out)?;
+            }
+        }
+        Ok(self.shown)
+    }
+}
+
+impl Group {
+    /// Returns the lines of the group in reading order, with their numbers.
+    fn read(
+        &self,
+        spool: &mut BufReader<&mut SpooledTempFile>,
+        conversation: &Conversation,
+    ) -> Result<Vec<(Option<u32>, Line)>, Error> {
+        let mut lines = Vec::new();
+        let mut text = String::new();
+        for start in &self.lines {
+            spool.seek(SeekFrom::Start(*start))?;
+            text.clear();
+            spool.read_line(&mut text)?;
+            let line: Line = serde_json::from_str(&text).map_err(std::io::Error::from)?;
+            lines.push((conversation.number(&line.message.hit(&self.key.1)), line));
+        }
+        lines.sort_by_key(|(number, _)| *number);
+        Ok(lines)
+    }
+
+    fn write(
+        &self,
+        page: &Page<'_>,
+        lines: &[(Option<u32>, Line)],
+        mark: &dyn Fn(&str) -> Vec<Range<usize>>,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let session = match page.context > 0 && !lines.is_empty() {
+            true => {
+                let (kind, id) = &self.key;
+                page.engine.session(*kind, id, page.raw_content, &Stop::never())?
+            }
+            false => None,
+        };
+        if let Some(session) = session {
+            return self.write_with_context(page, &session, lines, mark, out);
+        }
+        for (number, line) in lines {
+            let number = number.map_or_else(|| "?".to_owned(), |number| number.to_string());
+            page.look.message(out, &number, &line.role, &line.text)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the lines with the messages before and after each.
+    fn write_with_context(
+        &self,
+        page: &Page<'_>,
+        session: &Session,
+        lines: &[(Option<u32>, Line)],
+        mark: &dyn Fn(&str) -> Vec<Range<usize>>,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let hits = lines.iter().map(|(_, line)| line.message.hit(&self.key.1));
+        let mut turns: Vec<usize> = hits.filter_map(|hit| session.turn_of(&hit)).collect();
+        turns.sort_unstable();
+        let mut next = 0;
+        for turn in &turns {
+            let start = turn.saturating_sub(page.context).max(next);
+            if start > next && next > 0 {
+                writeln!(out, "{}", page.look.styled(DIM, " --"))?;
+            }
+            let end = session.turns().min(turn.saturating_add(page.context).saturating_add(1));
+            for turn in start..end {
+                let message = session.message(turn);
+                let number = session.line(turn).to_string();
+                let role = harmless(&message.role);
+                let spans = if turns.contains(&turn) { mark(&message.content) } else { Vec::new() };
+                let mut text = excerpt(&message.content, &spans, page.look.columns);
+                let is_context = !turns.contains(&turn);
+                if is_context {
+                    text.insert(0, super::look::plain("| "));
+                }
+                page.look.message(out, &number, &role, &text)?;
+            }
+            next = end.max(next);
+        }
+        Ok(())
+    }
+}

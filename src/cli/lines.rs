@@ -1,0 +1,221 @@
+//! The messages that were found, a line each, as they are found.
+
+use std::{
+    collections::HashSet,
+    io::{self, BufWriter, Read, Seek, SeekFrom, Write},
+    ops::ControlFlow,
+};
+
+use serde::Serialize;
+use tempfile::SpooledTempFile;
+
+use super::{
+    clock::Clock,
+    error::Error,
+    found::{Found, Key, MessageKey, Page, conversations},
+    look::{DIM, ROLE, fitted, padded},
+    output::{JsonHit, harmless},
+};
+use crate::{
+    engine::SourceKind,
+    model::{Hit, Stop},
+};
+
+/// Lines that are written at once at first, and later.
+const FIRST_BATCH: usize = 64;
+const BATCH: usize = 2048;
+
+/// Bytes of one hit that are held in memory, and of those that are written at once. The rest is in a
+/// temporary file.
+const HIT_IN_MEMORY: usize = 64 << 10;
+const BATCH_IN_MEMORY: usize = 1 << 20;
+
+/// Columns of an id with a number.
+const ID: usize = 13;
+
+/// Writes batches of what is found, until there are enough.
+struct Batches<T> {
+    most: usize,
+    count: usize,
+    size: usize,
+    held: Vec<T>,
+    outcome: Result<(), Error>,
+}
+
+impl<T> Batches<T> {
+    fn new(most: usize) -> Batches<T> {
+        Batches { most, count: 0, size: FIRST_BATCH, held: Vec::new(), outcome: Ok(()) }
+    }
+
+    fn take(
+        &mut self,
+        one: T,
+        write: &mut dyn FnMut(Vec<T>) -> Result<(), Error>,
+    ) -> ControlFlow<()> {
+        self.count += 1;
+        self.held.push(one);
+        if self.held.len() >= self.size || self.count >= self.most {
+            self.size = BATCH;
+            self.outcome = write(std::mem::take(&mut self.held));
+        }
+        match self.outcome.is_ok() && self.count < self.most {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    }
+
+    /// Writes what is held; returns how much was found.
+    fn finish(self, write: &mut dyn FnMut(Vec<T>) -> Result<(), Error>) -> Result<usize, Error> {
+        self.outcome?;
+        write(self.held)?;
+        Ok(self.count)
+    }
+}
+
+/// `--flat`: ID:NUMBER, time, role and text.
+pub(super) struct FlatLines<'a> {
+    page: Page<'a>,
+    out: &'a mut dyn Write,
+    batches: Batches<Found>,
+    /// Conversations whose title matches.
+    titles: HashSet<Key>,
+}
+
+impl FlatLines<'_> {
+    pub(super) fn new<'a>(page: Page<'a>, most: usize, out: &'a mut dyn Write) -> FlatLines<'a> {
+        FlatLines { page, out, batches: Batches::new(most), titles: HashSet::new() }
+    }
+
+    pub(super) fn show(&mut self, found: Found) -> ControlFlow<()> {
+        if found.text.is_none() && !self.titles.insert(found.key.clone()) {
+            return ControlFlow::Continue(());
+        }
+        let (page, out) = (&self.page, &mut *self.out);
+        self.batches.take(found, &mut |batch| write_flat(page, out, &batch))
+    }
+
+    pub(super) fn finish(self) -> Result<usize, Error> {
+        let FlatLines { page, out, batches, .. } = self;
+        batches.finish(&mut |batch| write_flat(&page, out, &batch))
+    }
+}
+
+fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[Found]) -> Result<(), Error> {
+    let keys: Vec<Key> = batch.iter().map(|found| found.key.clone()).collect();
+    let conversations = conversations(page.engine, &keys, &Stop::never())?;
+    for found in batch {
+        let conversation = &conversations[&found.key];
+        let number = match found.text {
+            Some(_) => conversation.number(&found.message.hit(&found.key.1)),
+            None => None,
+        };
+        let number = number.map_or_else(String::new, |number| format!(":{number}"));
+        let id = padded(&harmless(&format!("{}{number}", conversation.short_id)), ID);
+        let minute = found.message.time().and_then(|time| page.clock.minute(time));
+        let minute = minute.unwrap_or_else(|| "(no time)".to_owned());
+        let role = if found.text.is_some() { &found.role } else { "title" };
+        let start = format!("{minute:<16}  {}  ", padded(role, ROLE));
+        let room = page.look.columns.saturating_sub(id.len() + 2 + start.len());
+        let text = fitted(found.text.as_ref().unwrap_or(&found.title), room);
+        let id = page.look.linked(&id, conversation.link());
+        let text = page.look.joined(&text, anstyle::Style::new());
+        writeln!(out, "{id}  {}{text}", page.look.styled(DIM, &start))?;
+    }
+    Ok(())
+}
+
+/// `--json`: an object for each message.
+pub(super) struct JsonLines<'a> {
+    page: Page<'a>,
+    out: &'a mut dyn Write,
+    batches: Batches<JsonEnd>,
+    spool: SpooledTempFile,
+}
+
+/// A hit as JSON, without what is known of its conversation.
+pub(super) struct JsonPage {
+    key: Key,
+    message: MessageKey,
+    json: io::Result<SpooledTempFile>,
+}
+
+/// Where a hit of a batch ends, and what is still to be said of it.
+struct JsonEnd {
+    key: Key,
+    message: MessageKey,
+    length: u64,
+}
+
+#[derive(Serialize)]
+struct JsonPlace<'a> {
+    source: &'a str,
+    number: Option<u32>,
+    url: Option<&'a str>,
+}
+
+impl JsonLines<'_> {
+    pub(super) fn new<'a>(page: Page<'a>, most: usize, out: &'a mut dyn Write) -> JsonLines<'a> {
+        let spool = tempfile::spooled_tempfile(BATCH_IN_MEMORY);
+        JsonLines { page, out, batches: Batches::new(most), spool }
+    }
+
+    /// A hit is written before it may be shown: its text is lent, and may be too long to be copied.
+    pub(super) fn render(kind: SourceKind, hit: &Hit<'_>, clock: Clock) -> JsonPage {
+        let write = || -> io::Result<SpooledTempFile> {
+            let mut page = BufWriter::new(tempfile::spooled_tempfile(HIT_IN_MEMORY));
+            serde_json::to_writer(&mut page, &JsonHit::of(hit, clock))?;
+            let mut page = page.into_inner().map_err(io::IntoInnerError::into_error)?;
+            page.rewind()?;
+            Ok(page)
+        };
+        let key = (kind, hit.conversation_id.clone().into_owned());
+        JsonPage { key, message: MessageKey::of(hit), json: write() }
+    }
+
+    pub(super) fn show(&mut self, page: JsonPage) -> ControlFlow<()> {
+        let JsonPage { key, message, json } = page;
+        let copied = json.and_then(|mut json| io::copy(&mut json, &mut self.spool));
+        let length = match copied {
+            Ok(length) => length,
+            Err(error) => {
+                self.batches.outcome = Err(error.into());
+                return ControlFlow::Break(());
+            }
+        };
+        let (page, out, spool) = (&self.page, &mut *self.out, &mut self.spool);
+        let end = JsonEnd { key, message, length };
+        self.batches.take(end, &mut |batch| write_json(page, out, spool, &batch))
+    }
+
+    pub(super) fn finish(self) -> Result<usize, Error> {
+        let JsonLines { page, out, batches, mut spool } = self;
+        batches.finish(&mut |batch| write_json(&page, out, &mut spool, &batch))
+    }
+}
+
+fn write_json(
+    page: &Page<'_>,
+    out: &mut dyn Write,
+    spool: &mut SpooledTempFile,
+    batch: &[JsonEnd],
+) -> Result<(), Error> {
+    let keys: Vec<Key> = batch.iter().map(|end| end.key.clone()).collect();
+    let conversations = conversations(page.engine, &keys, &Stop::never())?;
+    spool.rewind()?;
+    for JsonEnd { key, message, length } in batch {
+        let conversation = &conversations[key];
+        let place = JsonPlace {
+            source: key.0.name(),
+            number: conversation.number(&message.hit(&key.1)),
+            url: conversation.link(),
+        };
+        // The two objects become one: without the brace between them.
+        io::copy(&mut (&mut *spool).take(length - 1), out)?;
+        spool.seek(SeekFrom::Current(1))?;
+        let place = serde_json::to_string(&place).map_err(io::Error::from)?;
+        writeln!(out, ",{}", &place[1..])?;
+    }
+    spool.rewind()?;
+    spool.set_len(0)?;
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! How conversations and messages look on a terminal: headings, and lines cut around a match.
+
+use std::{
+    io::{self, Write},
+    ops::Range,
+};
+
+use anstyle::{AnsiColor, Style};
+use serde::{Deserialize, Serialize};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::{environment::Environment, output::harmless};
+
+/// Columns of a line where there is no terminal.
+const COLUMNS: usize = 100;
+
+/// Columns of a line at least, however narrow the terminal is.
+const FEWEST_COLUMNS: usize = 40;
+
+/// Characters of a text that are looked at for each column: some take none.
+const PER_COLUMN: usize = 4;
+
+/// Columns of the longest of the usual roles.
+pub(super) const ROLE: usize = 9;
+
+pub(super) const MATCH: Style = AnsiColor::Red.on_default().bold();
+pub(super) const TITLE: Style = AnsiColor::Green.on_default().bold();
+pub(super) const DIM: Style = Style::new().dimmed();
+
+/// A stretch of a line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Piece {
+    pub(super) is_match: bool,
+    pub(super) text: String,
+}
+
+/// What the terminal shows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    pub(super) columns: usize,
+    pub(super) colours: bool,
+    pub(super) links: bool,
+}
+
+/// The beginning of a line, and the columns that it takes.
+#[derive(Debug, Default)]
+pub(super) struct Start {
+    pub(super) text: String,
+    pub(super) columns: usize,
+}
+
+impl Look {
+    pub(super) fn of(environment: &Environment) -> Look {
+        let columns = environment.columns.unwrap_or(COLUMNS).max(FEWEST_COLUMNS);
+        Look { columns, colours: environment.colours, links: environment.shows_links }
+    }
+
+    pub(super) fn styled(self, style: Style, text: &str) -> String {
+        match self.colours && !text.is_empty() {
+            true => format!("{style}{text}{style:#}"),
+            false => text.to_owned(),
+        }
+    }
+
+    /// Returns the pieces as one text, its matches in colour.
+    pub(super) fn joined(self, pieces: &[Piece], style: Style) -> String {
+        let piece =
+            |piece: &Piece| self.styled(if piece.is_match { MATCH } else { style }, &piece.text);
+        pieces.iter().map(piece).collect()
+    }
+
+    /// Returns a text that leads to an address where the terminal shows links.
+    pub(super) fn linked(self, text: &str, address: Option<&str>) -> String {
+        let is_safe = |address: &&str| address.chars().all(|c| c.is_ascii_graphic());
+        match address.filter(|_| self.links).filter(is_safe) {
+            Some(address) => format!("\u{1b}]8;;{address}\u{1b}\\{text}\u{1b}]8;;\u{1b}\\"),
+            None => text.to_owned(),
+        }
+    }
+
+    /// Writes the heading of a conversation: its title, and where and when it was at the right edge.
+    pub(super) fn heading(
+        self,
+        out: &mut dyn Write,
+        title: &[Piece],
+        facts: &[String],
+        link: Option<&str>,
+    ) -> io::Result<()> {
+        self.between(out, Start::default(), (title, TITLE, link), &facts.join("  "))
+    }
+
+    /// Writes a line of a list: what begins it, a title, and the rest at the right edge.
+    pub(super) fn entry(
+        self,
+        out: &mut dyn Write,
+        start: Start,
+        title: &str,
+        right: &str,
+    ) -> io::Result<()> {
+        self.between(out, start, (&[plain(title)], Style::new(), None), right)
+    }
+
+    fn between(
+        self,
+        out: &mut dyn Write,
+        start: Start,
+        (title, style, link): (&[Piece], Style, Option<&str>),
+        right: &str,
+    ) -> io::Result<()> {
+        let room = self.columns.saturating_sub(start.columns + right.width() + 2);
+        let title = fitted(title, room.max(self.columns / 3));
+        let gap = room.saturating_sub(width(&title)) + 2;
+        let shown = self.linked(&self.joined(&title, style), link);
+        let right = self.styled(DIM, right);
+        writeln!(out, "{}{shown}{}{right}", start.text, " ".repeat(gap))
+    }
+
+    /// Writes a message below a heading: its number, its role and a part of its text.
+    pub(super) fn message(
+        self,
+        out: &mut dyn Write,
+        number: &str,
+        role: &str,
+        text: &[Piece],
+    ) -> io::Result<()> {
+        let start = format!("{number:>3}  {}  ", padded(role, ROLE));
+        let room = self.columns.saturating_sub(start.width());
+        let text = self.joined(&fitted(text, room), Style::new());
+        writeln!(out, "{}{text}", self.styled(DIM, &start))
+    }
+}
+
+/// Returns a text with spaces after it, so that it takes some columns.
+pub(super) fn padded(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
+}
+
+/// Returns the columns that pieces take.
+pub(super) fn width(pieces: &[Piece]) -> usize {
+    pieces.iter().map(|piece| piece.text.width()).sum()
+}
+
+/// Returns the pieces cut to some columns.
+pub(super) fn fitted(pieces: &[Piece], columns: usize) -> Vec<Piece> {
+    if width(pieces) <= columns {
+        return pieces.to_vec();
+    }
+    let mut left = columns.saturating_sub(1);
+    let mut fitted = Vec::new();
+    for piece in pieces {
+        let end = end_within(&piece.text, left);
+        left -= piece.text[..end].width();
+        fitted.push(Piece { is_match: piece.is_match, text: piece.text[..end].to_owned() });
+        if end < piece.text.len() {
+            break;
+        }
+    }
+    fitted.push(plain("…"));
+    fitted
+}
+
+fn end_within(text: &str, columns: usize) -> usize {
+    let mut taken = 0;
+    for (at, c) in text.char_indices() {
+        taken += c.width().unwrap_or(0);
+        if taken > columns {
+            return at;
+        }
+    }
+    text.len()
+}
+
+pub(super) fn plain(text: &str) -> Piece {
+    Piece { is_match: false, text: text.to_owned() }
+}
+
+/// Returns a part of a text on one line: some columns around its first match.
+pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec<Piece> {
+    let text = text.trim_end();
+    let focus = spans.first().map_or(0, |span| span.start).min(text.len());
+    let all = columns * PER_COLUMN;
+    let after = &text[focus..];
+    let after = &after[..after.char_indices().nth(all).map_or(after.len(), |(at, _)| at)];
+    // Enough before the match for a third of the line, and for more where the text ends soon after it.
+    let before = columns.saturating_sub(after.width()).max(columns / 3);
+    let start = match text[..focus].char_indices().rev().take(before).last() {
+        Some((at, _)) => at,
+        None => focus,
+    };
+    let end = focus + after.len();
+    let mut pieces = Vec::new();
+    if start > 0 && !text[..start].trim().is_empty() {
+        pieces.push(plain("…"));
+    }
+    let mut at = start;
+    for span in spans.iter().filter(|span| span.start < end) {
+        let span = span.start.clamp(at, end)..span.end.clamp(at, end);
+        pieces.push(plain(&text[at..span.start]));
+        pieces.push(Piece { is_match: true, text: text[span.clone()].to_owned() });
+        at = span.end;
+    }
+    pieces.push(plain(&text[at..end]));
+    if end < text.len() {
+        pieces.push(plain("…"));
+    }
+    let pieces = on_one_line(pieces);
+    fitted(&pieces, columns)
+}
+
+/// Returns the pieces with one space in place of each white space, and without characters that
+/// control a terminal.
+fn on_one_line(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut is_after_space = true;
+    let mut joined = Vec::new();
+    for Piece { is_match, text } in pieces {
+        let mut line = String::with_capacity(text.len());
+        for c in text.chars() {
+            if c.is_whitespace() {
+                if !is_after_space {
+                    line.push(' ');
+                }
+                is_after_space = true;
+            } else {
+                line.push(c);
+                is_after_space = false;
+            }
+        }
+        if !line.is_empty() {
+            joined.push(Piece { is_match, text: harmless(&line) });
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, word: &str, columns: usize) -> String {
+        let spans: Vec<Range<usize>> =
+            text.match_indices(word).map(|(at, word)| at..at + word.len()).collect();
+        let pieces = excerpt(text, &spans, columns);
+        assert!(width(&pieces) <= columns, "{pieces:?}");
+        let marked = |piece: Piece| match piece.is_match {
+            true => format!("[{}]", piece.text),
+            false => piece.text,
+        };
+        pieces.into_iter().map(marked).collect()
+    }
+
+    #[test]
+    fn a_text_is_cut_around_its_match_to_the_columns_that_there_are() {
+        assert_eq!(shown("a b\n\n  c d", "c", 40), "a b [c] d");
+        let long = format!("{} needle {}", "before ".repeat(50), "after ".repeat(50));
+        assert_eq!(shown(&long, "needle", 40), "…e before [needle] after after after aft…");
+        assert_eq!(shown("日本語の質問です", "質問", 12), "日本語の[質問]…");
+        assert_eq!(shown(&"é\u{301}".repeat(500), "x", 10), "é\u{301}".repeat(9) + "…");
+        assert_eq!(shown("\u{1b}[31mred", "red", 40), "\u{FFFD}[31m[red]");
+        assert_eq!(shown("", "x", 40), "");
+    }
+
+    #[test]
+    fn links_only_where_the_terminal_shows_them() {
+        let look = Look { columns: 80, colours: false, links: true };
+        let link = Some("https://chatgpt.com/c/1");
+        assert_eq!(
+            look.linked("a", link),
+            "\u{1b}]8;;https://chatgpt.com/c/1\u{1b}\\a\u{1b}]8;;\u{1b}\\"
+        );
+        assert_eq!(look.linked("a", Some("https://x/\u{1b}[2J")), "a");
+        assert_eq!(Look { links: false, ..look }.linked("a", link), "a");
+    }
+}

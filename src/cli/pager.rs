@@ -1,0 +1,95 @@
+//! A pager for long answers on a terminal, as git has it.
+
+use std::{
+    env,
+    ffi::OsString,
+    io::{self, BufWriter, Write},
+    process::{Child, ChildStdin, Command, Stdio},
+};
+
+use super::environment::Environment;
+
+/// The pager if none is named, and how it behaves: it ends by itself if the answer fits on the screen,
+/// and leaves colours and the screen as they are.
+const PAGER: &str = "less";
+const LESS: &str = "FRX";
+
+/// Writes to a pager, which starts with the first byte; without a pager, to `out`.
+pub(super) struct Paged<'a> {
+    out: &'a mut dyn Write,
+    command: Option<Command>,
+    running: Option<(Child, BufWriter<ChildStdin>)>,
+}
+
+impl<'a> Paged<'a> {
+    /// Returns a writer with the pager of the environment, if one is wanted.
+    pub(super) fn new(
+        out: &'a mut dyn Write,
+        environment: &Environment,
+        is_wanted: bool,
+    ) -> Paged<'a> {
+        let command = if is_wanted { command(environment) } else { None };
+        Paged { out, command, running: None }
+    }
+
+    fn target(&mut self) -> &mut dyn Write {
+        if let Some(mut command) = self.command.take()
+            && let Ok(mut child) = command.spawn()
+            && let Some(input) = child.stdin.take()
+        {
+            self.running = Some((child, BufWriter::new(input)));
+        }
+        match &mut self.running {
+            Some((_, input)) => input,
+            None => &mut *self.out,
+        }
+    }
+
+    /// Waits until the user has left the pager. That it was left early is no error.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        let Some((mut child, mut input)) = self.running.take() else { return self.out.flush() };
+        let flushed = input.flush();
+        drop(input);
+        child.wait()?;
+        match flushed {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Write for Paged<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.target().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.running {
+            Some((_, input)) => input.flush(),
+            None => self.out.flush(),
+        }
+    }
+}
+
+fn command(environment: &Environment) -> Option<Command> {
+    let named = environment.pager.clone();
+    let is_there = |name: &str| {
+        let path = environment.path.clone().unwrap_or_default();
+        env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    };
+    let pager = match named {
+        Some(pager) if pager.is_empty() || pager == "cat" => return None,
+        Some(pager) => pager,
+        None if is_there(PAGER) => OsString::from(PAGER),
+        None => return None,
+    };
+    let mut command = match cfg!(windows) {
+        true => Command::new("cmd"),
+        false => Command::new("sh"),
+    };
+    command.arg(if cfg!(windows) { "/C" } else { "-c" }).arg(pager).stdin(Stdio::piped());
+    if environment.less.is_none() {
+        command.env("LESS", LESS);
+    }
+    Some(command)
+}
