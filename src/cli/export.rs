@@ -45,7 +45,8 @@ const NO_YEAR: &str = "undated";
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     /// The folder; it is made if it is not there
-    folder: PathBuf,
+    #[arg(value_name = "FOLDER")]
+    target: PathBuf,
     #[command(flatten)]
     filters: Filters,
 }
@@ -63,8 +64,8 @@ pub(super) fn run(
     let listed = engine.listed(&scope, 0, usize::MAX, &stop)?;
     notes::print(&listed.notes);
     let failed = |path: &Path, source| Error::Export { path: path.to_owned(), source };
-    private::create_dir_all(&args.folder).map_err(|error| failed(&args.folder, error))?;
-    let mut files = Files::in_folder(&args.folder);
+    private::create_dir_all(&args.target).map_err(|error| failed(&args.target, error))?;
+    let mut files = Files::in_folder(&args.target);
     let bar = progress::bar(
         environment,
         listed.abouts.len() as u64,
@@ -88,7 +89,7 @@ pub(super) fn run(
     }
     bar.finish_and_clear();
     let all = written + unchanged;
-    let folder = args.folder.display();
+    let folder = args.target.display();
     writeln!(
         out,
         "{all} conversation{} in {folder}: {written} written, {unchanged} unchanged",

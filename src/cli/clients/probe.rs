@@ -139,7 +139,8 @@ impl Conversation {
 
     /// Sends a request and waits for its result.
     fn request(&mut self, id: u32, method: &str, params: Value) -> Result<Value, Failure> {
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
+        // A server that ended may have written why: what it wrote is read all the same.
+        let _ = self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         loop {
             let left = self.deadline.saturating_duration_since(Instant::now());
             let line = self.lines.recv_timeout(left).map_err(|error| match error {
