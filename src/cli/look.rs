@@ -252,7 +252,7 @@ mod tests {
     fn a_text_is_cut_around_its_match_to_the_columns_that_there_are() {
         assert_eq!(shown("a b\n\n  c d", "c", 40), "a b [c] d");
         let long = format!("{} needle {}", "before ".repeat(50), "after ".repeat(50));
-        assert_eq!(shown(&long, "needle", 40), "…e before [needle] after after after aft…");
+        assert_eq!(shown(&long, "needle", 40), "…fore before [needle] after after after a…");
         assert_eq!(shown("日本語の質問です", "質問", 12), "日本語の[質問]…");
         assert_eq!(shown(&"é\u{301}".repeat(500), "x", 10), "é\u{301}".repeat(9) + "…");
         assert_eq!(shown("\u{1b}[31mred", "red", 40), "\u{FFFD}[31m[red]");

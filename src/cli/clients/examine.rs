@@ -182,12 +182,12 @@ fn check(
     }
     match parse(&args) {
         Ok(Some(places)) => check_places(server, places),
-        Ok(None) => {
-            let what = format!("starts another command than serve ({})", args.join(" "));
+        Ok(None) if args.is_empty() => {
+            let what = "starts verbatim without a command".to_owned();
             fault(what, "set \"args\" to [\"serve\"]".to_owned())
         }
-        Err(_) if args.is_empty() => {
-            let what = "starts verbatim without a command".to_owned();
+        Ok(None) => {
+            let what = format!("starts another command than serve ({})", args.join(" "));
             fault(what, "set \"args\" to [\"serve\"]".to_owned())
         }
         Err(error) => {
