@@ -183,7 +183,12 @@ pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec
     let after = &after[..after.char_indices().nth(all).map_or(after.len(), |(at, _)| at)];
     // Enough before the match for a third of the line, and for more where the text ends soon after it.
     let before = columns.saturating_sub(after.width()).max(columns / 3);
-    let start = match text[..focus].char_indices().rev().take(before).last() {
+    let mut taken = 0;
+    let fits = |(_, c): &(usize, char)| {
+        taken += c.width().unwrap_or(0);
+        taken <= before
+    };
+    let start = match text[..focus].char_indices().rev().take_while(fits).last() {
         Some((at, _)) => at,
         None => focus,
     };
@@ -253,7 +258,7 @@ mod tests {
         assert_eq!(shown("a b\n\n  c d", "c", 40), "a b [c] d");
         let long = format!("{} needle {}", "before ".repeat(50), "after ".repeat(50));
         assert_eq!(shown(&long, "needle", 40), "…fore before [needle] after after after a…");
-        assert_eq!(shown("日本語の質問です", "質問", 12), "日本語の[質問]…");
+        assert_eq!(shown("日本語の質問です", "質問", 12), "…語の[質問]で…");
         assert_eq!(shown(&"é\u{301}".repeat(500), "x", 10), "é\u{301}".repeat(9) + "…");
         assert_eq!(shown("\u{1b}[31mred", "red", 40), "\u{FFFD}[31m[red]");
         assert_eq!(shown("", "x", 40), "");

@@ -561,7 +561,11 @@ fn a_search_ends_when_told() {
     let home = folder();
     for day in 1..=28 {
         let path = format!("plan/2025-11-{day:02}/001-a/a.md");
-        write(home.path(), &path, "aaaaaaaaaaaaaaaaaaaa ".repeat(500_000).as_bytes());
+        write(
+            home.path(),
+            &path,
+            format!("{}\n", "aaaaaaaaaaaaaaaaaaaa ".repeat(200)).repeat(2_500).as_bytes(),
+        );
     }
     let engine = engine(&[home.path()]);
     let stop = Stop::never();

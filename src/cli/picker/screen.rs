@@ -1,7 +1,7 @@
 //! The screen of the terminal: taken, and given back whatever happens.
 
 use std::{
-    io::{self, BufWriter, Stdout, Write},
+    io::{self, BufWriter, IsTerminal, Stdout, Write},
     panic,
     sync::{
         Once,
@@ -69,6 +69,10 @@ impl Screen {
         let polled = event::poll(patience);
         #[cfg(unix)]
         self.signals.obey()?;
+        // A terminal that is gone is always ready, and never has an event.
+        if !io::stdin().is_terminal() {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone"));
+        }
         match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
             polled => polled,
