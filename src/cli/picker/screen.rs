@@ -66,13 +66,12 @@ impl Screen {
     /// Returns whether there is an event, and waits for one no longer than `patience`. A signal that
     /// ends the program does so here, after the screen was given back.
     pub(super) fn poll(&self, patience: Duration) -> io::Result<bool> {
+        if is_gone() {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone"));
+        }
         let polled = event::poll(patience);
         #[cfg(unix)]
         self.signals.obey()?;
-        // A terminal that is gone is always ready, and never has an event.
-        if !io::stdin().is_terminal() {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone"));
-        }
         match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
             polled => polled,
@@ -84,6 +83,11 @@ impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+/// Returns whether the terminal was closed. It is then always ready, and never has an event.
+fn is_gone() -> bool {
+    !io::stdin().is_terminal()
 }
 
 /// Gives the screen back, once. Errors are ignored: the terminal may be gone.
@@ -106,7 +110,7 @@ mod signals {
     };
 
     use signal_hook::{
-        consts::{SIGHUP, SIGINT, SIGTERM},
+        consts::{SIGINT, SIGTERM},
         flag, low_level,
     };
 
@@ -119,7 +123,8 @@ mod signals {
     impl Signals {
         pub(super) fn watch() -> io::Result<Signals> {
             let (came, is_over) = (Arc::default(), Arc::default());
-            for signal in [SIGHUP, SIGINT, SIGTERM] {
+            // A hang-up ends it at once: the screen is gone.
+            for signal in [SIGINT, SIGTERM] {
                 flag::register_usize(signal, Arc::clone(&came), signal as usize)?;
                 flag::register_conditional_default(signal, Arc::clone(&is_over))?;
             }
