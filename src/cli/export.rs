@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     fmt::Write as _,
     fs,
-    io::{self, BufRead, BufReader, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
 };
 
@@ -29,6 +29,9 @@ const MAX_NAME: usize = 60;
 
 /// Characters of an id that are part of a file's name.
 const MAX_ID: usize = 8;
+
+/// Bytes of a file that are read to find out which conversation it has.
+const MAX_START: u64 = 4 << 10;
 
 /// The folder of conversations without a time.
 const NO_YEAR: &str = "undated";
@@ -61,7 +64,7 @@ pub(super) fn run(
     let clock = Clock::of(environment, args.filters.utc);
     let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&unknown);
-    let listed = engine.listed(&scope, 0, usize::MAX, &stop)?;
+    let listed = engine.listed_briefly(&scope, 0, usize::MAX, &stop)?;
     notes::print(&listed.notes);
     let failed = |path: &Path, source| Error::Export { path: path.to_owned(), source };
     private::create_dir_all(&args.target).map_err(|error| failed(&args.target, error))?;
@@ -160,7 +163,8 @@ fn front(id: &str) -> String {
 
 /// Returns the two first lines of a file.
 fn first_lines(file: &Path) -> Option<String> {
-    let mut lines = BufReader::new(fs::File::open(file).ok()?).lines().map_while(Result::ok);
+    let start = fs::File::open(file).ok()?.take(MAX_START);
+    let mut lines = BufReader::new(start).lines().map_while(Result::ok);
     Some(format!("{}\n{}\n", lines.next()?, lines.next()?))
 }
 

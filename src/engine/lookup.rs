@@ -148,7 +148,7 @@ impl Lookup<'_> {
     }
 
     /// Returns the beginnings of ids that no other conversation's id has, at least
-    /// [`SHORT_ID`] characters of each.
+    /// `SHORT_ID` characters of each.
     pub fn short_ids(&self, ids: &[&str]) -> Result<Vec<String>, Error> {
         let mut lengths = vec![0; ids.len()];
         let mut failed = None;

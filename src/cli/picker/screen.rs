@@ -123,7 +123,7 @@ mod signals {
     impl Signals {
         pub(super) fn watch() -> io::Result<Signals> {
             let (came, is_over) = (Arc::default(), Arc::default());
-            // A hang-up ends it at once: the screen is gone.
+            // SIGHUP ends the program at once, because the terminal is gone.
             for signal in [SIGINT, SIGTERM] {
                 flag::register_usize(signal, Arc::clone(&came), signal as usize)?;
                 flag::register_conditional_default(signal, Arc::clone(&is_over))?;
