@@ -156,7 +156,8 @@
 //!
 //! # Rooms
 //!
-//! Each room uses only those below it. They are private but for this package's own tests.
+//! Each room uses only those below it. Rooms are private; this package's own tests see them by the
+//! feature `internals`.
 //!
 //! - `cli`, `mcp`: the faces; one file per command, the tool table over stdio
 //! - `watch`: file events, and a thread that keeps the indexes current

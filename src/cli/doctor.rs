@@ -39,7 +39,8 @@ pub(super) fn run(
 ) -> Result<u8, Error> {
     let mut findings = Vec::new();
     let mut written = Ok(());
-    let is_elsewhere = clients::names_other_places(environment, parse);
+    let configured = clients::configured(environment);
+    let is_elsewhere = clients::names_other_places(&configured, parse);
     let mut report = |mut finding: Finding| {
         if is_elsewhere && finding.verdict == Verdict::Wrong && finding.about == "database" {
             // A client that names its own database does not need the default one.
@@ -51,7 +52,7 @@ pub(super) fn run(
         findings.push(finding);
     };
     engine.reports().examine(args.full, &Stop::never(), &mut report);
-    clients::examine(environment, parse, &mut report);
+    clients::examine(&configured, environment, parse, &mut report);
     written?;
     let wrong = findings.iter().filter(|finding| finding.verdict == Verdict::Wrong).count();
     if args.json {

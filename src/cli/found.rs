@@ -179,6 +179,12 @@ pub(super) fn target(
     }
 }
 
+/// Looks one conversation up.
+pub(super) fn conversation(engine: &Engine, key: Key, stop: &Stop) -> Result<Conversation, Error> {
+    let mut found = conversations(engine, std::slice::from_ref(&key), stop)?;
+    Ok(found.remove(&key).expect("every conversation that is asked for is described"))
+}
+
 /// Looks conversations up; each is in the answer, whatever of it can be read.
 pub(super) fn conversations(
     engine: &Engine,

@@ -33,7 +33,7 @@ const BATCH_IN_MEMORY: usize = 1 << 20;
 /// Columns of an id with a number.
 const ID: usize = 13;
 
-/// Writes batches of what is found, until there are enough.
+/// Collects what is found and writes it in batches, until `most` are written.
 struct Batches<T> {
     most: usize,
     count: usize,

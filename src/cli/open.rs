@@ -7,10 +7,10 @@ use clap_complete::ArgValueCompleter;
 use super::{
     completions,
     error::Error,
-    found::{Conversation, conversations, target},
+    found::{Conversation, conversation, target},
     output::{FOUND, NOTHING, complain, harmless},
 };
-use crate::{engine::Engine, model::Stop};
+use crate::{engine::Engine, model::Stop, text::shell::quoted};
 
 /// Open a conversation on its service's site, in the browser
 ///
@@ -54,12 +54,21 @@ pub(super) fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Res
         return Ok(NOTHING);
     };
     writeln!(out, "{}", harmless(link))?;
-    let is_web = ["https://", "http://"].iter().any(|start| link.starts_with(start));
-    if !args.print && is_web {
-        let failed = |source| Error::Start { what: format!("a browser for {link}"), source };
-        open::that_detached(link).map_err(failed)?;
+    if !args.print && is_web(link) {
+        browse(link)?;
     }
     Ok(FOUND)
+}
+
+/// Returns whether a link is for a browser. Links come from exports, and the platform opens more.
+pub(super) fn is_web(link: &str) -> bool {
+    ["https://", "http://"].iter().any(|start| link.starts_with(start))
+}
+
+/// Opens a link in the browser.
+pub(super) fn browse(link: &str) -> Result<(), Error> {
+    let failed = |source| Error::Start { what: format!("a browser for {link}"), source };
+    open::that_detached(link).map_err(failed)
 }
 
 pub(super) fn resume(args: &ResumeArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error> {
@@ -87,9 +96,7 @@ pub(super) fn resume(args: &ResumeArgs, engine: &Engine, out: &mut dyn Write) ->
 fn find(engine: &Engine, word: &str) -> Result<Conversation, Error> {
     let stop = Stop::never();
     let (about, _) = target(engine, word, &stop)?;
-    let key = (about.source, about.id);
-    let mut found = conversations(engine, std::slice::from_ref(&key), &stop)?;
-    Ok(found.remove(&key).expect("every conversation that is asked for is described"))
+    Ok(conversation(engine, (about.source, about.id), &stop)?)
 }
 
 /// The session of a coding agent, as the agent resumes it. `Display` gives the command.
@@ -101,7 +108,17 @@ pub(super) struct Session<'a> {
 /// Returns the session of a conversation; `None` if no agent that we know can resume it.
 pub(super) fn session(found: &Conversation) -> Option<Session<'_>> {
     let (folder, session) = found.session()?;
-    match found.source() {
+    session_of(found.source(), folder, session)
+}
+
+fn session_of<'a>(agent: &str, folder: Option<&'a str>, session: &'a str) -> Option<Session<'a>> {
+    // A transcript may hold anything, and this becomes a command.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if session.is_empty() || session.starts_with('-') || !session.chars().all(is_plain) {
+        return None;
+    }
+    let folder = folder.filter(|folder| !folder.contains(char::is_control));
+    match agent {
         "claude-code" => Some(Session { folder, words: ["claude", "--resume", session] }),
         "codex" => Some(Session { folder: None, words: ["codex", "resume", session] }),
         _ => None,
@@ -110,12 +127,35 @@ pub(super) fn session(found: &Conversation) -> Option<Session<'_>> {
 
 impl std::fmt::Display for Session<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A text with a NUL cannot be quoted, and is in no path.
-        let quoted = |text| shlex::try_quote(text).unwrap_or_default();
         if let Some(folder) = self.folder {
             write!(f, "cd {} && ", quoted(folder))?;
         }
         let words = self.words.map(quoted);
         f.write_str(&words.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(not(windows))]
+    #[test]
+    fn commands_that_resume() {
+        let command = |agent, folder, session| {
+            session_of(agent, Some(folder), session).map(|session| session.to_string())
+        };
+        for (agent, folder, session, expected) in [
+            ("claude-code", "/home/me/app", "0a-1_b", "cd /home/me/app && claude --resume 0a-1_b"),
+            ("claude-code", "/it's $(x)", "0a", r"cd '/it'\''s $(x)' && claude --resume 0a"),
+            ("claude-code", "/a\nb", "0a", "claude --resume 0a"),
+            ("codex", "/a", "0a", "codex resume 0a"),
+        ] {
+            assert_eq!(command(agent, folder, session).as_deref(), Some(expected));
+        }
+        for session in ["", "a b", "$(rm)", "-x", "a;b"] {
+            assert_eq!(command("codex", "/", session), None, "{session}");
+        }
+        assert_eq!(command("chatgpt", "/", "0a"), None);
     }
 }

@@ -23,8 +23,8 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// Serve the search to AI clients over the Model Context Protocol
 ///
 /// Speaks MCP on standard input and output until the input ends; the log goes to
-/// standard error. Clients start this command themselves; the README says what to put
-/// into their configuration.
+/// standard error. Clients start this command themselves; `verbatim connect` writes
+/// their configuration.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {

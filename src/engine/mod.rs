@@ -31,10 +31,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{
-    db::{self, Service},
-    model::{Hit, Provenance, Request, Stop},
-};
+use crate::model::{Hit, Provenance, Request, Stop};
 
 use rank::Ranker;
 use report::Reports;
@@ -238,12 +235,7 @@ impl Engine {
         limit: usize,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
-        self.page(
-            scope,
-            offset..offset.saturating_add(limit),
-            &|list, place| list.about(place),
-            stop,
-        )
+        self.page(scope, offset..offset.saturating_add(limit), |list, n| list.about(n), stop)
     }
 
     /// Does as [`Engine::listed`] does, without summaries.
@@ -254,19 +246,14 @@ impl Engine {
         limit: usize,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
-        self.page(
-            scope,
-            offset..offset.saturating_add(limit),
-            &|list, place| list.brief(place),
-            stop,
-        )
+        self.page(scope, offset..offset.saturating_add(limit), |list, n| list.brief(n), stop)
     }
 
     fn page(
         &self,
         scope: &Scope,
         wanted: Range<usize>,
-        describe: &dyn Fn(&dyn Listing, usize) -> About,
+        describe: fn(&dyn Listing, usize) -> About,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
         let (sources, mut notes) = self.sources.readable(scope, stop)?;
@@ -318,17 +305,6 @@ impl Engine {
     /// messages.
     pub fn about(&self, kind: SourceKind, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
         self.sources.about(kind, id, stop)
-    }
-
-    /// Returns the service that a conversation is from; `None` if the source does not say.
-    pub(crate) fn service(
-        &self,
-        source: SourceKind,
-        id: &str,
-        stop: &Stop,
-    ) -> Result<Option<Service>, Error> {
-        let Some(source) = self.sources.of_kind(source) else { return Ok(None) };
-        source.on_database(|path| db::read(path, stop, |database| db::service(database, id)))
     }
 
     /// Counts the messages of some kinds of sources; of all sources if none is named.

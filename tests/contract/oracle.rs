@@ -25,7 +25,8 @@ pub(crate) struct Listed {
 }
 
 impl Oracle {
-    /// Tells SQLite what it cannot know, in a table that is not in the database.
+    /// Opens a database for queries. A temporary table gives SQLite the instants of messages and their
+    /// decoded texts, which the database does not have.
     pub(crate) fn of(database: &Database) -> Oracle {
         let connection = database.connect();
         connection

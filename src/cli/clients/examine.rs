@@ -1,6 +1,7 @@
 //! What the doctor finds in the configurations of clients.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -33,59 +34,71 @@ enum Check {
     Start,
 }
 
-/// Examines the configuration files of all known clients, and starts each server as its client does.
+/// A client's configuration file, and what is in it.
+pub(crate) struct Configured {
+    client: Client,
+    file: io::Result<ConfigFile>,
+    /// The content; the error says what the client does not take. `None` if it was not read.
+    content: Option<Result<Value, String>>,
+}
+
+/// Reads the configuration files of all known clients that are there.
+pub(crate) fn configured(environment: &Environment) -> Vec<Configured> {
+    let clients = known(environment).into_iter().chain(of_project(environment));
+    let read = clients.map(|client| {
+        let file = ConfigFile::read(&client.path, client.syntax);
+        let content = file.as_ref().ok().map(ConfigFile::parse);
+        Configured { client, file, content }
+    });
+    read.filter(|found| found.file.as_ref().map_or(true, ConfigFile::is_present)).collect()
+}
+
+/// Examines configuration files, and starts each server as its client does.
 pub(crate) fn examine(
+    found: &[Configured],
     environment: &Environment,
     parse: ParseServe,
     report: &mut dyn FnMut(Finding),
 ) {
-    let mut configured = 0;
-    for client in known(environment).into_iter().chain(of_project(environment)) {
+    let mut count = 0;
+    for Configured { client, file, content } in found {
         let about = format!("{} ({})", client.name, client.path.display());
-        let file = match ConfigFile::read(&client.path, client.syntax) {
-            Ok(file) if file.is_present() => file,
-            Ok(_) => continue,
-            Err(error) => {
+        let config = match (file, content) {
+            (Ok(_), Some(Ok(config))) => config,
+            (Ok(file), Some(Err(error))) => {
+                count += 1;
+                let what = format!("the client cannot read its configuration: {error}");
+                report(Finding::wrong(about, what, remedy_of(client, file, error)));
+                continue;
+            }
+            (Err(error), _) => {
                 let what = format!("its configuration cannot be read: {error}");
                 report(Finding::wrong(about, what, "let your user read that file"));
                 continue;
             }
+            (Ok(_), None) => continue,
         };
-        let config = match file.parse() {
-            Ok(config) => config,
-            Err(error) => {
-                configured += 1;
-                let what = format!("the client cannot read its configuration: {error}");
-                report(Finding::wrong(about, what, remedy_of(&client, &file, &error)));
-                continue;
-            }
-        };
-        for server in servers(&config) {
-            configured += 1;
+        for server in servers(config) {
+            count += 1;
             let about = format!("{about}, server {:?}", server.name);
-            report(finding(about, &client, &server, environment, parse));
+            report(finding(about, client, &server, environment, parse));
         }
     }
-    if configured == 0 {
+    if count == 0 {
         let what = "none that we know is configured to start verbatim";
         report(Finding::note("clients", what, "verbatim connect lists them and connects one"));
     }
 }
 
 /// Returns whether a client starts this program with a database or a home of its own.
-pub(crate) fn names_other_places(environment: &Environment, parse: ParseServe) -> bool {
-    let clients = known(environment).into_iter().chain(of_project(environment));
-    let configs = clients.filter_map(|client| {
-        ConfigFile::read(&client.path, client.syntax).ok().and_then(|file| file.parse().ok())
-    });
-    configs.into_iter().any(|config: Value| {
-        servers(&config).iter().any(|server| {
-            let places = server.command().and_then(|(_, args)| parse(&args).ok().flatten());
-            places.is_some_and(|places| places.db.is_some() || places.home.is_some())
-                || ["CONVERSATION_DB", "ORIGIN_CONVERSATION_DB", "VERBATIM_HOME"]
-                    .iter()
-                    .any(|name| server.variable(name).is_some())
-        })
+pub(crate) fn names_other_places(found: &[Configured], parse: ParseServe) -> bool {
+    let configs = found.iter().filter_map(|found| found.content.as_ref()?.as_ref().ok());
+    configs.flat_map(servers).any(|server| {
+        let places = server.command().and_then(|(_, args)| parse(&args).ok().flatten());
+        places.is_some_and(|places| places.db.is_some() || places.home.is_some())
+            || ["CONVERSATION_DB", "ORIGIN_CONVERSATION_DB", "VERBATIM_HOME"]
+                .iter()
+                .any(|name| server.variable(name).is_some())
     })
 }
 
@@ -94,13 +107,11 @@ fn remedy_of(client: &Client, file: &ConfigFile, error: &str) -> &'static str {
     if error.to_lowercase().contains("escape") {
         return r"write each backslash twice, as in C:\\Users";
     }
-    let is_lenient =
-        || ConfigFile::read(&client.path, Syntax::Json).is_ok_and(|file| file.parse().is_ok());
+    let text = || Some(file.text().to_owned());
+    let is_lenient = || ConfigFile::new(&client.path, Syntax::Json, text()).parse().is_ok();
     match client.syntax {
         Syntax::Toml => "correct the TOML in that file",
-        Syntax::StrictJson if file.is_present() && is_lenient() => {
-            "remove the comments, and the commas before ] and }"
-        }
+        Syntax::StrictJson if is_lenient() => "remove the comments, and the commas before ] and }",
         Syntax::StrictJson | Syntax::Json => "correct the JSON in that file",
     }
 }

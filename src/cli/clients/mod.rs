@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::{
     config_file::ConfigFile,
-    examine::{ParseServe, examine, names_other_places},
+    examine::{ParseServe, configured, examine, names_other_places},
     probe::probe,
 };
 use super::environment::Environment;

@@ -3,7 +3,6 @@
 //! The threads of [`search`] find and read, [`state`] knows what keys mean, and [`view`] draws. No key
 //! waits for a search: an older search is stopped, and its results stay until there are newer ones.
 
-mod actions;
 mod screen;
 mod search;
 mod state;
@@ -23,8 +22,11 @@ use self::{
     state::{Action, Picker},
     view::View,
 };
-use super::error::Error;
-use crate::engine::{self, Engine};
+use super::{error::Error, found::conversation, open, output::harmless};
+use crate::{
+    engine::{self, Engine},
+    model::Stop,
+};
 
 /// How long the screen waits for the results of a key before it is drawn without them.
 const PATIENCE: Duration = Duration::from_millis(8);
@@ -184,11 +186,12 @@ impl Loop<'_> {
         let Some(target) = self.picker.target() else { return Ok(None) };
         let notice = match action {
             Action::Show => return Ok(Some(Picked::Show(target.id))),
-            Action::Resume => match actions::resume_command(self.engine, &target) {
-                Ok(command) => return Ok(Some(Picked::Resume(command))),
-                Err(reason) => reason,
+            Action::Resume => match resume_command(self.engine, target) {
+                Ok(Some(command)) => return Ok(Some(Picked::Resume(command))),
+                Ok(None) => "only sessions of Claude Code and Codex can be resumed".to_owned(),
+                Err(error) => error.to_string(),
             },
-            Action::Open => actions::open(self.engine, &target),
+            Action::Open => browse(self.engine, target).unwrap_or_else(|error| error.to_string()),
             _ => self.copy(&target)?,
         };
         self.picker.notice = Some(notice);
@@ -210,4 +213,20 @@ impl Loop<'_> {
             false => "copied the message".to_owned(),
         })
     }
+}
+
+/// Opens a conversation on the site that it is from; returns what to say of it.
+fn browse(engine: &Engine, target: Target) -> Result<String, Error> {
+    let found = conversation(engine, (target.source, target.id), &Stop::never())?;
+    let Some(link) = found.link().filter(|link| open::is_web(link)) else {
+        return Ok("this conversation has no link; Enter shows it".to_owned());
+    };
+    open::browse(link)?;
+    Ok(format!("opens {}", harmless(link)))
+}
+
+/// Returns the command that resumes a coding agent's session; `None` if it is no such session.
+fn resume_command(engine: &Engine, target: Target) -> Result<Option<String>, Error> {
+    let found = conversation(engine, (target.source, target.id), &Stop::never())?;
+    Ok(open::session(&found).map(|session| session.to_string()))
 }

@@ -1,7 +1,7 @@
 //! The screen of the terminal: taken, and given back whatever happens.
 
 use std::{
-    io::{self, BufWriter, IsTerminal, Stdout, Write},
+    io::{self, BufWriter, Stdout, Write},
     panic,
     sync::{
         Once,
@@ -66,10 +66,7 @@ impl Screen {
     /// Returns whether there is an event, and waits for one no longer than `patience`. A signal that
     /// ends the program does so here, after the screen was given back.
     pub(super) fn poll(&self, patience: Duration) -> io::Result<bool> {
-        if is_gone() {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone"));
-        }
-        let polled = event::poll(patience);
+        let polled = wait(patience);
         #[cfg(unix)]
         self.signals.obey()?;
         match polled {
@@ -79,15 +76,43 @@ impl Screen {
     }
 }
 
+/// Waits for an event. crossterm reads a terminal that was closed for ever: it is always ready and
+/// never has an event. So it is asked only while the terminal is there.
+#[cfg(target_os = "linux")]
+fn wait(patience: Duration) -> io::Result<bool> {
+    await_input(Duration::ZERO)?;
+    // Events that were read together with an earlier one are not waited for.
+    if event::poll(Duration::ZERO)? {
+        return Ok(true);
+    }
+    await_input(patience)?;
+    event::poll(Duration::ZERO)
+}
+
+/// Waits until standard input has something to read; fails if the terminal was closed.
+#[cfg(target_os = "linux")]
+fn await_input(patience: Duration) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdin = io::stdin();
+    let mut files = [PollFd::new(&stdin, PollFlags::IN)];
+    let timeout = Timespec::try_from(patience).expect("a short time");
+    poll(&mut files, Some(&timeout))?;
+    match files[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        true => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone")),
+        false => Ok(()),
+    }
+}
+
+/// Waits for an event. (`poll` does not take terminals on every system.)
+#[cfg(not(target_os = "linux"))]
+fn wait(patience: Duration) -> io::Result<bool> {
+    event::poll(patience)
+}
+
 impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
     }
-}
-
-/// Returns whether the terminal was closed. It is then always ready, and never has an event.
-fn is_gone() -> bool {
-    !io::stdin().is_terminal()
 }
 
 /// Gives the screen back, once. Errors are ignored: the terminal may be gone.
