@@ -7,8 +7,9 @@ use tantivy::postings::TermInfo;
 use super::{
     Error,
     postings::{Conjunction, DocBits, END, List},
+    role::role_key,
     snapshot::SegmentReader,
-    store::{DocStore, role_key},
+    store::DocStore,
     trace::{GramUse, Trace},
 };
 use crate::{

@@ -39,6 +39,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     artifact::Mapped,
+    role::{role_key, role_of},
+    uuid::{format_uuid, parse_uuid},
     varint::{push_varint, take_varint},
 };
 use crate::{
@@ -62,10 +64,6 @@ const FIELDS: usize = 24;
 
 /// The nanoseconds of a message without a time.
 const NO_TIME: u32 = u32::MAX;
-
-/// The marks of roles whose key differs from them: a text, and all others.
-const TEXT_ROLE: char = 't';
-const OTHER_ROLE: char = 'o';
 
 /// Set in the end of a title that is NULL.
 const NO_TITLE: u64 = 1 << 63;
@@ -660,25 +658,6 @@ impl DocStore {
     }
 }
 
-/// Returns the key of a role: the role itself, or NUL, a mark and the role where it is no text or
-/// begins with a NUL.
-pub(super) fn role_key(role: &str, is_text: bool) -> Cow<'_, str> {
-    match (is_text, role.starts_with('\0')) {
-        (true, false) => role.into(),
-        (true, true) => format!("\0{TEXT_ROLE}{role}").into(),
-        (false, _) => format!("\0{OTHER_ROLE}{role}").into(),
-    }
-}
-
-/// Returns the role of a key, as text, and whether it is stored as a text.
-fn role_of(key: &str) -> (&str, bool) {
-    let Some(marked) = key.strip_prefix('\0') else { return (key, true) };
-    match marked.strip_prefix(OTHER_ROLE) {
-        Some(role) => (role, false),
-        None => (marked.strip_prefix(TEXT_ROLE).unwrap_or(marked), true),
-    }
-}
-
 /// Returns a text with U+FFFD for each sequence that is not UTF-8.
 ///
 /// `from_utf8` checks valid text several times faster than `from_utf8_lossy`, and nearly all text is valid.
@@ -687,50 +666,6 @@ pub(super) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => String::from_utf8_lossy(bytes),
     }
-}
-
-/// Returns the bytes of a UUID in the form that [`format_uuid`] writes: lower case with hyphens.
-fn parse_uuid(text: &str) -> Option<[u8; 16]> {
-    let text = text.as_bytes();
-    if text.len() != 36 {
-        return None;
-    }
-    let is_parted = [8, 13, 18, 23].into_iter().all(|place| text[place] == b'-');
-    let mut uuid = [0; 16];
-    let mut all = 0;
-    for (byte, place) in uuid.iter_mut().zip(UUID_PLACES) {
-        let [high, low] = [text[place], text[place + 1]].map(|b| NIBBLES[usize::from(b)]);
-        all |= high | low;
-        *byte = high << 4 | low & 15;
-    }
-    (is_parted && all < 16).then_some(uuid)
-}
-
-/// The place of each byte's two digits in a UUID.
-const UUID_PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
-
-/// The value of each digit; 16 or more for other characters.
-const NIBBLES: [u8; 256] = {
-    let mut nibbles = [0xFF; 256];
-    let mut digit = 0;
-    while digit < 16 {
-        nibbles[b"0123456789abcdef"[digit] as usize] = digit as u8;
-        digit += 1;
-    }
-    nibbles
-};
-
-fn format_uuid(uuid: &[u8; 16]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(36);
-    for (place, byte) in uuid.iter().enumerate() {
-        if matches!(place, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
 }
 
 #[cfg(test)]
@@ -802,18 +737,6 @@ mod tests {
     }
 
     #[test]
-    fn a_role_that_is_no_text_has_a_key_of_its_own() {
-        let roles = ["", "user", "\0", "\0user", "\0tuser", "\0ouser", "\0\0", "7"];
-        let roles: Vec<_> = roles.iter().flat_map(|role| [(*role, true), (*role, false)]).collect();
-        let mut keys = std::collections::HashSet::new();
-        for (role, is_text) in roles {
-            let key = role_key(role, is_text).into_owned();
-            assert_eq!(role_of(&key), (role, is_text));
-            assert!(keys.insert(key), "{role:?} {is_text}");
-        }
-    }
-
-    #[test]
     fn role_numbers_are_as_wide_as_they_must_be() {
         for roles in [1_u32, 256, 257, 65_536, 65_537] {
             let folder = tempfile::tempdir().expect("a temporary folder");
@@ -843,20 +766,5 @@ mod tests {
                 assert_eq!(rows.role_name(number), format!("role {number}"));
             }
         }
-    }
-
-    #[test]
-    fn only_what_is_written_back_the_same_is_a_uuid() {
-        let uuid = "0123abcd-4567-4000-8000-89ef00ffeedd";
-        assert_eq!(parse_uuid(uuid).map(|bytes| format_uuid(&bytes)).as_deref(), Some(uuid));
-        for at in 0..uuid.len() {
-            for other in ["-", "A", "g", "/", ":", "`", "\u{7f}"] {
-                let mut text = uuid.to_owned();
-                text.replace_range(at..=at, other);
-                assert!(text == uuid || parse_uuid(&text).is_none(), "{text}");
-            }
-        }
-        assert_eq!(parse_uuid("0123abcd456740008000 89ef00ffeedd"), None);
-        assert_eq!(parse_uuid(&"é".repeat(18)), None);
     }
 }

@@ -29,9 +29,13 @@ struct Session {
 
 impl Session {
     fn start(place: &Place, lines: u16, columns: u16) -> Session {
+        let command = CommandBuilder::new(env!("CARGO_BIN_EXE_verbatim"));
+        Session::start_as(command, place, lines, columns)
+    }
+
+    fn start_as(mut command: CommandBuilder, place: &Place, lines: u16, columns: u16) -> Session {
         let size = PtySize { rows: lines, cols: columns, ..PtySize::default() };
         let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_verbatim"));
         command.env_clear();
         command.env("TERM", "xterm-256color");
         command.env("PATH", "");
@@ -204,4 +208,27 @@ fn without_a_terminal_it_gives_examples() {
     assert_eq!((answer.status.code(), answer.stdout.len()), (Some(2), 0));
     assert_eq!(text.lines().count(), 10, "{text}");
     assert!(text.contains("verbatim import") && text.contains("verbatim search"), "{text}");
+}
+
+/// A program that ignores the hang-up of its terminal, as under `nohup`, must not wait for its keys.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_closed_terminal_ends_it() {
+    let folder = folder();
+    let place = place(folder.path(), false);
+    let mut command = CommandBuilder::new("/bin/sh");
+    let script = "trap '' HUP; exec \"$0\" \"$@\"";
+    command.args(["-c", script, env!("CARGO_BIN_EXE_verbatim")]);
+    let mut session = Session::start_as(command, &place, 24, 80);
+    session.wait(|shown| shown.contains("4 chats"));
+    let Session { mut child, mut input, output, _master, .. } = session;
+    // The thread that reads has the terminal open too. It ends when nobody takes what it has read.
+    drop(output);
+    input.write_all(b"x").unwrap();
+    drop((input, _master));
+    let end = Instant::now() + PATIENCE;
+    while child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < end, "it still runs");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
