@@ -25,7 +25,7 @@ const MAX_PATTERN_BYTES: usize = 10_000;
 const MAX_CLASSES: usize = 300;
 
 /// The largest compiled expression in bytes. `\w{100}` takes 6 MB, a thousand names take 1 MB.
-const MAX_PROGRAM_BYTES: usize = 16 << 20;
+const MAX_PROGRAM_BYTES: usize = 12 << 20;
 
 /// A compiled expression that is larger is large: such expressions are searched one at a time.
 const LARGE_PROGRAM_BYTES: usize = 4 << 20;

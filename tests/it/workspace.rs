@@ -329,7 +329,7 @@ fn no_expression_costs_much() {
         ("a".repeat(1_000_000), "query is too long: 1000000 bytes, and at most 10000 are read"),
         (
             r"\w{1000}{1000}".to_owned(),
-            "query is too large: it would take more than 16777216 bytes",
+            "query is too large: it would take more than 12582912 bytes",
         ),
         (r"\pL".repeat(301), "query is too large"),
         (r"(?:[ab]{0,400}a){20}c".to_owned(), "query is too slow to match; repeat less in it"),
