@@ -136,17 +136,18 @@ pub(crate) const MOST_KEPT: usize = 4 << 20;
 const CUT: &str = " […]";
 
 impl Hit<'_> {
-    /// Returns the hit with copies of its texts; of a very long content, the part around `place`.
-    pub(crate) fn kept(mut self, place: usize) -> Hit<'static> {
-        if self.content.len() > MOST_KEPT {
+    /// Returns the hit with copies of its texts; of a content of more than `most` bytes, the part
+    /// around `place`.
+    pub(crate) fn kept(mut self, place: usize, most: usize) -> Hit<'static> {
+        if self.content.len() > most {
             let boundary = |mut at: usize| {
                 while !self.content.is_char_boundary(at) {
                     at -= 1;
                 }
                 at
             };
-            let start = place.saturating_sub(MOST_KEPT / 2).min(self.content.len() - MOST_KEPT);
-            let (start, end) = (boundary(start), boundary(start + MOST_KEPT));
+            let start = place.saturating_sub(most / 2).min(self.content.len() - most);
+            let (start, end) = (boundary(start), boundary(start + most));
             let open = if start > 0 { CUT.trim_start() } else { "" };
             let close = if end < self.content.len() { CUT } else { "" };
             let kept = format!("{open}{}{close}", &self.content[start..end]);

@@ -134,6 +134,20 @@ pub(crate) fn tighten(path: &Path) {
     let _ = path;
 }
 
+/// Returns whether a folder is the user's own and nobody else can reach what is in it.
+pub(crate) fn is_private(folder: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        folder.uid() == user() && folder.mode() & 0o077 == 0
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        false
+    }
+}
+
 /// Returns why another user may have written a file or folder, if that is so.
 pub(crate) fn distrust(metadata: &Metadata) -> Option<&'static str> {
     #[cfg(unix)]

@@ -151,12 +151,12 @@ impl Database {
         })
     }
 
-    /// Returns the connection, for the other files of this module.
     /// Returns whether the reading was stopped.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.requested()
     }
 
+    /// Returns the connection, for the other files of this module.
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }

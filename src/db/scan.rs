@@ -6,7 +6,7 @@ use rusqlite::{params_from_iter, types::Value};
 
 use super::{Database, Error, functions, rows};
 use crate::{
-    model::{Hit, Instant},
+    model::{Hit, Instant, MOST_KEPT},
     text::content,
 };
 
@@ -93,7 +93,8 @@ pub fn fetch(
             let Some(keys) = place.keys else { continue };
             let mut row = statement.query(keys).map_err(failed)?;
             if let Some(row) = row.next().map_err(failed)? {
-                found.insert(*place, rows::hit(row, layout.parts).map_err(failed)?);
+                let hit = rows::hit(row, layout.parts).map_err(failed)?;
+                found.insert(*place, hit.kept(0, MOST_KEPT));
             }
         }
     } else {
@@ -102,7 +103,7 @@ pub fn fetch(
         let mut number = 0;
         run(database, &columns, filter, &mut |row| {
             if let Some(place) = wanted.get(&number) {
-                found.insert(*place, rows::hit(row, layout.parts)?);
+                found.insert(*place, rows::hit(row, layout.parts)?.kept(0, MOST_KEPT));
             }
             number += 1;
             Ok(found.len() < wanted.len())

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Error,
-    header::{Identity, shared_file, stamp_at},
+    header::{Identity, Stamp, shared_file, stamp_at},
     open::{self, beside},
 };
 use crate::model::Stop;
@@ -50,11 +50,15 @@ pub fn has_log(path: &Path) -> bool {
 /// Returns whether a file is a whole database with the canonical tables; so is one that another
 /// program keeps busy, or that is damaged.
 ///
-/// Opening a database takes longer than a search, so files that were found canonical are remembered.
+/// Opening a database takes longer than a search, so what was found is remembered: of a canonical one
+/// its identity, of any other file its stamp.
 pub fn is_canonical(path: &Path) -> bool {
     static KNOWN: Mutex<Vec<(PathBuf, Identity)>> = Mutex::new(Vec::new());
+    static OTHERS: Mutex<Vec<(PathBuf, Stamp)>> = Mutex::new(Vec::new());
 
-    let Ok(identity) = shared_file(path).map(|file| file.identity()) else { return false };
+    let Ok(file) = shared_file(path) else { return false };
+    let (identity, stamp) = (file.identity(), file.stamp());
+    drop(file);
     let is_known = |known: &(PathBuf, Identity)| known.0 == path && known.1 == identity;
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if !is_whole(path) {
@@ -62,6 +66,12 @@ pub fn is_canonical(path: &Path) -> bool {
     }
     if known().iter().any(is_known) {
         return true;
+    }
+    let others = || OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_as_before =
+        |stamp: &Stamp| others().iter().any(|(other, old)| other == path && old == stamp);
+    if stamp.as_ref().is_ok_and(is_as_before) && !has_log(path) {
+        return false;
     }
     match open::open(path, &Stop::never()) {
         Ok(_) => {
@@ -71,6 +81,14 @@ pub fn is_canonical(path: &Path) -> bool {
             true
         }
         Err(Error::Busy { .. } | Error::Unsteady { .. } | Error::Sqlite { .. }) => true,
-        Err(_) => false,
+        Err(_) => {
+            // What is in a log does not change the stamp of the database.
+            if let (Ok(stamp), false) = (stamp, has_log(path)) {
+                let mut others = others();
+                others.retain(|(other, _)| other != path);
+                others.push((path.to_owned(), stamp));
+            }
+            false
+        }
     }
 }

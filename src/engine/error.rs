@@ -35,7 +35,7 @@ pub enum Error {
     },
     /// The text that is looked for as it is is too long.
     #[error(
-        "query is too long: {bytes} bytes, and a text of at most {} is searched for; \
+        "query is too long: {bytes} bytes, and at most {} can be searched for; \
          search for a part of it",
         MOST_PATTERN_BYTES
     )]

@@ -40,7 +40,6 @@ struct Stream<'s, T> {
 impl<T> Stream<'_, T> {
     fn advance(&mut self) {
         self.next = self.hits.recv().ok();
-        self.count += usize::from(self.next.is_some());
     }
 }
 
@@ -81,6 +80,7 @@ impl Sources {
             streams.iter_mut().for_each(Stream::advance);
             while let Some(stream) = newest(&mut streams) {
                 let Some((_, hit)) = stream.next.take() else { break };
+                stream.count += 1;
                 if show(hit).is_break() {
                     break;
                 }

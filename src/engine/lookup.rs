@@ -153,6 +153,14 @@ impl Lookup<'_> {
         let mut lengths = vec![0; ids.len()];
         let mut failed = None;
         for source in self.sources.present() {
+            // The catalogue answers without a list of its conversations.
+            if let Ok(snapshot) = source.current_index(self.stop) {
+                let catalogue = source.catalogue(&snapshot);
+                for (id, length) in ids.iter().zip(&mut lengths) {
+                    *length = catalogue.shared_start(id).max(*length);
+                }
+                continue;
+            }
             let listing = source.reader(self.stop).list(&Scope::default(), self.stop);
             let Some(listing) = readable(listing, &mut failed)? else { continue };
             for (id, length) in ids.iter().zip(&mut lengths) {
@@ -270,6 +278,9 @@ impl Lookup<'_> {
 
     /// Returns the conversation at a path of [`Lookup::path_of`]; `None` for any other text.
     pub fn by_path(&self, path: &str) -> Result<Option<About>, Error> {
+        if !path.contains(['/', '\\', '#']) {
+            return Ok(None);
+        }
         for source in self.readable()? {
             if source.kind == SourceKind::Archive
                 && let Some(about) = self.of_file(&source, Path::new(path))?

@@ -86,7 +86,7 @@ impl Package {
         }
         let kind = match &magic[..read] {
             _ if is_page(path) => {
-                "that is the page for reading; import the zip or conversations.json"
+                "it is the web page of an export; import the zip or conversations.json instead"
             }
             b"SQLi" => "it is a database; search it with --db",
             [] => "it is empty",
@@ -170,7 +170,12 @@ impl Package {
             let copied = io::copy(&mut BoundedReader { inner: entry, left: size }, &mut file);
             let opened = copied.and_then(|_| Ok(ZipArchive::new(file)?));
             match opened.and_then(|mut zip| Ok((self.list(&mut zip, &format!("{name}/"))?, zip))) {
-                Ok((_, zip)) => self.zips.push(zip),
+                Ok((deeper, zip)) => {
+                    self.zips.push(zip);
+                    let line =
+                        |(_, name, _)| format!("{name}: a zip that deep in others is not read");
+                    self.refused.extend(deeper.into_iter().map(line));
+                }
                 Err(error) => self.refused.push(format!("{name}: cannot be read: {error}")),
             }
         }

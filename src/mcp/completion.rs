@@ -44,7 +44,8 @@ pub(super) fn complete(
                     let (uri, known) = (snippet::echo(&template.uri), resources::TEMPLATE);
                     format!("there is no template {uri:?} with that argument; there is {known}")
                 }
-                _ => "there is nothing to complete in such a reference".to_owned(),
+                _ => "only arguments of prompts and of resource templates can be completed"
+                    .to_owned(),
             };
             return Err(ErrorData::invalid_params(message, None));
         }

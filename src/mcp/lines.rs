@@ -285,8 +285,7 @@ fn explain(message: &mut ServerJsonRpcMessage) {
         && !answer.error.message.contains(' ')
     {
         let method = snippet::echo(&answer.error.message);
-        let text =
-            format!("there is no method {method:?} in this revision of the protocol, or not here");
+        let text = format!("this server has no method {method:?} in this revision of the protocol");
         answer.error.message = text.into();
     }
 }

@@ -218,7 +218,7 @@ impl ServerHandler for ClientSession {
             ),
             method => ErrorData::new(
                 ErrorCode::METHOD_NOT_FOUND,
-                format!("there is no method {:?}", snippet::echo(method)),
+                format!("this server has no method {:?}", snippet::echo(method)),
                 None,
             ),
         })
@@ -246,7 +246,9 @@ fn on_one_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData
         None => Ok(()),
         Some(cursor) => {
             let cursor = snippet::echo(cursor);
-            let message = format!("cursor {cursor:?} is none of this server's; list without it");
+            let message = format!(
+                "cursor {cursor:?} was not given out by this server; list again without a cursor"
+            );
             Err(ErrorData::invalid_params(message, None))
         }
     }

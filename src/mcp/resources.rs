@@ -36,11 +36,14 @@ pub(super) fn list(
         None => 0,
         Some(cursor) => offset_of(cursor).ok_or_else(|| {
             let cursor = snippet::echo(cursor);
-            let message = format!("cursor {cursor:?} is none of this server's; list without it");
+            let message = format!(
+                "cursor {cursor:?} was not given out by this server; list again without a cursor"
+            );
             ErrorData::invalid_params(message, None)
         })?,
     };
-    let listed = engine.listed(&Scope::default(), offset, PAGE.min(MOST - offset), &Stop::never());
+    let listed =
+        engine.listed_briefly(&Scope::default(), offset, PAGE.min(MOST - offset), &Stop::never());
     let ListedPage { abouts, total, notes } = match listed {
         Ok(listed) => listed,
         // A server may start before its database exists.

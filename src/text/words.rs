@@ -86,19 +86,22 @@ pub fn tokens<'t>(text: &'t str, mut each: impl FnMut(Token<'t>)) {
     }
 }
 
-/// Returns the length of the Base64 that a text begins with, as of pasted pictures; 0 if it is short
-/// or may be a path or a name. Its letters are random, so there are capitals and digits enough.
-fn encoded_length(text: &[u8]) -> usize {
+/// Returns how many letters of Base64 a text begins with.
+fn encoded_run(text: &[u8]) -> usize {
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
-    let length = text.iter().take_while(|byte| is_letter(byte)).count();
-    let share =
-        |is_kind: fn(&u8) -> bool| 16 * text[..length].iter().filter(|b| is_kind(b)).count();
-    let is_encoded = length >= LEAST_ENCODED
+    text.iter().take_while(|byte| is_letter(byte)).count()
+}
+
+/// Returns whether letters of Base64 are Base64, as of pasted pictures, and not short, or a path or a
+/// name. Its letters are random, so there are capitals and digits enough.
+fn is_encoded(run: &[u8]) -> bool {
+    let length = run.len();
+    let share = |is_kind: fn(&u8) -> bool| 16 * run.iter().filter(|b| is_kind(b)).count();
+    length >= LEAST_ENCODED
         && share(u8::is_ascii_digit) >= length
         && share(u8::is_ascii_uppercase) >= 2 * length
         && share(u8::is_ascii_lowercase) >= 2 * length
-        && share(|byte| *byte == b'/') <= length;
-    if is_encoded { length } else { 0 }
+        && share(|byte| *byte == b'/') <= length
 }
 
 /// Calls `each` with the words of ASCII text without white space: letters, digits and `_`, joined
@@ -108,17 +111,20 @@ fn ascii_words<'t>(chunk: &'t str, each: &mut impl FnMut(Token<'t>)) {
     let is_word =
         |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
     let mut at = 0;
+    // Up to here the text is known not to be Base64: each byte is looked at once.
+    let mut plain = 0;
     while at < bytes.len() {
         if !is_word(at) {
             at += 1;
             continue;
         }
-        if chunk.len() >= LEAST_ENCODED {
-            let encoded = encoded_length(&bytes[at..]);
-            at += encoded;
-            if encoded > 0 {
+        if chunk.len() >= LEAST_ENCODED && at >= plain {
+            let run = encoded_run(&bytes[at..]);
+            if is_encoded(&bytes[at..at + run]) {
+                at += run;
                 continue;
             }
+            plain = at + run;
         }
         let start = at;
         while is_word(at) || matches!(bytes.get(at), Some(b'.' | b'\'')) && is_word(at + 1) {
@@ -301,6 +307,12 @@ mod tests {
         let mut terms = Vec::new();
         Tokenizer::default().cut(text, |term| terms.push(term.to_owned()));
         terms
+    }
+
+    /// Each byte of a long run is looked at once: otherwise this takes minutes.
+    #[test]
+    fn long_paths_are_cut_in_one_pass() {
+        assert_eq!(terms(&"ab/".repeat(400_000)).len(), 400_000);
     }
 
     #[test]

@@ -9,7 +9,10 @@ use super::{
         Answer, Call, Effect, SHORTEST_ID, SWITCHED_OFF, Tool, conversation, json_error, object,
     },
 };
-use crate::{engine::SourceKind, text::snippet};
+use crate::{
+    engine::{About, SourceKind},
+    text::snippet,
+};
 
 const ARGUMENTS: [&str; 3] = ["sessionId", "sessionKey", "confirm"];
 
@@ -89,11 +92,16 @@ fn delete(call: &Call<'_>) -> Result<Answer, Error> {
 /// enough to delete by.
 fn thread_id(call: &Call<'_>, name: &str, word: &str) -> Result<String, Error> {
     let (word, memory) = (snippet::trim(word), call.engine.memory());
-    if let Some(thread) = memory.thread_keyed(word)? {
-        return Ok(thread.id);
+    let (keyed, mut threads) = (memory.thread_keyed(word)?, memory.threads_named(word)?);
+    let whole = threads.iter().find(|thread| thread.id == word).map(|thread| thread.id.clone());
+    let keyed = keyed.map(|thread| thread.id);
+    let is_id = name == "sessionId";
+    let first = if is_id { whole.or(keyed) } else { keyed.or(whole) };
+    if let Some(id) = first {
+        return Ok(id);
     }
-    let mut threads = memory.threads_named(word)?;
-    threads.retain(|thread| thread.id == word || word.chars().count() >= SHORTEST_ID);
+    // A key that was deleted must not delete what has an id that begins like it.
+    threads.retain(|_| is_id && word.chars().count() >= SHORTEST_ID);
     match (threads.pop(), threads.is_empty()) {
         (Some(thread), true) => return Ok(thread.id),
         (Some(_), false) => {
@@ -112,9 +120,12 @@ fn thread_id(call: &Call<'_>, name: &str, word: &str) -> Result<String, Error> {
     );
     // A word that is too short, or that means several conversations, is only not found here.
     let Ok(Some(about)) = conversation(call, name, word) else { return Err(Error::Refused(takes)) };
+    let is_key =
+        |about: &About| call.engine.find(call.stop).key_of(about).is_ok_and(|key| key == word);
     let is_title = snippet::trim(&about.title).to_lowercase() == snippet::trim(word).to_lowercase();
     match about.source {
-        SourceKind::Threads if !is_title => Ok(about.id),
+        SourceKind::Threads if !is_title && (is_id || is_key(&about)) => Ok(about.id),
+        SourceKind::Threads if !is_title => Err(Error::Refused(takes)),
         SourceKind::Threads => Err(Error::Refused(format!(
             "Conversation not found by its title: give the id of {shown:?}, {}, or its key",
             about.id

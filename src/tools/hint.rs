@@ -19,13 +19,13 @@ impl fmt::Display for Explained<'_> {
             ),
             Error::Torn { .. } => f.write_str("; `verbatim reindex` repairs it"),
             Error::Index(IndexError::Damaged { .. }) => {
-                f.write_str("; `verbatim reindex --full` builds it anew")
+                f.write_str("; `verbatim reindex --full` builds it again")
             }
             Error::Index(IndexError::Format { .. }) => {
-                f.write_str("; `verbatim reindex` builds it anew")
+                f.write_str("; `verbatim reindex` builds it again")
             }
             Error::Index(IndexError::Lengths { .. }) => {
-                f.write_str("; `verbatim reindex --full` embeds them anew")
+                f.write_str("; `verbatim reindex --full` embeds them again")
             }
             _ => Ok(()),
         }
@@ -37,7 +37,7 @@ pub(crate) fn because(reason: &FallbackReason) -> String {
     let command = match reason {
         FallbackReason::NoIndex => "; `verbatim reindex` builds it",
         FallbackReason::Stale => "; `verbatim reindex` brings it up to date",
-        FallbackReason::Unreadable(_) => "; `verbatim reindex --full` builds it anew",
+        FallbackReason::Unreadable(_) => "; `verbatim reindex --full` builds it again",
         FallbackReason::EmptyRole | FallbackReason::RoleColumn => "",
     };
     format!("{reason}{command}")

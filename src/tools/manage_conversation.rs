@@ -382,7 +382,7 @@ fn passage(one: &Recalled) -> String {
     let time = one.time.and_then(date::to_minute).unwrap_or_else(|| "no time".to_owned());
     let role = if one.role.is_empty() { "unknown" } else { &one.role };
     let title = bound::line(&one.title, 100);
-    let (source, id) = (one.source.name(), &one.conversation);
+    let (source, id) = (one.source.name(), bound::line_breaks_as_spaces(&one.conversation));
     format!("[{time}] {role} in \"{title}\" ({source}, {id}):\n{}", bound::quoted(&one.passage))
 }
 

@@ -24,7 +24,7 @@ pub(super) fn message(lines: &[String]) -> Option<String> {
 fn line(note: &Note) -> String {
     let advice = match note {
         Note::Building { seconds_left, .. } => {
-            let seconds = seconds_left.unwrap_or(SOON) / STEP * STEP + STEP;
+            let seconds = seconds_left.unwrap_or(SOON).max(1).next_multiple_of(STEP);
             format!("search with mode text is complete; ask again in about {seconds} s")
         }
         Note::ReadingTranscripts => format!("ask again in about {SOON} s"),

@@ -86,7 +86,7 @@ fn read(call: &Call<'_>) -> Result<Answer, Error> {
     };
     let session = session.ok_or_else(|| {
         let path = snippet::echo(path);
-        let mut text = format!("File not found: {path} (give the path as search prints it)");
+        let mut text = format!("File not found: {path} (give the path that search prints, an id, a key or a whole title)");
         for note in engine.unreadable(&Scope::default(), stop) {
             text.push_str(&format!("; {note}"));
         }

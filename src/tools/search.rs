@@ -318,7 +318,9 @@ impl ShownConversation {
         let date = self.date.as_deref().unwrap_or("no date");
         text.push_str(&format!(
             "{rule}\n### {number}. [{}] - {date}\n**Path:** `{}`\n**Score:** {:.2}\n",
-            self.project, self.path, self.score
+            self.project,
+            bound::line_breaks_as_spaces(&self.path),
+            self.score
         ));
         if let Some(line) = self.line {
             let (start, end) =

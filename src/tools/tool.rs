@@ -187,10 +187,14 @@ pub(super) fn conversation(
             "{name} takes a whole id or at least {SHORTEST_ID} characters of its beginning, a key, a title, \
              a path or a verbatim:// address; got {handle:?}"
         ))),
-        Err(engine::Error::Ambiguous { word, candidates, .. }) => {
+        Err(engine::Error::Ambiguous { word, candidates, total }) => {
             let ids: Vec<&str> = candidates.iter().take(5).map(|one| one.id.as_str()).collect();
+            let more = match total - ids.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
             Err(Error::Refused(format!(
-                "{name} {word:?} may be any of: {}; give the whole id",
+                "{name} {word:?} may be any of: {}{more}; give the whole id",
                 ids.join(", ")
             )))
         }

@@ -49,7 +49,7 @@ pub enum Error {
     #[error("not a regular expression as ripgrep reads them: {0}")]
     Pattern(String),
     /// The regular expression is longer than any that is read.
-    #[error("too long: {bytes} bytes, and at most {most} are read; search for a part of it")]
+    #[error("too long: {bytes} bytes, and at most {most} are allowed; search for a part of it")]
     Long {
         /// The length of the expression.
         bytes: usize,

@@ -165,7 +165,7 @@ fn long_lists_have_cursors() {
         for cursor in ["x", "7", "-1", "100000"] {
             let page = PaginatedRequestParams::default().with_cursor(Some(cursor.to_owned()));
             let error = client.list_resources(Some(page.clone())).await.unwrap_err().to_string();
-            assert!(error.contains("list without it"), "{error}");
+            assert!(error.contains("list again without a cursor"), "{error}");
             assert!(client.list_tools(Some(page)).await.is_err());
         }
         let request = CompleteRequestParams::new(

@@ -584,7 +584,7 @@ fn methods_of_other_revisions_are_refused_in_words() {
             server.ask(&json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}));
         assert_eq!(answer["error"]["code"], -32601, "{answer}");
         let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.starts_with(&format!("there is no method {method:?}")), "{message}");
+        assert!(message.starts_with(&format!("this server has no method {method:?}")), "{message}");
     }
     server.end();
 }

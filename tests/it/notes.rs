@@ -272,10 +272,10 @@ fn a_project_and_a_session_are_taken_as_they_are_printed() {
         }
         let (none, answer) = count(json!({"project": "exprot"}));
         assert_eq!((none, answer.get("complete")), (0, None));
-        says(&answer, "no conversation has the project \"exprot\"; there is export, ");
+        says(&answer, "no conversation has the project \"exprot\"; known: export, ");
         let (none, answer) = count(json!({"session_id": "fool"}));
         assert_eq!(none, 0);
-        says(&answer, "no conversation has the session \"fool\"; there is food, ");
+        says(&answer, "no conversation has the session \"fool\"; known: food, ");
     }
     let question = Question {
         concepts: vec!["restaurant".to_owned()],
@@ -288,7 +288,7 @@ fn a_project_and_a_session_are_taken_as_they_are_printed() {
         ..Question::default()
     };
     let ranking = engine.rank(&question, &Default::default()).unwrap();
-    assert_eq!(ranking.notes(), ["no conversation has the role \"uesr\"; there is user"]);
+    assert_eq!(ranking.notes(), ["no conversation has the role \"uesr\"; known: user"]);
     assert!(ranking.is_complete());
 }
 
@@ -404,9 +404,6 @@ mod program {
         assert!(out.contains("How do I deploy the zeppelin?"), "{out}");
         let (code, _, errors) = run(command(&home, &["search", "zeppelin", "--role", "uesr"]));
         assert_eq!(code, Some(1));
-        assert!(
-            errors.contains("no conversation has the role \"uesr\"; there is user"),
-            "{errors}"
-        );
+        assert!(errors.contains("no conversation has the role \"uesr\"; known: user"), "{errors}");
     }
 }

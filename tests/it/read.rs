@@ -190,7 +190,9 @@ fn the_error_table_of_read() {
             let text = refused(&engine, "read", json!({"path": other}));
             assert_eq!(
                 text,
-                format!("File not found: {other} (give the path as search prints it)")
+                format!(
+                    "File not found: {other} (give the path that search prints, an id, a key or a whole title)"
+                )
             );
         }
         for (more, text) in [

@@ -174,7 +174,8 @@ fn the_doctor_says_what_is_wrong_and_what_mends_it() {
     let (code, text) = doctor(home, &[]);
     assert_eq!(code, Some(0), "{text}");
     assert!(
-        text.contains("left of refreshes") && text.contains("old-0123: the index of"),
+        text.contains("left over from interrupted refreshes")
+            && text.contains("old-0123: the index of"),
         "{text}"
     );
     assert!(run(home, &["reindex", "--full"]).status.success());
@@ -206,7 +207,7 @@ fn the_doctor_reads_what_clients_are_told() {
     fs::create_dir(home.join("db")).unwrap();
     let db = home.join("db/a.db");
     drop(database(&db, &["red"]));
-    assert!(doctor(home, &[]).1.contains("none that we know is configured"));
+    assert!(doctor(home, &[]).1.contains("no AI client that Verbatim knows starts it"));
     let program = env!("CARGO_BIN_EXE_verbatim");
     let write = |name: &str, text: &str| {
         let path = home.join(name);

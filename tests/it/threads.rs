@@ -588,6 +588,10 @@ fn what_is_deleted_is_gone_at_once() {
             &not_found(&text(&kept["thread_id"])[..3]),
         ),
         (
+            json!({"confirm": true, "sessionKey": &text(&kept["thread_id"])[..8]}),
+            &not_found(&text(&kept["thread_id"])[..8]),
+        ),
+        (
             json!({"confirm": true, "sessionId": " KEPT "}),
             &format!(
                 "Conversation not found by its title: give the id of \"KEPT\", {}, or its key",

@@ -326,7 +326,7 @@ fn no_expression_costs_much() {
     let many = (0..50_000).map(|n| format!("word{n}")).collect::<Vec<_>>().join("|");
     for (query, reason) in [
         (many, "query is too long: 488889 bytes"),
-        ("a".repeat(1_000_000), "query is too long: 1000000 bytes, and at most 10000 are read"),
+        ("a".repeat(1_000_000), "query is too long: 1000000 bytes, and at most 10000 are allowed"),
         (
             r"\w{1000}{1000}".to_owned(),
             "query is too large: it would take more than 12582912 bytes",

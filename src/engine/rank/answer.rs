@@ -157,7 +157,7 @@ impl Ranker<'_> {
                 }
                 Entry::Vacant(entry) if next < limit => {
                     entry.insert(next);
-                    let hit = scorer.hit(scored.doc_id).kept(0);
+                    let hit = scorer.hit(scored.doc_id).kept(0, MOST_KEPT);
                     let turn = scorer.turn(scored.doc_id).unwrap_or(0) as usize;
                     matches.push(Match {
                         source: source.kind,

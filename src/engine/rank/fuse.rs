@@ -124,7 +124,8 @@ impl Ranker<'_> {
         Ok(all)
     }
 
-    fn depth(&self) -> usize {
+    /// Returns how many messages are fused for each concept.
+    pub(super) fn depth(&self) -> usize {
         match (self.concepts().len() > 1, self.scope.conversation.is_some()) {
             (true, _) => DEPTH_OF_SEVERAL,
             (false, true) => DEPTH_IN_CONVERSATION,

@@ -31,16 +31,18 @@ impl Ranker<'_> {
         let limit = self.question.limit;
         let mut items = self.matches(&found, &found.scored, limit);
         let mut total = found.scored.len();
+        let mut is_cut = total >= self.depth();
         let scanned = self.to_scan(&found, scanned, items.is_empty());
         if !scanned.is_empty() {
             let scan = self.scan(&scanned)?;
             total += scan.found;
+            is_cut |= scan.is_cut;
             items.extend(self.scanned_messages(scan)?);
             items.sort_by(|a, b| b.score.total_cmp(&a.score));
             items.truncate(limit);
         }
         self.note_unknown_role(items.is_empty())?;
-        let is_total_exact = total <= limit;
+        let is_total_exact = total <= limit && !is_cut;
         Ok(Ranking { total: total.max(items.len()), items, is_total_exact, notes: self.notes })
     }
 
@@ -68,9 +70,11 @@ impl Ranker<'_> {
             Found::BySubstring(sources) => return self.conversations_by_substring(&sources),
         };
         let (mut items, mut total) = self.ranked_conversations(&found)?;
+        let mut is_cut = found.scored.len() >= self.depth();
         let scanned = self.to_scan(&found, scanned, items.is_empty());
         if !scanned.is_empty() {
             let scan = self.scan(&scanned)?;
+            is_cut |= scan.is_cut;
             let (more, count) = self.scanned_conversations(scan)?;
             total += count;
             items.extend(more);
@@ -78,7 +82,7 @@ impl Ranker<'_> {
             items.truncate(self.question.limit);
         }
         self.note_unknown_role(items.is_empty())?;
-        let is_total_exact = total <= self.question.limit;
+        let is_total_exact = total <= self.question.limit && !is_cut;
         Ok(Ranking { items, total, is_total_exact, notes: self.notes })
     }
 

@@ -24,10 +24,11 @@ use crate::{
     db::{self, ScanFilter, ScanPlace},
     engine::{
         error::Error,
-        source::{Note, Sketch, Source, SourceKind},
+        source::{About, Listing, Note, Sketch, Source, SourceKind},
     },
     model::{Hit, Instant},
     text::{
+        literal::LiteralPattern,
         query::Query,
         words::{Token, Tokenizer, is_character, tokens},
     },
@@ -48,6 +49,9 @@ const MAX_BY_WORDS: f32 = 0.9;
 /// Messages that are kept of each concept, and of each combination of words.
 const DEPTH: usize = 200;
 
+/// Messages that are kept of each concept if a conversation must have several.
+const DEPTH_OF_SEVERAL: usize = 1000;
+
 /// Messages that are kept at most before the worst are dropped.
 const MAX_KEPT: usize = 100 * DEPTH;
 
@@ -66,6 +70,8 @@ pub(super) struct ScanResult {
     titles: HashMap<(SourceKind, String), f32>,
     /// How many messages have one of the words.
     pub(super) found: usize,
+    /// Whether only the best of these messages are in `hits`.
+    pub(super) is_cut: bool,
 }
 
 impl Ranker<'_> {
@@ -73,7 +79,8 @@ impl Ranker<'_> {
     ///
     /// A source that cannot be read after all is noted, unless it is the only one.
     pub(super) fn scan(&mut self, sources: &[Source]) -> Result<ScanResult, Error> {
-        let mut result = ScanResult { hits: Vec::new(), titles: HashMap::new(), found: 0 };
+        let mut result =
+            ScanResult { hits: Vec::new(), titles: HashMap::new(), found: 0, is_cut: false };
         for source in sources {
             match self.scan_one(source, &mut result) {
                 Err(error) if error.is_of_source() && self.sources.present().len() > 1 => {
@@ -96,12 +103,17 @@ impl Ranker<'_> {
                 && ids.as_ref().is_none_or(|ids| ids.contains(id))
         };
         let with_titles = self.question.fields != Fields::Messages;
+        let depth = if concepts.len() > 1 { DEPTH_OF_SEVERAL } else { DEPTH };
         let (found, titles, count) = source.on_database(|path| {
             db::read(path, self.stop, |database| {
                 let mut tops: Vec<Top> = concepts.iter().map(|_| Top::default()).collect();
+                let mut seen = HashSet::new();
                 db::scan(database, filter, &mut |message| {
                     if !is_wanted(message.conversation) {
                         return;
+                    }
+                    if with_titles && !seen.contains(message.conversation) {
+                        seen.insert(message.conversation.to_owned());
                     }
                     for (finder, top) in concepts.iter().zip(&mut tops) {
                         top.add(finder.look(message.text), message.time, message.place);
@@ -109,19 +121,21 @@ impl Ranker<'_> {
                 })?;
                 let mut found = Vec::new();
                 for top in &tops {
-                    let best = top.best(DEPTH);
+                    let best = top.best(depth);
                     let places: Vec<ScanPlace> = best.iter().map(|(_, place)| *place).collect();
                     let hits = db::fetch(database, filter, &places)?;
                     found.push(hits.into_iter().zip(best).map(|(hit, (score, _))| (score, hit)));
                 }
                 let titles = if with_titles { db::titles(database)? } else { Vec::new() };
-                let titles = titles.into_iter().filter(|(id, _)| is_wanted(id));
+                // Titles count for the conversations that have messages of these roles and dates.
+                let titles = titles.into_iter().filter(|(id, _)| seen.contains(id));
                 let found: Vec<Vec<_>> = found.into_iter().map(Iterator::collect).collect();
                 let count = tops.iter().map(Top::found).max().unwrap_or(0);
                 Ok((found, titles.collect::<Vec<_>>(), count))
             })
         })?;
         result.found += count;
+        result.is_cut |= count > depth;
         let kind = source.kind;
         let common = in_common(&found);
         for (score, hit) in found.into_iter().flatten() {
@@ -150,7 +164,7 @@ impl Ranker<'_> {
                 None => {}
             }
         }
-        let sketches = self.sketches(
+        let sketches = self.brief_sketches(
             best.iter().map(|(scanned, _)| (scanned.kind, scanned.hit.conversation_id.to_string())),
         )?;
         let finder = PassageFinder::new(self);
@@ -196,12 +210,7 @@ impl Ranker<'_> {
         let finder = PassageFinder::new(self);
         let mut items = Vec::new();
         for (key, score) in order {
-            // One of which only the title has the words may have no messages, or be of other dates.
-            let sketch = sketches.remove(&key).filter(|sketch| {
-                let about = &sketch.about;
-                hits_of.contains_key(&key) || self.scope.covers(about.begun, about.last)
-            });
-            let Some(sketch) = sketch else { continue };
+            let Some(sketch) = sketches.remove(&key) else { continue };
             let hits = hits_of.remove(&key).unwrap_or_default().into_iter().take(MAX_MATCHES);
             let matches = hits.map(|scanned| finder.matched(scanned, Some(&sketch))).collect();
             let score = f64::from(score / max_score).min(1.0);
@@ -215,6 +224,22 @@ impl Ranker<'_> {
         &self,
         keys: impl Iterator<Item = (SourceKind, String)>,
     ) -> Result<HashMap<(SourceKind, String), Sketch>, Error> {
+        self.sketched(keys, &|listing| listing.about(0))
+    }
+
+    /// Returns sketches of conversations, without summaries.
+    pub(super) fn brief_sketches(
+        &self,
+        keys: impl Iterator<Item = (SourceKind, String)>,
+    ) -> Result<HashMap<(SourceKind, String), Sketch>, Error> {
+        self.sketched(keys, &|listing| listing.brief(0))
+    }
+
+    fn sketched(
+        &self,
+        keys: impl Iterator<Item = (SourceKind, String)>,
+        describe: &dyn Fn(&dyn Listing) -> About,
+    ) -> Result<HashMap<(SourceKind, String), Sketch>, Error> {
         let mut by_kind: BTreeMap<SourceKind, HashSet<String>> = BTreeMap::new();
         for (kind, id) in keys {
             by_kind.entry(kind).or_default().insert(id);
@@ -223,7 +248,7 @@ impl Ranker<'_> {
         for (kind, ids) in by_kind {
             let Some(source) = self.sources.of_kind(kind) else { continue };
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            let found = source.sketches(&ids, self.stop)?;
+            let found = source.sketched(&ids, describe, self.stop)?;
             sketches.extend(found.into_iter().map(|(id, sketch)| ((kind, id), sketch)));
         }
         Ok(sketches)
@@ -259,6 +284,8 @@ fn score_titles(concepts: &[WordFinder], titles: Vec<(String, String)>) -> Vec<(
 /// Finds the words of a concept in texts.
 struct WordFinder {
     query: Query,
+    /// The whole concept; `None` if it is one word.
+    phrase: Option<LiteralPattern>,
     /// Finds each word, and each letter case of it that is not ASCII.
     words: Option<AhoCorasick>,
     /// For each pattern its bit, and whether it must begin a word.
@@ -276,23 +303,23 @@ impl WordFinder {
         let phrase = query.text.trim().to_owned();
         let mut texts = Vec::new();
         let mut patterns = Vec::new();
-        let of_words = words.iter().zip(0..).map(|(word, bit)| (word, 1 << bit));
-        let is_phrase = !phrase.is_empty() && !words.contains(&phrase);
-        for (word, bit) in of_words.chain(is_phrase.then_some((&phrase, PHRASE))) {
-            let is_short = word.chars().count() <= SHORT_WORD && word.is_ascii() && bit != PHRASE;
+        let is_phrase = !phrase.is_empty() && !words.contains(&phrase.to_lowercase());
+        for (word, bit) in words.iter().zip(0..) {
+            let is_short = word.chars().count() <= SHORT_WORD && word.is_ascii();
             for text in cases_of(word) {
                 texts.push(text);
-                patterns.push((bit, is_short));
+                patterns.push((1 << bit, is_short));
             }
         }
         let all = patterns.iter().fold(0, |all, (bit, _)| all | bit);
+        let phrase = is_phrase.then(|| LiteralPattern::new(&phrase, false));
         let words = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
             .kind(Some(AhoCorasickKind::DFA))
             .build(&texts)
             .ok();
-        WordFinder { query, words, patterns, all }
+        WordFinder { query, phrase, words, patterns, all }
     }
 
     /// Returns the bits of the words that a text has; 0 if the question excludes the text.
@@ -307,6 +334,9 @@ impl WordFinder {
             if found == self.all {
                 break;
             }
+        }
+        if self.phrase.as_ref().is_some_and(|phrase| phrase.matches(text)) {
+            found |= PHRASE;
         }
         if found == 0 || self.query.phrases.is_empty() && self.query.excluded.is_empty() {
             return found;
@@ -391,7 +421,7 @@ impl Top {
         let newest = self.newest.entry(mask).or_default();
         newest.push(Reverse((time, place)));
         self.kept += 1;
-        if newest.len() > DEPTH {
+        if newest.len() > DEPTH_OF_SEVERAL {
             newest.pop();
             self.kept -= 1;
         }
@@ -476,5 +506,22 @@ impl PassageFinder {
             copies: 1,
             hit: scanned.hit,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_word_begins_where_a_word_begins() {
+        for concept in ["AI", "ai", "Ai"] {
+            let finder = WordFinder::new(concept);
+            assert_eq!(finder.look(b"she said, by email"), 0, "{concept}");
+            assert_ne!(finder.look(b"what is AI?"), 0, "{concept}");
+        }
+        let finder = WordFinder::new("Borrow Checker");
+        assert_ne!(finder.look("the bORROW cHECKER".as_bytes()) & PHRASE, 0);
+        assert_eq!(finder.look(b"the checker does not borrow") & PHRASE, 0);
     }
 }

@@ -1,6 +1,7 @@
 //! Ranks by substring: the messages that contain the text, the newest first.
 
 use std::{
+    cell::Cell,
     cmp::Reverse,
     collections::{HashMap, HashSet},
     ops::{ControlFlow, Range},
@@ -26,6 +27,11 @@ const MAX_OF_SEVERAL: usize = 20_000;
 /// Messages that are read to rank conversations.
 const MAX_OF_CONVERSATIONS: usize = 2_000;
 
+/// Bytes of content that are kept of the messages that contain a concept. Of messages beyond it only
+/// so much is kept as a passage needs.
+const MAX_CONTENTS: usize = 64 << 20;
+const MAX_BEYOND: usize = 8 << 10;
+
 /// At this place the score is half of the first score.
 const HALF: f64 = 20.0;
 
@@ -40,8 +46,8 @@ impl Ranker<'_> {
     ) -> Result<Ranking<Match>, Error> {
         let limit = self.question.limit;
         // One more than the limit, to see whether there are more.
-        let mut found = self.containing(sources, limit.saturating_add(1))?;
-        let (total, is_total_exact) = (found.len(), found.len() <= limit);
+        let (mut found, is_whole) = self.containing(sources, limit.saturating_add(1))?;
+        let (total, is_total_exact) = (found.len(), is_whole && found.len() <= limit);
         found.truncate(limit);
         let mut best: Vec<(SourceHit, u32)> = Vec::new();
         let mut copies: HashMap<(String, String), usize> = HashMap::new();
@@ -55,12 +61,13 @@ impl Ranker<'_> {
             best.push(((kind, hit), 1));
         }
         let key = |((kind, hit), _): &(SourceHit, u32)| (*kind, hit.conversation_id.to_string());
-        let sketches = self.sketches(best.iter().map(key))?;
+        let sketches = self.brief_sketches(best.iter().map(key))?;
+        let patterns = self.patterns();
         let matches = best.into_iter().enumerate().map(|(place, one)| {
             let sketch = sketches.get(&key(&one));
             let ((_, hit), copies) = one;
             let score = HALF / (HALF + place as f64);
-            sketch.map(|sketch| Match { copies, ..self.substring_match(sketch, hit, score) })
+            sketch.map(|sketch| Match { copies, ..substring_match(&patterns, sketch, hit, score) })
         });
         let items = matches.flatten().collect();
         Ok(Ranking { items, total, is_total_exact, notes: std::mem::take(&mut self.notes) })
@@ -71,8 +78,9 @@ impl Ranker<'_> {
         &mut self,
         sources: &[Source],
     ) -> Result<Ranking<ConversationMatch>, Error> {
-        let found = self.containing(sources, MAX_OF_CONVERSATIONS)?;
-        let is_total_exact = found.len() < MAX_OF_CONVERSATIONS;
+        let (found, is_total_exact) = self.containing(sources, MAX_OF_CONVERSATIONS)?;
+        let patterns = self.patterns();
+        let is_in_text = |hit: &Hit<'_>| span_of_any(&hit.content, &patterns).is_some();
         let mut order: Vec<(SourceKind, String)> = Vec::new();
         let mut hits_of: HashMap<(SourceKind, String), Vec<Hit<'static>>> = HashMap::new();
         for (kind, hit) in found {
@@ -81,12 +89,15 @@ impl Ranker<'_> {
                 order.push(key);
                 Vec::new()
             });
-            let is_in_text = self.is_in_text(&hit);
+            if hits.len() == MAX_MATCHES {
+                continue;
+            }
+            let has_text = is_in_text(&hit);
             // What has only the title gives way to what has the text.
-            if is_in_text && hits.first().is_some_and(|first| !self.is_in_text(first)) {
+            if has_text && hits.first().is_some_and(|first| !is_in_text(first)) {
                 hits.clear();
             }
-            if hits.is_empty() || is_in_text && hits.len() < MAX_MATCHES {
+            if hits.is_empty() || has_text {
                 hits.push(hit);
             }
         }
@@ -97,13 +108,13 @@ impl Ranker<'_> {
         for key in order {
             let Some(sketch) = sketches.get(&key) else { continue };
             let mut hits = hits_of.remove(&key).unwrap_or_default();
-            if hits.first().is_some_and(|first| !self.is_in_text(first)) {
+            if hits.first().is_some_and(|first| !is_in_text(first)) {
                 hits = self.first_of_conversation(&key)?.into_iter().chain(hits).take(1).collect();
             }
             let score = |place: usize| HALF / (HALF + place as f64);
             let matches = hits.into_iter().enumerate();
             let matches =
-                matches.map(|(place, hit)| self.substring_match(sketch, hit, score(place)));
+                matches.map(|(place, hit)| substring_match(&patterns, sketch, hit, score(place)));
             items.push(ConversationMatch {
                 about: sketch.about.clone(),
                 score: score(items.len()),
@@ -123,12 +134,18 @@ impl Ranker<'_> {
         Ok(messages.filter(|it| it.turns() > 0).map(|messages| messages.message(0).into_owned()))
     }
 
-    /// Returns the messages that contain the concepts, newest first, at least `count` if there are.
-    fn containing(&mut self, sources: &[Source], count: usize) -> Result<Vec<SourceHit>, Error> {
+    /// Returns the messages that contain the concepts, newest first, at least `count` if there are,
+    /// and whether these are all.
+    fn containing(
+        &mut self,
+        sources: &[Source],
+        count: usize,
+    ) -> Result<(Vec<SourceHit>, bool), Error> {
         let concepts = self.question.concepts.iter().map(|concept| trimmed(concept));
         let concepts: Vec<&str> = concepts.filter(|concept| !concept.is_empty()).collect();
         let count = if concepts.len() > 1 { MAX_OF_SEVERAL } else { count };
         let mut by_concept: Vec<Vec<SourceHit>> = Vec::new();
+        let mut is_whole = true;
         for concept in concepts {
             let mut found: Vec<SourceHit> = Vec::new();
             for source in sources {
@@ -140,6 +157,7 @@ impl Ranker<'_> {
                     }
                     outcome => outcome?,
                 }
+                is_whole &= found.len() - before < count;
             }
             by_concept.push(found);
         }
@@ -160,7 +178,7 @@ impl Ranker<'_> {
         });
         // A stable sort: each source's own order stays.
         found.sort_by_key(|(_, hit)| Reverse(hit.time));
-        Ok(found)
+        Ok((found, is_whole))
     }
 
     /// Adds the messages of a source that contain a concept, at most `count`.
@@ -186,15 +204,20 @@ impl Ranker<'_> {
             scope.conversation.as_ref().is_none_or(|id| *id == hit.conversation_id)
                 && ids.as_ref().is_none_or(|ids| ids.contains(&*hit.conversation_id))
         };
+        let pattern = LiteralPattern::new(concept, false);
         let mut left = count;
+        let room = Cell::new(MAX_CONTENTS);
         let mut sink = Rendered::new(
             |hit: Hit<'_>| {
                 is_wanted(&hit).then(|| {
-                    let place = match hit.content.len() > MOST_KEPT {
-                        true => span_of(&hit.content, concept).map_or(0, |span| span.start),
+                    let length = hit.content.len().min(MOST_KEPT);
+                    let most = if length <= room.get() { MOST_KEPT } else { MAX_BEYOND };
+                    let place = match hit.content.len() > most {
+                        true => span_of(&hit.content, &pattern).map_or(0, |span| span.start),
                         false => 0,
                     };
-                    (source.kind, hit.kept(place))
+                    room.set(room.get().saturating_sub(length));
+                    (source.kind, hit.kept(place, most))
                 })
             },
             |hit| {
@@ -230,27 +253,33 @@ impl Ranker<'_> {
         Ok(Some(ids.collect()))
     }
 
-    fn substring_match(&self, sketch: &Sketch, hit: Hit<'static>, score: f64) -> Match {
-        let is_title_only = !self.is_in_text(&hit);
-        let passage = passage_around(&hit.content, &self.question.concepts);
-        let (source, line) = (sketch.about.source, sketch.line(&hit));
-        Match { source, score, line, passage, is_title_only, copies: 1, hit }
+    /// Returns what finds the concepts in texts.
+    fn patterns(&self) -> Vec<LiteralPattern> {
+        let concepts = self.question.concepts.iter();
+        concepts.map(|concept| LiteralPattern::new(trimmed(concept), false)).collect()
     }
+}
 
-    /// Returns whether the text of a message contains a concept, and not only its title.
-    fn is_in_text(&self, hit: &Hit<'_>) -> bool {
-        self.question.concepts.iter().any(|concept| span_of(&hit.content, concept).is_some())
-    }
+/// Makes the match of a message: the passage is around the first of the concepts that is in its text.
+fn substring_match(
+    patterns: &[LiteralPattern],
+    sketch: &Sketch,
+    hit: Hit<'static>,
+    score: f64,
+) -> Match {
+    let first = span_of_any(&hit.content, patterns);
+    let is_title_only = first.is_none();
+    let passage = passage::around_span(&hit.content, first.unwrap_or(0..0));
+    let (source, line) = (sketch.about.source, sketch.line(&hit));
+    Match { source, score, line, passage, is_title_only, copies: 1, hit }
+}
+
+/// Returns the first place in a text of the first concept that it has.
+fn span_of_any(text: &str, patterns: &[LiteralPattern]) -> Option<Range<usize>> {
+    patterns.iter().find_map(|pattern| span_of(text, pattern))
 }
 
 /// Returns the first place of a concept in a text.
-fn span_of(text: &str, concept: &str) -> Option<Range<usize>> {
-    let pattern = LiteralPattern::new(trimmed(concept), false);
+fn span_of(text: &str, pattern: &LiteralPattern) -> Option<Range<usize>> {
     pattern.first_spans(text, 1).into_iter().find(|span| !span.is_empty())
-}
-
-/// Returns the passage around the first of the concepts that is in a text.
-fn passage_around(text: &str, concepts: &[String]) -> String {
-    let first = concepts.iter().find_map(|concept| span_of(text, concept));
-    passage::around_span(text, first.unwrap_or(0..0))
 }

@@ -79,7 +79,7 @@ impl Examination<'_> {
             }
         }
         let Some(free) = free_space(&index) else { return };
-        // An index that is not current is built anew, beside the old one.
+        // An index that is not current is built again, beside the old one.
         let needed = present.iter().filter(|source| source.current_index(self.stop).is_err());
         let bytes = |source: &Source| fs::metadata(&source.path).map_or(0, |file| file.len());
         let needed = LEAST_FREE + needed.map(bytes).sum::<u64>() * INDEX_SHARE;
@@ -149,7 +149,7 @@ impl Examination<'_> {
         if !left.is_empty() {
             let bytes: u64 = left.iter().map(|path| status::size_of(path)).sum();
             let what = format!(
-                "{} files or folders are left of refreshes that were broken off ({bytes} bytes)",
+                "{} files or folders are left over from interrupted refreshes ({bytes} bytes)",
                 left.len()
             );
             self.report(Finding::note(about(), what, "verbatim reindex"));

@@ -158,7 +158,7 @@ impl fmt::Display for Note {
                 write!(f, "no conversation has the {what} {:?}", echo(given))?;
                 match known.as_slice() {
                     [] => Ok(()),
-                    known => write!(f, "; there is {}", known.join(", ")),
+                    known => write!(f, "; known: {}", known.join(", ")),
                 }
             }
             Note::Ambiguous { given, ids } => {

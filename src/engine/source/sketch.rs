@@ -46,17 +46,8 @@ impl Sketch {
 }
 
 impl Source {
-    /// Returns sketches of conversations, by id. Without an index this reads the messages once,
-    /// however many conversations there are.
-    pub(crate) fn sketches(
-        &self,
-        ids: &[&str],
-        stop: &Stop,
-    ) -> Result<HashMap<String, Sketch>, Error> {
-        self.sketched(ids, &|listing| listing.about(0), stop)
-    }
-
-    /// Does as [`Source::sketches`] does; `describe` describes the only conversation of a listing.
+    /// Returns sketches of conversations, by id; `describe` describes the only conversation of a
+    /// listing. Without an index this reads the messages once, however many conversations there are.
     pub(crate) fn sketched(
         &self,
         ids: &[&str],

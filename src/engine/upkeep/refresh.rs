@@ -33,7 +33,7 @@ const SAMPLE_SHARE: usize = 16;
 /// Places of a long content that are looked at.
 const LONG_SAMPLES: u64 = 16;
 
-/// How often a refresh begins anew because the database changed while it was read.
+/// How often a refresh begins again because the database changed while it was read.
 const ATTEMPTS: u32 = 3;
 
 /// Merge factor: a small segment is merged into the new one if it holds at most this many times as
@@ -100,7 +100,7 @@ pub enum Reindexed {
         /// How long that took.
         took: Duration,
     },
-    /// The index was built anew.
+    /// The index was built again.
     Built {
         /// The sizes of the index.
         size: Size,
@@ -126,7 +126,7 @@ struct Work<'a> {
 
 /// Brings the index of a source up to date, unless it is current.
 ///
-/// The database can be searched and written to meanwhile. If it is written to, this begins anew.
+/// The database can be searched and written to meanwhile. If it is written to, this begins again.
 pub(crate) fn refresh(
     source: &Source,
     options: Reindex,
@@ -137,7 +137,7 @@ pub(crate) fn refresh(
     done.ok_or_else(|| db::Error::Unsteady { path: source.path.clone() }.into())
 }
 
-/// Adds what has changed to the index of a source; returns false if it has to be built anew.
+/// Adds what has changed to the index of a source; returns false if it has to be built again.
 pub(crate) fn refresh_changes(
     source: &Source,
     resources: Resources,
@@ -207,7 +207,7 @@ fn follow(
 enum Update {
     /// The database changed meanwhile.
     Unsteady,
-    /// So much has changed that the index is better built anew.
+    /// So much has changed that the index is better built again.
     TooMuch,
     /// Messages that were added, and removed.
     Done { added: u32, removed: u32 },

@@ -78,7 +78,7 @@ pub(super) fn list(
     offset: usize,
     limit: usize,
 ) -> Result<Answer, Error> {
-    let listed = call.engine.listed(scope, offset, limit, call.stop)?;
+    let listed = call.engine.listed_briefly(scope, offset, limit, call.stop)?;
     let mut conversations = Vec::new();
     for about in &listed.abouts {
         conversations.push(ListItem {

@@ -103,9 +103,11 @@ pub(super) fn search(
     transcript: Option<usize>,
 ) -> Result<Answer, Error> {
     let mut ranking = call.engine.rank_conversations(question, call.stop)?;
+    let found = ranking.items.len();
     if question.fields != Fields::Summaries {
         without_summaries(&mut ranking.items, question.fields == Fields::Messages);
     }
+    ranking.total -= found - ranking.items.len();
     let is_complete = ranking.is_complete();
     let mut notes = notes::lines(&ranking.notes);
     notes.extend(notes::more(ranking.items.len(), ranking.total, ranking.is_total_exact));
