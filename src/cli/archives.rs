@@ -7,10 +7,14 @@ use crate::{
 };
 
 /// Synchronises the transcripts. An error is reported, and the command goes on.
-pub(super) fn sync(engine: &Engine, environment: &Environment) -> Option<ArchiveReport> {
+pub(super) fn sync(
+    engine: &Engine,
+    environment: &Environment,
+    stop: &Stop,
+) -> Option<ArchiveReport> {
     let template = "transcripts [{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
     let bar = progress::bar(environment, 0, template);
-    let result = engine.upkeep().sync_transcripts(&Stop::never(), &|progress| {
+    let result = engine.upkeep().sync_transcripts(stop, &|progress| {
         bar.set_length(progress.total);
         bar.set_position(progress.done);
     });
@@ -26,6 +30,8 @@ pub(super) fn sync(engine: &Engine, environment: &Environment) -> Option<Archive
             }
             Some(report)
         }
+        // Whoever stopped it says so.
+        Err(error) if error.is_stopped() => None,
         Err(error) => {
             complain(&error.to_string());
             None

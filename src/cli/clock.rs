@@ -78,16 +78,20 @@ impl Clock {
         }
         let text = day.map_or_else(|| text.to_owned(), |day| day.to_string());
         let parsed = date::parse_iso(&text, edge).ok_or_else(|| unreadable(&text))?;
-        Ok(if has_offset(&text) { parsed } else { self.at_wall(parsed) })
+        Ok(if has_offset(&text) { parsed } else { self.at_wall(parsed, edge) })
     }
 
     /// Returns the instant at which the clocks here show what clocks in UTC show at `wall`.
-    fn at_wall(self, wall: Instant) -> Instant {
+    fn at_wall(self, wall: Instant, edge: Edge) -> Instant {
         let naive: Option<NaiveDateTime> =
             DateTime::from_timestamp(wall.seconds, wall.nanos).map(|time| time.naive_utc());
         let Some(naive) = naive.filter(|_| self.is_local) else { return wall };
         // An hour that the clocks leave out begins when they are put forward.
-        let local = Local.from_local_datetime(&naive).earliest();
+        let local = Local.from_local_datetime(&naive);
+        let local = match edge {
+            Edge::Start => local.earliest(),
+            Edge::End => local.latest(),
+        };
         let later = || Local.from_local_datetime(&(naive + TimeDelta::hours(1))).earliest();
         local.or_else(later).map_or(wall, |time| of_utc(time.to_utc()))
     }
@@ -99,7 +103,7 @@ fn of_utc(time: DateTime<Utc>) -> Instant {
 
 fn unreadable(text: &str) -> String {
     format!(
-        "{text:?} is no date; write 7d, 2w, today, yesterday, 2025, 2025-01, 2025-01-31 or \
+        "{text:?} is not a date; write 7d, 2w, today, yesterday, 2025, 2025-01, 2025-01-31 or \
          2025-01-31T14:30 (ISO 8601)"
     )
 }

@@ -4,17 +4,21 @@ use std::{
     ffi::{OsStr, OsString},
     fs,
     io::Write,
-    path::{Path, PathBuf},
+    path::PathBuf,
+    sync::OnceLock,
     time::Duration,
 };
 
 use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
 
 use super::{environment::Environment, error::Error, output::FOUND, places};
-use crate::{engine::Engine, model::Stop};
+use crate::{engine::Engine, model::Stop, text::shell::quoted};
 
-/// The variable by which a shell asks for completions, and its value names the shell.
-const VARIABLE: &str = "VERBATIM_COMPLETE";
+/// The variable with which a shell asks for completions; its value names the shell.
+pub(super) const VARIABLE: &str = "VERBATIM_COMPLETE";
+
+/// The shell that asks. The variable is gone when candidates are made.
+static SHELL: OnceLock<OsString> = OnceLock::new();
 
 /// The name of the program, as shells know it.
 const PROGRAM: &str = "verbatim";
@@ -82,10 +86,11 @@ pub(super) fn write_pages(
 pub(super) fn answer(
     command: fn() -> clap::Command,
     arguments: impl IntoIterator<Item = OsString>,
-    folder: &Path,
+    environment: &Environment,
 ) -> Result<bool, Error> {
+    SHELL.get_or_init(|| environment.completed_shell.clone().unwrap_or_default());
     let completions = CompleteEnv::with_factory(command).var(VARIABLE).bin(PROGRAM);
-    completions.try_complete(arguments, Some(folder)).map_err(Error::Usage)
+    completions.try_complete(arguments, Some(&environment.working_folder)).map_err(Error::Usage)
 }
 
 /// Proposes conversations: ids that begin with what was typed, and titles that do.
@@ -94,14 +99,21 @@ pub(super) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Ok(environment) = Environment::of_process() else { return Vec::new() };
     let engine = Engine::new(places::config(places::Places::default(), &environment));
     let stop = Stop::never().within(MAX_WAIT);
+    // These shells put a candidate on the line as it is, and a title may hold anything. Others quote it.
+    let shell = SHELL.get().and_then(|shell| shell.to_str());
+    let word = |title: String| match shell {
+        Some("bash") => quoted(&title),
+        Some("powershell") => format!("'{}'", title.replace('\'', "''")),
+        _ => title,
+    };
     let begins = |text: &str| text.to_lowercase().starts_with(&typed);
     let headings = engine.find(&stop).headings(&|_, id, title| begins(id) || begins(title));
     let candidates = headings.unwrap_or_default().into_iter().map(|heading| {
         let title: String =
             heading.title.chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect();
-        match begins(&heading.id) {
+        match begins(&heading.id) || heading.title.contains(char::is_control) {
             true => CompletionCandidate::new(heading.id).help(Some(title.into())),
-            false => CompletionCandidate::new(heading.title).help(Some(heading.id.into())),
+            false => CompletionCandidate::new(word(heading.title)).help(Some(heading.id.into())),
         }
     });
     candidates.take(MAX_CANDIDATES).collect()

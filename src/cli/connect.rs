@@ -11,7 +11,7 @@ use super::{
     clients::{self, Client, ConfigFile, PROFILE, SERVER, known, probe},
     environment::Environment,
     output::{FOUND, NOTHING, confirmed, harmless},
-    places::default_home,
+    places::{agents_folders, default_home},
 };
 use crate::engine::Config;
 
@@ -33,6 +33,9 @@ const IDS: [&str; 12] = [
 
 /// Lines shown around a change.
 const CONTEXT: usize = 2;
+
+/// Characters shown of a line.
+const LONGEST_LINE: usize = 200;
 
 /// Let an AI client search your chats
 ///
@@ -207,8 +210,11 @@ fn present(client: &Client, file: &ConfigFile) -> Result<Option<String>, Error> 
         file.parse().map_err(|reason| Error::Syntax { path: client.path.clone(), reason })?;
     let list = &config[client.key];
     let mut ours = clients::servers(&config).into_iter();
-    let at_the_top =
-        |server: &clients::Server<'_>| server.key == client.key && list.get(server.name).is_some();
+    // A project of the client may list a server of the same name.
+    let at_the_top = |server: &clients::Server<'_>| {
+        let there = list.get(server.name).and_then(serde_json::Value::as_object);
+        server.key == client.key && there.is_some_and(|there| std::ptr::eq(there, server.entry))
+    };
     Ok(ours.find(at_the_top).map(|server| server.name.to_owned()))
 }
 
@@ -224,7 +230,10 @@ fn reached(client: &Client, environment: &Environment) -> Option<Result<usize, S
     let folder = environment.user_folder.as_deref().unwrap_or(Path::new("/"));
     let servers = clients::servers(&config);
     let server = servers.iter().find(|server| server.key == client.key)?;
-    Some(probe(server, folder))
+    Some(match clients::unreachable(server) {
+        Some(why) => Err(why.to_owned()),
+        None => probe(server, folder),
+    })
 }
 
 /// Shows a change and makes it after a yes. Returns whether it was made.
@@ -277,7 +286,11 @@ fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()
     let last = &after[after.len() - tail..];
     let last = last[..around(last)].iter().map(|line| (" ", line));
     for (mark, line) in first.chain(removed).chain(added).chain(last) {
-        writeln!(out, "  {mark} {}", harmless(line))?;
+        // A file on one line is not printed whole: it may hold keys of other programs.
+        match line.char_indices().nth(LONGEST_LINE) {
+            Some((end, _)) => writeln!(out, "  {mark} {}…", harmless(&line[..end]))?,
+            None => writeln!(out, "  {mark} {}", harmless(line))?,
+        }
     }
     Ok(())
 }
@@ -298,6 +311,12 @@ fn server_arguments(config: &Config, environment: &Environment) -> Vec<String> {
     }
     if let Some(index) = &config.index {
         add("--index", index);
+    }
+    if config.archives != agents_folders(environment) {
+        config.archives.iter().for_each(|folder| add("--archive", folder));
+        if config.archives.is_empty() {
+            arguments.push("--no-archive".to_owned());
+        }
     }
     arguments
 }

@@ -74,6 +74,8 @@ pub struct Environment {
     pub pager: Option<OsString>,
     /// `LESS`.
     pub less: Option<OsString>,
+    /// `VERBATIM_COMPLETE`: the shell that asks for completions.
+    pub completed_shell: Option<OsString>,
     /// Whether times are shown and read in the time zone of this computer, not in UTC.
     pub local_time: bool,
     /// Whether standard error is a terminal; progress is shown there.
@@ -124,6 +126,7 @@ impl Environment {
             shows_links: supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout),
             pager: env::var_os("VERBATIM_PAGER").or_else(|| env::var_os("PAGER")),
             less: env::var_os("LESS"),
+            completed_shell: env::var_os(super::completions::VARIABLE),
             local_time: true,
             progress: io::stderr().is_terminal(),
         })

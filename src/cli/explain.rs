@@ -41,7 +41,7 @@ fn explain_index(out: &mut dyn Write, trace: &Trace) -> io::Result<()> {
         }
     }
     if *gaps > 0 {
-        writeln!(out, "narrowed by: what can stand for {gaps} of the _")?;
+        writeln!(out, "narrowed by: the characters that {gaps} of the _ can match")?;
     }
     writeln!(out, "candidates: {candidates}")?;
     writeln!(out, "verified: {verified}")?;

@@ -91,7 +91,7 @@ impl Found {
     ) -> Found {
         let title = title(hit, mark, look);
         let spans = mark(&hit.content);
-        let is_title_only = spans.is_empty() && title.iter().any(|piece| piece.is_match);
+        let is_title_only = spans.is_empty() && !mark(snippet::trim(&hit.title)).is_empty();
         let columns = look.columns.saturating_sub(ROLE);
         Found {
             key: (kind, hit.conversation_id.clone().into_owned()),
@@ -257,7 +257,7 @@ fn title(hit: &Hit<'_>, mark: impl Fn(&str) -> Vec<Range<usize>>, look: Look) ->
 fn excerpt_from_start(text: &str, spans: &[Range<usize>], columns: usize) -> Vec<Piece> {
     let first = spans.first().map_or(0, |span| span.start);
     // A match far behind is worth more than the beginning.
-    if first > columns {
+    if first + 1 >= columns {
         return excerpt(text, spans, columns);
     }
     let whole = 0..0;

@@ -60,7 +60,7 @@ pub(super) struct ImportArgs {
     #[arg(value_name = "SOURCE")]
     sources: Vec<PathBuf>,
 
-    /// Import what is found without asking
+    /// Import what is found, and move a home of an older version, without asking
     #[arg(short, long)]
     pub(super) yes: bool,
 
@@ -329,11 +329,11 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "content of unknown types, of which the text was kept: {kinds}")?;
     }
     if tally.malformed > 0 {
-        writeln!(out, "{} could not be read, and skipped", count(tally.malformed, "line"))?;
+        writeln!(out, "{} could not be read and were skipped", count(tally.malformed, "line"))?;
     }
     if tally.skipped_count > 0 {
         let skipped = count(tally.skipped_count, "conversation");
-        writeln!(out, "{skipped} could not be read, and skipped:")?;
+        writeln!(out, "{skipped} could not be read and were skipped:")?;
         for skipped in &tally.skipped {
             let name = skipped.name.as_deref().map(|name| format!(" ({})", one_line(name)));
             writeln!(
@@ -351,7 +351,7 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     if report.foreign_zips > 0 {
-        writeln!(out, "{} without chats left alone", count(report.foreign_zips, "zip"))?;
+        writeln!(out, "{} without chats ignored", count(report.foreign_zips, "zip"))?;
     }
     for damaged in &tally.damaged {
         writeln!(out, "warning: {}", harmless(damaged))?;

@@ -74,7 +74,7 @@ pub(super) fn index_all(
     environment: &Environment,
     stop: &Stop,
 ) -> (Option<Indexed>, Option<EngineError>) {
-    archives::sync(engine, environment);
+    archives::sync(engine, environment, stop);
     let options = Reindex { resources: Limits::default().resources(), full: false };
     let (mut export, mut failed) = (None, None);
     for source in engine.sources() {
@@ -197,7 +197,7 @@ fn write_details(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
     match &indexed.result {
         Reindexed::Current { messages } => writeln!(
             out,
-            "the index of {} messages is up to date; --full builds it anew",
+            "the index of {} messages is up to date; --full builds it again",
             HumanCount((*messages).into())
         )?,
         Reindexed::Refreshed { added, removed, took } => writeln!(
@@ -212,7 +212,7 @@ fn write_details(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
             writeln!(
                 out,
                 "indexed {} messages of {} conversations, {} of text, in {:.1} s ({:.1} MB/s)\n\
-                 index {} ({:.2} × the text), sidecar {} ({:.2} ×)\n{}",
+                 index {} ({:.2} × the text), document store {} ({:.2} ×)\n{}",
                 HumanCount(size.messages.into()),
                 HumanCount(*conversations as u64),
                 HumanBytes(size.text_bytes),

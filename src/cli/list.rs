@@ -13,7 +13,7 @@ use super::{
     found::{Conversation, listed},
     look::{DIM, Look, Start, padded},
     notes,
-    output::{FOUND, NOTHING, counted, harmless, json_line},
+    output::{FOUND, NOTHING, complain, counted, harmless, json_line},
 };
 use crate::{
     engine::{About, Engine, ListedPage},
@@ -82,10 +82,13 @@ pub(super) fn run(
         }
     }
     let more = total.saturating_sub(args.offset.saturating_add(abouts.len()));
-    if more > 0 && environment.terminal && !args.json {
+    if more > 0 {
         let shown = counted(abouts.len() as u64);
         let text = format!("{shown} of {} conversations; -n 0 shows all", counted(total as u64));
-        writeln!(out, "{}", look.styled(DIM, &text))?;
+        match environment.terminal && !args.json {
+            true => writeln!(out, "{}", look.styled(DIM, &text))?,
+            false => complain(&text),
+        }
     }
     Ok(if abouts.is_empty() { NOTHING } else { FOUND })
 }

@@ -7,6 +7,7 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
+use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{environment::Environment, output::harmless};
@@ -149,7 +150,7 @@ pub(super) fn fitted(pieces: &[Piece], columns: usize) -> Vec<Piece> {
     let mut fitted = Vec::new();
     for piece in pieces {
         let end = end_within(&piece.text, left);
-        left -= piece.text[..end].width();
+        left = left.saturating_sub(piece.text[..end].width());
         fitted.push(Piece { is_match: piece.is_match, text: piece.text[..end].to_owned() });
         if end < piece.text.len() {
             break;
@@ -159,10 +160,12 @@ pub(super) fn fitted(pieces: &[Piece], columns: usize) -> Vec<Piece> {
     fitted
 }
 
-fn end_within(text: &str, columns: usize) -> usize {
+/// Returns where the part of a text ends that takes no more than some columns. Letters are counted
+/// with their marks: an emoji with a variation selector takes two columns.
+pub(super) fn end_within(text: &str, columns: usize) -> usize {
     let mut taken = 0;
-    for (at, c) in text.char_indices() {
-        taken += c.width().unwrap_or(0);
+    for (at, letter) in text.grapheme_indices(true) {
+        taken += letter.width();
         if taken > columns {
             return at;
         }

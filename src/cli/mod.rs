@@ -57,6 +57,7 @@ use self::{
 use crate::{
     engine::{self, Engine},
     map_faults,
+    model::Stop,
 };
 
 /// Columns of help if there is no terminal.
@@ -82,8 +83,9 @@ const NO_CHATS: &str = "there are no chats yet. `verbatim import FILE` brings in
 
 /// Find what was said in your AI chats, exactly
 ///
-/// Searches exported conversations (ChatGPT, Claude.ai) in the terminal, and serves
-/// the same search to AI clients over the Model Context Protocol.
+/// Searches exported conversations (ChatGPT, Claude.ai) and the transcripts of coding
+/// agents in the terminal, and serves the same search to AI clients over the Model
+/// Context Protocol.
 #[derive(Debug, Parser)]
 #[command(name = "verbatim", version = env!("VERBATIM_VERSION"), max_term_width = HELP_WIDTH)]
 struct Cli {
@@ -151,7 +153,7 @@ impl Command {
     fn may_be_torn(&self) -> bool {
         match self {
             Command::List(_) | Command::Show(_) | Command::Stats(_) | Command::Export(_) => true,
-            Command::Search(args) => args.ranks(),
+            Command::Search(args) => args.ranks() || args.has_context(),
             _ => false,
         }
     }
@@ -182,8 +184,9 @@ pub fn run(
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     match parsed {
         Ok(cli) if environment.terminal => {
-            let mut out =
-                Paged::new(out, environment, cli.command.as_ref().is_some_and(Command::is_paged));
+            // What the picker shows is paged too.
+            let is_paged = cli.command.as_ref().is_none_or(Command::is_paged);
+            let mut out = Paged::new(out, environment, is_paged);
             let code = execute(cli, environment, &mut TerminalWriter::new(&mut out));
             out.finish()?;
             code
@@ -225,7 +228,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let engine = Engine::new(config);
     let may_be_torn = command.may_be_torn();
     if command.reads_every_source() {
-        archives::sync(&engine, environment);
+        archives::sync(&engine, environment, &Stop::never());
     }
     if let (Command::Search(_), true) = (&command, environment.progress)
         && let Some(note) = places::passed_over_note(engine.config())
@@ -269,7 +272,7 @@ fn pick(places: Places, environment: &Environment, out: &mut dyn Write) -> Resul
     let config = places::config(places, environment);
     engine::prepare(&config, false);
     let engine = Arc::new(Engine::new(config));
-    archives::sync(&engine, environment);
+    archives::sync(&engine, environment, &Stop::never());
     match picker::run(&engine, environment.colours)? {
         Picked::NoChats => {
             output::complain(NO_CHATS);
@@ -284,7 +287,13 @@ fn pick(places: Places, environment: &Environment, out: &mut dyn Write) -> Resul
             let words = ["verbatim", "show", "--", &id];
             let parsed = Cli::try_parse_from(words).map_err(Error::Usage)?;
             let Some(Command::Show(args)) = parsed.command else { return Ok(NOTHING) };
-            show::run(&args, &engine, environment, out)
+            let code = show::run(&args, &engine, environment, out)?;
+            let folder = engine.config().index_folder();
+            if map_faults::count() > 0 {
+                Err(engine::Error::Torn { folder }.into())
+            } else {
+                Ok(code)
+            }
         }
     }
 }

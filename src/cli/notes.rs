@@ -1,11 +1,12 @@
 //! What the engine's notes say to a person, with the command that helps.
 
+use super::output::complain;
 use crate::engine::Note;
 
 /// Writes the lines of some notes to standard error.
 pub(super) fn print(notes: &[Note]) {
     for note in notes {
-        anstream::eprintln!("verbatim: {}", line(note));
+        complain(&line(note));
     }
 }
 

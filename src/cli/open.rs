@@ -75,7 +75,7 @@ pub(super) fn resume(args: &ResumeArgs, engine: &Engine, out: &mut dyn Write) ->
     let found = find(engine, &args.conversation)?;
     let Some(session) = session(&found) else {
         let (id, place) = (&found.short_id, found.place());
-        complain(&format!("{id} ({place}) is no session of a coding agent that can be resumed"));
+        complain(&format!("{id} ({place}) is not a coding agent's session that can be resumed"));
         return Ok(NOTHING);
     };
     if !args.run {
@@ -83,10 +83,16 @@ pub(super) fn resume(args: &ResumeArgs, engine: &Engine, out: &mut dyn Write) ->
         return Ok(FOUND);
     }
     let Session { folder, words } = session;
-    let mut command = Command::new(words[0]);
+    // Agents are scripts on Windows, which only its shell starts by their names.
+    let mut command = Command::new(if cfg!(windows) { "cmd" } else { words[0] });
+    if cfg!(windows) {
+        command.arg("/C").arg(words[0]);
+    }
     command.args(&words[1..]);
-    if let Some(folder) = folder.filter(|folder| Path::new(folder).is_dir()) {
-        command.current_dir(folder);
+    match folder {
+        Some(folder) if Path::new(folder).is_dir() => drop(command.current_dir(folder)),
+        Some(folder) => complain(&format!("{folder} is not there; starts in this folder")),
+        None => {}
     }
     let failed = |source| Error::Start { what: words[0].to_owned(), source };
     let status = command.status().map_err(failed)?;
@@ -117,7 +123,9 @@ fn session_of<'a>(agent: &str, folder: Option<&'a str>, session: &'a str) -> Opt
     if session.is_empty() || session.starts_with('-') || !session.chars().all(is_plain) {
         return None;
     }
-    let folder = folder.filter(|folder| !folder.contains(char::is_control));
+    // What the shells of Windows read between quotes cannot be quoted.
+    let is_hostile = |c: char| c.is_control() || cfg!(windows) && "\"%$`".contains(c);
+    let folder = folder.filter(|folder| !folder.contains(is_hostile));
     match agent {
         "claude-code" => Some(Session { folder, words: ["claude", "--resume", session] }),
         "codex" => Some(Session { folder: None, words: ["codex", "resume", session] }),
@@ -128,7 +136,9 @@ fn session_of<'a>(agent: &str, folder: Option<&'a str>, session: &'a str) -> Opt
 impl std::fmt::Display for Session<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(folder) = self.folder {
-            write!(f, "cd {} && ", quoted(folder))?;
+            // With /d, cmd changes the drive too.
+            let cd = if cfg!(windows) { "cd /d" } else { "cd" };
+            write!(f, "{cd} {} && ", quoted(folder))?;
         }
         let words = self.words.map(quoted);
         f.write_str(&words.join(" "))

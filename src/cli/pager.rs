@@ -1,4 +1,4 @@
-//! A pager for long answers on a terminal, as git has it.
+//! A pager for long answers on a terminal, as git does it.
 
 use std::{
     env,
@@ -7,7 +7,10 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio},
 };
 
-use super::environment::Environment;
+#[cfg(unix)]
+use std::sync::Arc;
+
+use super::{environment::Environment, output::complain};
 
 /// The pager if none is named, and how it behaves: it ends by itself if the answer fits on the screen,
 /// and leaves colours and the screen as they are.
@@ -37,6 +40,9 @@ impl<'a> Paged<'a> {
             && let Ok(mut child) = command.spawn()
             && let Some(input) = child.stdin.take()
         {
+            // Ctrl-C is for the pager: without this program, the shell would take its keys.
+            #[cfg(unix)]
+            let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::default());
             self.running = Some((child, BufWriter::new(input)));
         }
         match &mut self.running {
@@ -79,7 +85,16 @@ fn command(environment: &Environment) -> Option<Command> {
     };
     let pager = match named {
         Some(pager) if pager.is_empty() || pager == "cat" => return None,
-        Some(pager) => pager,
+        Some(pager) => {
+            let words = pager.to_string_lossy();
+            let program = words.split_whitespace().next().unwrap_or_default();
+            let is_name = !program.contains(['/', '=', '$', '\'', '"', '(']);
+            if !cfg!(windows) && environment.path.is_some() && is_name && !is_there(program) {
+                complain(&format!("the pager {program} is not installed"));
+                return None;
+            }
+            pager
+        }
         None if is_there(PAGER) => OsString::from(PAGER),
         None => return None,
     };

@@ -28,7 +28,7 @@ pub(super) struct Places {
     /// home folder's index/]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) index: Option<PathBuf>,
-    /// Search the transcripts of coding agents in this folder too; may be given several times
+    /// Search the transcripts of coding agents in this folder, and not in the default ones; may be given several times
     /// [default: VERBATIM_ARCHIVE, then the folders of Claude Code and Codex in the user's home]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) archive: Vec<PathBuf>,
@@ -106,7 +106,7 @@ pub(super) fn default_home(environment: &Environment) -> PathBuf {
 }
 
 /// Returns the folders in which coding agents keep their transcripts, if they exist.
-fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
+pub(super) fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
     let agent = |variable: &Option<OsString>, name: &str| {
         let named = variable.as_ref().filter(|value| !value.is_empty()).map(PathBuf::from);
         named.or_else(|| Some(environment.user_folder.as_ref()?.join(name)))

@@ -31,7 +31,7 @@ fn run_command() -> anyhow::Result<u8> {
         crate::failpoint::arm(number);
     }
     let environment = Environment::of_process()?;
-    if completions::answer(super::command, env::args_os(), &environment.working_folder)? {
+    if completions::answer(super::command, env::args_os(), &environment)? {
         return Ok(FOUND);
     }
     // `colours` above decides on colours; on old Windows consoles the stream still converts them.

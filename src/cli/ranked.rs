@@ -65,6 +65,10 @@ pub(super) fn run(
         complain(&format!("no message answers {}; try other words", quoted(&text)));
         return Ok(NOTHING);
     }
+    if ranking.total > ranking.items.len() && limit < MOST {
+        let shown = ranking.items.len();
+        complain(&format!("the best {shown} messages are shown; -n {} shows more", shown * 4));
+    }
     if form.json {
         let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
         let keys: Vec<Key> = ranking.items.iter().map(key).collect();

@@ -25,7 +25,7 @@ use crate::engine::{Engine, Reindex, SourceKind};
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Build every index anew, even if it is up to date
+    /// Build every index again, even if it is up to date
     #[arg(long)]
     full: bool,
 
@@ -55,7 +55,7 @@ pub(super) fn run(
     let stop = interrupt::stop_on_interrupt(environment);
     let sources = engine.sources();
     let has_export = sources.iter().any(|source| source.kind == SourceKind::Export);
-    let report = archives::sync(engine, environment).filter(|report| report.read > 0);
+    let report = archives::sync(engine, environment, &stop).filter(|report| report.read > 0);
     if let Some(report) = report.filter(|_| !args.json) {
         writeln!(out, "{report}")?;
     }
@@ -73,7 +73,12 @@ pub(super) fn run(
             Err(error) if error.is_stopped() => {
                 return Ok(interrupt::stopped("what was indexed stays; run it again to go on"));
             }
-            done => done?,
+            // The other sources are indexed all the same.
+            Err(error) => {
+                failed = failed.or(Some(error));
+                continue;
+            }
+            Ok(done) => done,
         };
         failed = failed.or(failure);
         if !args.json {

@@ -103,6 +103,11 @@ impl Args {
         self.mode != SearchMode::Exact
     }
 
+    /// Returns whether the messages around each match are shown.
+    pub(super) fn has_context(&self) -> bool {
+        self.context > 0
+    }
+
     /// Returns whether the answer may be long, and is for a person to read.
     pub(super) fn is_paged(&self) -> bool {
         !self.json && !self.explain && !self.no_pager
@@ -335,7 +340,7 @@ impl Exact<'_> {
         };
         if self.has_filters() {
             return Ok(format!(
-                "no message has {text} within these filters; leave out one, or {advice}"
+                "no message that passes these filters has {text}; remove a filter, or {advice}"
             ));
         }
         let tally = self.page.engine.tally(&[], &self.stop)?;

@@ -42,7 +42,7 @@ pub(super) struct Args {
     /// Print only these lines: 10, 10-20, 10- (lines of a transcript's file, else messages)
     #[arg(long, value_name = "FROM-TO", value_parser = lines)]
     lines: Option<RangeInclusive<u32>>,
-    /// Print one JSON object per message, as `verbatim search --json` does
+    /// Print one JSON object per message, as docs/json.md says
     #[arg(long)]
     pub(super) json: bool,
     /// Show messages as stored, even if that is the JSON of ChatGPT's message parts

@@ -12,7 +12,7 @@ use super::{
     arguments,
     environment::Environment,
     error::Error,
-    output::{FOUND, NOTHING, harmless, plural},
+    output::{FOUND, NOTHING, complain, harmless, plural},
 };
 use crate::{
     engine::{Engine, Save, Start, Thread},
@@ -142,6 +142,10 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error>
             let threads = engine.memory().threads(user.as_deref(), arguments::limit(*limit))?;
             for thread in &threads {
                 write_thread(out, thread)?;
+            }
+            if *limit > 0 && threads.len() == *limit {
+                let text = "{limit} threads are shown, and there may be more; --limit 0 shows all";
+                complain(&text.replace("{limit}", &limit.to_string()));
             }
             return Ok(if threads.is_empty() { NOTHING } else { FOUND });
         }

@@ -108,6 +108,12 @@ pub(super) fn run(
         }
     }
     out.flush()?;
+    if args.limit > 0 && found.lines.len() == args.limit {
+        complain(&format!(
+            "{} lines are shown, and there may be more; --limit 0 shows all",
+            args.limit
+        ));
+    }
     for message in &found.unread {
         // Like grep, the search goes on without files that cannot be read.
         complain(message);

@@ -195,7 +195,7 @@ fn the_doctor_finds_every_faulty_configuration() {
         (format!("// mine\n{good}"), "remove the comments, and the commas"),
         (good.replace(PROGRAM, r"C:\Users\me\verbatim.exe"), "write each backslash twice"),
         ("{".to_owned(), "correct the JSON"),
-        (server(json!({"command": PROGRAM, "args": "serve"})), "no list of texts"),
+        (server(json!({"command": PROGRAM, "args": "serve"})), "not a list of strings"),
         (server(json!({"command": PROGRAM})), "without a command"),
         (server(json!({"args": ["serve"]})), "names no \"command\""),
         (args(&["search", "x"]), "another command than serve"),
@@ -203,7 +203,10 @@ fn the_doctor_finds_every_faulty_configuration() {
         (good.replace("mcpServers", "mcpservers"), "list it under \"mcpServers\""),
         (good.replace("mcpServers", "servers"), "list it under \"mcpServers\""),
         (server(json!({"command": "/bin/sh", "args": ["-c", "exit 3"]})), "exit code 3"),
-        (server(json!({"command": "/bin/echo", "args": ["hello"]})), "what is not MCP: hello"),
+        (
+            server(json!({"command": "/bin/echo", "args": ["hello"]})),
+            "something other than MCP messages: hello",
+        ),
     ];
     for (config, expected) in &faulty {
         user.write(CLAUDE_DESKTOP, config);

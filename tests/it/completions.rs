@@ -31,7 +31,7 @@ fn commands_ids_and_titles_are_completed() {
     assert_eq!(completed(home, &["rei"]), ["reindex"]);
     assert_eq!(completed(home, &["connect", "claude-c"]), ["claude-code"]);
     assert_eq!(completed(home, &["show", "6650a1b2-0001"]), ["6650a1b2-0001"]);
-    assert_eq!(completed(home, &["show", "rust l"]), ["Rust lifetimes"]);
+    assert_eq!(completed(home, &["show", "rust l"]), ["'Rust lifetimes'"]);
     assert_eq!(completed(home, &["show", "nothing has this"]), [""; 0]);
 }
 

@@ -1,5 +1,5 @@
 //! An index whose files are changed, cut and swapped, before it is opened and while a server has it
-//! open: the answer is SQLite's, the log says so, and the next refresh builds it anew.
+//! open: the answer is SQLite's, the log says so, and the next refresh builds it again.
 
 use std::{
     fs::{self, File},

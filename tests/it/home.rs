@@ -256,7 +256,7 @@ fn folders_of_zips_and_zips_in_zips_are_read() {
     user.write("zips/photos.zip", zip_of(&[("a.jpg", b"x")]));
     let import = user.run(&["import", "--no-index", "~/zips"]);
     assert!(read(&import), "{}{}", import.out, import.errors);
-    assert!(import.out.contains("1 zip without chats left alone"), "{}", import.out);
+    assert!(import.out.contains("1 zip without chats ignored"), "{}", import.out);
     assert!(!import.errors.contains("photos"), "{}", import.errors);
     // A bomb in a zip, and a zip in a zip in a zip.
     let bomb = zip_of(&[("conversations.json", &vec![b' '; 64 << 20])]);
@@ -276,7 +276,11 @@ fn what_is_no_export_is_refused_with_a_hint() {
     drop(database(&db, &["red"]));
     let note = user.write("a.json", "{}");
     for (path, said, is_long) in [
-        (page, "that is the page for reading; import the zip or conversations.json\n", false),
+        (
+            page,
+            "it is the web page of an export; import the zip or conversations.json instead\n",
+            false,
+        ),
         (db, "it is a database; search it with --db\n", false),
         (note, "it holds no conversation; looked for", true),
     ] {

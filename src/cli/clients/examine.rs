@@ -85,7 +85,7 @@ pub(crate) fn examine(
         }
     }
     if count == 0 {
-        let what = "none that we know is configured to start verbatim";
+        let what = "no AI client that Verbatim knows starts it";
         report(Finding::note("clients", what, "verbatim connect lists them and connects one"));
     }
 }
@@ -155,19 +155,13 @@ fn check(
             format!("list it under {:?}", client.key),
         );
     }
-    if server.entry.get("disabled") == Some(&Value::Bool(true))
-        || server.entry.get("enabled") == Some(&Value::Bool(false))
-    {
-        return Check::Skip("is switched off in the client");
+    if let Some(why) = unreachable(server) {
+        return Check::Skip(why);
     }
     let program = environment.program.display();
     let Some((command, args)) = server.command() else {
-        return match server.entry.get("url").is_some_and(Value::is_string) {
-            true => Check::Skip("is reached by its URL, which is not looked at"),
-            false => {
-                fault("names no \"command\"".to_owned(), format!("set \"command\" to {program}"))
-            }
-        };
+        let what = "names no \"command\"".to_owned();
+        return fault(what, format!("set \"command\" to {program}"));
     };
     if std::iter::once(command).chain(args.iter().copied()).any(|text| text.contains("${")) {
         return Check::Skip("uses variables of the client, so it is not started");
@@ -184,7 +178,7 @@ fn check(
         return fault(what, format!("set \"command\" to {program}"));
     }
     if server.entry.get("args").is_some_and(|args| !is_texts(args)) {
-        let what = "gives \"args\" that are no list of texts".to_owned();
+        let what = "has \"args\" that is not a list of strings".to_owned();
         return fault(what, "set \"args\" to [\"serve\"]".to_owned());
     }
     // A shell or a wrapper does not say which program it starts.
@@ -243,6 +237,19 @@ fn check_places(server: &Server<'_>, places: Places) -> Check {
             "give the path of a database that `verbatim import` made, or leave it out".to_owned(),
         ),
         _ => Check::Start,
+    }
+}
+
+/// Returns why a server is not started to check it.
+pub(crate) fn unreachable(server: &Server<'_>) -> Option<&'static str> {
+    let is = |key: &str, value: bool| server.entry.get(key) == Some(&Value::Bool(value));
+    let has_url = server.entry.get("url").is_some_and(Value::is_string);
+    match () {
+        () if is("disabled", true) || is("enabled", false) => Some("is switched off in the client"),
+        () if has_url && server.command().is_none() => {
+            Some("is reached by its URL, which is not looked at")
+        }
+        () => None,
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::{
     config_file::ConfigFile,
-    examine::{ParseServe, configured, examine, names_other_places},
+    examine::{ParseServe, configured, examine, names_other_places, unreachable},
     probe::probe,
 };
 use super::environment::Environment;
@@ -106,9 +106,10 @@ impl Client {
 pub(super) fn known(environment: &Environment) -> Vec<Client> {
     let home = environment.user_folder.as_deref();
     let config = environment.config_folder.as_deref();
-    // Zed and OpenCode keep to this folder on macOS too.
-    let xdg = if cfg!(target_os = "macos") { home.map(|home| home.join(".config")) } else { None };
-    let xdg = xdg.as_deref().or(config);
+    // Zed keeps to this folder on macOS too, and OpenCode everywhere.
+    let dot_config = home.map(|home| home.join(".config"));
+    let open_code = if cfg!(target_os = "linux") { config } else { dot_config.as_deref() };
+    let xdg = if cfg!(windows) { config } else { open_code };
     let claude = named(environment.claude_config_dir.as_deref());
     let codex = named(environment.codex_home.as_deref());
     let codex = codex.or_else(|| Some(home?.join(".codex")));
@@ -145,7 +146,15 @@ pub(super) fn known(environment: &Environment) -> Vec<Client> {
     add("kiro", "Kiro", home, [".kiro", ".kiro/settings/mcp.json"], "mcpServers", Json, Plain);
     let at = [".copilot", ".copilot/mcp-config.json"];
     add("copilot", "GitHub Copilot CLI", home, at, "mcpServers", Json, Copilot);
-    add("opencode", "OpenCode", xdg, ["opencode", "opencode/opencode.json"], "mcp", Json, OpenCode);
+    add(
+        "opencode",
+        "OpenCode",
+        open_code,
+        ["opencode", "opencode/opencode.json"],
+        "mcp",
+        Json,
+        OpenCode,
+    );
     clients
 }
 
@@ -202,7 +211,7 @@ impl<'a> Server<'a> {
 
     fn is_ours(&self) -> bool {
         let command = self.command().map(|(command, _)| command);
-        self.name.to_lowercase().contains(SERVER) || command.is_some_and(is_named_verbatim)
+        self.name.eq_ignore_ascii_case(SERVER) || command.is_some_and(is_named_verbatim)
     }
 }
 

@@ -44,8 +44,9 @@ pub(crate) fn probe(server: &Server<'_>, folder: &Path) -> Result<usize, String>
     for (name, value) in variables.and_then(Value::as_object).into_iter().flatten() {
         process.env(name, value.as_str().unwrap_or_default());
     }
+    let is_watching = !args.contains(&"--no-watch");
     process.args(args);
-    if is_named_verbatim(command) {
+    if is_named_verbatim(command) && is_watching {
         // Only this differs from what the client starts: a check builds no index.
         process.arg("--no-watch");
     }
@@ -152,7 +153,9 @@ impl Conversation {
             })?;
             let Ok(mut message) = serde_json::from_str::<Value>(&line) else {
                 let line = first_line(&line);
-                return Err(Failure::Said(format!("writes what is not MCP: {line}")));
+                return Err(Failure::Said(format!(
+                    "writes something other than MCP messages: {line}"
+                )));
             };
             if message["id"] != id {
                 continue;

@@ -47,8 +47,15 @@ pub(super) fn choose(
         complain("no folder of downloads is known; name the export");
         return Ok(Choice::Leave(NOTHING));
     };
-    let found = import::found_in(folder, target).unwrap_or_default();
     let place = places::short(folder, environment);
+    let found = match import::found_in(folder, target) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => {
+            complain(&format!("{place} cannot be read: {error}; name the export"));
+            return Ok(Choice::Leave(UNANSWERED));
+        }
+    };
     if found.is_empty() {
         writeln!(out, "No export of ChatGPT or Claude.ai found in {place}.\n{HOW_TO_EXPORT}")?;
         return Ok(Choice::Leave(NOTHING));
@@ -89,7 +96,7 @@ pub(super) fn choose(
     if !environment.can_ask {
         complain(&format!(
             "nothing was imported, because nobody can be asked here: `verbatim import --yes` imports \
-             what is new, and `verbatim import {example}` this one"
+             what is new; `verbatim import {example}` imports only that file"
         ));
         return Ok(Choice::Leave(UNANSWERED));
     }
@@ -132,7 +139,12 @@ fn matching(path: PathBuf) -> Vec<PathBuf> {
         return vec![path];
     }
     let mut pattern = OverrideBuilder::new("");
-    let Ok(pattern) = pattern.add(&name).and_then(|pattern| pattern.build()) else {
+    // As files of Windows are named.
+    let Ok(pattern) = pattern
+        .case_insensitive(true)
+        .and_then(|pattern| pattern.add(&name))
+        .and_then(|pattern| pattern.build())
+    else {
         return vec![path];
     };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

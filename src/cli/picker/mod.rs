@@ -44,7 +44,7 @@ pub(super) enum Picked {
     Nothing,
     /// There is nothing to search.
     NoChats,
-    /// The conversation with this id is to be shown.
+    /// The conversation that this word names is to be shown, at a message maybe.
     Show(String),
     /// This command resumes the session.
     Resume(String),
@@ -185,7 +185,7 @@ impl Loop<'_> {
         }
         let Some(target) = self.picker.target() else { return Ok(None) };
         let notice = match action {
-            Action::Show => return Ok(Some(Picked::Show(target.id))),
+            Action::Show => return Ok(Some(Picked::Show(word_of(self.engine, target)))),
             Action::Resume => match resume_command(self.engine, target) {
                 Ok(Some(command)) => return Ok(Some(Picked::Resume(command))),
                 Ok(None) => "only sessions of Claude Code and Codex can be resumed".to_owned(),
@@ -223,6 +223,16 @@ fn browse(engine: &Engine, target: Target) -> Result<String, Error> {
     };
     open::browse(link)?;
     Ok(format!("opens {}", harmless(link)))
+}
+
+/// Returns the word by which `verbatim show` finds a conversation, with the number of the message.
+fn word_of(engine: &Engine, target: Target) -> String {
+    let Some(hit) = &target.message else { return target.id };
+    let found = conversation(engine, (target.source, target.id.clone()), &Stop::never());
+    match found.ok().and_then(|found| found.number(hit)) {
+        Some(number) => format!("{}:{number}", target.id),
+        None => target.id,
+    }
 }
 
 /// Returns the command that resumes a coding agent's session; `None` if it is no such session.

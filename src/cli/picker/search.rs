@@ -97,7 +97,7 @@ pub(super) struct MarkedText {
 pub(super) struct Target {
     pub(super) source: SourceKind,
     pub(super) id: String,
-    message: Option<Hit<'static>>,
+    pub(super) message: Option<Hit<'static>>,
     /// The text that was looked for.
     text: String,
 }

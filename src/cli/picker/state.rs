@@ -91,6 +91,7 @@ impl Picker {
             }
             Event::Paste(text) => {
                 self.focus = Focus::List;
+                self.waiting = None;
                 for c in text.chars() {
                     self.insert(if c.is_whitespace() { ' ' } else { c });
                 }

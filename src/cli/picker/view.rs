@@ -13,6 +13,7 @@ use super::{
     search::{FoundConversation, FoundMessage, MarkedText, Preview},
     state::{Focus, ListRow, Picker},
 };
+use crate::cli::look::end_within;
 
 /// The smallest terminal that the picker can be used in.
 const LEAST_WIDTH: u16 = 24;
@@ -84,7 +85,7 @@ impl View {
     pub(super) fn draw(&mut self, frame: &mut Frame<'_>, picker: &mut Picker) {
         let area = frame.area();
         if area.width < LEAST_WIDTH || area.height < LEAST_HEIGHT {
-            let text = format!("at least {LEAST_WIDTH} columns, {LEAST_HEIGHT} lines; Esc leaves");
+            let text = format!("needs {LEAST_WIDTH} columns and {LEAST_HEIGHT} lines; Esc leaves");
             for (y, start) in (0..area.height).zip((0..).step_by(usize::from(area.width.max(1)))) {
                 let part: String = text.chars().skip(start).take(area.width.into()).collect();
                 frame.buffer_mut().set_string(0, y, part, Style::new());
@@ -306,7 +307,7 @@ fn fit(spans: Vec<Span<'static>>, width: usize) -> Line<'static> {
     let mut fitting = Line::default();
     let mut room = width.saturating_sub(1);
     for span in line.spans {
-        let end = column_end(&span.content, room);
+        let end = end_within(&span.content, room);
         let is_whole = end == span.content.len();
         room -= span.content[..end].width().min(room);
         fitting.push_span(Span::styled(span.content[..end].to_owned(), span.style));
@@ -318,18 +319,6 @@ fn fit(spans: Vec<Span<'static>>, width: usize) -> Line<'static> {
         fitting.push_span(Span::raw(ELLIPSIS));
     }
     fitting
-}
-
-/// Returns where the part of a text ends that takes no more than `width` columns.
-fn column_end(text: &str, width: usize) -> usize {
-    let mut used = 0;
-    for (at, letter) in text.grapheme_indices(true) {
-        used += letter.width();
-        if used > width {
-            return at;
-        }
-    }
-    text.len()
 }
 
 /// Returns a line without its beginning, if its first match would not be seen otherwise.
@@ -367,7 +356,7 @@ fn wrap_text(text: &MarkedText, width: usize) -> Vec<MarkedText> {
         let end = start + line.len();
         loop {
             let rest = &text.text[start..end];
-            let mut length = column_end(rest, width);
+            let mut length = end_within(rest, width);
             if length < rest.len() {
                 let space = rest[..length].rfind(' ').filter(|space| *space > 0);
                 length = space.map_or(length, |space| space + 1);
