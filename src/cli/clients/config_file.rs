@@ -93,7 +93,9 @@ impl ConfigFile {
 
     fn edited(&self, edit: &Edit<'_>) -> Result<String, String> {
         // What the client cannot read must not be made worse.
-        self.parse()?;
+        if edit.is_in(&self.parse()?) {
+            return Ok(self.text().to_owned());
+        }
         let edited = match self.syntax {
             Syntax::Toml => edit.toml(self.body())?,
             Syntax::Json | Syntax::StrictJson => edit.json(self.body())?,
