@@ -254,7 +254,7 @@ pub use engine::{
 };
 pub use import::{Branches, Error as ExportError, ImportTally, Skipped};
 pub use index::{Error as IndexError, GramUse, Resources, Size, Trace, WeightedTerm};
-pub use model::{Hit, Instant, Origin, Request, Stop};
-pub use text::query::{Phrase, Query};
+pub use model::{Hit, Instant, Matching, Origin, Request, Stop};
+pub use text::query::Query;
 pub use watch::{Event as WatchEvent, Watch, start as watch};
 pub use workspace::Error as WorkspaceError;

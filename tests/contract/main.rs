@@ -7,6 +7,7 @@ mod database;
 mod exact;
 mod generated;
 mod lists;
+mod matching;
 mod literal;
 mod oracle;
 mod ranking;

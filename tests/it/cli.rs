@@ -116,7 +116,7 @@ fn searching() {
     assert!(count(&["", "--since", "31.01.2025"]).0.unwrap_err().contains("2025-01-31"));
     assert!(count(&["", "--since", "2024", "--until", "2023"]).0.unwrap_err().contains("after"));
     // The words are one text, which stands for itself.
-    assert_eq!(count(&["the", "BORROW", "checker"]), (Ok(0), 3));
+    assert_eq!(count(&["the", "BORROW", "checker", "-i"]), (Ok(0), 3));
     assert_eq!(count(&["--limit", "9", "--", "the", "borrow"]), (Ok(0), 3));
     assert_eq!(count(&["r_fuse%let"]), (Ok(1), 0));
     assert_eq!(count(&["r_fuse%let", "--like"]), (Ok(0), 1));

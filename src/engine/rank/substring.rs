@@ -14,10 +14,15 @@ use super::{
 use crate::{
     engine::{
         error::Error,
-        source::{Note, Scope, Sketch, Source, SourceKind, request::trimmed, sink::Rendered},
+        source::{
+            Note, Scope, Sketch, Source, SourceKind,
+            request::{checked, trimmed},
+            sink::Rendered,
+        },
     },
-    model::{Hit, MOST_KEPT, Request},
-    text::literal::LiteralPattern,
+    index,
+    model::{Hit, MOST_KEPT, Matching, Request},
+    text::matcher::Matchers,
 };
 
 /// Messages that are read for each of several concepts that a conversation must contain.
@@ -38,6 +43,7 @@ impl Ranker<'_> {
         &mut self,
         sources: &[Source],
     ) -> Result<Ranking<Match>, Error> {
+        let matchers = self.matchers()?;
         let limit = self.question.limit;
         // One more than the limit, to see whether there are more.
         let mut found = self.containing(sources, limit.saturating_add(1))?;
@@ -60,7 +66,7 @@ impl Ranker<'_> {
             let sketch = sketches.get(&key(&one));
             let ((_, hit), copies) = one;
             let score = HALF / (HALF + place as f64);
-            sketch.map(|sketch| Match { copies, ..self.substring_match(sketch, hit, score) })
+            sketch.map(|sketch| Match { copies, ..substring_match(&matchers, sketch, hit, score) })
         });
         let items = matches.flatten().collect();
         Ok(Ranking { items, total, is_total_exact, notes: std::mem::take(&mut self.notes) })
@@ -71,6 +77,7 @@ impl Ranker<'_> {
         &mut self,
         sources: &[Source],
     ) -> Result<Ranking<ConversationMatch>, Error> {
+        let matchers = self.matchers()?;
         let found = self.containing(sources, MAX_OF_CONVERSATIONS)?;
         let is_total_exact = found.len() < MAX_OF_CONVERSATIONS;
         let mut order: Vec<(SourceKind, String)> = Vec::new();
@@ -81,9 +88,9 @@ impl Ranker<'_> {
                 order.push(key);
                 Vec::new()
             });
-            let is_in_text = self.is_in_text(&hit);
+            let is_in_text = is_in_text(&matchers, &hit);
             // What has only the title gives way to what has the text.
-            if is_in_text && hits.first().is_some_and(|first| !self.is_in_text(first)) {
+            if is_in_text && hits.first().is_some_and(|first| !self::is_in_text(&matchers, first)) {
                 hits.clear();
             }
             if hits.is_empty() || is_in_text && hits.len() < MAX_MATCHES {
@@ -97,13 +104,13 @@ impl Ranker<'_> {
         for key in order {
             let Some(sketch) = sketches.get(&key) else { continue };
             let mut hits = hits_of.remove(&key).unwrap_or_default();
-            if hits.first().is_some_and(|first| !self.is_in_text(first)) {
+            if hits.first().is_some_and(|first| !is_in_text(&matchers, first)) {
                 hits = self.first_of_conversation(&key)?.into_iter().chain(hits).take(1).collect();
             }
             let score = |place: usize| HALF / (HALF + place as f64);
             let matches = hits.into_iter().enumerate();
             let matches =
-                matches.map(|(place, hit)| self.substring_match(sketch, hit, score(place)));
+                matches.map(|(place, hit)| substring_match(&matchers, sketch, hit, score(place)));
             items.push(ConversationMatch {
                 about: sketch.about.clone(),
                 score: score(items.len()),
@@ -125,8 +132,9 @@ impl Ranker<'_> {
 
     /// Returns the messages that contain the concepts, newest first, at least `count` if there are.
     fn containing(&mut self, sources: &[Source], count: usize) -> Result<Vec<SourceHit>, Error> {
-        let concepts = self.question.concepts.iter().map(|concept| trimmed(concept));
-        let concepts: Vec<&str> = concepts.filter(|concept| !concept.is_empty()).collect();
+        let concepts = self.question.concepts.iter();
+        let concepts: Vec<&String> =
+            concepts.filter(|concept| !trimmed(concept).is_empty()).collect();
         let count = if concepts.len() > 1 { MAX_OF_SEVERAL } else { count };
         let mut by_concept: Vec<Vec<SourceHit>> = Vec::new();
         for concept in concepts {
@@ -163,6 +171,28 @@ impl Ranker<'_> {
         Ok(found)
     }
 
+    /// Returns the request that finds a concept.
+    fn request(&self, concept: &str) -> Request {
+        let matching = self.question.matching.unwrap_or(Matching::Literal);
+        let is_regex = matching == Matching::Regex;
+        let text = if is_regex { concept } else { trimmed(concept) }.to_owned();
+        let ignore_accents = self.question.ignore_accents;
+        Request { text, matching, ignore_accents, ..Request::default() }
+    }
+
+    /// Returns the matchers of the concepts.
+    fn matchers(&self) -> Result<Vec<Matchers>, Error> {
+        let concepts = self.question.concepts.iter();
+        let concepts = concepts.filter(|concept| !trimmed(concept).is_empty());
+        concepts
+            .map(|concept| {
+                let request = self.request(concept);
+                let matchers = Matchers::of(&*checked(&request)?);
+                Ok(matchers.map_err(index::Error::of_expression)?)
+            })
+            .collect()
+    }
+
     /// Adds the messages of a source that contain a concept, at most `count`.
     fn containing_in(
         &self,
@@ -174,14 +204,13 @@ impl Ranker<'_> {
         let scope = &self.scope;
         let ids = self.conversations_of_origin(source)?;
         let request = Request {
-            text: concept.to_owned(),
-            literal: true,
             roles: scope.roles.clone(),
             since: scope.since,
             until: scope.until,
             limit: (ids.is_none() && scope.conversation.is_none()).then_some(count),
-            ..Request::default()
+            ..self.request(concept)
         };
+        let matchers = Matchers::of(&request).map_err(index::Error::of_expression)?;
         let is_wanted = |hit: &Hit<'_>| {
             scope.conversation.as_ref().is_none_or(|id| *id == hit.conversation_id)
                 && ids.as_ref().is_none_or(|ids| ids.contains(&*hit.conversation_id))
@@ -191,7 +220,7 @@ impl Ranker<'_> {
             |hit: Hit<'_>| {
                 is_wanted(&hit).then(|| {
                     let place = match hit.content.len() > MOST_KEPT {
-                        true => span_of(&hit.content, concept).map_or(0, |span| span.start),
+                        true => span_of(&hit.content, &matchers).map_or(0, |span| span.start),
                         false => 0,
                     };
                     (source.kind, hit.kept(place))
@@ -229,28 +258,32 @@ impl Ranker<'_> {
         let ids = (0..listing.len()).map(|place| listing.heading(place).0.to_owned());
         Ok(Some(ids.collect()))
     }
+}
 
-    fn substring_match(&self, sketch: &Sketch, hit: Hit<'static>, score: f64) -> Match {
-        let is_title_only = !self.is_in_text(&hit);
-        let passage = passage_around(&hit.content, &self.question.concepts);
-        let (source, line) = (sketch.about.source, sketch.line(&hit));
-        Match { source, score, line, passage, is_title_only, copies: 1, hit }
-    }
+fn substring_match(
+    matchers: &[Matchers],
+    sketch: &Sketch,
+    hit: Hit<'static>,
+    score: f64,
+) -> Match {
+    let is_title_only = !is_in_text(matchers, &hit);
+    let passage = passage_around(&hit.content, matchers);
+    let (source, line) = (sketch.about.source, sketch.line(&hit));
+    Match { source, score, line, passage, is_title_only, copies: 1, hit }
+}
 
-    /// Returns whether the text of a message contains a concept, and not only its title.
-    fn is_in_text(&self, hit: &Hit<'_>) -> bool {
-        self.question.concepts.iter().any(|concept| span_of(&hit.content, concept).is_some())
-    }
+/// Returns whether the text of a message contains a concept, and not only its title.
+fn is_in_text(matchers: &[Matchers], hit: &Hit<'_>) -> bool {
+    matchers.iter().any(|concept| concept.accept_text(&hit.content))
 }
 
 /// Returns the first place of a concept in a text.
-fn span_of(text: &str, concept: &str) -> Option<Range<usize>> {
-    let pattern = LiteralPattern::new(trimmed(concept), false);
-    pattern.first_spans(text, 1).into_iter().find(|span| !span.is_empty())
+fn span_of(text: &str, concept: &Matchers) -> Option<Range<usize>> {
+    concept.first_spans(text, 1).into_iter().find(|span| !span.is_empty())
 }
 
 /// Returns the passage around the first of the concepts that is in a text.
-fn passage_around(text: &str, concepts: &[String]) -> String {
+fn passage_around(text: &str, concepts: &[Matchers]) -> String {
     let first = concepts.iter().find_map(|concept| span_of(text, concept));
     passage::around_span(text, first.unwrap_or(0..0))
 }
