@@ -127,7 +127,6 @@ pub(super) fn none_has(request: &Request) -> String {
         texts.iter().map(|text| format!(" {word} {}", quoted(text))).collect()
     };
     let verb = if *matching == Matching::Regex { "matches" } else { "has" };
-    let (or, and, not) =
-        (quoted_all(or, "or"), quoted_all(and, "and"), quoted_all(not, "without"));
+    let (or, and, not) = (quoted_all(or, "or"), quoted_all(and, "and"), quoted_all(not, "without"));
     format!("no message {verb} {}{or}{and}{not}", quoted(text))
 }

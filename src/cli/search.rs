@@ -159,8 +159,8 @@ pub(super) fn run(
         raw_content: args.raw_content,
         ..args.patterns.request()
     };
-    let matchers =
-        Matchers::of(&request).map_err(|error| engine::Error::from(IndexError::of_expression(error)))?;
+    let matchers = Matchers::of(&request)
+        .map_err(|error| engine::Error::from(IndexError::of_expression(error)))?;
     let is_smart = args.patterns.is_smart(&request);
     let search = Exact { page, scope, request, matchers, is_smart, limit: args.limit, stop };
     let count = match () {
@@ -339,9 +339,7 @@ impl Exact<'_> {
             false => "try --mode both, or a part of the word",
         };
         if self.has_filters() {
-            return Ok(format!(
-                "{none} within these filters; leave out one, or {advice}"
-            ));
+            return Ok(format!("{none} within these filters; leave out one, or {advice}"));
         }
         let tally = self.page.engine.tally(&[], &self.stop)?;
         let (messages, conversations) =

@@ -33,10 +33,7 @@ pub(super) fn add(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Adds `verbatim_matches(number, text)` to a connection: whether the matcher with this number
 /// matches a text; NULL counts as an empty one.
-pub(super) fn add_matches(
-    connection: &Connection,
-    matchers: Vec<Matcher>,
-) -> rusqlite::Result<()> {
+pub(super) fn add_matches(connection: &Connection, matchers: Vec<Matcher>) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_matches", 2, flags, move |context| {
         let matcher = usize::try_from(context.get::<i64>(0)?).ok();

@@ -115,7 +115,8 @@ fn statement(
             return format!("(m.content LIKE {pattern} OR c.title LIKE {pattern}{shown})");
         }
         let content = "CAST(m.content AS TEXT)".to_owned();
-        let content = shown.map_or(content.clone(), |shown| format!("coalesce({shown}, {content})"));
+        let content =
+            shown.map_or(content.clone(), |shown| format!("coalesce({shown}, {content})"));
         let matches = |text: &str| format!("verbatim_matches({}, {text})", number - 1);
         format!("({} OR {})", matches(&content), matches("CAST(c.title AS TEXT)"))
     };

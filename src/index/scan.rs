@@ -40,11 +40,7 @@ pub(super) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn new(
-        store: &'a DocStore,
-        query: &'a GramQuery<'a>,
-        stop: &'a Stop,
-    ) -> Scan<'a> {
+    pub(super) fn new(store: &'a DocStore, query: &'a GramQuery<'a>, stop: &'a Stop) -> Scan<'a> {
         Scan { store, query, stop, batch: FIRST_BATCH, found: VecDeque::new() }
     }
 

@@ -53,8 +53,8 @@ impl<'a> Verifier<'a> {
         let candidate = Candidate { doc: candidate.doc, by_text: true, by_title: true };
         let matchers = self.matchers;
         let (any, all) = (matchers.any.len(), matchers.all.len());
-        let has_any = any == 0
-            || (0..any).any(|place| self.has(&matchers.any[place], place, &candidate));
+        let has_any =
+            any == 0 || (0..any).any(|place| self.has(&matchers.any[place], place, &candidate));
         has_any
             && (0..all).all(|place| self.has(&matchers.all[place], any + place, &candidate))
             && !(0..matchers.none.len())

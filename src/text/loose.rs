@@ -1,7 +1,7 @@
 //! The loose form of a text: without accents and width.
 //!
-//! It is Unicode's form NFKD without marks, in which Hangul is composed again, so that one syllable
-//! is not found in another. `cafe` is the loose form of `café`, `テスト` that of `ﾃｽﾄ`.
+//! It is Unicode's form NFKD without marks, in which syllables are composed again, so that one of
+//! Hangul is not found in another. `cafe` is the loose form of `café`, `テスト` that of `ﾃｽﾄ`.
 //!
 //! Invariant: [`LoosePattern`] finds a text if, both in their loose form and folded, one contains the
 //! other. [`windows`] and the text itself hold every run of up to eight characters of that form.
@@ -115,10 +115,12 @@ fn is_syllable(character: char) -> bool {
     ('\u{AC00}'..='\u{D7A3}').contains(&character)
 }
 
-/// Returns the syllable of Hangul that two characters make.
+/// Returns the syllable that two characters make: of Hangul, or a vowel of Kirat Rai. All other
+/// composed characters have marks.
 fn syllable(one: char, other: char) -> Option<char> {
-    let is_hangul = ('\u{1100}'..='\u{1112}').contains(&one) || is_syllable(one);
-    if is_hangul { compose(one, other) } else { None }
+    let is_second =
+        matches!(other, '\u{1161}'..='\u{1175}' | '\u{11A8}'..='\u{11C2}' | '\u{16D67}');
+    if is_second { compose(one, other) } else { None }
 }
 
 /// Calls `each` with the characters of the loose form of a text, until it breaks off.
@@ -251,11 +253,7 @@ impl LoosePattern {
     }
 
     /// Calls `each` with every match, also those that overlap, until it breaks off.
-    pub(super) fn find_all(
-        &self,
-        text: &str,
-        mut each: impl FnMut(LooseMatch) -> ControlFlow<()>,
-    ) {
+    pub(super) fn find_all(&self, text: &str, mut each: impl FnMut(LooseMatch) -> ControlFlow<()>) {
         let length = self.needle.len();
         if length == 0 {
             return;

@@ -36,9 +36,7 @@ impl Matcher {
             (Matching::Like, _) => {
                 Matcher::Like(LikePattern::new(&Pattern::parse(text), is_sensitive))
             }
-            (Matching::Literal, false) => {
-                Matcher::Literal(LiteralPattern::new(text, is_sensitive))
-            }
+            (Matching::Literal, false) => Matcher::Literal(LiteralPattern::new(text, is_sensitive)),
             (Matching::Literal, true) => Matcher::Loose(LoosePattern::new(text, is_sensitive)),
             (Matching::Word, false) => Matcher::Word(WordPattern::new(text, is_sensitive)),
             (Matching::Word, true) => Matcher::Word(WordPattern::loose(text, is_sensitive)),
@@ -189,11 +187,7 @@ pub fn texts(request: &Request) -> [Vec<&str>; 3] {
     [any.filter(is_text).collect(), all.filter(is_text).collect(), none.filter(is_text).collect()]
 }
 
-fn with_pattern<T>(
-    request: &Request,
-    text: &str,
-    with: impl FnOnce(&Pattern<'_>) -> T,
-) -> T {
+fn with_pattern<T>(request: &Request, text: &str, with: impl FnOnce(&Pattern<'_>) -> T) -> T {
     match (request.matching, request.ignore_accents) {
         (Matching::Like, _) => with(&Pattern::parse(text)),
         (_, true) => with(&Pattern::literal(&loose(text, true))),

@@ -100,8 +100,7 @@ fn phrase_of(text: &str) -> String {
 /// Returns whether a text with [`normal_spaces`] contains the phrase as whole words.
 fn is_phrase_in(phrase: &str, text: &str) -> bool {
     let joins = |a: Option<char>, b: Option<char>| {
-        let letter =
-            |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c));
+        let letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c));
         letter(a) && letter(b)
     };
     let (first, last) = (phrase.chars().next(), phrase.chars().next_back());

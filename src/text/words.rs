@@ -12,9 +12,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 use unicode_segmentation::UnicodeSegmentation;
 
 pub use super::normal::is_unspaced;
-use super::{
-    normal::{is_stop_word, normal},
-};
+use super::normal::{is_stop_word, normal};
 
 /// The longest word that becomes a term, in bytes. Longer ones are data, which exact search finds.
 const MAX_WORD_BYTES: usize = 128;

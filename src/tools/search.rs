@@ -164,7 +164,9 @@ fn parse(given: &Arguments<'_>) -> Result<Parsed, Error> {
         (_, mode) => mode.unwrap_or_default(),
     };
     if matching.is_some() && mode != Mode::Exact {
-        return Err(Error::Refused("match is for mode text; leave out match, or set mode text".to_owned()));
+        return Err(Error::Refused(
+            "match is for mode text; leave out match, or set mode text".to_owned(),
+        ));
     }
     let limit = given.integer_in("limit", "an integer from 1 to 50", 1..=MAX_LIMIT)?;
     let limit = limit.unwrap_or(DEFAULT_LIMIT);

@@ -260,12 +260,7 @@ impl Ranker<'_> {
     }
 }
 
-fn substring_match(
-    matchers: &[Matchers],
-    sketch: &Sketch,
-    hit: Hit<'static>,
-    score: f64,
-) -> Match {
+fn substring_match(matchers: &[Matchers], sketch: &Sketch, hit: Hit<'static>, score: f64) -> Match {
     let is_title_only = !is_in_text(matchers, &hit);
     let passage = passage_around(&hit.content, matchers);
     let (source, line) = (sketch.about.source, sketch.line(&hit));

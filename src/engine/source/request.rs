@@ -118,13 +118,12 @@ mod tests {
         assert_eq!((&*trimmed.text, trimmed.or, trimmed.not), ("a", texts(&["b"]), texts(&["c"])));
         let error = |request: Request| checked(&request).expect_err("it is refused").to_string();
         let many = Request { or: vec!["a".to_owned(); 64], ..request.clone() };
-        assert!(error(many).contains("65 texts"));
+        assert!(error(many).contains("66 texts"));
         let marks = Request { text: "\u{301}".to_owned(), ..request.clone() };
         assert!(error(marks).contains("nothing but accents"));
         let regex = Request { matching: Matching::Regex, ..request.clone() };
         assert!(error(regex).contains("regular expressions"));
-        let regex =
-            Request { matching: Matching::Regex, ignore_accents: false, ..request.clone() };
+        let regex = Request { matching: Matching::Regex, ignore_accents: false, ..request.clone() };
         assert_eq!(checked(&regex).expect("nothing is wrong").text, " a ");
     }
 }
