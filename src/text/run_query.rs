@@ -31,7 +31,7 @@ const MAX_CLASS: u32 = 64;
 const MAX_REPEATS: u32 = 16;
 
 /// The most runs of a query. Beyond that, reading all texts is as fast.
-const MAX_RUNS: usize = 4_000;
+const MAX_RUNS: usize = 2_000;
 
 /// The most pairs of runs that are compared to see whether some of them are needless.
 const MAX_COMPARED: usize = 10_000;

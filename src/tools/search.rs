@@ -102,13 +102,12 @@ fn schema() -> Map<String, Value> {
             },
             "mode": {
                 "type": "string", "enum": ["vector", "text", "both"], "default": "both",
-                "description": "vector: by meaning; text: exact text, letter case ignored, % and _ are literal (IDs, \
-                                error codes); both: meaning and words",
+                "description": "vector: by meaning; text: exact text, any case (IDs, error codes); both: \
+                                meaning and words",
             },
             "match": {
                 "type": "string", "enum": ["literal", "fold", "word", "regex", "like"],
-                "description": "For mode text. fold: accents ignored; word: whole words; regex: Rust regex; like: \
-                                % and _ are wildcards. Default literal",
+                "description": "For text; fold: no accents; like: % and _",
             },
             "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
             "after": day,

@@ -10,8 +10,8 @@ use proptest::{
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 use unicode_segmentation::UnicodeSegmentation;
 use verbatim_search::{
-    engine::SearchPlan,
-    model::{Hit, Matching, Request},
+    engine::{Rendered, SearchPlan},
+    model::{Hit, Matching, Request, Stop},
     text::matcher::Matchers,
 };
 
@@ -432,6 +432,27 @@ fn plans_say_whether_everything_was_read() {
     assert!(scanned.scan_threads > 0 && scanned.candidates == SENTENCES.len() as u64);
     let both = Request { and: vec!["naïve".to_owned()], ..asking(Matching::Literal, "deja") };
     assert_eq!(trace(&both).candidates, 1);
+}
+
+#[test]
+fn a_stop_ends_every_way_to_match() {
+    let database = sentences_database();
+    let stop = Stop::never();
+    stop.request();
+    for subject in subjects() {
+        let reader = subject.open(&database);
+        for text in [r"\d\d\d", "x*", "user_id", "no such text"] {
+            let request = asking(Matching::Regex, text);
+            let mut sink = Rendered::new(|_: Hit<'_>| Some(()), |()| ControlFlow::Continue(()));
+            let outcome = reader.search(&request, &stop, &mut sink);
+            // A search that has nothing to read may end before it asks.
+            let is_right = match outcome {
+                Ok(_) => text == "no such text",
+                Err(error) => error.is_stopped(),
+            };
+            assert!(is_right, "{}: {text}", subject.name());
+        }
+    }
 }
 
 #[test]
