@@ -70,6 +70,42 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Look for expressions, words and several texts
+//!
+//! ```
+//! # use std::fs;
+//! # use verbatim_search::{Branches, Config, Engine, import};
+//! #
+//! # let home = tempfile::tempdir()?;
+//! # let export = home.path().join("conversations.json");
+//! # fs::write(&export, r#"[{"uuid": "c1", "name": "Baking", "chat_messages": [
+//! #     {"uuid": "m1", "sender": "human", "created_at": "2025-01-03T10:00:00Z",
+//! #      "text": "How long does a sourdough bread proof?"},
+//! #     {"uuid": "m2", "sender": "assistant", "created_at": "2025-01-03T10:00:09Z",
+//! #      "text": "Four hours at 24 degrees, or a night in the fridge."}]}]"#)?;
+//! # let config = Config { home: home.path().to_owned(), ..Config::default() };
+//! # fs::create_dir_all(config.db_folder())?;
+//! # import(&[export], &config.db_folder().join("chats.db"), Branches::Shown, &|_| {})?;
+//! # let engine = Engine::new(config);
+//! # use std::ops::ControlFlow;
+//! use verbatim_search::{Matching, Request, Stop};
+//!
+//! let request = Request {
+//!     text: r"\d+ degrees".to_owned(),
+//!     or: vec!["sour(dough)?".to_owned()],
+//!     not: vec!["how long".to_owned()],
+//!     matching: Matching::Regex,
+//!     ..Request::default()
+//! };
+//! let mut found = Vec::new();
+//! engine.exact(&request, &Stop::never(), &mut |hit| {
+//!     found.push(hit.message_id.into_owned());
+//!     ControlFlow::Continue(())
+//! })?;
+//! assert_eq!(found, ["m2"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Rank
 //!
 //! ```
@@ -255,7 +291,7 @@ pub use engine::{
 };
 pub use import::{Branches, Error as ExportError, ImportTally, Skipped};
 pub use index::{Error as IndexError, GramUse, Resources, Size, Trace, WeightedTerm};
-pub use model::{Hit, Instant, Origin, Request, Stop};
-pub use text::query::{Phrase, Query};
+pub use model::{Hit, Instant, Matching, Origin, Request, Stop};
+pub use text::query::Query;
 pub use watch::{Event as WatchEvent, Watch, start as watch};
 pub use workspace::Error as WorkspaceError;

@@ -187,8 +187,16 @@ impl Hit<'_> {
 /// An exact search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The text to find, for `LIKE '%text%'` or as it is; empty for no text filter.
+    /// The text to find; empty for no text filter.
     pub text: String,
+    /// How all texts of the request match.
+    pub matching: Matching,
+    /// Other texts, of which a message may have one instead of `text`.
+    pub or: Vec<String>,
+    /// Texts that a message must have too, each in its content or its title.
+    pub and: Vec<String>,
+    /// Texts that neither the content nor the title of a message may have.
+    pub not: Vec<String>,
     /// The roles of hits, as the stored values read as text; empty for all roles.
     pub roles: Vec<String>,
     /// The earliest time of hits, inclusive.
@@ -197,14 +205,31 @@ pub struct Request {
     pub until: Option<Instant>,
     /// The most hits to return; `None` for all.
     pub limit: Option<usize>,
-    /// Whether the text stands for itself: `%` and `_` are no wildcards, and the cases of a letter
-    /// are the same in every script (Unicode's simple case folding). JSON parts match by the text
-    /// that they hold, not as they are stored.
-    pub literal: bool,
-    /// Whether the case of letters matters; without this, `LIKE` ignores that of ASCII letters.
+    /// Whether the case of letters matters. If not, the cases of a letter are the same in every
+    /// script (Unicode's simple case folding); `LIKE` ignores the case of ASCII letters only.
     pub case_sensitive: bool,
+    /// Whether accents and width are ignored too: texts are compared in Unicode's form NFKD without
+    /// marks. Only for [`Matching::Literal`] and [`Matching::Word`].
+    pub ignore_accents: bool,
     /// Whether JSON parts are matched and shown as they are stored, not as the text they hold.
     pub raw_content: bool,
+}
+
+/// How a text is looked for.
+///
+/// All but `Like` find JSON parts by the text that they hold, not as they are stored, and take NULL
+/// for an empty text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Matching {
+    /// As SQLite's `LIKE '%text%'` does: `%` stands for any text, `_` for one character.
+    #[default]
+    Like,
+    /// The text as it is.
+    Literal,
+    /// The text as it is, where it begins and ends at word boundaries (Unicode's UAX #29).
+    Word,
+    /// A regular expression of the `regex` crate; `^` and `$` match at lines.
+    Regex,
 }
 
 /// A flag that ends long work: it was cancelled, or its time is over.

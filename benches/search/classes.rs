@@ -51,9 +51,9 @@ impl Literal {
             since: self.since.as_deref().and_then(date::from_stored),
             until: self.until.as_deref().and_then(date::from_stored),
             limit: Some(LIMIT),
-            literal: false,
             case_sensitive: false,
             raw_content: true,
+            ..Request::default()
         }
     }
 }

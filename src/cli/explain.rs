@@ -28,7 +28,10 @@ pub(super) fn explain(out: &mut dyn Write, plan: &SearchPlan, hits: usize) -> io
 
 fn explain_index(out: &mut dyn Write, trace: &Trace) -> io::Result<()> {
     let Trace { grams, gaps, candidates, verified, bytes_read, .. } = trace;
-    if grams.is_empty() {
+    if trace.scan_threads > 0 {
+        let threads = trace.scan_threads;
+        writeln!(out, "grams: none that is indexed; {threads} threads read every message")?;
+    } else if grams.is_empty() {
         writeln!(out, "grams: none that is indexed; every message is a candidate")?;
     }
     for (in_titles, place) in [(false, "texts"), (true, "titles")] {

@@ -6,10 +6,11 @@ use std::{
     time::{Duration, Instant as Clockwork},
 };
 
-use clap::{ValueEnum, error::ErrorKind};
+use clap::ValueEnum;
 
 use super::{
     clock::Clock,
+    count::Count,
     environment::Environment,
     error::Error,
     explain::explain,
@@ -20,12 +21,13 @@ use super::{
     look::{DIM, Look},
     notes,
     output::{FOUND, NOTHING, complain, counted},
-    ranked, words,
+    patterns::{self, Patterns},
+    ranked,
 };
 use crate::{
-    engine::{self, Engine, Render, Scope, SearchPlan, Searched},
-    model::{Hit, Request, Stop},
-    text::matcher::Matcher,
+    engine::{self, Engine, IndexError, Render, Scope, SearchPlan, Searched},
+    model::{Hit, Matching, Request, Stop},
+    text::matcher::Matchers,
 };
 
 /// Matches of a message that are marked at most.
@@ -36,20 +38,21 @@ const MOST_COUNTING: Duration = Duration::from_millis(400);
 
 /// Find a piece of text in your chats
 ///
-/// Prints the conversations with a message or a title that contains the words, one after the other,
-/// in any letter case. Those with the newest match come first. `verbatim show ID:NUMBER` shows a message.
+/// Prints the conversations with a message or a title that contains the words, one after the other.
+/// Letters match in any case, unless one of the words' is upper case (-i, -s). Conversations with the
+/// newest match come first. `verbatim show ID:NUMBER` shows a message.
 /// With --mode text, vector or both, the words are a question. The messages that answer it best come
 /// first. They contain its "quoted" texts exactly, and none of its -words.
 /// The exit code is grep's: 0 if something was found, 1 if nothing, 2 for trouble.
 ///
 ///     verbatim search borrow checker --since 30d
+///     verbatim search -e 'timeout after \d+ ?ms' --not staging
 ///     verbatim search "how did we fix the login?" --mode both --project shop
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// The words to find, as one text; write -- before one that begins with a dash
-    #[arg(required = true, value_name = "WORDS")]
-    words: Vec<String>,
+    #[command(flatten)]
+    patterns: Patterns,
     /// exact: messages that contain the words; text: the best by words; vector: the best by meaning; both:
     /// the best by words and meaning (the MCP tool `search` says text for exact)
     #[arg(long, value_name = "MODE", default_value = "exact")]
@@ -72,15 +75,12 @@ pub(super) struct Args {
     /// position, source, number, url
     #[arg(long, conflicts_with_all = ["context", "flat"])]
     json: bool,
+    /// Print only how many messages match, of all sources and without a limit; titles are counted apart
+    #[arg(short = 'c', long, conflicts_with_all = ["context", "flat", "explain"])]
+    count: bool,
     /// Show the query plan and timings instead of the answer
     #[arg(long, conflicts_with_all = ["json", "context", "flat"])]
     explain: bool,
-    /// Take % for any text and _ for any one character, as SQL's LIKE does; case is ignored for A to Z only
-    #[arg(long)]
-    like: bool,
-    /// Do not ignore the case of letters
-    #[arg(short = 's', long)]
-    case_sensitive: bool,
     /// Match and show messages as stored, even if that is the JSON of ChatGPT's message parts
     #[arg(long)]
     raw_content: bool,
@@ -110,7 +110,7 @@ impl Args {
 
     /// Returns whether the answer may be long, and is for a person to read.
     pub(super) fn is_paged(&self) -> bool {
-        !self.json && !self.explain && !self.no_pager
+        !self.json && !self.explain && !self.count && !self.no_pager
     }
 }
 
@@ -151,24 +151,25 @@ pub(super) fn run(
         Color::Never => Look { colours: false, ..look },
     };
     let page = Page { engine, look, clock, context: args.context, raw_content: args.raw_content };
-    let text = args.words.join(" ");
     if let Some(mode) = mode {
+        let text = args.patterns.text();
         let asked = ranked::Asked { text, mode, scope, limit: args.limit };
         let form = ranked::Form { flat: args.flat, json: args.json };
         return ranked::run(asked, form, page, environment, out);
     }
     let request = Request {
-        text: engine::trimmed(&text).to_owned(),
         roles: scope.roles.clone(),
         since: scope.since,
         until: scope.until,
-        limit: None,
-        literal: !args.like && !engine::trimmed(&text).is_empty(),
-        case_sensitive: args.case_sensitive,
         raw_content: args.raw_content,
+        ..args.patterns.request()
     };
-    let search = Exact { page, scope, request, limit: args.limit, stop };
+    let matchers = Matchers::of(&request)
+        .map_err(|error| engine::Error::from(IndexError::of_expression(error)))?;
+    let is_smart = args.patterns.is_smart(&request);
+    let search = Exact { page, scope, request, matchers, is_smart, limit: args.limit, stop };
     let count = match () {
+        () if args.count => search.count(args.json, out)?,
         () if args.explain => search.explain(out)?,
         () if args.json => search.json(out)?,
         () if args.flat => search.flat(out)?,
@@ -190,17 +191,10 @@ fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
         SearchMode::Vector => engine::Mode::Vector,
         SearchMode::Both => engine::Mode::Both,
     };
-    for (given, name) in [
-        (args.explain, "--explain"),
-        (args.like, "--like"),
-        (args.case_sensitive, "--case-sensitive"),
-        (args.raw_content, "--raw-content"),
-    ] {
-        if given {
-            let message = format!("{name} is for exact search; leave out --mode or {name}\n");
-            return Err(Error::Usage(clap::Error::raw(ErrorKind::ArgumentConflict, message)));
-        }
-    }
+    args.patterns.refuse_for_ranking()?;
+    patterns::refuse(args.count, "--count")?;
+    patterns::refuse(args.explain, "--explain")?;
+    patterns::refuse(args.raw_content, "--raw-content")?;
     Ok(Some(mode))
 }
 
@@ -209,6 +203,9 @@ struct Exact<'a> {
     page: Page<'a>,
     scope: Scope,
     request: Request,
+    matchers: Matchers,
+    /// Whether the case of letters matters only because one of them is upper case.
+    is_smart: bool,
     /// The most messages to show, 0 for all.
     limit: usize,
     stop: Stop,
@@ -238,6 +235,13 @@ impl Exact<'_> {
         (self.limit > 0).then_some(self.limit)
     }
 
+    fn count(&self, is_json: bool, out: &mut dyn Write) -> Result<usize, Error> {
+        let mut count = Count::default();
+        let render = |kind, hit: Hit<'_>| Some(Count::render(&self.matchers, kind, &hit));
+        self.all(None, &render, &mut |found| count.take(found))?;
+        count.write(is_json, out)
+    }
+
     fn explain(&self, out: &mut dyn Write) -> Result<usize, Error> {
         let mut left = self.most();
         let mut count = |()| {
@@ -261,8 +265,7 @@ impl Exact<'_> {
 
     fn flat(&self, out: &mut dyn Write) -> Result<usize, Error> {
         let mut lines = FlatLines::new(self.page, self.most(), out);
-        let (matcher, _) = Matcher::of(&self.request);
-        let mark = |text: &str| matcher.first_spans(text, MOST_SPANS);
+        let mark = |text: &str| self.matchers.first_spans(text, MOST_SPANS);
         let render = |kind, hit: Hit<'_>| Some(Found::of(kind, &hit, self.page.look, &mark));
         self.all(self.limit_of_source(), &render, &mut |found| lines.show(found))?;
         lines.finish()
@@ -270,12 +273,12 @@ impl Exact<'_> {
 
     /// Returns how many hits of each source are enough where a title shows only once.
     fn limit_of_source(&self) -> Option<usize> {
-        self.at_most().filter(|_| self.request.text.is_empty())
+        let has_text = !self.matchers.any.is_empty() || !self.matchers.all.is_empty();
+        self.at_most().filter(|_| !has_text)
     }
 
     fn grouped(&self, is_terminal: bool, out: &mut dyn Write) -> Result<usize, Error> {
-        let (matcher, _) = Matcher::of(&self.request);
-        let mark = |text: &str| matcher.first_spans(text, MOST_SPANS);
+        let mark = |text: &str| self.matchers.first_spans(text, MOST_SPANS);
         let mut groups = Groups::new(self.most());
         let mut until = None;
         let mut outcome = Ok(());
@@ -333,21 +336,21 @@ impl Exact<'_> {
 
     /// Says that nothing was found, where it was looked for and what else may help.
     fn nothing(&self) -> Result<String, Error> {
-        let text = words::quoted(&self.request.text);
+        let none = patterns::none_has(&self.request);
         let advice = match self.request.text.contains(char::is_whitespace) {
+            _ if self.is_smart => "try -i, which ignores the case of letters",
+            _ if self.request.matching == Matching::Regex => "try another expression",
             true => "try --mode both, or fewer words",
             false => "try --mode both, or a part of the word",
         };
         if self.has_filters() {
-            return Ok(format!(
-                "no message that passes these filters has {text}; remove a filter, or {advice}"
-            ));
+            return Ok(format!("{none} within these filters; remove a filter, or {advice}"));
         }
         let tally = self.page.engine.tally(&[], &self.stop)?;
         let (messages, conversations) =
             (counted(tally.messages), counted(tally.conversations as u64));
         Ok(format!(
-            "no message has {text} ({messages} messages in {conversations} conversations looked at); {advice}"
+            "{none} ({messages} messages in {conversations} conversations looked at); {advice}"
         ))
     }
 }

@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf, time::Duration};
 
 use super::layout;
+use crate::text::expression::ExpressionError;
 
 /// How long to wait for another program's lock.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -42,6 +43,9 @@ pub enum Error {
         /// The path of the file.
         path: PathBuf,
     },
+    /// A regular expression of the request is wrong or too large.
+    #[error("{0}")]
+    Expression(String),
     /// The [`Stop`](crate::model::Stop) was requested.
     #[error("stopped")]
     Stopped,
@@ -64,4 +68,11 @@ pub enum Error {
         /// SQLite's error.
         source: rusqlite::Error,
     },
+}
+
+impl Error {
+    /// Returns the error of a request with a wrong expression.
+    pub(super) fn of_expression(error: ExpressionError) -> Error {
+        Error::Expression(error.to_string())
+    }
 }

@@ -8,7 +8,7 @@ use rusqlite::{
 
 use crate::{
     model::Instant,
-    text::{content, date, literal::LiteralPattern},
+    text::{content, date, matcher::Matcher},
 };
 
 /// Adds `verbatim_instant(time)` and `verbatim_text(content)` to a connection.
@@ -31,17 +31,18 @@ pub(super) fn add(connection: &Connection) -> rusqlite::Result<()> {
     })
 }
 
-/// Adds `verbatim_contains(text)` to a connection: whether a text contains that of a pattern.
-pub(super) fn add_contains(
-    connection: &Connection,
-    pattern: LiteralPattern,
-) -> rusqlite::Result<()> {
+/// Adds `verbatim_matches(number, text)` to a connection: whether the matcher with this number
+/// matches a text; NULL counts as an empty one.
+pub(super) fn add_matches(connection: &Connection, matchers: Vec<Matcher>) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-    connection.create_scalar_function("verbatim_contains", 1, flags, move |context| {
-        Ok(match context.get_raw(0) {
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => pattern.matches_irregular(bytes),
-            _ => false,
-        })
+    connection.create_scalar_function("verbatim_matches", 2, flags, move |context| {
+        let matcher = usize::try_from(context.get::<i64>(0)?).ok();
+        let matcher = matcher.and_then(|number| matchers.get(number));
+        Ok(matcher.is_some_and(|matcher| match context.get_raw(1) {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => matcher.matches_irregular(bytes),
+            ValueRef::Null => matcher.matches_irregular(b""),
+            ValueRef::Integer(_) | ValueRef::Real(_) => false,
+        }))
     })
 }
 

@@ -1,23 +1,27 @@
-//! The exact search by SQLite's own `LIKE`, or by a function that takes the text as it is: the oracle
-//! for every faster search.
+//! The exact search by SQLite's own `LIKE`, or by a function that matches texts in other ways: the
+//! oracle for every faster search.
 
 use rusqlite::{Connection, ToSql, params_from_iter, types::Value};
 
 use super::{Database, Error, Hits, functions, rows};
-use crate::{model::Request, text::literal::LiteralPattern};
+use crate::{
+    model::{Matching, Request},
+    text::matcher::{Matchers, texts},
+};
 
 /// Returns the messages that match, newest first.
 ///
-/// If times are equal, the higher `position` comes first, then the higher rowid. `request.text` is
+/// If times are equal, the higher `position` comes first, then the higher rowid. The texts are
 /// taken unchanged; see [`crate::engine`] for trimming and limits. All hits are read before this
 /// returns, so no writer waits while they are used.
 pub fn search(database: &Database, request: &Request) -> Result<Hits, Error> {
     let failed = |error| database.error(error);
     let connection = database.connection();
     let layout = database.layout();
-    if request.literal {
-        let pattern = LiteralPattern::new(&request.text, request.case_sensitive);
-        functions::add_contains(connection, pattern).map_err(failed)?;
+    if request.matching != Matching::Like {
+        let Matchers { any, all, none } = Matchers::of(request).map_err(Error::of_expression)?;
+        let matchers = any.into_iter().chain(all).chain(none).collect();
+        functions::add_matches(connection, matchers).map_err(failed)?;
     } else if request.case_sensitive {
         connection.execute_batch("PRAGMA case_sensitive_like = ON").map_err(failed)?;
     }
@@ -99,22 +103,30 @@ fn statement(
             filters.push(format!("verbatim_instant(m.create_time) {comparison} {key}"));
         }
     }
-    let has_shown = layout.parts && !request.raw_content;
-    if !request.text.is_empty() && request.literal {
-        let shown = match has_shown {
-            true => "coalesce(verbatim_text(m.content), CAST(m.content AS TEXT))",
-            false => "CAST(m.content AS TEXT)",
-        };
-        let title = "verbatim_contains(CAST(c.title AS TEXT))";
-        filters.push(format!("(verbatim_contains({shown}) OR {title})"));
-    } else if !request.text.is_empty() {
-        let pattern = bind(Value::Text(format!("%{}%", request.text)));
-        let decoded = match has_shown {
-            true => format!(" OR verbatim_text(m.content) LIKE {pattern}"),
-            false => String::new(),
-        };
-        filters.push(format!("(m.content LIKE {pattern} OR c.title LIKE {pattern}{decoded})"));
+    let shown = (layout.parts && !request.raw_content).then_some("verbatim_text(m.content)");
+    let [any, all, none] = texts(request);
+    let mut number = 0;
+    let mut condition = |text: &str| {
+        number += 1;
+        if request.matching == Matching::Like {
+            let pattern = bind(Value::Text(format!("%{text}%")));
+            let shown = shown.map(|shown| format!(" OR {shown} LIKE {pattern}"));
+            let shown = shown.unwrap_or_default();
+            return format!("(m.content LIKE {pattern} OR c.title LIKE {pattern}{shown})");
+        }
+        let content = "CAST(m.content AS TEXT)".to_owned();
+        let content =
+            shown.map_or(content.clone(), |shown| format!("coalesce({shown}, {content})"));
+        let matches = |text: &str| format!("verbatim_matches({}, {text})", number - 1);
+        format!("({} OR {})", matches(&content), matches("CAST(c.title AS TEXT)"))
+    };
+    let any: Vec<String> = any.into_iter().map(&mut condition).collect();
+    if !any.is_empty() {
+        filters.push(format!("({})", any.join(" OR ")));
     }
+    filters.extend(all.into_iter().map(&mut condition));
+    // Without `coalesce`, a NULL would leave out what does not match.
+    filters.extend(none.into_iter().map(|text| format!("NOT coalesce({}, 0)", condition(text))));
     let (selected, last) = match keys {
         Some((message, conversation)) => (
             format!("m.{message}, c.{conversation}"),

@@ -43,6 +43,25 @@ pub enum Error {
         /// The length of the text.
         bytes: usize,
     },
+    /// More texts are looked for than one request takes.
+    #[error("{count} texts are looked for at once, and at most {most} can be")]
+    TooManyTexts {
+        /// The number of texts.
+        count: usize,
+        /// The most that one request takes.
+        most: usize,
+    },
+    /// Accents can be ignored for texts and words only.
+    #[error(
+        "accents can be ignored for texts and words only, not for LIKE patterns and regular expressions"
+    )]
+    AccentsOfPattern,
+    /// Accents are ignored, and the text has nothing else.
+    #[error("{text:?} has nothing but accents, which are ignored")]
+    OnlyAccents {
+        /// The text.
+        text: String,
+    },
     /// No conversation has that id or title.
     #[error("no conversation has the id, the beginning of an id or the title {word:?}")]
     NoConversation {
@@ -119,10 +138,18 @@ impl Error {
     /// Returns whether the reason is one source; then the other sources can still answer.
     pub(crate) fn is_of_source(&self) -> bool {
         !self.is_stopped()
+            && !self.is_of_expression()
             && matches!(
                 self,
                 Error::Db(_) | Error::Index(_) | Error::Torn { .. } | Error::Transcripts(_)
             )
+    }
+
+    fn is_of_expression(&self) -> bool {
+        matches!(
+            self,
+            Error::Db(db::Error::Expression(_)) | Error::Index(index::Error::Expression(_))
+        )
     }
 
     /// Returns whether the question was called off.

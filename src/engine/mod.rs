@@ -126,7 +126,7 @@ impl Engine {
 
     /// Hands the messages of the export that match to `sink`, newest first, until it breaks off.
     ///
-    /// The hits are those of SQLite's `LIKE '%text%'` over contents and titles.
+    /// By default the hits are those of SQLite's `LIKE '%text%'` over contents and titles.
     pub fn search(
         &self,
         request: &Request,

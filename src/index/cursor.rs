@@ -2,13 +2,13 @@
 
 use super::{
     Error,
-    plan::{Candidate, GramQuery, Plan, QueryGrams},
-    postings::DocBits,
+    plan::{GramQuery, Plan, QueryGrams},
+    scan::Scan,
     snapshot::SegmentReader,
-    store::DocStore,
     trace::Trace,
+    verify::Verifier,
 };
-use crate::text::matcher::Matcher;
+use crate::model::Stop;
 
 /// Bytes read for verification after which a pattern with `_` is expanded
 /// ([`super::wildcards`]): reading them takes about as long as the expansion.
@@ -16,9 +16,6 @@ const BYTES_BEFORE_EXPANSION: u64 = 1 << 20;
 
 /// Candidates after which a pattern with `_` is expanded.
 const CANDIDATES_BEFORE_EXPANSION: u64 = 2_000;
-
-/// The most conversations for which the result of comparing the title is remembered.
-const CACHED_TITLES: usize = 64;
 
 /// A search in one segment.
 pub(super) struct Cursor<'a> {
@@ -29,6 +26,8 @@ pub(super) struct Cursor<'a> {
     candidates: u64,
     /// Whether the pattern has `_` that were not expanded yet.
     can_expand: bool,
+    /// Verifies every message, if the lists narrow nothing.
+    scan: Option<Scan<'a>>,
 }
 
 impl<'a> Cursor<'a> {
@@ -37,12 +36,14 @@ impl<'a> Cursor<'a> {
         segment: &'a SegmentReader,
         query: &'a GramQuery<'_>,
         grams: &mut QueryGrams,
+        stop: &'a Stop,
         trace: &mut Trace,
     ) -> Result<Option<Cursor<'a>>, Error> {
         let Some(plan) = Plan::new(segment, query, grams, trace)? else { return Ok(None) };
         Ok(Some(Cursor {
             segment,
             query,
+            scan: plan.is_scan.then(|| Scan::new(&segment.data.store, query, stop)),
             plan,
             verifier: Verifier::new(&segment.data.store, query),
             candidates: 0,
@@ -57,6 +58,9 @@ impl<'a> Cursor<'a> {
         trace: &mut Trace,
     ) -> Result<Option<u32>, Error> {
         let mut stop = || stop();
+        if let Some(scan) = &mut self.scan {
+            return Ok(scan.next(&mut self.plan, &mut stop, trace));
+        }
         while let Some(candidate) = self.plan.next(&mut stop) {
             self.candidates += 1;
             trace.candidates += 1;
@@ -91,83 +95,5 @@ impl<'a> Cursor<'a> {
             self.plan.narrow_titles(|| self.verifier.titled());
         }
         Ok(())
-    }
-}
-
-/// Reads candidates and tells whether they match.
-struct Verifier<'a> {
-    store: &'a DocStore,
-    /// `None` without a text filter: then everything matches.
-    pattern: Option<&'a Matcher>,
-    raw_content: bool,
-    /// A cache of conversation numbers, and whether each conversation's title matches.
-    titles: [(u32, bool); CACHED_TITLES],
-    bytes_read: u64,
-}
-
-impl<'a> Verifier<'a> {
-    fn new(store: &'a DocStore, query: &'a GramQuery<'_>) -> Verifier<'a> {
-        Verifier {
-            store,
-            pattern: query.matcher.as_ref(),
-            raw_content: query.request.raw_content,
-            titles: [(u32::MAX, false); CACHED_TITLES],
-            bytes_read: 0,
-        }
-    }
-
-    /// Returns whether a message matches by its text or its title.
-    #[inline]
-    fn matches(&mut self, candidate: &Candidate) -> bool {
-        let Candidate { doc, by_text, by_title } = *candidate;
-        let Some(pattern) = self.pattern else { return true };
-        let store = self.store;
-        let texts = store.texts(doc);
-        if pattern.matches_all() {
-            return !texts.nothing;
-        }
-        let first = if self.raw_content { texts.stored } else { texts.shown };
-        let second = (texts.differ && !self.raw_content && pattern.matches_stored_parts())
-            .then_some(texts.stored);
-        if !texts.regular {
-            self.bytes_read += (texts.shown.len() + texts.stored.len()) as u64;
-            return pattern.matches_irregular(store.title(store.conversation(doc)))
-                || pattern.matches_irregular(first)
-                || second.is_some_and(|second| pattern.matches_irregular(second));
-        }
-        if by_title && self.title_matches(pattern, store.conversation(doc)) {
-            return true;
-        }
-        if !by_text {
-            return false;
-        }
-        self.bytes_read += first.len() as u64;
-        if pattern.matches(first) {
-            return true;
-        }
-        let Some(second) = second else { return false };
-        self.bytes_read += second.len() as u64;
-        pattern.matches(second)
-    }
-
-    /// Returns the messages of the conversations whose titles match.
-    fn titled(&mut self) -> DocBits {
-        let store = self.store;
-        let matching: Vec<bool> = (0..store.conversations())
-            .map(|number| self.pattern.is_none_or(|pattern| pattern.matches(store.title(number))))
-            .collect();
-        let mut titled = DocBits::new(store.messages());
-        (0..store.messages())
-            .filter(|doc| matching[store.conversation(*doc) as usize])
-            .for_each(|doc| titled.insert(doc));
-        titled
-    }
-
-    fn title_matches(&mut self, pattern: &Matcher, conversation: u32) -> bool {
-        let known = &mut self.titles[conversation as usize % CACHED_TITLES];
-        if known.0 != conversation {
-            *known = (conversation, pattern.matches(self.store.title(conversation)));
-        }
-        known.1
     }
 }

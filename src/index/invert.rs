@@ -24,7 +24,10 @@ use std::{
 };
 
 use super::varint::{push_varint, take_varint};
-use crate::text::grams::{CommonGrams, Gram, GramTokenizer, LONGEST};
+use crate::text::{
+    grams::{CommonGrams, Gram, GramTokenizer, LONGEST},
+    loose,
+};
 
 /// The texts of consecutive documents, to cut into grams.
 #[derive(Debug, Default)]
@@ -197,17 +200,20 @@ impl Inverter {
     pub(super) fn add(&mut self, doc: u32, text: &str, second: Option<&str>) -> io::Result<()> {
         for text in [text, second.unwrap_or_default()] {
             for slice in slices(text, self.job_bytes / SLICES_IN_JOB) {
-                if self.job.ends.is_empty() {
-                    self.job.first_doc = doc;
-                }
-                self.job.text.push_str(slice);
-                self.job.ends.push((doc, self.job.text.len()));
-                if self.job.text.len() >= self.job_bytes {
-                    self.send()?;
-                }
+                self.push(doc, slice)?;
             }
+            loose::windows(text, |window| self.push(doc, window))?;
         }
         Ok(())
+    }
+
+    fn push(&mut self, doc: u32, slice: &str) -> io::Result<()> {
+        if self.job.ends.is_empty() {
+            self.job.first_doc = doc;
+        }
+        self.job.text.push_str(slice);
+        self.job.ends.push((doc, self.job.text.len()));
+        if self.job.text.len() >= self.job_bytes { self.send() } else { Ok(()) }
     }
 
     fn send(&mut self) -> io::Result<()> {
@@ -690,9 +696,13 @@ mod tests {
     fn plain(texts: &[(u32, String)], common: &CommonGrams) -> Postings {
         let mut postings: BTreeMap<Gram, BTreeSet<u32>> = BTreeMap::new();
         for (doc, text) in texts {
-            GramTokenizer::default().cut(text, common, |gram| {
-                postings.entry(gram).or_default().insert(*doc);
-            });
+            let mut cut = |text: &str| -> io::Result<()> {
+                GramTokenizer::default().cut(text, common, |gram| {
+                    postings.entry(gram).or_default().insert(*doc);
+                });
+                Ok(())
+            };
+            cut(text).and_then(|()| loose::windows(text, cut)).expect("nothing is written");
         }
         postings.into_iter().map(|(gram, docs)| (gram, docs.into_iter().collect())).collect()
     }

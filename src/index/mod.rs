@@ -19,6 +19,7 @@ mod long_text;
 mod plan;
 mod postings;
 mod role;
+mod scan;
 mod scored;
 mod search;
 mod segment;
@@ -29,9 +30,12 @@ mod trace;
 mod uuid;
 mod varint;
 mod vectors;
+mod verify;
 mod wildcards;
 
 use std::{io, path::PathBuf};
+
+use crate::text::expression::ExpressionError;
 
 pub use activity::{Activity, Last};
 pub use build::{Build, BuildPlan, Size};
@@ -110,7 +114,17 @@ pub enum Error {
         /// The dimension of the query.
         theirs: usize,
     },
+    /// A regular expression of the request is wrong or too large.
+    #[error("{0}")]
+    Expression(String),
     /// The work was stopped.
     #[error("the search was stopped")]
     Stopped,
+}
+
+impl Error {
+    /// Returns the error of a request with a wrong expression.
+    pub(crate) fn of_expression(error: ExpressionError) -> Error {
+        Error::Expression(error.to_string())
+    }
 }

@@ -1,12 +1,12 @@
 //! The plan of an exact search: which documents of a segment are candidates.
 
-use std::iter::Peekable;
+use std::{cell::RefCell, iter::Peekable};
 
 use tantivy::postings::TermInfo;
 
 use super::{
     Error,
-    postings::{Conjunction, DocBits, END, List},
+    postings::{Conjunction, DocBits, DocTree, END, List},
     role::role_key,
     snapshot::SegmentReader,
     store::DocStore,
@@ -15,8 +15,10 @@ use super::{
 use crate::{
     model::Request,
     text::{
+        expression::ExpressionError,
         grams::{CommonGrams, Gram, WildcardGap, query_grams, wildcard_gaps},
-        matcher::Matcher,
+        matcher::Matchers,
+        run_query::RunQuery,
     },
 };
 
@@ -31,11 +33,16 @@ const MAX_LATER_LISTS: usize = 4;
 /// lookup.
 const SHORT_LIST: u32 = 16;
 
+/// The most lists of one run of a boolean query.
+const MAX_LISTS_OF_RUN: usize = 3;
+
 /// A request, parsed once for all segments.
 pub(super) struct GramQuery<'a> {
     pub(super) request: &'a Request,
-    /// `None` without a text filter: then everything matches.
-    pub(super) matcher: Option<Matcher>,
+    pub(super) matchers: Matchers,
+    /// What lists are looked up for several texts or for regular expressions: for each of the texts
+    /// of which one is enough, and for each of those that are all needed.
+    runs: Option<[Vec<RunQuery>; 2]>,
     pub(super) gaps: Vec<WildcardGap>,
     pub(super) common: &'a CommonGrams,
 }
@@ -54,13 +61,14 @@ impl<'a> GramQuery<'a> {
     pub(super) fn new(
         request: &'a Request,
         common: &'a CommonGrams,
-    ) -> (GramQuery<'a>, QueryGrams) {
-        let (matcher, pattern) = Matcher::of(request);
-        let matcher = Some(matcher).filter(|_| !request.text.is_empty());
-        let grams = query_grams(&pattern, common);
-        let gaps = wildcard_gaps(&pattern);
-        let query = GramQuery { request, matcher, gaps, common };
-        (query, QueryGrams { in_title: grams.clone(), in_text: grams })
+    ) -> Result<(GramQuery<'a>, QueryGrams), ExpressionError> {
+        let matchers = Matchers::of(request)?;
+        let single = matchers
+            .with_single(request, |pattern| (query_grams(pattern, common), wildcard_gaps(pattern)));
+        let runs = single.is_none().then(|| matchers.runs(request));
+        let (grams, gaps) = single.unwrap_or_default();
+        let query = GramQuery { request, matchers, runs, gaps, common };
+        Ok((query, QueryGrams { in_title: grams.clone(), in_text: grams }))
     }
 }
 
@@ -82,6 +90,8 @@ pub(super) struct Plan<'a> {
     in_title: Lists,
     /// Whether any text may match. Then the titles propose no more candidates.
     any_text: bool,
+    /// Whether the lists say nothing of a boolean query, so that every message is a candidate.
+    pub(super) is_scan: bool,
     /// Messages that are not valid UTF-8 or contain a NUL. They have no reliable grams, so each is a
     /// candidate.
     irregular: Peekable<Box<dyn Iterator<Item = u32> + 'a>>,
@@ -107,21 +117,35 @@ impl<'a> Plan<'a> {
             },
             _ => None,
         };
-        let of_text = rarest_lists(segment, List::Text, &mut grams.in_text, trace)?;
-        let any_text = of_text.as_ref().is_some_and(Vec::is_empty);
+        let tree = match &query.runs {
+            Some(runs) => Some(Lookups::new(segment, query.common, trace).request(runs)?),
+            None => None,
+        };
+        let is_scan = matches!(tree, Some(Looked::Everything));
+        let of_text = match &tree {
+            Some(Looked::Nothing) => None,
+            Some(_) => Some(Vec::new()),
+            None => rarest_lists(segment, List::Text, &mut grams.in_text, trace)?,
+        };
+        let any_text = tree.is_some() || of_text.as_ref().is_some_and(Vec::is_empty);
         let of_title = match any_text {
             true => None,
             false => rarest_lists(segment, List::Title, &mut grams.in_title, trace)?,
         };
+        let mut in_text = Lists::open(segment, of_text, role_list.as_ref())?;
+        if let (Some(Looked::Documents(tree)), Some(lists)) = (tree, &mut in_text.lists) {
+            lists.narrow_by(tree);
+        }
         let interval = store.interval(request.since, request.until);
         let irregular: Box<dyn Iterator<Item = u32>> = Box::new(store.irregular(interval.start));
         Ok(Some(Plan {
             store,
             deleted: segment.deleted.as_ref(),
             roles: Roles::new(store, &request.roles),
-            in_text: Lists::open(segment, of_text, role_list.as_ref())?,
+            in_text,
             in_title: Lists::open(segment, of_title, role_list.as_ref())?,
             any_text,
+            is_scan,
             irregular: irregular.peekable(),
             next: interval.start,
             end: interval.end,
@@ -283,4 +307,110 @@ fn rarest_lists(
     present.truncate(MAX_LISTS);
     present.iter().for_each(|(info, gram)| record(*gram, info.doc_freq));
     Ok(Some(present.into_iter().map(|(info, _)| (info, list)).collect()))
+}
+
+/// What the lists of a segment say of a query.
+enum Looked {
+    /// No message may match.
+    Nothing,
+    /// Every message may match.
+    Everything,
+    Documents(DocTree),
+}
+
+impl Looked {
+    fn all(parts: impl Iterator<Item = Result<Looked, Error>>) -> Result<Looked, Error> {
+        let mut all = Vec::new();
+        for part in parts {
+            match part? {
+                Looked::Nothing => return Ok(Looked::Nothing),
+                Looked::Everything => {}
+                Looked::Documents(tree) => all.push(tree),
+            }
+        }
+        Ok(match all.is_empty() {
+            true => Looked::Everything,
+            false => Looked::Documents(DocTree::all(all)),
+        })
+    }
+
+    fn one_of(parts: impl Iterator<Item = Result<Looked, Error>>) -> Result<Looked, Error> {
+        let mut one_of = Vec::new();
+        for part in parts {
+            match part? {
+                Looked::Nothing => {}
+                Looked::Everything => return Ok(Looked::Everything),
+                Looked::Documents(tree) => one_of.push(tree),
+            }
+        }
+        Ok(match one_of.is_empty() {
+            true => Looked::Nothing,
+            false => Looked::Documents(DocTree::one_of(one_of)),
+        })
+    }
+}
+
+/// Looks boolean queries up in a segment.
+struct Lookups<'a> {
+    segment: &'a SegmentReader,
+    common: &'a CommonGrams,
+    trace: RefCell<&'a mut Trace>,
+}
+
+impl<'a> Lookups<'a> {
+    fn new(
+        segment: &'a SegmentReader,
+        common: &'a CommonGrams,
+        trace: &'a mut Trace,
+    ) -> Lookups<'a> {
+        Lookups { segment, common, trace: RefCell::new(trace) }
+    }
+
+    /// Looks up the texts of a request: one of the first is enough, all of the others are needed.
+    fn request(&self, [any, all]: &[Vec<RunQuery>; 2]) -> Result<Looked, Error> {
+        // A text may be in the content or in the title.
+        let of_message = |query| {
+            let lists = [List::Text, List::Title];
+            Looked::one_of(lists.into_iter().map(|list| self.query(query, list)))
+        };
+        let any = match any.is_empty() {
+            true => Looked::Everything,
+            false => Looked::one_of(any.iter().map(of_message))?,
+        };
+        Looked::all(std::iter::once(Ok(any)).chain(all.iter().map(of_message)))
+    }
+
+    fn query(&self, query: &RunQuery, list: List) -> Result<Looked, Error> {
+        match query {
+            RunQuery::Anything => Ok(Looked::Everything),
+            RunQuery::Run(run) => self.run(run, list),
+            RunQuery::All(parts) => Looked::all(parts.iter().map(|part| self.query(part, list))),
+            RunQuery::OneOf(parts) => {
+                Looked::one_of(parts.iter().map(|part| self.query(part, list)))
+            }
+        }
+    }
+
+    fn run(&self, run: &str, list: List) -> Result<Looked, Error> {
+        let postings = &self.segment.data.postings;
+        let is_first = self.segment.first == 0;
+        let mut present: Vec<(TermInfo, Gram)> = Vec::new();
+        for gram in RunQuery::grams(run, self.common) {
+            match postings.find(list, gram.term(&mut [0; 8]))? {
+                Some(info) => present.push((info, gram)),
+                None => return Ok(Looked::Nothing),
+            }
+        }
+        present.sort_unstable_by_key(|(info, _)| info.doc_freq);
+        present.truncate(MAX_LISTS_OF_RUN);
+        let open = present.into_iter().map(|(info, gram)| {
+            if is_first {
+                let (in_titles, messages) = (list == List::Title, info.doc_freq);
+                let gram = GramUse { gram: gram.to_string(), in_titles, messages };
+                self.trace.borrow_mut().grams.push(gram);
+            }
+            Ok(Looked::Documents(DocTree::list(postings.read(list, &info)?)))
+        });
+        Looked::all(open)
+    }
 }

@@ -240,10 +240,65 @@ impl DocBits {
     }
 }
 
-/// The documents that are in every one of some lists and sets; without lists, all documents.
+/// The documents of a boolean query over lists.
+pub(super) struct DocTree(Node);
+
+enum Node {
+    List(Box<SegmentPostings>),
+    All(Vec<DocTree>),
+    OneOf(Vec<DocTree>),
+}
+
+impl DocTree {
+    /// The documents of a list, from its present place on.
+    pub(super) fn list(list: SegmentPostings) -> DocTree {
+        DocTree(Node::List(Box::new(list)))
+    }
+
+    /// The documents that are in every one of some trees.
+    pub(super) fn all(trees: Vec<DocTree>) -> DocTree {
+        DocTree(Node::All(trees))
+    }
+
+    /// The documents that are in one of some trees.
+    pub(super) fn one_of(trees: Vec<DocTree>) -> DocTree {
+        DocTree(Node::OneOf(trees))
+    }
+
+    /// Returns the first document at or after `target`, which never becomes smaller; [`END`] if
+    /// there is none.
+    fn seek(&mut self, target: u32) -> u32 {
+        match &mut self.0 {
+            Node::List(list) if list.doc() >= target => list.doc(),
+            Node::List(list) => list.seek(target),
+            Node::OneOf(trees) => {
+                trees.iter_mut().map(|tree| tree.seek(target)).min().unwrap_or(END)
+            }
+            Node::All(trees) => {
+                let mut doc = target;
+                'documents: loop {
+                    for tree in &mut *trees {
+                        let found = tree.seek(doc);
+                        if found == END {
+                            return END;
+                        }
+                        if found > doc {
+                            doc = found;
+                            continue 'documents;
+                        }
+                    }
+                    return doc;
+                }
+            }
+        }
+    }
+}
+
+/// The documents that are in every one of some lists, sets and trees; without lists, all documents.
 pub(super) struct Conjunction {
     lists: Vec<SegmentPostings>,
     sets: Vec<DocBits>,
+    trees: Vec<DocTree>,
 }
 
 /// The number after the last document, where a [`Conjunction`] ends.
@@ -252,12 +307,17 @@ pub(super) const END: u32 = TERMINATED;
 impl Conjunction {
     /// Intersects lists, which are ordered from the shortest to the longest.
     pub(super) fn new(lists: Vec<SegmentPostings>) -> Conjunction {
-        Conjunction { lists, sets: Vec::new() }
+        Conjunction { lists, sets: Vec::new(), trees: Vec::new() }
     }
 
     /// Intersects with a set too.
     pub(super) fn narrow(&mut self, set: DocBits) {
         self.sets.push(set);
+    }
+
+    /// Intersects with a tree too.
+    pub(super) fn narrow_by(&mut self, tree: DocTree) {
+        self.trees.push(tree);
     }
 
     /// Returns the first document at or after `target` and before `end` that is in all lists and
@@ -278,6 +338,16 @@ impl Conjunction {
             turns = turns.wrapping_add(1);
             if doc >= end || turns.is_multiple_of(4096) && stop() {
                 return END;
+            }
+            for tree in &mut self.trees {
+                let found = tree.seek(doc);
+                if found > doc {
+                    if found >= end {
+                        return END;
+                    }
+                    doc = found;
+                    continue 'candidates;
+                }
             }
             if self.lists.is_empty() && !accepts(doc) {
                 doc += 1;

@@ -23,10 +23,11 @@ impl Snapshot {
         else {
             return Ok(trace);
         };
-        let (query, mut grams) = GramQuery::new(request, &self.common);
+        let (query, mut grams) =
+            GramQuery::new(request, &self.common).map_err(Error::of_expression)?;
         let mut cursors: Vec<Cursor<'_>> = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
-            cursors.extend(Cursor::open(segment, &query, &mut grams, &mut trace)?);
+            cursors.extend(Cursor::open(segment, &query, &mut grams, stop, &mut trace)?);
         }
         trace.lookup = begun.elapsed();
 

@@ -20,6 +20,8 @@ pub struct Trace {
     pub grams: Vec<GramUse>,
     /// How many `_` were expanded to narrow the candidates.
     pub gaps: u64,
+    /// How many threads read all messages, because no gram narrows them; 0 if lists proposed some.
+    pub scan_threads: usize,
     /// Messages that the lists proposed, within the dates and roles of the request.
     pub candidates: u64,
     /// Messages that matched.

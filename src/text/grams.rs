@@ -8,13 +8,17 @@
 //! 3. for each common ASCII trigram, its extension by the ASCII characters that follow, up to the
 //!    first gram that is not common, or to eight characters.
 //!
+//! A text gives these grams as it is, and also in its loose form ([`super::loose`]), so that the
+//! index also proposes the candidates of searches that ignore accents.
+//!
 //! The set of common grams is counted in a sample and stored with the index. Any set is correct, as
 //! long as texts and queries use the same one. Thanks to the extensions, the longest indexed gram at
 //! a position of a query is seldom common, even where its trigram is. Cho and Rajagopalan had the
 //! idea to index the shortest gram that is rare enough: "A fast regular expression indexing engine"
 //! (ICDE 2002).
 //!
-//! Invariant: a text that a pattern matches holds every gram of [`query_grams`] of that pattern.
+//! Invariant: a text that a pattern matches holds every gram of [`query_grams`] of that pattern. So
+//! does the loose form of a text for the loose form of a pattern.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -9,7 +9,10 @@
 //!
 //! Invariant: [`LiteralPattern::matches`] tells whether [`LiteralPattern::first_spans`] has spans.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::BTreeMap,
+    ops::{ControlFlow, Range},
+};
 
 use memchr::memmem::Finder;
 
@@ -65,11 +68,6 @@ impl LiteralPattern {
                 && str::from_utf8(text).is_ok_and(|text| self.find_folded(text).is_some())
     }
 
-    /// Returns whether the text is somewhere in any bytes.
-    pub fn matches_irregular(&self, text: &[u8]) -> bool {
-        self.matches(String::from_utf8_lossy(text).as_bytes())
-    }
-
     /// Returns the byte spans of the first `most` matches in a text. They do not overlap.
     pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         let is_odd = self.has_odd_case(text.as_bytes());
@@ -86,6 +84,29 @@ impl LiteralPattern {
             from += span.end;
         }
         spans
+    }
+
+    /// Calls `each` with every match, also those that overlap, until it breaks off.
+    pub(super) fn find_all(
+        &self,
+        text: &str,
+        mut each: impl FnMut(Range<usize>) -> ControlFlow<()>,
+    ) {
+        let is_odd = self.has_odd_case(text.as_bytes());
+        let mut from = 0;
+        loop {
+            let rest = &text[from..];
+            let found = match is_odd {
+                true => self.find_folded(rest),
+                false => self.quick.find(rest.as_bytes(), &self.folded),
+            };
+            let Some(span) = found.filter(|span| !span.is_empty()) else { return };
+            if each(from + span.start..from + span.end).is_break() {
+                return;
+            }
+            from += span.start;
+            from += text[from..].chars().next().map_or(0, char::len_utf8);
+        }
     }
 
     fn has_odd_case(&self, text: &[u8]) -> bool {
@@ -189,7 +210,8 @@ fn odd_cases(folded: &[char]) -> Vec<Finder<'static>> {
     finders.collect()
 }
 
-fn borders(folded: &[char]) -> Vec<usize> {
+/// Returns, for each number of characters that match, how many still match if the first are dropped.
+pub(super) fn borders(folded: &[char]) -> Vec<usize> {
     let mut borders = vec![0; folded.len()];
     let mut matched = 0;
     for at in 1..folded.len() {
@@ -238,7 +260,6 @@ mod tests {
         }
         let sensitive = LiteralPattern::new("É_", true);
         assert!(sensitive.matches("xÉ_".as_bytes()) && !sensitive.matches("xé_ Éa".as_bytes()));
-        assert!(LiteralPattern::new("b\u{FFFD}", false).matches_irregular(b"a\0B\xFF"));
     }
 
     /// The first two places where a letter beyond ASCII can be looked for are its own.

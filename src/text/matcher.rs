@@ -1,29 +1,49 @@
-//! The matcher of a request: of a `LIKE` pattern, or of a text that stands for itself.
+//! The matchers of a request: what a message must have, may have, and may not have.
 
 use std::ops::Range;
 
-use super::{like::LikePattern, literal::LiteralPattern, pattern::Pattern};
-use crate::model::Request;
+use super::{
+    expression::{ExpressionError, MAX_PROGRAM_BYTES, RegexPattern},
+    like::LikePattern,
+    literal::LiteralPattern,
+    loose::{LoosePattern, loose},
+    pattern::Pattern,
+    run_query::RunQuery,
+    whole_word::WordPattern,
+};
+use crate::model::{Matching, Request};
 
-/// The matcher of a request's text.
+/// The matcher of one text of a request.
 #[derive(Debug)]
 pub enum Matcher {
     /// `LIKE '%text%'`.
     Like(LikePattern),
     /// The text itself.
     Literal(LiteralPattern),
+    /// The text itself, whatever accents and width.
+    Loose(LoosePattern),
+    /// The text as whole words.
+    Word(WordPattern),
+    /// A regular expression.
+    Regex(Box<RegexPattern>),
 }
 
 impl Matcher {
-    /// Prepares the text of a request for matching; returns it also parsed, for its grams.
-    pub fn of(request: &Request) -> (Matcher, Pattern<'_>) {
-        let text = &request.text;
-        if request.literal {
-            let literal = LiteralPattern::new(text, request.case_sensitive);
-            return (Matcher::Literal(literal), Pattern::literal(text));
-        }
-        let pattern = Pattern::parse(text);
-        (Matcher::Like(LikePattern::new(&pattern, request.case_sensitive)), pattern)
+    /// Prepares a text of a request for matching. A compiled expression takes at most `most` bytes.
+    fn new(text: &str, request: &Request, most: usize) -> Result<Matcher, ExpressionError> {
+        let is_sensitive = request.case_sensitive;
+        Ok(match (request.matching, request.ignore_accents) {
+            (Matching::Like, _) => {
+                Matcher::Like(LikePattern::new(&Pattern::parse(text), is_sensitive))
+            }
+            (Matching::Literal, false) => Matcher::Literal(LiteralPattern::new(text, is_sensitive)),
+            (Matching::Literal, true) => Matcher::Loose(LoosePattern::new(text, is_sensitive)),
+            (Matching::Word, false) => Matcher::Word(WordPattern::new(text, is_sensitive)),
+            (Matching::Word, true) => Matcher::Word(WordPattern::loose(text, is_sensitive)),
+            (Matching::Regex, _) => {
+                Matcher::Regex(Box::new(RegexPattern::new(text, is_sensitive, most)?))
+            }
+        })
     }
 
     /// Returns whether every text matches.
@@ -32,10 +52,13 @@ impl Matcher {
     }
 
     /// Returns the byte spans of the first `most` matches in a text.
-    pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
+    fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         match self {
             Matcher::Like(pattern) => pattern.first_spans(text, most),
             Matcher::Literal(pattern) => pattern.first_spans(text, most),
+            Matcher::Loose(pattern) => pattern.first_spans(text, most),
+            Matcher::Word(pattern) => pattern.first_spans(text, most),
+            Matcher::Regex(pattern) => pattern.first_spans(text, most),
         }
     }
 
@@ -50,14 +73,124 @@ impl Matcher {
         match self {
             Matcher::Like(pattern) => pattern.matches(text),
             Matcher::Literal(pattern) => pattern.matches(text),
+            Matcher::Loose(pattern) => pattern.matches(text),
+            Matcher::Word(pattern) => pattern.matches(text),
+            Matcher::Regex(pattern) => pattern.matches(text),
         }
     }
 
-    /// Returns whether any bytes match.
+    /// Returns whether any bytes match. What is not UTF-8 counts as U+FFFD but for `LIKE`.
     pub fn matches_irregular(&self, text: &[u8]) -> bool {
         match self {
             Matcher::Like(pattern) => pattern.matches_irregular(text),
-            Matcher::Literal(pattern) => pattern.matches_irregular(text),
+            _ => self.matches(String::from_utf8_lossy(text).as_bytes()),
         }
+    }
+}
+
+/// The matchers of a request. A message matches if its content or its title matches one of `any`,
+/// or there are none, and one of them matches each of `all`, and neither matches one of `none`.
+#[derive(Debug)]
+pub struct Matchers {
+    /// The matchers of which one is enough.
+    pub any: Vec<Matcher>,
+    /// The matchers that are all needed.
+    pub all: Vec<Matcher>,
+    /// The matchers that leave a message out.
+    pub none: Vec<Matcher>,
+}
+
+impl Matchers {
+    /// Prepares the texts of a request for matching.
+    pub fn of(request: &Request) -> Result<Matchers, ExpressionError> {
+        let [any, all, none] = texts(request);
+        let count = any.len() + all.len() + none.len();
+        let most = MAX_PROGRAM_BYTES / count.max(1);
+        let prepared = |texts: Vec<&str>| -> Result<Vec<Matcher>, ExpressionError> {
+            texts.into_iter().map(|text| Matcher::new(text, request, most)).collect()
+        };
+        Ok(Matchers { any: prepared(any)?, all: prepared(all)?, none: prepared(none)? })
+    }
+
+    /// Returns whether there is nothing to match.
+    pub fn is_empty(&self) -> bool {
+        self.any.is_empty() && self.all.is_empty() && self.none.is_empty()
+    }
+
+    /// Returns whether a message matches of which `has` says what its content or its title matches.
+    #[inline]
+    pub fn accept(&self, mut has: impl FnMut(&Matcher) -> bool) -> bool {
+        (self.any.is_empty() || self.any.iter().any(&mut has))
+            && self.all.iter().all(&mut has)
+            && !self.none.iter().any(&mut has)
+    }
+
+    /// Returns whether a text matches alone, whatever the title.
+    pub fn accept_text(&self, text: &str) -> bool {
+        self.accept(|matcher| matcher.matches_irregular(text.as_bytes()))
+    }
+
+    /// Returns the byte spans of matches in a text, in order: the first `most` of each pattern.
+    pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
+        if let ([matcher], []) = (&self.any[..], &self.all[..]) {
+            return matcher.first_spans(text, most);
+        }
+        let matchers = self.any.iter().chain(&self.all);
+        let mut found: Vec<Range<usize>> =
+            matchers.flat_map(|matcher| matcher.first_spans(text, most)).collect();
+        found.sort_unstable_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        for span in found {
+            if spans.last().is_none_or(|last| last.end <= span.start) {
+                spans.push(span);
+            }
+        }
+        spans
+    }
+
+    /// Returns for each of `any` and of `all` which runs a text must have that matches.
+    pub fn runs(&self, request: &Request) -> [Vec<RunQuery>; 2] {
+        let [any, all, _] = texts(request);
+        let runs = |texts: Vec<&str>, matchers: &[Matcher]| -> Vec<RunQuery> {
+            let of = |(text, matcher): (&str, &Matcher)| match matcher {
+                Matcher::Regex(pattern) => pattern.runs().clone(),
+                _ => with_pattern(request, text, RunQuery::of_pattern),
+            };
+            texts.into_iter().zip(matchers).map(of).collect()
+        };
+        [runs(any, &self.any), runs(all, &self.all)]
+    }
+
+    /// Calls `with` with the pattern whose runs every text has that matches, if there is one text
+    /// and it is no regular expression.
+    pub fn with_single<T>(
+        &self,
+        request: &Request,
+        with: impl FnOnce(&Pattern<'_>) -> T,
+    ) -> Option<T> {
+        match (&self.any[..], &self.all[..]) {
+            ([Matcher::Regex(_)], []) => None,
+            ([], []) => Some(with(&Pattern::literal(""))),
+            ([_], []) => Some(with_pattern(request, texts(request)[0].first()?, with)),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the texts of a request that are not empty: those of which one is enough, those that are
+/// all needed, and those that leave a message out.
+pub fn texts(request: &Request) -> [Vec<&str>; 3] {
+    let is_text = |text: &&str| !text.is_empty();
+    let any = std::iter::once(&request.text).chain(&request.or).map(String::as_str);
+    let all = request.and.iter().map(String::as_str);
+    let none = request.not.iter().map(String::as_str);
+    [any.filter(is_text).collect(), all.filter(is_text).collect(), none.filter(is_text).collect()]
+}
+
+fn with_pattern<T>(request: &Request, text: &str, with: impl FnOnce(&Pattern<'_>) -> T) -> T {
+    match (request.matching, request.ignore_accents) {
+        (Matching::Like, _) => with(&Pattern::parse(text)),
+        (_, true) => with(&Pattern::literal(&loose(text, true))),
+        (_, false) => with(&Pattern::literal(text)),
     }
 }

@@ -10,10 +10,10 @@ use super::{
 pub struct Query {
     /// The question without quotation marks and without the excluded words.
     pub text: String,
-    /// Phrases that a text must contain.
-    pub phrases: Vec<Phrase>,
+    /// Phrases that a text must contain, folded: consecutive words, with any white space between them.
+    pub phrases: Vec<String>,
     /// Phrases that a text must not contain.
-    pub excluded: Vec<Phrase>,
+    pub excluded: Vec<String>,
     /// Whether the question consists of phrases alone.
     pub is_all_quoted: bool,
     /// Whether the phrases are quoted within a sentence. Then texts with the phrases come first,
@@ -39,7 +39,7 @@ impl Query {
             let opening = if minus { after } else { rest };
             let quotation = opening.strip_prefix(is_quote).filter(|_| at_start);
             if let Some((inner, after)) = quotation.and_then(|text| text.split_once(is_quote)) {
-                let phrase = Phrase::new(inner);
+                let phrase = phrase_of(inner);
                 rest = after;
                 if !phrase.is_empty() {
                     if minus {
@@ -58,7 +58,7 @@ impl Query {
                 let word = after[..end].trim_end_matches(|c: char| c.is_ascii_punctuation());
                 // `-x` and `-rf` are more likely options of a command.
                 if word.len() > 2 {
-                    query.excluded.push(Phrase::new(word));
+                    query.excluded.push(phrase_of(word));
                     rest = &after[end..];
                     continue;
                 }
@@ -87,43 +87,28 @@ impl Query {
             return true;
         }
         let text = normal_spaces(text);
-        self.phrases.iter().all(|phrase| phrase.is_in(&text))
-            && !self.excluded.iter().any(|phrase| phrase.is_in(&text))
+        self.phrases.iter().all(|phrase| is_phrase_in(phrase, &text))
+            && !self.excluded.iter().any(|phrase| is_phrase_in(phrase, &text))
     }
 }
 
-/// Consecutive words, in any case and with any white space between them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Phrase(String);
+/// Returns the words of a phrase, folded.
+fn phrase_of(text: &str) -> String {
+    normal_spaces(text).trim().to_owned()
+}
 
-impl Phrase {
-    fn new(text: &str) -> Phrase {
-        Phrase(normal_spaces(text).trim().to_owned())
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns the phrase with its letters folded.
-    pub fn text(&self) -> &str {
-        &self.0
-    }
-
-    /// Returns whether a text with [`normal_spaces`] contains the phrase as whole words.
-    fn is_in(&self, text: &str) -> bool {
-        let joins = |a: Option<char>, b: Option<char>| {
-            let letter =
-                |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c));
-            letter(a) && letter(b)
-        };
-        let (first, last) = (self.0.chars().next(), self.0.chars().next_back());
-        text.match_indices(&self.0).any(|(at, found)| {
-            let before = text[..at].chars().next_back();
-            let after = text[at + found.len()..].chars().next();
-            !joins(before, first) && !joins(last, after)
-        })
-    }
+/// Returns whether a text with [`normal_spaces`] contains the phrase as whole words.
+fn is_phrase_in(phrase: &str, text: &str) -> bool {
+    let joins = |a: Option<char>, b: Option<char>| {
+        let letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c));
+        letter(a) && letter(b)
+    };
+    let (first, last) = (phrase.chars().next(), phrase.chars().next_back());
+    text.match_indices(phrase).any(|(at, found)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + found.len()..].chars().next();
+        !joins(before, first) && !joins(last, after)
+    })
 }
 
 /// Returns a text with its letters folded and one space for each stretch of white space.
@@ -149,9 +134,7 @@ mod tests {
 
     #[test]
     fn questions_have_no_syntax_errors() {
-        let phrases = |phrases: &[Phrase]| {
-            phrases.iter().map(|phrase| phrase.0.clone()).collect::<Vec<_>>().join("|")
-        };
+        let phrases = |phrases: &[String]| phrases.join("|");
         for (text, expected, must, must_not) in [
             ("plain words", "plain words", "", ""),
             ("a \"Quoted  Phrase\" b", "a Quoted  Phrase  b", "quoted phrase", ""),

@@ -12,10 +12,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 use unicode_segmentation::UnicodeSegmentation;
 
 pub use super::normal::is_unspaced;
-use super::{
-    normal::{is_stop_word, normal},
-    query::Phrase,
-};
+use super::normal::{is_stop_word, normal};
 
 /// The longest word that becomes a term, in bytes. Longer ones are data, which exact search finds.
 const MAX_WORD_BYTES: usize = 128;
@@ -206,9 +203,9 @@ impl Tokenizer {
     }
 
     /// Returns terms that every text with the phrase has, even where the phrase is part of a name.
-    pub fn required(&self, phrase: &Phrase) -> Vec<String> {
+    pub fn required(&self, phrase: &str) -> Vec<String> {
         let mut required = Vec::new();
-        tokens(phrase.text(), |token| match token {
+        tokens(phrase, |token| match token {
             Token::Word(word) => {
                 let from = required.len();
                 self.word(word, &mut |term| required.push(term.to_owned()));

@@ -143,9 +143,9 @@ fn request(options: &Options, given: &Arguments<'_>) -> Result<Request, Error> {
         since,
         until,
         limit: Some(limit.unwrap_or(DEFAULT_LIMIT)),
-        literal: false,
         case_sensitive: options.case_sensitive,
         raw_content: options.raw_content,
+        ..Request::default()
     })
 }
 

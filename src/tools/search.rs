@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     engine::{ConversationMatch, Engine, Fields, Match, Mode, Question, Scope, SourceKind},
-    model::{Instant, Stop},
+    model::{Instant, Matching, Stop},
     text::{
         date::{self, Edge},
         snippet,
@@ -40,11 +40,29 @@ const PASSAGE: usize = 320;
 /// Lines before and after a match that the answer suggests to read.
 const LINES_AROUND: u32 = 10;
 
-const ARGUMENTS: [&str; 8] =
-    ["query", "mode", "limit", "after", "before", "response_format", "project", "session_id"];
+const ARGUMENTS: [&str; 9] = [
+    "query",
+    "mode",
+    "match",
+    "limit",
+    "after",
+    "before",
+    "response_format",
+    "project",
+    "session_id",
+];
 
 const MODES: [(&str, Mode); 3] =
     [("vector", Mode::Vector), ("text", Mode::Exact), ("both", Mode::Both)];
+
+/// How a text matches in the mode `text`, and whether accents are ignored.
+const MATCHES: [(&str, (Matching, bool)); 5] = [
+    ("literal", (Matching::Literal, false)),
+    ("fold", (Matching::Literal, true)),
+    ("word", (Matching::Word, false)),
+    ("regex", (Matching::Regex, false)),
+    ("like", (Matching::Like, false)),
+];
 
 /// The tool.
 pub const TOOL: Tool = Tool {
@@ -84,8 +102,12 @@ fn schema() -> Map<String, Value> {
             },
             "mode": {
                 "type": "string", "enum": ["vector", "text", "both"], "default": "both",
-                "description": "vector: by meaning; text: exact text, letter case ignored, % and _ are literal (IDs, \
-                                error codes); both: meaning and words",
+                "description": "vector: by meaning; text: exact text, any case (IDs, error codes); both: \
+                                meaning and words",
+            },
+            "match": {
+                "type": "string", "enum": ["literal", "fold", "word", "regex", "like"],
+                "description": "For text; fold: no accents; like: % and _",
             },
             "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
             "after": day,
@@ -133,7 +155,18 @@ fn parse(given: &Arguments<'_>) -> Result<Parsed, Error> {
     given.only(&ARGUMENTS)?;
     let concepts = concepts(given.values.get("query"))?;
     let takes = "\"vector\", \"text\" or \"both\"";
-    let mode = given.choice("mode", takes, &MODES)?.unwrap_or_default();
+    let mode = given.choice("mode", takes, &MODES)?;
+    let takes = "\"literal\", \"fold\", \"word\", \"regex\" or \"like\"";
+    let matching = given.choice("match", takes, &MATCHES)?;
+    let mode = match (matching, mode) {
+        (Some(_), None) => Mode::Exact,
+        (_, mode) => mode.unwrap_or_default(),
+    };
+    if matching.is_some() && mode != Mode::Exact {
+        return Err(Error::Refused(
+            "match is for mode text; leave out match, or set mode text".to_owned(),
+        ));
+    }
     let limit = given.integer_in("limit", "an integer from 1 to 50", 1..=MAX_LIMIT)?;
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let since = day(given, "after", Edge::Start)?;
@@ -160,7 +193,10 @@ fn parse(given: &Arguments<'_>) -> Result<Parsed, Error> {
         session: session.map(str::to_owned),
         ..Scope::default()
     };
-    let question = Question { concepts, mode, fields: Fields::Messages, scope, limit };
+    let (matching, ignore_accents) = matching.unzip();
+    let ignore_accents = ignore_accents.unwrap_or_default();
+    let fields = Fields::Messages;
+    let question = Question { concepts, mode, matching, ignore_accents, fields, scope, limit };
     Ok(Parsed { question, limit, is_json })
 }
 

@@ -21,6 +21,8 @@ use std::{
 pub use layout::Dates;
 pub use search::search;
 
+use crate::text::expression::ExpressionError;
+
 /// An error of a search of the workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -74,6 +76,16 @@ pub enum Error {
     /// The [`Stop`](crate::model::Stop) was requested.
     #[error("stopped")]
     Stopped,
+}
+
+impl Error {
+    fn of_expression(error: ExpressionError) -> Error {
+        match error {
+            ExpressionError::Syntax(text) => Error::Pattern(text),
+            ExpressionError::Long { bytes, most } => Error::Long { bytes, most },
+            ExpressionError::Large { most } => Error::Large { most },
+        }
+    }
 }
 
 /// A question to a workspace.

@@ -250,9 +250,9 @@ pub(crate) fn ask() -> impl Strategy<Value = Ask> {
                 since: filters.1,
                 until: filters.2,
                 limit: filters.3,
-                literal: false,
                 case_sensitive: flags.0,
                 raw_content: flags.1,
+                ..Request::default()
             },
         })
 }

@@ -3,7 +3,7 @@
 //! The oracle lists the messages, and a regular expression that ignores case tells which match.
 
 use proptest::{collection::vec, option, prelude::*, sample::Index};
-use verbatim_search::model::{Hit, Request};
+use verbatim_search::model::{Hit, Matching, Request};
 
 use crate::{
     config,
@@ -67,7 +67,7 @@ fn literal_ask() -> impl Strategy<Value = LiteralAsk> {
 
 impl LiteralAsk {
     fn request(&self, texts: &[String]) -> Request {
-        let mut request = Request { literal: true, ..self.ask.request(texts) };
+        let mut request = Request { matching: Matching::Literal, ..self.ask.request(texts) };
         if let Some((which, start, length)) = &self.piece {
             let text: Vec<char> = which.get(texts).chars().filter(|c| *c != '\0').collect();
             let start = if text.is_empty() { 0 } else { start.index(text.len()) };
@@ -98,7 +98,7 @@ fn in_other_case(letter: char, how: usize) -> char {
 
 /// Returns the messages that contain the text of a request.
 fn containing(oracle: &Oracle, request: &Request) -> Vec<Hit<'static>> {
-    let all = Request { text: String::new(), literal: false, limit: None, ..request.clone() };
+    let all = Request { text: String::new(), limit: None, ..request.clone() };
     let mut found = oracle.search(&all);
     if !request.text.is_empty() {
         let mut regex = regex::RegexBuilder::new(&regex::escape(&request.text));
@@ -166,7 +166,8 @@ fn stored(text: &str) -> Message {
 }
 
 fn asking(text: &str) -> Request {
-    Request { text: text.to_owned(), literal: true, ..Request::default() }
+    let matching = Matching::Literal;
+    Request { text: text.to_owned(), matching, ..Request::default() }
 }
 
 #[test]

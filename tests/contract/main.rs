@@ -8,6 +8,7 @@ mod exact;
 mod generated;
 mod lists;
 mod literal;
+mod matching;
 mod oracle;
 mod ranking;
 mod reading;

@@ -116,12 +116,44 @@ fn searching() {
     assert!(count(&["", "--since", "31.01.2025"]).0.unwrap_err().contains("2025-01-31"));
     assert!(count(&["", "--since", "2024", "--until", "2023"]).0.unwrap_err().contains("after"));
     // The words are one text, which stands for itself.
-    assert_eq!(count(&["the", "BORROW", "checker"]), (Ok(0), 3));
+    assert_eq!(count(&["the", "BORROW", "checker", "-i"]), (Ok(0), 3));
     assert_eq!(count(&["--limit", "9", "--", "the", "borrow"]), (Ok(0), 3));
     assert_eq!(count(&["r_fuse%let"]), (Ok(1), 0));
     assert_eq!(count(&["r_fuse%let", "--like"]), (Ok(0), 1));
     assert_eq!(count(&["checker", "-n", "2", "--role", "user"]), (Ok(0), 2));
     assert_eq!(count(&["checker", "-s", "--in", "rust life"]), (Ok(0), 2));
+    // An upper-case letter makes the case matter, unless a flag says otherwise.
+    assert_eq!(count(&["Borrow checker"]), (Ok(0), 1));
+    assert_eq!(count(&["Borrow checker", "-i"]), (Ok(0), 4));
+    assert_eq!(count(&["Borrow checker", "-i", "-s"]), (Ok(0), 1));
+    assert_eq!(count(&["-e", r"\bborrow\W+CHECKER"]), (Ok(1), 0));
+    assert_eq!(count(&["-e", r"\bborrow\W+checker", "-e", "line 1. of"]), (Ok(0), 4));
+    assert_eq!(count(&["-e", "^refuse", "--in", "rust life"]), (Ok(0), 1));
+    assert_eq!(count(&["borrow", "-w", "--and", "refuse"]), (Ok(0), 1));
+    assert_eq!(count(&["orrow", "-w"]), (Ok(1), 0));
+    assert_eq!(count(&["borrow", "--or", "カフェ", "--not", "refuse"]), (Ok(0), 4));
+    assert_eq!(count(&["--not", "borrow", "--role", "user"]), (Ok(0), 1));
+    assert_eq!(count(&["ｶﾌｪ", "--fold"]), (Ok(0), 1));
+    assert_eq!(count(&["ｶﾌｪ"]), (Ok(1), 0));
+    for (wrong, says) in [
+        (&["-e", "borrow(", "--role", "user"][..], "borrow(\n"),
+        (&["-e", "a", "b"], "cannot be used with"),
+        (&["-e", "a", "--fold"], "cannot be used with"),
+        (&["a", "--mode", "text", "-w"], "--word is for exact search"),
+        (&["a", "--mode", "text", "-c"], "--count is for exact search"),
+    ] {
+        let error = count(wrong).0.expect_err("it is refused");
+        assert!(error.contains(says), "{wrong:?}: {error}");
+    }
+    let counted = |arguments: &[&str]| {
+        let arguments: Vec<&str> =
+            ["search", "-c"].iter().chain(&places).chain(arguments).copied().collect();
+        output(&arguments)
+    };
+    assert_eq!(counted(&["checker"]), "3 messages in 1 conversation\n1 conversation by title\n");
+    assert_eq!(counted(&["checker", "-n", "1", "--not", "two"]), "3 messages in 1 conversation\n");
+    let json = counted(&["checker", "--json"]);
+    assert_eq!(json, "{\"messages\":3,\"conversations\":1,\"titles\":1}\n");
     for alias in ["find", "grep"] {
         assert_eq!(
             output(&[alias, "--db", db, "checker"]),

@@ -167,9 +167,9 @@ impl Query {
             since: self.since.map(instant),
             until: self.until.map(instant),
             limit: self.limit,
-            literal: false,
             case_sensitive: self.case_sensitive,
             raw_content: self.raw_content,
+            ..Request::default()
         }
     }
 }

@@ -5,6 +5,8 @@ use verbatim_search::text::{
     grams::{CommonGrams, GramTokenizer, query_grams},
     like::is_regular,
     literal::LiteralPattern,
+    loose,
+    matcher::Matcher,
     pattern::Pattern,
 };
 
@@ -55,7 +57,6 @@ fn compare(text: &str, piece: &str) -> Result<(), TestCaseError> {
         let expected: Vec<_> =
             regex(piece, case_sensitive).find_iter(text).map(|found| found.range()).collect();
         prop_assert_eq!(pattern.matches(text.as_bytes()), !expected.is_empty());
-        prop_assert_eq!(pattern.matches_irregular(text.as_bytes()), !expected.is_empty());
         prop_assert_eq!(pattern.first_spans(text, usize::MAX), expected);
     }
     Ok(())
@@ -77,7 +78,8 @@ proptest! {
     #[test]
     fn any_bytes_match_as_they_are_shown(bytes in bytes(), piece in text(1..3)) {
         let expected = regex(&piece, false).is_match(&String::from_utf8_lossy(&bytes));
-        prop_assert_eq!(LiteralPattern::new(&piece, false).matches_irregular(&bytes), expected);
+        let matcher = Matcher::Literal(LiteralPattern::new(&piece, false));
+        prop_assert_eq!(matcher.matches_irregular(&bytes), expected);
     }
 
     /// The index never misses a match: with any set of common grams, a text holds those of its parts.
@@ -96,6 +98,18 @@ proptest! {
             GramTokenizer::default().cut(&text, &common, |gram| held.push(gram));
             for gram in query_grams(&Pattern::literal(&piece), &common) {
                 prop_assert!(held.contains(&gram), "{} of {:?} in {:?}", gram, piece, text);
+            }
+            let (text, piece) = (text.as_str(), loose::loose(&piece, true));
+            if !loose::loose(text, true).contains(&piece) {
+                continue;
+            }
+            let windows = loose::windows(text, |window| {
+                GramTokenizer::default().cut(window, &common, |gram| held.push(gram));
+                Ok::<(), ()>(())
+            });
+            prop_assert_eq!(windows, Ok(()));
+            for gram in query_grams(&Pattern::literal(&piece), &common) {
+                prop_assert!(held.contains(&gram), "loose {} of {:?} in {:?}", gram, piece, text);
             }
         }
     }

@@ -300,9 +300,9 @@ proptest! {
                 since: query.since.map(instant),
                 until: query.until.map(instant),
                 limit: Some(query.limit),
-                literal: false,
                 case_sensitive: query.case_sensitive,
                 raw_content: query.raw,
+                ..Request::default()
             };
             let mut hits: Vec<Hit<'static>> = Vec::new();
             engine.exact(&request, &Stop::never(), &mut |hit| {

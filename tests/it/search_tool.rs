@@ -75,8 +75,16 @@ fn the_error_table_of_search() {
             r#"response_format takes "markdown" or "json"; got "xml""#,
         ),
         (
+            json!({"query": "ab", "match": "glob"}),
+            r#"match takes "literal", "fold", "word", "regex" or "like"; got "glob""#,
+        ),
+        (
+            json!({"query": "ab", "mode": "both", "match": "word"}),
+            "match is for mode text; leave out match, or set mode text",
+        ),
+        (
             json!({"query": "ab", "max": 1}),
-            "search has no argument \"max\"; it takes query, mode, limit, after, before, response_format, \
+            "search has no argument \"max\"; it takes query, mode, match, limit, after, before, response_format, \
              project, session_id",
         ),
     ] {
@@ -171,6 +179,35 @@ fn searching_for_an_exact_text() {
         let path = json(json!({"query": "in its id", "mode": "text", "response_format": "json"}))["results"][0]["path"].clone();
         let whole = found(&engine, "read", json!({"path": path}));
         assert!(whole.ends_with("untitled, with a # in its id\n"), "{whole}");
+    }
+}
+
+#[test]
+fn texts_match_as_asked() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    sample(&db);
+    for engine in engines(&db) {
+        for (query, matching, count) in [
+            (r"err_\w+_failed\?$", "regex", 1),
+            (r"^React.*login", "regex", 1),
+            ("err_%_failed", "like", 1),
+            ("ＪＷＴ ítis", "fold", 0),
+            ("JWT ít is", "fold", 1),
+            ("auth", "word", 0),
+            ("authentication", "word", 1),
+            ("auth", "literal", 1),
+        ] {
+            // A way to match is enough to say that an exact text is meant.
+            let arguments = json!({"query": query, "match": matching, "response_format": "json"});
+            let found: Value =
+                serde_json::from_str(&found(&engine, "search", arguments.clone())).unwrap();
+            assert_eq!(found["total"], count, "{arguments}: {found}");
+        }
+        let wrong = refused(&engine, "search", json!({"query": "foo(bar", "match": "regex"}));
+        assert!(wrong.contains("foo(bar\n") && wrong.contains("unclosed group"), "{wrong}");
+        let only = refused(&engine, "search", json!({"query": "\u{301}\u{301}", "match": "fold"}));
+        assert!(only.contains("nothing but accents"), "{only}");
     }
 }
 

@@ -20,7 +20,7 @@ use super::super::output::harmless;
 use crate::{
     engine::{self, Engine, Rendered, Scope, SourceKind},
     map_faults,
-    model::{Hit, Instant, Request, Stop},
+    model::{Hit, Instant, Matching, Request, Stop},
     text::{literal::LiteralPattern, snippet},
 };
 
@@ -146,7 +146,8 @@ pub(super) fn search(engine: &Engine, text: &str, stop: &Stop) -> Option<Results
 
 /// Puts the messages that contain a text into `results`; returns what could not be searched.
 fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Option<String> {
-    let request = Request { text: text.to_owned(), literal: true, ..Request::default() };
+    let matching = Matching::Literal;
+    let request = Request { text: text.to_owned(), matching, ..Request::default() };
     let pattern = LiteralPattern::new(text, false);
     let mut problem = None;
     let mut found: Vec<(SourceKind, MarkedText, FoundMessage)> = Vec::new();

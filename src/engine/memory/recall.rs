@@ -102,6 +102,7 @@ impl Memory {
                 ..Scope::default()
             },
             limit: CONVERSATIONS + 1,
+            ..Question::default()
         };
         let in_time = stop.within(MAX_WAIT);
         let ranking = Ranker::new(&self.sources, &question, &in_time).quick().conversations()?;
@@ -156,6 +157,7 @@ impl Memory {
             fields: Fields::Both,
             scope: Scope { sources: vec![SourceKind::Threads], ..Scope::default() },
             limit,
+            ..Question::default()
         };
         let ranking = Ranker::new(&self.sources, &question, stop).conversations()?;
         let least = least(source.latest_index(stop).map_or(0, |it| it.max_doc()));

@@ -61,8 +61,7 @@ impl Ranker<'_> {
         }
         let phrases = std::mem::take(&mut query.phrases);
         if found.is_empty() {
-            let quoted: Vec<_> =
-                phrases.iter().map(|phrase| format!("“{}”", phrase.text())).collect();
+            let quoted: Vec<_> = phrases.iter().map(|phrase| format!("“{phrase}”")).collect();
             self.note(Note::NoPhrase { phrases: quoted.join(" and ") });
         }
         let mut others = self.score_once(sources, concept)?;

@@ -2,7 +2,7 @@
 
 use crate::{
     engine::source::{About, Note, Scope, SourceKind},
-    model::Hit,
+    model::{Hit, Matching},
 };
 
 /// The most messages that are shown of a conversation.
@@ -11,7 +11,7 @@ pub(super) const MAX_MATCHES: usize = 5;
 /// The mode of ranking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Only messages that contain the text as `LIKE` finds it, the newest first.
+    /// Only messages that contain the text, the newest first.
     Exact,
     /// Ranks by terms, with BM25.
     Text,
@@ -41,6 +41,10 @@ pub struct Question {
     pub concepts: Vec<String>,
     /// The mode of ranking.
     pub mode: Mode,
+    /// How the concepts match in [`Mode::Exact`]; `None` for [`Matching::Literal`].
+    pub matching: Option<Matching>,
+    /// Whether accents and width are ignored in [`Mode::Exact`].
+    pub ignore_accents: bool,
     /// The fields that are ranked.
     pub fields: Fields,
     /// The scope of the search.

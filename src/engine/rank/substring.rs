@@ -15,10 +15,15 @@ use super::{
 use crate::{
     engine::{
         error::Error,
-        source::{Note, Scope, Sketch, Source, SourceKind, request::trimmed, sink::Rendered},
+        source::{
+            Note, Scope, Sketch, Source, SourceKind,
+            request::{checked, trimmed},
+            sink::Rendered,
+        },
     },
-    model::{Hit, MOST_KEPT, Request},
-    text::literal::LiteralPattern,
+    index,
+    model::{Hit, MOST_KEPT, Matching, Request},
+    text::matcher::Matchers,
 };
 
 /// Messages that are read for each of several concepts that a conversation must contain.
@@ -44,6 +49,7 @@ impl Ranker<'_> {
         &mut self,
         sources: &[Source],
     ) -> Result<Ranking<Match>, Error> {
+        let matchers = self.matchers()?;
         let limit = self.question.limit;
         // One more than the limit, to see whether there are more.
         let (mut found, is_whole) = self.containing(sources, limit.saturating_add(1))?;
@@ -62,12 +68,11 @@ impl Ranker<'_> {
         }
         let key = |((kind, hit), _): &(SourceHit, u32)| (*kind, hit.conversation_id.to_string());
         let sketches = self.brief_sketches(best.iter().map(key))?;
-        let patterns = self.patterns();
         let matches = best.into_iter().enumerate().map(|(place, one)| {
             let sketch = sketches.get(&key(&one));
             let ((_, hit), copies) = one;
             let score = HALF / (HALF + place as f64);
-            sketch.map(|sketch| Match { copies, ..substring_match(&patterns, sketch, hit, score) })
+            sketch.map(|sketch| Match { copies, ..substring_match(&matchers, sketch, hit, score) })
         });
         let items = matches.flatten().collect();
         Ok(Ranking { items, total, is_total_exact, notes: std::mem::take(&mut self.notes) })
@@ -78,9 +83,9 @@ impl Ranker<'_> {
         &mut self,
         sources: &[Source],
     ) -> Result<Ranking<ConversationMatch>, Error> {
+        let matchers = self.matchers()?;
         let (found, is_total_exact) = self.containing(sources, MAX_OF_CONVERSATIONS)?;
-        let patterns = self.patterns();
-        let is_in_text = |hit: &Hit<'_>| span_of_any(&hit.content, &patterns).is_some();
+        let is_in_text = |hit: &Hit<'_>| is_in_text(&matchers, hit);
         let mut order: Vec<(SourceKind, String)> = Vec::new();
         let mut hits_of: HashMap<(SourceKind, String), Vec<Hit<'static>>> = HashMap::new();
         for (kind, hit) in found {
@@ -114,7 +119,7 @@ impl Ranker<'_> {
             let score = |place: usize| HALF / (HALF + place as f64);
             let matches = hits.into_iter().enumerate();
             let matches =
-                matches.map(|(place, hit)| substring_match(&patterns, sketch, hit, score(place)));
+                matches.map(|(place, hit)| substring_match(&matchers, sketch, hit, score(place)));
             items.push(ConversationMatch {
                 about: sketch.about.clone(),
                 score: score(items.len()),
@@ -141,8 +146,9 @@ impl Ranker<'_> {
         sources: &[Source],
         count: usize,
     ) -> Result<(Vec<SourceHit>, bool), Error> {
-        let concepts = self.question.concepts.iter().map(|concept| trimmed(concept));
-        let concepts: Vec<&str> = concepts.filter(|concept| !concept.is_empty()).collect();
+        let concepts = self.question.concepts.iter();
+        let concepts: Vec<&String> =
+            concepts.filter(|concept| !trimmed(concept).is_empty()).collect();
         let count = if concepts.len() > 1 { MAX_OF_SEVERAL } else { count };
         let mut by_concept: Vec<Vec<SourceHit>> = Vec::new();
         let mut is_whole = true;
@@ -181,6 +187,28 @@ impl Ranker<'_> {
         Ok((found, is_whole))
     }
 
+    /// Returns the request that finds a concept.
+    fn request(&self, concept: &str) -> Request {
+        let matching = self.question.matching.unwrap_or(Matching::Literal);
+        let is_regex = matching == Matching::Regex;
+        let text = if is_regex { concept } else { trimmed(concept) }.to_owned();
+        let ignore_accents = self.question.ignore_accents;
+        Request { text, matching, ignore_accents, ..Request::default() }
+    }
+
+    /// Returns the matchers of the concepts.
+    fn matchers(&self) -> Result<Vec<Matchers>, Error> {
+        let concepts = self.question.concepts.iter();
+        let concepts = concepts.filter(|concept| !trimmed(concept).is_empty());
+        concepts
+            .map(|concept| {
+                let request = self.request(concept);
+                let matchers = Matchers::of(&*checked(&request)?);
+                Ok(matchers.map_err(index::Error::of_expression)?)
+            })
+            .collect()
+    }
+
     /// Adds the messages of a source that contain a concept, at most `count`.
     fn containing_in(
         &self,
@@ -192,19 +220,17 @@ impl Ranker<'_> {
         let scope = &self.scope;
         let ids = self.conversations_of_origin(source)?;
         let request = Request {
-            text: concept.to_owned(),
-            literal: true,
             roles: scope.roles.clone(),
             since: scope.since,
             until: scope.until,
             limit: (ids.is_none() && scope.conversation.is_none()).then_some(count),
-            ..Request::default()
+            ..self.request(concept)
         };
+        let matchers = Matchers::of(&request).map_err(index::Error::of_expression)?;
         let is_wanted = |hit: &Hit<'_>| {
             scope.conversation.as_ref().is_none_or(|id| *id == hit.conversation_id)
                 && ids.as_ref().is_none_or(|ids| ids.contains(&*hit.conversation_id))
         };
-        let pattern = LiteralPattern::new(concept, false);
         let mut left = count;
         let room = Cell::new(MAX_CONTENTS);
         let mut sink = Rendered::new(
@@ -213,7 +239,7 @@ impl Ranker<'_> {
                     let length = hit.content.len().min(MOST_KEPT);
                     let most = if length <= room.get() { MOST_KEPT } else { MAX_BEYOND };
                     let place = match hit.content.len() > most {
-                        true => span_of(&hit.content, &pattern).map_or(0, |span| span.start),
+                        true => span_of(&hit.content, &matchers).map_or(0, |span| span.start),
                         false => 0,
                     };
                     room.set(room.get().saturating_sub(length));
@@ -252,34 +278,27 @@ impl Ranker<'_> {
         let ids = (0..listing.len()).map(|place| listing.heading(place).0.to_owned());
         Ok(Some(ids.collect()))
     }
-
-    /// Returns what finds the concepts in texts.
-    fn patterns(&self) -> Vec<LiteralPattern> {
-        let concepts = self.question.concepts.iter();
-        concepts.map(|concept| LiteralPattern::new(trimmed(concept), false)).collect()
-    }
 }
 
-/// Makes the match of a message: the passage is around the first of the concepts that is in its text.
-fn substring_match(
-    patterns: &[LiteralPattern],
-    sketch: &Sketch,
-    hit: Hit<'static>,
-    score: f64,
-) -> Match {
-    let first = span_of_any(&hit.content, patterns);
-    let is_title_only = first.is_none();
-    let passage = passage::around_span(&hit.content, first.unwrap_or(0..0));
+fn substring_match(matchers: &[Matchers], sketch: &Sketch, hit: Hit<'static>, score: f64) -> Match {
+    let is_title_only = !is_in_text(matchers, &hit);
+    let passage = passage_around(&hit.content, matchers);
     let (source, line) = (sketch.about.source, sketch.line(&hit));
     Match { source, score, line, passage, is_title_only, copies: 1, hit }
 }
 
-/// Returns the first place in a text of the first concept that it has.
-fn span_of_any(text: &str, patterns: &[LiteralPattern]) -> Option<Range<usize>> {
-    patterns.iter().find_map(|pattern| span_of(text, pattern))
+/// Returns whether the text of a message contains a concept, and not only its title.
+fn is_in_text(matchers: &[Matchers], hit: &Hit<'_>) -> bool {
+    matchers.iter().any(|concept| concept.accept_text(&hit.content))
 }
 
 /// Returns the first place of a concept in a text.
-fn span_of(text: &str, pattern: &LiteralPattern) -> Option<Range<usize>> {
-    pattern.first_spans(text, 1).into_iter().find(|span| !span.is_empty())
+fn span_of(text: &str, concept: &Matchers) -> Option<Range<usize>> {
+    concept.first_spans(text, 1).into_iter().find(|span| !span.is_empty())
+}
+
+/// Returns the passage around the first of the concepts that is in a text.
+fn passage_around(text: &str, concepts: &[Matchers]) -> String {
+    let first = concepts.iter().find_map(|concept| span_of(text, concept));
+    passage::around_span(text, first.unwrap_or(0..0))
 }

@@ -31,7 +31,7 @@ impl Source {
 
     /// Hands the messages that match a request to `sink`, newest first, until it breaks off.
     ///
-    /// The hits are those of SQLite's `LIKE '%text%'`, or those that contain a literal text, whichever reader
+    /// By default the hits are those of SQLite's `LIKE '%text%'` over contents and titles, whichever reader
     /// finds them. An index that turns out to be damaged while it is read gives way to `LIKE`.
     pub fn search(
         &self,

@@ -100,6 +100,7 @@ impl IndexedReader {
                 return Ok(Outcome::Found(SearchPlan::ByIndex { snapshot, trace }));
             }
             Ok(Ok(_)) => "its files changed while they were read".to_owned(),
+            Ok(Err(error @ index::Error::Expression(_))) => return Err(error.into()),
             Ok(Err(index::Error::Stopped)) => return Err(db::Error::Stopped.into()),
             Ok(Err(error)) => error.to_string(),
             Err(panic) => format!("searching it failed: {panic}"),

@@ -20,8 +20,8 @@ use crate::{
 pub trait Reader: Send + Sync {
     /// Hands the messages that match a request to `sink`, newest first, until it breaks off.
     ///
-    /// The hits are those of SQLite's `LIKE '%text%'` over contents and titles or, for a literal
-    /// text, the messages whose content or title contains it.
+    /// The hits are those of SQLite's `LIKE '%text%'` over contents and titles or, for another
+    /// [`Matching`](crate::model::Matching), the messages whose content or title matches.
     fn search(
         &self,
         request: &Request,

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::engine::error::Error;
 use crate::{
-    model::Request,
-    text::{like::MOST_PATTERN_BYTES, snippet},
+    model::{Matching, Request},
+    text::{like::MOST_PATTERN_BYTES, loose::loose, snippet},
 };
 
 /// Returns the text without white space at its ends, as Python's `str.strip()` leaves it.
@@ -13,23 +13,54 @@ pub fn trimmed(text: &str) -> &str {
     snippet::trim(text)
 }
 
-/// Returns the request with its text trimmed and checked; an empty text is no filter.
+/// The most texts that one request looks for.
+const MOST_TEXTS: usize = 64;
+
+/// Returns the request with its texts trimmed and checked; an empty text is no filter. White space
+/// at the ends of a regular expression stays.
 pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
-    let text = trimmed(&request.text);
+    let others = [&request.or, &request.and, &request.not];
+    let count = 1 + others.iter().map(|texts| texts.len()).sum::<usize>();
+    if count > MOST_TEXTS {
+        return Err(Error::TooManyTexts { count, most: MOST_TEXTS });
+    }
+    let is_text = matches!(request.matching, Matching::Literal | Matching::Word);
+    if request.ignore_accents && !is_text {
+        return Err(Error::AccentsOfPattern);
+    }
+    let text = checked_text(&request.text, request)?;
+    if others.iter().all(|texts| texts.is_empty()) {
+        if text.len() == request.text.len() {
+            return Ok(Cow::Borrowed(request));
+        }
+        return Ok(Cow::Owned(Request { text: text.to_owned(), ..request.clone() }));
+    }
+    let [or, and, not] = others.map(|texts| -> Result<Vec<String>, Error> {
+        let texts = texts.iter().map(|text| Ok(checked_text(text, request)?.to_owned()));
+        let is_text = |text: &Result<String, Error>| !text.as_ref().is_ok_and(String::is_empty);
+        texts.filter(is_text).collect()
+    });
+    let (or, and, not) = (or?, and?, not?);
+    Ok(Cow::Owned(Request { text: text.to_owned(), or, and, not, ..request.clone() }))
+}
+
+/// Returns a text of a request trimmed.
+fn checked_text<'t>(text: &'t str, request: &Request) -> Result<&'t str, Error> {
+    let text = if request.matching == Matching::Regex { text } else { trimmed(text) };
     if text.contains('\0') {
         return Err(Error::NulInQuery);
     }
-    if request.literal && text.len() > MOST_PATTERN_BYTES {
-        return Err(Error::TextTooLong { bytes: text.len() });
-    }
     let bytes = text.len() + 2;
-    if !request.literal && bytes > MOST_PATTERN_BYTES {
-        return Err(Error::QueryTooLong { bytes });
+    match request.matching {
+        Matching::Like if bytes > MOST_PATTERN_BYTES => Err(Error::QueryTooLong { bytes }),
+        Matching::Literal | Matching::Word if text.len() > MOST_PATTERN_BYTES => {
+            Err(Error::TextTooLong { bytes: text.len() })
+        }
+        _ if request.ignore_accents && !text.is_empty() && loose(text, true).is_empty() => {
+            Err(Error::OnlyAccents { text: text.to_owned() })
+        }
+        _ => Ok(text),
     }
-    if text.len() == request.text.len() {
-        return Ok(Cow::Borrowed(request));
-    }
-    Ok(Cow::Owned(Request { text: text.to_owned(), ..request.clone() }))
 }
 
 #[cfg(test)]
@@ -62,12 +93,37 @@ mod tests {
         assert!(error.contains("50001") && error.contains("50000"), "{error}");
         let literal = |length| {
             let text = "x".repeat(length);
-            let request = Request { text, literal: true, ..Request::default() };
+            let matching = Matching::Literal;
+            let request = Request { text, matching, ..Request::default() };
             checked(&request).map(|_| ()).map_err(|error| error.to_string())
         };
         assert_eq!(literal(50_000), Ok(()));
         let error = literal(50_001).expect_err("one byte too long");
         assert!(error.contains("50001 bytes") && !error.contains("LIKE"), "{error}");
         assert!(text("a\0b").expect_err("a NUL").contains("NUL"));
+    }
+
+    #[test]
+    fn several_texts() {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let request = Request {
+            text: " a ".to_owned(),
+            or: texts(&["b ", " "]),
+            not: texts(&[" c"]),
+            matching: Matching::Word,
+            ignore_accents: true,
+            ..Request::default()
+        };
+        let trimmed = checked(&request).expect("nothing is wrong").into_owned();
+        assert_eq!((&*trimmed.text, trimmed.or, trimmed.not), ("a", texts(&["b"]), texts(&["c"])));
+        let error = |request: Request| checked(&request).expect_err("it is refused").to_string();
+        let many = Request { or: vec!["a".to_owned(); 64], ..request.clone() };
+        assert!(error(many).contains("66 texts"));
+        let marks = Request { text: "\u{301}".to_owned(), ..request.clone() };
+        assert!(error(marks).contains("nothing but accents"));
+        let regex = Request { matching: Matching::Regex, ..request.clone() };
+        assert!(error(regex).contains("regular expressions"));
+        let regex = Request { matching: Matching::Regex, ignore_accents: false, ..request.clone() };
+        assert_eq!(checked(&regex).expect("nothing is wrong").text, " a ");
     }
 }

@@ -182,5 +182,5 @@ fn question(query: Option<&str>, fields: Fields, limit: usize) -> Result<Questio
         return Err(Error::Refused(text));
     }
     let (concepts, mode) = (vec![query.to_owned()], engine::Mode::Both);
-    Ok(Question { concepts, mode, fields, scope: Scope::default(), limit })
+    Ok(Question { concepts, mode, fields, limit, ..Question::default() })
 }

@@ -1,0 +1,63 @@
+//! `verbatim search --count`: how many messages match.
+
+use std::{collections::HashSet, io::Write, ops::ControlFlow};
+
+use serde::Serialize;
+
+use super::{
+    error::Error,
+    found::Key,
+    output::{counted_of, json_line},
+};
+use crate::{engine::SourceKind, model::Hit, text::matcher::Matchers};
+
+/// The messages that match by their content, and the conversations that match by their title alone.
+#[derive(Default)]
+pub(super) struct Count {
+    messages: usize,
+    conversations: HashSet<Key>,
+    titles: HashSet<Key>,
+}
+
+impl Count {
+    /// Returns the conversation of a hit, and whether only its title matches.
+    pub(super) fn render(matchers: &Matchers, kind: SourceKind, hit: &Hit<'_>) -> (Key, bool) {
+        let is_title = !matchers.is_empty()
+            && !matchers.accept_text(&hit.content)
+            && matchers.accept_text(&hit.title);
+        ((kind, hit.conversation_id.clone().into_owned()), is_title)
+    }
+
+    pub(super) fn take(&mut self, (key, is_title): (Key, bool)) -> ControlFlow<()> {
+        if is_title {
+            self.titles.insert(key);
+        } else {
+            self.messages += 1;
+            self.conversations.insert(key);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Writes the numbers; returns how many messages and titles there are.
+    pub(super) fn write(&self, is_json: bool, out: &mut dyn Write) -> Result<usize, Error> {
+        #[derive(Serialize)]
+        struct JsonCount {
+            messages: usize,
+            conversations: usize,
+            titles: usize,
+        }
+        let (messages, conversations) = (self.messages, self.conversations.len());
+        let titles = self.titles.len();
+        if is_json {
+            json_line(out, &JsonCount { messages, conversations, titles })?;
+        } else {
+            let (of_messages, of_conversations) =
+                (counted_of(messages, "message"), counted_of(conversations, "conversation"));
+            writeln!(out, "{of_messages} in {of_conversations}")?;
+            if titles > 0 {
+                writeln!(out, "{} by title", counted_of(titles, "conversation"))?;
+            }
+        }
+        Ok(messages + titles)
+    }
+}

@@ -1,0 +1,132 @@
+//! What an exact search looks for, and how it matches.
+
+use clap::error::ErrorKind;
+
+use super::{error::Error, words::quoted};
+use crate::{
+    engine,
+    model::{Matching, Request},
+    text::expression::has_uppercase,
+};
+
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct Patterns {
+    /// The words to find, as one text; write -- before one that begins with a dash
+    #[arg(required_unless_present_any = ["regexp", "and", "not"], value_name = "WORDS")]
+    words: Vec<String>,
+    /// Find what this regular expression matches; ^ and $ match at lines; repeat it to find any of several
+    #[arg(short = 'e', long, value_name = "REGEX", allow_hyphen_values = true)]
+    #[arg(conflicts_with_all = ["words", "word", "like", "fold"])]
+    regexp: Vec<String>,
+    /// Find the text only where it begins and ends at the ends of words
+    #[arg(short = 'w', long, conflicts_with = "like")]
+    word: bool,
+    /// Find messages with this instead, too (repeatable)
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    or: Vec<String>,
+    /// Only messages that have this too, in the text or the title (repeatable)
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    and: Vec<String>,
+    /// Only messages that do not have this, in the text or the title (repeatable)
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    not: Vec<String>,
+    /// Take % for any text and _ for any one character, as SQL's LIKE does; case is ignored for A to Z only
+    #[arg(long)]
+    like: bool,
+    /// Ignore the case of letters, even where one of them is upper case
+    #[arg(short = 'i', long, overrides_with = "case_sensitive")]
+    ignore_case: bool,
+    /// Do not ignore the case of letters; without -s and -i it is ignored unless one of them is upper case
+    #[arg(short = 's', long, overrides_with = "ignore_case")]
+    case_sensitive: bool,
+    /// Ignore accents and width too: cafe finds café, テスト finds ﾃｽﾄ
+    #[arg(long, conflicts_with = "like")]
+    fold: bool,
+}
+
+impl Patterns {
+    /// Returns the words as one text.
+    pub(super) fn text(&self) -> String {
+        self.words.join(" ")
+    }
+
+    /// Returns a request for the texts.
+    pub(super) fn request(&self) -> Request {
+        let trimmed = |text: &String| engine::trimmed(text).to_owned();
+        let matching = match () {
+            () if !self.regexp.is_empty() => Matching::Regex,
+            () if self.like => Matching::Like,
+            () if self.word => Matching::Word,
+            () => Matching::Literal,
+        };
+        let (text, or) = match self.regexp.split_first() {
+            Some((first, others)) => (first.clone(), others),
+            None => (trimmed(&self.text()), &[][..]),
+        };
+        let request = Request {
+            text,
+            or: or.iter().chain(&self.or).cloned().collect(),
+            and: self.and.clone(),
+            not: self.not.clone(),
+            matching,
+            ignore_accents: self.fold,
+            ..Request::default()
+        };
+        let case_sensitive =
+            self.case_sensitive || !self.ignore_case && !self.like && has_upper_case(&request);
+        Request { case_sensitive, ..request }
+    }
+
+    /// Returns whether the case of letters matters only because one of them is upper case.
+    pub(super) fn is_smart(&self, request: &Request) -> bool {
+        request.case_sensitive && !self.case_sensitive
+    }
+
+    /// Refuses what ranked search does not take.
+    pub(super) fn refuse_for_ranking(&self) -> Result<(), Error> {
+        for (given, name) in [
+            (!self.regexp.is_empty(), "--regexp"),
+            (self.word, "--word"),
+            (!self.or.is_empty(), "--or"),
+            (!self.and.is_empty(), "--and"),
+            (!self.not.is_empty(), "--not"),
+            (self.like, "--like"),
+            (self.ignore_case, "--ignore-case"),
+            (self.case_sensitive, "--case-sensitive"),
+            (self.fold, "--fold"),
+        ] {
+            refuse(given, name)?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a flag of exact search with `--mode`.
+pub(super) fn refuse(given: bool, name: &str) -> Result<(), Error> {
+    if !given {
+        return Ok(());
+    }
+    let message = format!("{name} is for exact search; leave out --mode or {name}\n");
+    Err(Error::Usage(clap::Error::raw(ErrorKind::ArgumentConflict, message)))
+}
+
+/// Returns whether one of the letters to find is upper case.
+fn has_upper_case(request: &Request) -> bool {
+    let Request { text, or, and, not, matching, .. } = request;
+    let mut texts = std::iter::once(text).chain(or).chain(and).chain(not);
+    match matching {
+        Matching::Regex => texts.any(|text| has_uppercase(text)),
+        _ => texts.any(|text| text.chars().any(char::is_uppercase)),
+    }
+}
+
+/// Says that no message has what is looked for.
+pub(super) fn none_has(request: &Request) -> String {
+    let Request { text, or, and, not, matching, .. } = request;
+    let quoted_all = |texts: &[String], word: &str| -> String {
+        texts.iter().map(|text| format!(" {word} {}", quoted(text))).collect()
+    };
+    let verb = if *matching == Matching::Regex { "matches" } else { "has" };
+    let (or, and, not) = (quoted_all(or, "or"), quoted_all(and, "and"), quoted_all(not, "without"));
+    format!("no message {verb} {}{or}{and}{not}", quoted(text))
+}

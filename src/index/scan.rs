@@ -1,0 +1,113 @@
+//! Verifies every message of a segment with several threads, in result order, batch by batch.
+//!
+//! Only for queries of which the posting lists say nothing. The first batches are small, so that a
+//! search that finds its hits soon reads little.
+
+use std::{
+    collections::VecDeque,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
+
+use super::{
+    plan::{Candidate, GramQuery, Plan},
+    store::DocStore,
+    trace::Trace,
+    verify::Verifier,
+};
+use crate::{map_faults, model::Stop};
+
+/// Messages of the first batch, which one thread verifies, and of the largest.
+const FIRST_BATCH: usize = 256;
+const LARGEST_BATCH: usize = 1 << 16;
+
+/// How many times larger each batch is than the one before.
+const GROWTH: usize = 4;
+
+/// Messages that a thread takes at once.
+const PIECE: usize = 128;
+
+/// The most threads.
+const MAX_THREADS: usize = 16;
+
+/// A scan of one segment.
+pub(super) struct Scan<'a> {
+    store: &'a DocStore,
+    query: &'a GramQuery<'a>,
+    stop: &'a Stop,
+    batch: usize,
+    found: VecDeque<u32>,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(store: &'a DocStore, query: &'a GramQuery<'a>, stop: &'a Stop) -> Scan<'a> {
+        Scan { store, query, stop, batch: FIRST_BATCH, found: VecDeque::new() }
+    }
+
+    /// Returns the next message that matches; `None` after the last, or once `stop` returns true.
+    pub(super) fn next(
+        &mut self,
+        plan: &mut Plan<'_>,
+        stop: &mut impl FnMut() -> bool,
+        trace: &mut Trace,
+    ) -> Option<u32> {
+        while self.found.is_empty() {
+            let candidates: Vec<Candidate> =
+                std::iter::from_fn(|| plan.next(stop)).take(self.batch).collect();
+            if candidates.is_empty() {
+                return None;
+            }
+            trace.candidates += candidates.len() as u64;
+            self.verify(&candidates, trace);
+            self.batch = LARGEST_BATCH.min(self.batch * GROWTH);
+            // The threads end early only because of the stop.
+            if stop() {
+                return None;
+            }
+        }
+        trace.verified += 1;
+        self.found.pop_front()
+    }
+
+    fn verify(&mut self, candidates: &[Candidate], trace: &mut Trace) {
+        let available = thread::available_parallelism().map_or(1, usize::from);
+        let threads = available.min(MAX_THREADS).min(candidates.len().div_ceil(FIRST_BATCH));
+        trace.scan_threads = trace.scan_threads.max(threads);
+        let pieces: Vec<&[Candidate]> = candidates.chunks(PIECE).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut verifier = Verifier::new(self.store, self.query);
+            let mut found: Vec<u32> = Vec::new();
+            while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if self.stop.requested() {
+                    break;
+                }
+                let matching = piece.iter().filter(|candidate| verifier.matches(candidate));
+                found.extend(matching.map(|candidate| candidate.doc));
+            }
+            (found, verifier.bytes_read)
+        };
+        let done: Vec<(Vec<u32>, u64)> = match threads {
+            1 => vec![work()],
+            _ => thread::scope(|scope| {
+                let workers: Vec<_> =
+                    (0..threads).map(|_| scope.spawn(|| map_faults::caught(work))).collect();
+                let done = workers.into_iter().map(|worker| match worker.join() {
+                    Ok(Ok(done)) => done,
+                    // The caller expects panics, because files may change while they are read.
+                    Ok(Err(panic)) => panic!("{panic}"),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                });
+                done.collect()
+            }),
+        };
+        let mut found = Vec::new();
+        for (these, bytes_read) in done {
+            found.extend(these);
+            trace.bytes_read += bytes_read;
+        }
+        // Doc ids are in result order.
+        found.sort_unstable();
+        self.found.extend(found);
+    }
+}

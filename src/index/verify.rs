@@ -1,0 +1,120 @@
+//! Verification: reads candidates and tells whether they match.
+
+use super::{
+    plan::{Candidate, GramQuery},
+    postings::DocBits,
+    store::DocStore,
+};
+use crate::text::matcher::{Matcher, Matchers};
+
+/// The most conversations for which the result of comparing the title is remembered.
+const CACHED_TITLES: usize = 64;
+
+/// A cache of conversation numbers, and whether each conversation's title matches.
+type Titles = [(u32, bool); CACHED_TITLES];
+
+/// Reads candidates and tells whether they match.
+pub(super) struct Verifier<'a> {
+    store: &'a DocStore,
+    matchers: &'a Matchers,
+    /// The only matcher, if there is just one and a message must have its text.
+    single: Option<&'a Matcher>,
+    raw_content: bool,
+    /// For each matcher.
+    titles: Vec<Titles>,
+    pub(super) bytes_read: u64,
+}
+
+impl<'a> Verifier<'a> {
+    pub(super) fn new(store: &'a DocStore, query: &'a GramQuery<'_>) -> Verifier<'a> {
+        let matchers = &query.matchers;
+        let single = match (&matchers.any[..], &matchers.all[..], &matchers.none[..]) {
+            ([matcher], [], []) => Some(matcher),
+            _ => None,
+        };
+        let count = matchers.any.len() + matchers.all.len() + matchers.none.len();
+        Verifier {
+            store,
+            matchers,
+            single,
+            raw_content: query.request.raw_content,
+            titles: vec![[(u32::MAX, false); CACHED_TITLES]; count],
+            bytes_read: 0,
+        }
+    }
+
+    /// Returns whether a message matches by its text or its title.
+    #[inline]
+    pub(super) fn matches(&mut self, candidate: &Candidate) -> bool {
+        if let Some(matcher) = self.single {
+            return self.has(matcher, 0, candidate);
+        }
+        // The lists say only for a single text whether it may be in the content or in the title.
+        let candidate = Candidate { doc: candidate.doc, by_text: true, by_title: true };
+        let matchers = self.matchers;
+        let (any, all) = (matchers.any.len(), matchers.all.len());
+        let has_any =
+            any == 0 || (0..any).any(|place| self.has(&matchers.any[place], place, &candidate));
+        has_any
+            && (0..all).all(|place| self.has(&matchers.all[place], any + place, &candidate))
+            && !(0..matchers.none.len())
+                .any(|place| self.has(&matchers.none[place], any + all + place, &candidate))
+    }
+
+    /// Returns whether the text or the title of a message has what the matcher with this number finds.
+    #[inline]
+    fn has(&mut self, pattern: &Matcher, number: usize, candidate: &Candidate) -> bool {
+        let Candidate { doc, by_text, by_title } = *candidate;
+        let store = self.store;
+        let texts = store.texts(doc);
+        if pattern.matches_all() {
+            return !texts.nothing;
+        }
+        let first = if self.raw_content { texts.stored } else { texts.shown };
+        let second = (texts.differ && !self.raw_content && pattern.matches_stored_parts())
+            .then_some(texts.stored);
+        if !texts.regular {
+            self.bytes_read += (texts.shown.len() + texts.stored.len()) as u64;
+            return pattern.matches_irregular(store.title(store.conversation(doc)))
+                || pattern.matches_irregular(first)
+                || second.is_some_and(|second| pattern.matches_irregular(second));
+        }
+        if by_title && self.title_matches(pattern, number, store.conversation(doc)) {
+            return true;
+        }
+        if !by_text {
+            return false;
+        }
+        self.bytes_read += first.len() as u64;
+        if pattern.matches(first) {
+            return true;
+        }
+        let Some(second) = second else { return false };
+        self.bytes_read += second.len() as u64;
+        pattern.matches(second)
+    }
+
+    /// Returns the messages of the conversations whose titles match.
+    pub(super) fn titled(&mut self) -> DocBits {
+        let store = self.store;
+        let matching: Vec<bool> = (0..store.conversations())
+            .map(|number| {
+                let title = store.title(number);
+                self.matchers.any.iter().any(|matcher| matcher.matches(title))
+            })
+            .collect();
+        let mut titled = DocBits::new(store.messages());
+        (0..store.messages())
+            .filter(|doc| matching[store.conversation(*doc) as usize])
+            .for_each(|doc| titled.insert(doc));
+        titled
+    }
+
+    fn title_matches(&mut self, pattern: &Matcher, number: usize, conversation: u32) -> bool {
+        let known = &mut self.titles[number][conversation as usize % CACHED_TITLES];
+        if known.0 != conversation {
+            *known = (conversation, pattern.matches(self.store.title(conversation)));
+        }
+        known.1
+    }
+}

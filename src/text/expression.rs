@@ -1,0 +1,242 @@
+//! Regular expressions, within bounds of memory.
+//!
+//! Parsing an expression takes at most about 12 MB, and compiling it up to three times the compiled
+//! program. Many at once cost little more, because they take turns. Matching takes linear time.
+
+use std::{
+    ops::Range,
+    sync::{Mutex, PoisonError},
+};
+
+use regex_syntax::{
+    ParserBuilder,
+    ast::{self, Ast, ClassSetItem},
+};
+
+use super::{run_query::RunQuery, snippet};
+
+/// The longest expression in bytes.
+pub const MAX_PATTERN_BYTES: usize = 10_000;
+
+/// The largest compiled expression in bytes. `\w{100}` takes 6 MB, a thousand names take 1 MB.
+pub const MAX_PROGRAM_BYTES: usize = 12 << 20;
+
+/// The most memory of each thread for the states of an expression that were met.
+pub const MAX_STATES_BYTES: usize = 1 << 20;
+
+/// The most classes (`[a-z]`, `\w`) in an expression. `\pL` takes 40 kB when it is parsed.
+const MAX_CLASSES: usize = 300;
+
+/// The most characters of an error in an expression.
+const MAX_EXPLANATION: usize = 1000;
+
+/// Held while an expression is compiled, so that many at once take no more memory than one.
+pub static COMPILING: Mutex<()> = Mutex::new(());
+
+/// The reason why an expression is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExpressionError {
+    /// It does not parse; shows where.
+    #[error("not a regular expression: {0}")]
+    Syntax(String),
+    /// It is longer than any that is read.
+    #[error("the regular expression is too long: {bytes} bytes, and at most {most} are read")]
+    Long {
+        /// The length of the expression.
+        bytes: usize,
+        /// The length that is read.
+        most: usize,
+    },
+    /// It takes too much memory.
+    #[error(
+        "the regular expression is too large: it would take more than {most} bytes of memory; \
+         repeat less in it ({{…}})"
+    )]
+    Large {
+        /// The most bytes that a compiled expression may take.
+        most: usize,
+    },
+}
+
+impl ExpressionError {
+    /// Returns the error of a compiler of expressions.
+    pub fn of_compiler(pattern: &str, error: &str, most: usize) -> ExpressionError {
+        match error.contains("size limit") {
+            true => ExpressionError::Large { most },
+            false => ExpressionError::Syntax(explained(pattern, error)),
+        }
+    }
+}
+
+/// Refuses expressions that take much memory to parse.
+pub fn check_size(pattern: &str) -> Result<(), ExpressionError> {
+    if pattern.len() > MAX_PATTERN_BYTES {
+        return Err(ExpressionError::Long { bytes: pattern.len(), most: MAX_PATTERN_BYTES });
+    }
+    let pairs = pattern.as_bytes().windows(2);
+    let is_class = |two: &&[u8]| two[0] == b'[' || two[0] == b'\\' && two[1].is_ascii_alphabetic();
+    match pairs.filter(is_class).count() > MAX_CLASSES {
+        true => Err(ExpressionError::Large { most: MAX_PROGRAM_BYTES }),
+        false => Ok(()),
+    }
+}
+
+/// Returns where a pattern is wrong.
+fn explained(pattern: &str, error: &str) -> String {
+    let own = ParserBuilder::new().utf8(false).build().parse(pattern);
+    let text = own.map_or_else(|own| own.to_string(), |_| error.to_owned());
+    // The message repeats the pattern, which may be very long.
+    match snippet::cut(&text, MAX_EXPLANATION) {
+        Some(start) => format!("{start}…"),
+        None => text,
+    }
+}
+
+/// The matcher of a regular expression.
+#[derive(Debug)]
+pub struct RegexPattern {
+    program: Program,
+    runs: RunQuery,
+}
+
+/// A compiled expression.
+#[derive(Debug)]
+enum Program {
+    /// Takes texts without a check that they are UTF-8.
+    Bytes(regex::bytes::Regex),
+    /// The expression matches an empty text too. Only this form never does so within a character.
+    Text(regex::Regex),
+}
+
+impl RegexPattern {
+    /// Compiles an expression. The program takes at most `most` bytes.
+    pub fn new(
+        pattern: &str,
+        case_sensitive: bool,
+        most: usize,
+    ) -> Result<RegexPattern, ExpressionError> {
+        check_size(pattern)?;
+        let _alone = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
+        let hir = ParserBuilder::new()
+            .multi_line(true)
+            .case_insensitive(!case_sensitive)
+            .build()
+            .parse(pattern)
+            .map_err(|error| {
+                ExpressionError::of_compiler(pattern, &error.to_string(), MAX_PROGRAM_BYTES)
+            })?;
+        let failed =
+            |error: regex::Error| ExpressionError::of_compiler(pattern, &error.to_string(), most);
+        let program = match hir.properties().minimum_len() {
+            Some(0) => {
+                let mut builder = regex::RegexBuilder::new(pattern);
+                let builder = builder.multi_line(true).case_insensitive(!case_sensitive);
+                let builder = builder.size_limit(most).dfa_size_limit(MAX_STATES_BYTES);
+                Program::Text(builder.build().map_err(failed)?)
+            }
+            _ => {
+                let mut builder = regex::bytes::RegexBuilder::new(pattern);
+                let builder = builder.multi_line(true).case_insensitive(!case_sensitive);
+                let builder = builder.size_limit(most).dfa_size_limit(MAX_STATES_BYTES);
+                Program::Bytes(builder.build().map_err(failed)?)
+            }
+        };
+        Ok(RegexPattern { program, runs: RunQuery::of_expression(&hir) })
+    }
+
+    /// The runs of characters that every text has that matches.
+    pub fn runs(&self) -> &RunQuery {
+        &self.runs
+    }
+
+    /// Returns whether the expression matches in bytes that are UTF-8.
+    #[inline]
+    pub fn matches(&self, text: &[u8]) -> bool {
+        match &self.program {
+            Program::Bytes(regex) => regex.is_match(text),
+            Program::Text(regex) => str::from_utf8(text).is_ok_and(|text| regex.is_match(text)),
+        }
+    }
+
+    /// Returns the byte spans of the first `most` matches in a text that are not empty.
+    pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
+        let is_span = |span: &Range<usize>| !span.is_empty();
+        match &self.program {
+            Program::Bytes(regex) => {
+                let found = regex.find_iter(text.as_bytes()).map(|found| found.range());
+                found.filter(is_span).take(most).collect()
+            }
+            Program::Text(regex) => {
+                let found = regex.find_iter(text).map(|found| found.range());
+                found.filter(is_span).take(most).collect()
+            }
+        }
+    }
+}
+
+/// Returns whether a letter of an expression is an upper-case one; `\W` and its like have none.
+pub fn has_uppercase(pattern: &str) -> bool {
+    struct Letters;
+
+    impl ast::Visitor for Letters {
+        type Output = ();
+        type Err = ();
+
+        fn finish(self) -> Result<(), ()> {
+            Ok(())
+        }
+
+        fn visit_pre(&mut self, ast: &Ast) -> Result<(), ()> {
+            match ast {
+                Ast::Literal(literal) if literal.c.is_uppercase() => Err(()),
+                _ => Ok(()),
+            }
+        }
+
+        fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), ()> {
+            match item {
+                ClassSetItem::Literal(literal) if literal.c.is_uppercase() => Err(()),
+                ClassSetItem::Range(range)
+                    if range.start.c.is_uppercase() || range.end.c.is_uppercase() =>
+                {
+                    Err(())
+                }
+                _ => Ok(()),
+            }
+        }
+    }
+
+    let ast = ast::parse::Parser::new().parse(pattern);
+    check_size(pattern).is_ok() && ast.is_ok_and(|ast| ast::visit(&ast, Letters).is_err())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upper_case_letters_are_seen() {
+        for (pattern, expected) in [
+            ("abc", false),
+            ("aBc", true),
+            (r"\W\S\D\pL", false),
+            ("[a-zA-Z]", true),
+            ("[[:upper:]]x", false),
+            ("é|É", true),
+            ("(", false),
+        ] {
+            assert_eq!(has_uppercase(pattern), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn wrong_expressions_are_explained() {
+        let error = |pattern: &str| RegexPattern::new(pattern, false, MAX_PROGRAM_BYTES).err();
+        let text = error("foo(bar").expect("a parenthesis is open").to_string();
+        assert!(text.contains("unclosed group") && text.contains("foo(bar\n"), "{text}");
+        assert!(matches!(error(r"(?:\w{100}){100}"), Some(ExpressionError::Large { .. })));
+        let long = error(&"x".repeat(MAX_PATTERN_BYTES + 1));
+        assert!(matches!(long, Some(ExpressionError::Long { .. })), "{long:?}");
+        assert!(error(r"(?-u:\xFF)").is_some());
+    }
+}

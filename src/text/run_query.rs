@@ -1,0 +1,376 @@
+//! The runs of characters that a text must have to match a regular expression: a boolean query.
+//!
+//! For each part of the expression, the analysis keeps the texts that it matches if they are few,
+//! or else how they begin and end. What is known of neighbours joins to longer runs. Russ Cox
+//! describes it ("Regular Expression Matching with a Trigram Index", 2012).
+//!
+//! Runs are folded as [`super::fold`] says.
+//!
+//! Invariant: a text that an expression matches has, once folded, the runs of its query.
+
+use std::{collections::BTreeSet, fmt};
+
+use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
+
+use super::{
+    fold::fold,
+    grams::{CommonGrams, Gram, LONGEST, query_grams},
+    pattern::Pattern,
+};
+
+/// The most texts that are kept of a part of an expression.
+const MAX_TEXTS: usize = 64;
+
+/// The most characters of a text that is kept.
+const MAX_CHARACTERS: usize = 256;
+
+/// The most characters of a class that are taken one by one, before their cases are folded.
+const MAX_CLASS: u32 = 64;
+
+/// The most times that a repetition is written out.
+const MAX_REPEATS: u32 = 16;
+
+/// The most runs of a query. Beyond that, reading all texts is as fast.
+const MAX_RUNS: usize = 2_000;
+
+/// The most pairs of runs that are compared to see whether some of them are needless.
+const MAX_COMPARED: usize = 10_000;
+
+/// Which runs of characters a text must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunQuery {
+    /// None: any text may match.
+    Anything,
+    /// This run.
+    Run(String),
+    /// All of these.
+    All(Vec<RunQuery>),
+    /// One of these.
+    OneOf(Vec<RunQuery>),
+}
+
+impl RunQuery {
+    /// Returns the runs of an expression that matches UTF-8.
+    pub fn of_expression(hir: &Hir) -> RunQuery {
+        let query = Analysis::of(hir).into_query();
+        if query.size() > MAX_RUNS { RunQuery::Anything } else { query }
+    }
+
+    /// Returns the runs of a pattern.
+    pub fn of_pattern(pattern: &Pattern<'_>) -> RunQuery {
+        RunQuery::all(pattern.runs().map(|run| RunQuery::Run(folded(run))).collect())
+    }
+
+    fn all(parts: Vec<RunQuery>) -> RunQuery {
+        let mut all = Vec::new();
+        for part in parts {
+            match part {
+                RunQuery::Anything => {}
+                RunQuery::All(parts) => all.extend(parts),
+                part => all.push(part),
+            }
+        }
+        let mut place = 0;
+        while place < all.len() {
+            let others = all.iter().enumerate().filter(|(other, _)| *other != place);
+            match others.into_iter().any(|(_, other)| other.implies(&all[place])) {
+                true => drop(all.remove(place)),
+                false => place += 1,
+            }
+        }
+        match all.len() {
+            0 => RunQuery::Anything,
+            1 => all.remove(0),
+            _ => RunQuery::All(all),
+        }
+    }
+
+    fn one_of(parts: Vec<RunQuery>) -> RunQuery {
+        if parts.is_empty() || parts.contains(&RunQuery::Anything) {
+            return RunQuery::Anything;
+        }
+        match <[RunQuery; 1]>::try_from(parts) {
+            Ok([part]) => part,
+            Err(parts) => RunQuery::OneOf(parts),
+        }
+    }
+
+    /// Returns whether every text that has these runs has those too, as far as that is soon seen.
+    fn implies(&self, those: &RunQuery) -> bool {
+        match (self, those) {
+            (RunQuery::Run(this), RunQuery::Run(that)) => this.contains(that.as_str()),
+            _ if self.size() * those.size() > MAX_COMPARED => false,
+            (RunQuery::OneOf(parts), _) => parts.iter().all(|part| part.implies(those)),
+            (RunQuery::All(parts), _) => parts.iter().any(|part| part.implies(those)),
+            (_, RunQuery::OneOf(parts)) => parts.iter().any(|part| self.implies(part)),
+            (_, RunQuery::All(parts)) => parts.iter().all(|part| self.implies(part)),
+            _ => false,
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            RunQuery::Anything => 0,
+            RunQuery::Run(_) => 1,
+            RunQuery::All(parts) | RunQuery::OneOf(parts) => parts.iter().map(RunQuery::size).sum(),
+        }
+    }
+
+    /// Returns the indexed grams of a run, which a text must all have.
+    pub fn grams(run: &str, common: &CommonGrams) -> Vec<Gram> {
+        // No gram has a NUL.
+        let parts = run.split('\0').filter(|part| !part.is_empty());
+        parts.flat_map(|part| query_grams(&Pattern::literal(part), common)).collect()
+    }
+}
+
+impl fmt::Display for RunQuery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (parts, word) = match self {
+            RunQuery::Anything => return f.write_str("anything"),
+            RunQuery::Run(run) => return write!(f, "{run:?}"),
+            RunQuery::All(parts) => (parts, " and "),
+            RunQuery::OneOf(parts) => (parts, " or "),
+        };
+        for (place, part) in parts.iter().enumerate() {
+            f.write_str(if place > 0 { word } else { "" })?;
+            match part {
+                RunQuery::All(_) | RunQuery::OneOf(_) => write!(f, "({part})")?,
+                part => write!(f, "{part}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn folded(text: &str) -> String {
+    text.chars().map(fold).collect()
+}
+
+/// Texts, folded.
+type Texts = BTreeSet<String>;
+
+/// What is known of the texts that a part of an expression matches.
+#[derive(Clone, Debug)]
+struct Analysis {
+    /// All of the texts, if they are few.
+    exact: Option<Texts>,
+    /// How each of them begins and ends; only if `exact` is `None`.
+    prefixes: Texts,
+    suffixes: Texts,
+    /// The runs that each of them has, beyond those of the sets.
+    query: RunQuery,
+}
+
+impl Analysis {
+    /// What is known of any text.
+    fn anything() -> Analysis {
+        let (prefixes, suffixes) = (Texts::from([String::new()]), Texts::from([String::new()]));
+        Analysis { exact: None, prefixes, suffixes, query: RunQuery::Anything }
+    }
+
+    fn exactly(texts: Texts) -> Analysis {
+        Analysis { exact: Some(texts), query: RunQuery::Anything, ..Analysis::anything() }
+    }
+
+    fn of(hir: &Hir) -> Analysis {
+        match hir.kind() {
+            HirKind::Empty | HirKind::Look(_) => Analysis::exactly(Texts::from([String::new()])),
+            HirKind::Literal(literal) => match str::from_utf8(&literal.0) {
+                Ok(text) => Analysis::exactly(Texts::from([folded(text)])).bounded(),
+                Err(_) => Analysis::anything(),
+            },
+            HirKind::Class(class) => Analysis::of_class(class),
+            HirKind::Capture(capture) => Analysis::of(&capture.sub),
+            HirKind::Repetition(repetition) => Analysis::of_repetition(repetition),
+            HirKind::Concat(parts) => {
+                let start = Analysis::exactly(Texts::from([String::new()]));
+                parts.iter().fold(start, |before, part| before.then(Analysis::of(part)))
+            }
+            HirKind::Alternation(parts) => {
+                Analysis::either(parts.iter().map(Analysis::of).collect())
+            }
+        }
+    }
+
+    fn of_class(class: &Class) -> Analysis {
+        let ranges: Vec<(u32, u32)> = match class {
+            Class::Unicode(class) => {
+                class.iter().map(|range| (range.start().into(), range.end().into())).collect()
+            }
+            Class::Bytes(class) => {
+                class.iter().map(|range| (range.start().into(), range.end().into())).collect()
+            }
+        };
+        let size: u32 = ranges.iter().map(|(start, end)| end - start + 1).sum();
+        if size > MAX_CLASS {
+            return Analysis::anything();
+        }
+        let characters = ranges.into_iter().flat_map(|(start, end)| start..=end);
+        let characters: Option<Texts> =
+            characters.map(|code| Some(fold(char::from_u32(code)?).to_string())).collect();
+        characters.map_or_else(Analysis::anything, Analysis::exactly)
+    }
+
+    fn of_repetition(repetition: &Repetition) -> Analysis {
+        let once = Analysis::of(&repetition.sub);
+        if repetition.min == 0 {
+            return match repetition.max {
+                Some(1) => {
+                    let nothing = Analysis::exactly(Texts::from([String::new()]));
+                    Analysis::either(vec![once, nothing])
+                }
+                _ => Analysis::anything(),
+            };
+        }
+        let copies = repetition.min.min(MAX_REPEATS);
+        let mut all = once.clone();
+        for _ in 1..copies {
+            all = all.then(once.clone());
+        }
+        match repetition.max == Some(copies) {
+            true => all,
+            // Others may follow or, which is the same, come before.
+            false => all.inexact(),
+        }
+    }
+
+    /// Returns what is known of a text of this part that one of another part follows.
+    fn then(self, next: Analysis) -> Analysis {
+        if let (Some(these), Some(those)) = (&self.exact, &next.exact)
+            && these.len() * those.len() <= MAX_TEXTS
+        {
+            return Analysis::exactly(joined(these, those)).bounded();
+        }
+        let (before, after) = (self.clone().inexact(), next.clone().inexact());
+        let mut queries = vec![before.query, after.query];
+        if before.suffixes.len() * after.prefixes.len() <= MAX_TEXTS {
+            queries.push(runs_of(&joined(&before.suffixes, &after.prefixes)));
+        }
+        let extended = |these: &Texts, those: &Texts| {
+            (these.len() * those.len() <= MAX_TEXTS).then(|| joined(these, those))
+        };
+        let prefixes = self.exact.as_ref().and_then(|exact| extended(exact, &after.prefixes));
+        let suffixes = next.exact.as_ref().and_then(|exact| extended(&before.suffixes, exact));
+        Analysis {
+            exact: None,
+            prefixes: prefixes.unwrap_or(before.prefixes),
+            suffixes: suffixes.unwrap_or(after.suffixes),
+            query: RunQuery::all(queries),
+        }
+        .shortened()
+    }
+
+    /// Returns what is known of a text of any of several parts.
+    fn either(parts: Vec<Analysis>) -> Analysis {
+        let exact: Option<Vec<&Texts>> = parts.iter().map(|part| part.exact.as_ref()).collect();
+        if let Some(exact) = exact {
+            let texts: Texts = exact.into_iter().flatten().cloned().collect();
+            if texts.len() <= MAX_TEXTS {
+                return Analysis::exactly(texts);
+            }
+        }
+        let parts: Vec<Analysis> = parts.into_iter().map(Analysis::inexact).collect();
+        let union = |of: fn(&Analysis) -> &Texts| -> Texts {
+            let texts: Texts = parts.iter().flat_map(of).cloned().collect();
+            if texts.len() > MAX_TEXTS { Texts::from([String::new()]) } else { texts }
+        };
+        let (prefixes, suffixes) = (union(|part| &part.prefixes), union(|part| &part.suffixes));
+        let query = RunQuery::one_of(parts.into_iter().map(|part| part.query).collect());
+        Analysis { exact: None, prefixes, suffixes, query }
+    }
+
+    /// Gives up exact texts that are long.
+    fn bounded(self) -> Analysis {
+        let is_long = |text: &String| text.len() > MAX_CHARACTERS;
+        match self.exact.as_ref().is_some_and(|exact| exact.iter().any(is_long)) {
+            true => self.inexact(),
+            false => self,
+        }
+    }
+
+    /// Keeps of the exact texts their runs, and how they begin and end.
+    fn inexact(self) -> Analysis {
+        let Some(exact) = self.exact else { return self };
+        let query = RunQuery::all(vec![self.query, runs_of(&exact)]);
+        Analysis { exact: None, prefixes: exact.clone(), suffixes: exact, query }.shortened()
+    }
+
+    /// Cuts what is known of beginnings and ends to what still joins to longer grams.
+    fn shortened(mut self) -> Analysis {
+        let start = |text: &String| text.chars().take(LONGEST - 1).collect();
+        self.prefixes = self.prefixes.iter().map(start).collect();
+        let end = |text: &String| {
+            let length = text.chars().count();
+            text.chars().skip(length.saturating_sub(LONGEST - 1)).collect()
+        };
+        self.suffixes = self.suffixes.iter().map(end).collect();
+        self
+    }
+
+    fn into_query(self) -> RunQuery {
+        let Analysis { prefixes, suffixes, query, .. } = self.inexact();
+        RunQuery::all(vec![query, runs_of(&prefixes), runs_of(&suffixes)])
+    }
+}
+
+/// Returns every text of one set with every text of another behind it.
+fn joined(these: &Texts, those: &Texts) -> Texts {
+    these.iter().flat_map(|this| those.iter().map(move |that| format!("{this}{that}"))).collect()
+}
+
+/// Returns the query for one of some texts.
+fn runs_of(texts: &Texts) -> RunQuery {
+    let is_needed = |text: &&String| {
+        // Whatever has the longer text has the shorter one.
+        !texts.iter().any(|other| other.len() < text.len() && text.contains(other.as_str()))
+    };
+    match texts.contains("") {
+        true => RunQuery::Anything,
+        false => {
+            RunQuery::one_of(texts.iter().filter(is_needed).cloned().map(RunQuery::Run).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_have_runs() {
+        for (pattern, expected) in [
+            ("hello", r#""hello""#),
+            ("Hello World", r#""hello world""#),
+            ("(?i)straSSe|weg", r#""strasse" or "weg""#),
+            ("colou?r", r#""color" or "colour""#),
+            ("a.*b", r#""a" and "b""#),
+            ("foo.*bar", r#""foo" and "bar""#),
+            (r"error_\d+: (disk|memory)", r#"(": disk" or ": memory") and "error_""#),
+            ("ab{3}", r#""abbb""#),
+            ("x(ab)+y", r#""xab" and "aby""#),
+            ("[ck]at", r#""cat" or "kat""#),
+            ("[a-d]at", r#""aat" or "bat" or "cat" or "dat""#),
+            (r"\w+", "anything"),
+            ("a*", "anything"),
+            ("(abc)?", "anything"),
+            ("^$", "anything"),
+            (".", "anything"),
+            (r"\bword\b", r#""word""#),
+            ("日本|東京", r#""日本" or "東京""#),
+            ("\u{212A}elvin", r#""kelvin""#),
+        ] {
+            let hir = regex_syntax::parse(pattern).expect("it parses");
+            let query = RunQuery::of_expression(&hir).to_string();
+            let sorted = |text: &str| {
+                let mut parts: Vec<&str> = text.split(" and ").collect();
+                parts.sort_unstable();
+                parts.join(" and ")
+            };
+            assert_eq!(sorted(&query), sorted(expected), "{pattern}");
+        }
+        let names: Vec<String> = (0..1000).map(|n| format!("name{n:04}x")).collect();
+        let hir = regex_syntax::parse(&names.join("|")).expect("it parses");
+        assert_ne!(RunQuery::of_expression(&hir), RunQuery::Anything);
+    }
+}
