@@ -92,7 +92,8 @@ pub(super) fn answer(
 pub(super) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy().to_lowercase();
     let Ok(environment) = Environment::of_process() else { return Vec::new() };
-    let engine = Engine::new(places::config(places::Places::default(), &environment));
+    let Ok(environment) = environment.with_settings() else { return Vec::new() };
+    let engine = Engine::new(places::config(&places::Places::default(), &environment));
     let stop = Stop::never().within(MAX_WAIT);
     let begins = |text: &str| text.to_lowercase().starts_with(&typed);
     let headings = engine.find(&stop).headings(&|_, id, title| begins(id) || begins(title));

@@ -5,6 +5,7 @@ mod arguments;
 pub mod clients;
 mod clock;
 mod completions;
+mod config;
 mod connect;
 mod demo;
 mod doctor;
@@ -35,6 +36,8 @@ mod ranked;
 mod reindex;
 mod search;
 mod serve;
+mod settings;
+mod settings_file;
 mod show;
 mod stats;
 mod status;
@@ -113,6 +116,7 @@ enum Command {
     Threads(threads::Args),
     Watch(watch::Args),
     Workspace(workspace::Args),
+    Config(config::Args),
     Status(status::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
@@ -182,13 +186,14 @@ pub fn run(
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     match parsed {
         Ok(cli) if environment.terminal => {
+            let environment = &environment.with_settings()?;
             let mut out =
                 Paged::new(out, environment, cli.command.as_ref().is_some_and(Command::is_paged));
             let code = execute(cli, environment, &mut TerminalWriter::new(&mut out));
             out.finish()?;
             code
         }
-        Ok(cli) => execute(cli, environment, out),
+        Ok(cli) => execute(cli, &environment.with_settings()?, out),
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
         {
@@ -205,15 +210,21 @@ pub fn run(
 }
 
 fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
-    let Some(command) = cli.command else { return pick(cli.places, environment, out) };
+    let Some(mut command) = cli.command else { return pick(&cli.places, environment, out) };
     let named = places::named_by(&cli.places, environment);
-    let mut config = places::config(cli.places, environment);
+    let mut config = places::config(&cli.places, environment);
     config.embeddings = places::embeddings(environment)?;
     config.workspaces = match &command {
         Command::Serve(args) => args.workspaces.or(environment),
         Command::Workspace(args) => args.workspaces.or(environment),
         _ => Vec::new(),
     };
+    match &mut command {
+        Command::Search(args) => args.take(environment),
+        Command::Show(args) => args.take(environment),
+        Command::Serve(args) => args.take(environment),
+        _ => {}
+    }
     match &command {
         Command::Import(args) => old_home::offer(&config, args.yes, environment)?,
         Command::Reindex(args) => old_home::offer(&config, args.yes, environment)?,
@@ -254,13 +265,14 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Doctor(args) => doctor::run(&args, &engine, environment, parse_serve, out),
         Command::Completions(args) => completions::print(&args, out),
         Command::Man(args) => completions::write_pages(&args, Cli::command(), out),
+        Command::Config(args) => config::run(&args, &cli.places, engine.config(), environment, out),
         Command::Status(args) => status::run(&args, &engine, named, out),
     }?;
     if may_be_torn && map_faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
 }
 
 /// Opens the picker; says what the program can do if there is no terminal for it.
-fn pick(places: Places, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
+fn pick(places: &Places, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
     if !environment.full_screen {
         // Nothing was asked for, which is a mistake in a script: no output, and an exit code for it.
         anstream::eprint!("{EXAMPLES}");

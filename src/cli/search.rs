@@ -20,7 +20,7 @@ use super::{
     look::{DIM, Look},
     notes,
     output::{FOUND, NOTHING, complain, counted},
-    ranked, words,
+    ranked, settings, settings_file, words,
 };
 use crate::{
     engine::{self, Engine, Render, Scope, SearchPlan, Searched},
@@ -93,6 +93,14 @@ pub(super) struct Args {
 }
 
 impl Args {
+    /// Takes what the configuration file says.
+    pub(super) fn take(&mut self, environment: &Environment) {
+        self.case_sensitive =
+            settings::is_on(&settings_file::CASE_SENSITIVE, self.case_sensitive, environment);
+        self.raw_content =
+            settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
+    }
+
     /// Returns whether the transcripts of coding agents are searched too.
     pub(super) fn takes_transcripts(&self) -> bool {
         self.filters.takes_transcripts()

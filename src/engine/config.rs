@@ -26,6 +26,8 @@ pub struct Config {
     pub workspaces: Vec<PathBuf>,
     /// The folders of coding agents' transcripts.
     pub archives: Vec<PathBuf>,
+    /// Projects, by name, and folders whose transcripts are kept out of everything; both may be globs.
+    pub exclude: Vec<String>,
     /// The provider of vectors.
     pub embeddings: Provider,
     /// Whether questions leave the indexes as they are. Otherwise they refresh them where that is quick.

@@ -7,6 +7,7 @@
 //! - `rank`: ranked search over all sources
 //! - `upkeep`: keeps indexes, terms, vectors, summaries and the transcript store current
 //! - `source`: sources, and the trait [`Reader`] through which they are asked
+//! - `exclusions`: projects and folders that are kept out
 //! - `config`, `error`: where things are, and what can go wrong
 //!
 //! Invariant: an answer is of one state of a database, the state it was in when the question came.
@@ -14,6 +15,7 @@
 mod config;
 mod error;
 mod exact;
+mod exclusions;
 mod home;
 pub mod import;
 mod lookup;
@@ -73,6 +75,7 @@ pub use upkeep::{
 
 pub(crate) use crate::workspace;
 pub(crate) use exact::{Render, Searched};
+pub(crate) use exclusions::Exclusions;
 pub(crate) use source::{Narrowing, Note, Sketch};
 #[cfg(test)]
 pub(crate) use testing::TestExport;

@@ -6,6 +6,8 @@ mod cli;
 mod clients;
 mod completions;
 mod compressed;
+#[cfg(unix)]
+mod config;
 mod corpus;
 #[cfg(unix)]
 mod crash;

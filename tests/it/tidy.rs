@@ -29,6 +29,7 @@ const ENGINE_ROOMS: &[&[&str]] = &[
     &["rank"],
     &["upkeep"],
     &["source"],
+    &["exclusions"],
     &["config"],
     &["error"],
 ];
