@@ -35,6 +35,9 @@ pub enum Error {
     /// The configuration file cannot be read, or says something wrong.
     #[error(transparent)]
     Settings(#[from] settings_file::Error),
+    /// Nothing was forgotten; what would help.
+    #[error("{0}")]
+    Forget(String),
     /// The import failed.
     #[error(transparent)]
     Import(#[from] import::Error),

@@ -15,6 +15,7 @@ mod eval;
 mod explain;
 mod export;
 mod filters;
+mod forget;
 mod found;
 mod groups;
 mod import;
@@ -110,6 +111,7 @@ enum Command {
     Resume(open::ResumeArgs),
     Stats(stats::Args),
     Export(export::Args),
+    Forget(forget::Args),
     Connect(connect::ConnectArgs),
     Disconnect(connect::DisconnectArgs),
     Serve(serve::Args),
@@ -130,6 +132,7 @@ impl Command {
             self,
             Command::Demo(_)
                 | Command::Import(_)
+                | Command::Forget(_)
                 | Command::Reindex(_)
                 | Command::Serve(_)
                 | Command::Threads(_)
@@ -145,7 +148,8 @@ impl Command {
             | Command::Stats(_)
             | Command::Export(_)
             | Command::Open(_)
-            | Command::Resume(_) => true,
+            | Command::Resume(_)
+            | Command::Forget(_) => true,
             Command::Search(args) => args.takes_transcripts(),
             _ => false,
         }
@@ -255,6 +259,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Open(args) => open::open(&args, &engine, out),
         Command::Resume(args) => open::resume(&args, &engine, out),
         Command::Export(args) => export::run(&args, &engine, environment, out),
+        Command::Forget(args) => forget::run(&args, &engine, environment, out),
         Command::Stats(args) => stats::run(&args, &engine, environment, out),
         Command::Connect(args) => Ok(connect::connect(&args, engine.config(), environment, out)?),
         Command::Disconnect(args) => Ok(connect::disconnect(&args, environment, out)?),

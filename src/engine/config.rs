@@ -111,6 +111,20 @@ impl Config {
         self.index_folder().join(name)
     }
 
+    /// Returns the transcript stores of all configurations.
+    pub(crate) fn archive_databases(&self) -> Vec<PathBuf> {
+        let is_store = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("archive")
+        };
+        databases(&self.index_folder()).unwrap_or_default().into_iter().filter(is_store).collect()
+    }
+
+    /// Returns the databases in the home folder to which imports may have been written.
+    pub(crate) fn home_databases(&self) -> Vec<PathBuf> {
+        databases(&self.db_folder()).unwrap_or_default()
+    }
+
     /// Returns the database that threads are recorded in. It is not in `db/`, where the newest file
     /// counts as the export.
     pub fn threads_database(&self) -> PathBuf {

@@ -43,6 +43,13 @@ impl Exclusions {
         })
     }
 
+    /// Returns the exclusions of those patterns that are globs.
+    pub(crate) fn known(patterns: &[String]) -> Exclusions {
+        let is_glob = |pattern: &&String| Exclusions::of(std::slice::from_ref(*pattern)).is_ok();
+        let patterns: Vec<String> = patterns.iter().filter(is_glob).cloned().collect();
+        Exclusions::of(&patterns).unwrap_or_default()
+    }
+
     /// Returns whether nothing is excluded.
     pub(crate) fn is_empty(&self) -> bool {
         self.projects.is_empty() && self.folders.is_empty()

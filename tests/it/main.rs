@@ -51,6 +51,7 @@ mod threads;
 mod tidy;
 mod vectors;
 mod watch;
+mod withheld;
 mod workspace;
 mod writers;
 
