@@ -42,7 +42,13 @@ pub(super) fn run(
 ) -> Result<u8, Error> {
     let file = environment.settings.path.as_deref();
     let settings = settings_file::ALL.iter().map(|setting| {
-        let given = settings::given(setting, places::flag(setting, places), environment);
+        let mut given = settings::given(setting, places::flag(setting, places), environment);
+        if let (true, SetBy::Default, Some(key)) =
+            (setting.is_secret(), &given.by, &environment.openai_api_key)
+        {
+            // It is used for OpenAI's own URL.
+            given = Given { values: vec![key.0.clone()], by: SetBy::Variable("OPENAI_API_KEY") };
+        }
         (*setting, values(setting, &given, config), given.by)
     });
     if args.json {

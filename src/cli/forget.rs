@@ -97,7 +97,7 @@ pub(super) fn run(
     step.clear();
     let left = match left {
         Err(error) if error.is_stopped() => {
-            return Ok(interrupt::stopped("it is forgotten; `verbatim reindex` builds the index"));
+            return Ok(interrupt::stopped("run it again to finish it"));
         }
         left => left?,
     };

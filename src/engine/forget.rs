@@ -97,7 +97,7 @@ impl Forgetter<'_> {
         let always = found.iter().any(|one| one.sources.is_empty());
         let removed = self.remove(&ids, always, stop)?;
         for (path, _) in &removed {
-            self.wipe_index(path)?;
+            self.wipe_index(path, stop)?;
         }
         self.sources.close();
         let is_removed = |path: &Path| removed.iter().any(|(removed, _)| removed == path);
@@ -140,7 +140,7 @@ impl Forgetter<'_> {
     }
 
     /// Removes the index of a database.
-    fn wipe_index(&self, database: &Path) -> Result<(), Error> {
+    fn wipe_index(&self, database: &Path, stop: &Stop) -> Result<(), Error> {
         let probe = Probe::of(database)?;
         let index_dir = IndexDir::of(&self.sources.config().index_folder(), probe.real());
         if !index_dir.folder().exists() {
@@ -149,6 +149,7 @@ impl Forgetter<'_> {
         let writing = loop {
             match index_dir.lock()? {
                 Some(writing) => break writing,
+                None if stop.requested() => return Err(db::Error::Stopped.into()),
                 None => thread::sleep(ELSEWHERE),
             }
         };

@@ -40,8 +40,11 @@ impl ForgottenId {
     fn is(&self, id: &str, service: &str) -> bool {
         // Formats are written with `_`, and shown with `-`.
         let is_same = |known: &str| known.replace('_', "-") == service.replace('_', "-");
-        self.service.as_deref().is_none_or(is_same)
-            && (self.id == id || self.id.strip_suffix(id) == Some(format!("{service}/").as_str()))
+        match self.id.strip_suffix(id) {
+            Some("") => self.service.as_deref().is_none_or(is_same),
+            Some(before) => before.strip_suffix('/').is_some_and(is_same),
+            None => false,
+        }
     }
 }
 

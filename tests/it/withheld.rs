@@ -298,8 +298,10 @@ fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        let list = fs::metadata(user.path("home/forgotten.jsonl")).unwrap();
-        assert_eq!(list.mode() & 0o777, 0o600);
+        for name in ["forgotten.jsonl", "forgotten.lock"] {
+            let file = fs::metadata(user.path("home").join(name)).unwrap();
+            assert_eq!(file.mode() & 0o777, 0o600, "{name}");
+        }
     }
     let status = user.done(&["status"]);
     assert!(status.contains("forgotten: 2 conversations"), "{status}");
@@ -361,5 +363,88 @@ fn a_fork_does_not_take_over_what_it_repeats() {
     assert_eq!((user.found("zanzibarish"), user.found("own")), (1, 1));
     user.done(&["forget", "--yes", "s-a"]);
     assert_eq!((user.found("zanzibarish"), user.found("own")), (0, 1));
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_terminal_is_asked_and_an_empty_line_is_a_no() {
+    use std::io::{Read, Write};
+
+    use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+
+    let user = User::new();
+    user.done(&[
+        "import",
+        &user.export("a.json", &json!([chat("c1", "Fruit", &["apple", "pear"])])),
+    ]);
+    let asked = |answer: &str| {
+        let pair =
+            native_pty_system().openpty(PtySize { cols: 200, ..PtySize::default() }).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear();
+        command.env("HOME", user.0.path());
+        command.env("VERBATIM_CONFIG", user.path("config.toml"));
+        command.args(["forget", "fruit"]);
+        let mut child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        pair.master.take_writer().unwrap().write_all(answer.as_bytes()).unwrap();
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let (mut text, mut bytes) = (String::new(), [0; 4096]);
+        while let Ok(count @ 1..) = reader.read(&mut bytes) {
+            text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        (child.wait().unwrap().exit_code(), text)
+    };
+    for answer in ["\n", "n\n"] {
+        let (code, text) = asked(answer);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("Fruit (export, claude), 2 messages, c1"), "{text}");
+        assert!(text.contains("Forget this conversation for good? [y/N]"), "{text}");
+        assert_eq!(user.found("apple"), 1);
+    }
+    let (code, text) = asked("y\n");
+    assert!(code == 0 && text.contains("1 conversation forgotten, 2 messages"), "{text}");
+    assert_eq!(user.found("apple"), 0);
+}
+
+#[test]
+fn writers_and_servers_that_run_meanwhile_bring_nothing_back() {
+    let user = User::new();
+    let mut chats: Vec<Value> = (0..300)
+        .map(|number| chat(&format!("c{number}"), "Filler", &[&format!("filler {number}"), "pear"]))
+        .collect();
+    chats.push(chat("c-forgotten", "Plans", &["zanzibarish"]));
+    let export = user.export("a.json", &json!(chats));
+    user.done(&["import", &export, "--no-index"]);
+    user.transcript("s-forgotten", "/w/a", &["zanzibarish prompt"]);
+    user.transcript("s-kept", "/w/b", &["kept"]);
+    user.done(&["list"]);
+    let mut server = Server::start(&mut user.command(&["serve"]));
+    let query = json!({"query": "zanzibarish", "mode": "text"});
+    server.call("search", &query);
+    std::thread::scope(|threads| {
+        let importing = threads.spawn(|| {
+            for _ in 0..4 {
+                user.run(&["import", &export, "--no-index"]);
+            }
+        });
+        let growing = threads.spawn(|| {
+            for count in 1..20 {
+                let texts = vec!["zanzibarish prompt"; count];
+                user.transcript("s-forgotten", "/w/a", &texts);
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+        });
+        user.done(&["forget", "--yes", "c-forgotten", "s-forgotten"]);
+        importing.join().unwrap();
+        growing.join().unwrap();
+    });
+    let answer = server.call("search", &query).to_string();
+    assert!(!answer.contains("zanzibarish prompt"), "{answer}");
+    drop(server);
+    assert_eq!(user.found("zanzibarish"), 0);
+    assert_eq!(user.found("pear"), 300);
+    user.done(&["reindex"]);
     assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
 }

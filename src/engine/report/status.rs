@@ -177,8 +177,7 @@ pub(crate) fn excluded(config: &Config, source: &Source, stop: &Stop) -> Result<
     }
     let stored = source.excluded(stop)?.len();
     let forgotten = Forgotten::of(config)?.0;
-    let withheld =
-        source.on_database(|path| db::read(path, stop, |database| db::withheld(database)))?;
+    let withheld = source.on_database(|path| db::read(path, stop, db::withheld))?;
     let is_excluded = |id: &&String| !forgotten.iter().any(|known| known.id == **id);
     Ok(stored + withheld.iter().filter(is_excluded).count())
 }

@@ -159,3 +159,45 @@ impl Sink for HidingSink<'_> {
         self.sink.discard();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Rendered;
+
+    fn hit(conversation: &'static str, message: &'static str) -> Hit<'static> {
+        Hit {
+            message_id: message.into(),
+            conversation_id: conversation.into(),
+            title: "".into(),
+            role: "".into(),
+            time: None,
+            content: "".into(),
+            position: None,
+        }
+    }
+
+    #[test]
+    fn excluded_hits_do_not_count_for_the_limit() {
+        let excluded = HashSet::from(["a".to_owned()]);
+        let (mut shown, stop) = (Vec::new(), Stop::never());
+        let show = |id: String| {
+            shown.push(id);
+            ControlFlow::Continue(())
+        };
+        let mut inner = Rendered::new(|hit: Hit<'_>| Some(hit.message_id.into_owned()), show);
+        let mut sink =
+            HidingSink { excluded: &excluded, most: 3, taken: 0, confirmed: 0, sink: &mut inner };
+        sink.take(hit("a", "1"));
+        sink.take(hit("b", "2"));
+        assert!(sink.confirm(&stop).is_continue());
+        // What is discarded comes again from another reader.
+        sink.take(hit("b", "lost"));
+        sink.discard();
+        for (conversation, message) in [("a", "3"), ("b", "4"), ("b", "5"), ("b", "6")] {
+            sink.take(hit(conversation, message));
+        }
+        assert!(sink.confirm(&stop).is_break());
+        assert_eq!(shown, ["2", "4", "5"]);
+    }
+}
