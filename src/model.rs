@@ -23,6 +23,14 @@ pub struct Instant {
 }
 
 impl Instant {
+    /// Returns the day, counted from 1970-01-01.
+    pub(crate) fn day(self) -> i64 {
+        /// Seconds in a day.
+        const DAY: i64 = 86_400;
+
+        self.seconds.div_euclid(DAY)
+    }
+
     /// Returns the instant as seconds with up to nine decimals and no trailing zeros.
     ///
     /// Imports store times in this form, as ChatGPT's own exports do.

@@ -173,6 +173,20 @@ fn distrusted(owner: u32, mode: u32, user: u32) -> Option<&'static str> {
     }
 }
 
+/// Returns whether others than the owner may read or write a file.
+pub(crate) fn is_open_to_others(metadata: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        metadata.mode() & 0o077 != 0
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        false
+    }
+}
+
 /// Returns the user as whom the program runs.
 #[cfg(unix)]
 fn user() -> u32 {

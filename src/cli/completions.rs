@@ -97,7 +97,8 @@ pub(super) fn answer(
 pub(super) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy().to_lowercase();
     let Ok(environment) = Environment::of_process() else { return Vec::new() };
-    let engine = Engine::new(places::config(places::Places::default(), &environment));
+    let Ok(environment) = environment.with_settings() else { return Vec::new() };
+    let engine = Engine::new(places::config(&places::Places::default(), &environment));
     let stop = Stop::never().within(MAX_WAIT);
     // These shells put a candidate on the line as it is, and a title may hold anything. Others quote it.
     let shell = SHELL.get().and_then(|shell| shell.to_str());

@@ -10,6 +10,8 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 
+use super::settings_file::SettingsFile;
+
 /// The environment of the program.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
@@ -37,6 +39,12 @@ pub struct Environment {
     pub verbatim_workspace: Option<OsString>,
     /// `VERBATIM_ARCHIVE`.
     pub verbatim_archive: Option<OsString>,
+    /// `VERBATIM_CONFIG`.
+    pub verbatim_config: Option<OsString>,
+    /// The platform's folder for a user's configuration, if the process says who the user is.
+    pub settings_folder: Option<PathBuf>,
+    /// What the configuration file says; nothing before a command reads it.
+    pub settings: SettingsFile,
     /// `CLAUDE_CONFIG_DIR`.
     pub claude_config_dir: Option<OsString>,
     /// `CODEX_HOME`.
@@ -105,6 +113,10 @@ impl Environment {
             openai_api_key: env::var_os("OPENAI_API_KEY").map(Secret),
             verbatim_workspace: env::var_os("VERBATIM_WORKSPACE"),
             verbatim_archive: env::var_os("VERBATIM_ARCHIVE"),
+            verbatim_config: env::var_os("VERBATIM_CONFIG"),
+            settings_folder: dirs::config_dir()
+                .filter(|_| user_folder.is_some() || env::var_os("XDG_CONFIG_HOME").is_some()),
+            settings: SettingsFile::default(),
             claude_config_dir: env::var_os("CLAUDE_CONFIG_DIR"),
             codex_home: env::var_os("CODEX_HOME"),
             data_folder: dirs::data_local_dir(),

@@ -2,9 +2,9 @@
 
 use std::{io, path::PathBuf};
 
-use super::{connect, eval, import};
+use super::{connect, eval, import, places::WrongProvider, settings_file};
 use crate::{
-    engine::{self, UnknownProvider, WriterError},
+    engine::{self, WriterError},
     mcp,
     tools::{self, hint::Explained},
 };
@@ -25,17 +25,28 @@ pub enum Error {
     #[error("{0}")]
     Threads(String),
     /// A named tool does not exist.
-    #[error("--tools: {0}")]
-    Tools(#[from] tools::UnknownTool),
+    #[error("{by}: {source}")]
+    Tools {
+        /// What names it.
+        by: String,
+        /// The unknown name.
+        source: tools::UnknownTool,
+    },
+    /// The configuration file cannot be read, or says something wrong.
+    #[error(transparent)]
+    Settings(#[from] settings_file::Error),
+    /// Nothing was forgotten; what would help.
+    #[error("{0}")]
+    Forget(String),
     /// The import failed.
     #[error(transparent)]
     Import(#[from] import::Error),
     /// Nothing could be watched.
     #[error("cannot start to watch: {0}")]
     Watch(#[source] io::Error),
-    /// The environment names an unknown provider.
-    #[error("VERBATIM_EMBEDDINGS: {0}")]
-    Embeddings(#[from] UnknownProvider),
+    /// An unknown provider is named.
+    #[error(transparent)]
+    Embeddings(#[from] WrongProvider),
     /// A chart could not be written.
     #[error("{}: cannot write the chart: {source}", path.display())]
     Drawing {

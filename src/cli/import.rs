@@ -15,7 +15,8 @@ use serde_json::json;
 
 use super::{
     environment::Environment,
-    indexing, interrupt,
+    indexing::{self, Limits},
+    interrupt,
     output::{FOUND, complain, harmless, plural},
     places,
     progress::{Step, bytes, duration},
@@ -155,8 +156,9 @@ pub(super) fn run(
     let begun = Instant::now();
     let stop = interrupt::stop_on_interrupt(environment);
     let lines = SourceLines { environment, current: RefCell::default() };
-    let result =
-        import::import_until(&sources, &target, branches, &stop, &|progress| lines.show(progress));
+    let withheld = engine.withheld()?;
+    let show = |progress| lines.show(progress);
+    let result = import::import_until(&sources, &target, branches, &withheld, &stop, &show);
     lines.end(matches!(&result, Ok(report) if !report.stopped));
     let report = result?;
     if report.stopped {
@@ -175,6 +177,11 @@ pub(super) fn run(
         out.flush()?;
     }
     let reading = Engine::new(Config { db: Some(target.clone()), ..engine.config().clone() });
+    let forgotten = reading.forgetter().since(&withheld)?;
+    if !forgotten.is_empty() {
+        let resources = Limits::default().resources(environment);
+        reading.forgetter().forget(&forgotten, resources, &stop, &mut |_| {})?;
+    }
     let mut indexed = None;
     if !args.no_index && target.is_file() {
         let (export, failed) = indexing::index_all(&reading, environment, &stop);
@@ -328,6 +335,14 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let kinds = harmless(&kinds.join(", "));
         writeln!(out, "content of unknown types, of which the text was kept: {kinds}")?;
     }
+    if report.excluded > 0 {
+        let left_out = count(report.excluded, "conversation");
+        writeln!(out, "{left_out} of excluded projects and folders left out")?;
+    }
+    if report.forgotten > 0 {
+        let left_out = count(report.forgotten, "conversation");
+        writeln!(out, "{left_out} that you forgot left out; `verbatim forget --list` lists them")?;
+    }
     if tally.malformed > 0 {
         writeln!(out, "{} could not be read and were skipped", count(tally.malformed, "line"))?;
     }
@@ -384,6 +399,8 @@ fn write_json(
             "unchanged": changes.unchanged_messages,
             "empty": tally.empty,
         },
+        "excluded": report.excluded,
+        "forgotten": report.forgotten,
         "missing": report.missing(),
         "seconds": report.took.as_secs_f64(),
         "index": indexed,

@@ -10,8 +10,11 @@ use serde_json::{Value, json};
 
 use super::{
     archives,
+    arguments::parse_size,
     environment::Environment,
     progress::{Step, bytes, duration},
+    settings,
+    settings_file::{self, Setting},
 };
 use crate::{
     engine::{
@@ -27,28 +30,33 @@ const SORTED: f64 = 0.2;
 const READ: f64 = 0.4;
 const WRITTEN: f64 = 0.45;
 
+/// The memory that indexing uses at most.
+const MEMORY: usize = 1 << 30;
+
 /// What indexing may use.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Limits {
     /// Use at most this much memory and 128M beside it, such as 512M or 2G
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
-    memory: usize,
+    /// [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    memory: Option<usize>,
 
     /// Threads to use [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { memory: 1 << 30, threads: None }
-    }
-}
-
 impl Limits {
-    pub(super) fn resources(&self) -> Resources {
+    /// Returns what the flags allow, else the configuration file.
+    pub(super) fn resources(&self, environment: &Environment) -> Resources {
+        let text = |setting: &Setting| settings::given(setting, None, environment).text();
+        let memory = self.memory.or_else(|| parse_size(&text(&settings_file::MEMORY)?).ok());
+        let threads = self.threads.or_else(|| text(&settings_file::THREADS)?.parse().ok());
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        Resources { memory: self.memory, threads: self.threads.map_or_else(cores, usize::from) }
+        Resources {
+            memory: memory.unwrap_or(MEMORY),
+            threads: threads.map_or_else(cores, usize::from),
+        }
     }
 }
 
@@ -75,7 +83,7 @@ pub(super) fn index_all(
     stop: &Stop,
 ) -> (Option<Indexed>, Option<EngineError>) {
     archives::sync(engine, environment, stop);
-    let options = Reindex { resources: Limits::default().resources(), full: false };
+    let options = Reindex { resources: Limits::default().resources(environment), full: false };
     let (mut export, mut failed) = (None, None);
     for source in engine.sources() {
         match index(engine, &source, options, environment, stop) {
@@ -96,7 +104,7 @@ pub(super) fn index_all(
 /// Makes what ranking needs and the sources lack, with a bar on a terminal. What cannot be made is
 /// said with the answer.
 pub(super) fn complete(engine: &Engine, environment: &Environment) {
-    let resources = Limits::default().resources();
+    let resources = Limits::default().resources(environment);
     for source in engine.sources() {
         let step = Step::begin(environment, "Indexing");
         let mut show = |share: f64| step.show(share, "for this and later questions");
@@ -257,19 +265,4 @@ pub(super) fn json(indexed: &Indexed) -> Value {
         "bytes": bytes,
         "seconds": took.as_secs_f64(),
     })
-}
-
-/// Parses a number of bytes with an optional K, M or G.
-fn parse_size(text: &str) -> Result<usize, String> {
-    let (digits, factor) = match text.strip_suffix(['k', 'K', 'm', 'M', 'g', 'G']) {
-        Some(digits) => match text.as_bytes()[digits.len()].to_ascii_uppercase() {
-            b'K' => (digits, 1 << 10),
-            b'M' => (digits, 1 << 20),
-            _ => (digits, 1 << 30),
-        },
-        None => (text, 1),
-    };
-    let size = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(factor));
-    size.filter(|size| *size >= 16 << 20)
-        .ok_or_else(|| "a size of 16M or more, such as 512M or 2G".to_owned())
 }

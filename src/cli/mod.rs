@@ -5,6 +5,7 @@ mod arguments;
 pub mod clients;
 mod clock;
 mod completions;
+mod config;
 mod connect;
 mod count;
 mod demo;
@@ -15,6 +16,7 @@ mod eval;
 mod explain;
 mod export;
 mod filters;
+mod forget;
 mod found;
 mod groups;
 mod import;
@@ -37,6 +39,8 @@ mod ranked;
 mod reindex;
 mod search;
 mod serve;
+mod settings;
+mod settings_file;
 mod show;
 mod stats;
 mod status;
@@ -111,12 +115,14 @@ enum Command {
     Resume(open::ResumeArgs),
     Stats(stats::Args),
     Export(export::Args),
+    Forget(forget::Args),
     Connect(connect::ConnectArgs),
     Disconnect(connect::DisconnectArgs),
     Serve(serve::Args),
     Threads(threads::Args),
     Watch(watch::Args),
     Workspace(workspace::Args),
+    Config(config::Args),
     Status(status::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
@@ -130,6 +136,7 @@ impl Command {
             self,
             Command::Demo(_)
                 | Command::Import(_)
+                | Command::Forget(_)
                 | Command::Reindex(_)
                 | Command::Serve(_)
                 | Command::Threads(_)
@@ -145,7 +152,8 @@ impl Command {
             | Command::Stats(_)
             | Command::Export(_)
             | Command::Open(_)
-            | Command::Resume(_) => true,
+            | Command::Resume(_)
+            | Command::Forget(_) => true,
             Command::Search(args) => args.takes_transcripts(),
             _ => false,
         }
@@ -186,6 +194,7 @@ pub fn run(
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     match parsed {
         Ok(cli) if environment.terminal => {
+            let environment = &environment.with_settings()?;
             // What the picker shows is paged too.
             let is_paged = cli.command.as_ref().is_none_or(Command::is_paged);
             let mut out = Paged::new(out, environment, is_paged);
@@ -193,7 +202,7 @@ pub fn run(
             out.finish()?;
             code
         }
-        Ok(cli) => execute(cli, environment, out),
+        Ok(cli) => execute(cli, &environment.with_settings()?, out),
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
         {
@@ -210,15 +219,21 @@ pub fn run(
 }
 
 fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
-    let Some(command) = cli.command else { return pick(cli.places, environment, out) };
+    let Some(mut command) = cli.command else { return pick(&cli.places, environment, out) };
     let named = places::named_by(&cli.places, environment);
-    let mut config = places::config(cli.places, environment);
+    let mut config = places::config(&cli.places, environment);
     config.embeddings = places::embeddings(environment)?;
     config.workspaces = match &command {
         Command::Serve(args) => args.workspaces.or(environment),
         Command::Workspace(args) => args.workspaces.or(environment),
         _ => Vec::new(),
     };
+    match &mut command {
+        Command::Search(args) => args.take(environment),
+        Command::Show(args) => args.take(environment),
+        Command::Serve(args) => args.take(environment),
+        _ => {}
+    }
     match &command {
         Command::Import(args) => old_home::offer(&config, args.yes, environment)?,
         Command::Reindex(args) => old_home::offer(&config, args.yes, environment)?,
@@ -249,6 +264,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Open(args) => open::open(&args, &engine, out),
         Command::Resume(args) => open::resume(&args, &engine, out),
         Command::Export(args) => export::run(&args, &engine, environment, out),
+        Command::Forget(args) => forget::run(&args, &engine, environment, out),
         Command::Stats(args) => stats::run(&args, &engine, environment, out),
         Command::Connect(args) => Ok(connect::connect(&args, engine.config(), environment, out)?),
         Command::Disconnect(args) => Ok(connect::disconnect(&args, environment, out)?),
@@ -259,13 +275,14 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Doctor(args) => doctor::run(&args, &engine, environment, parse_serve, out),
         Command::Completions(args) => completions::print(&args, out),
         Command::Man(args) => completions::write_pages(&args, Cli::command(), out),
+        Command::Config(args) => config::run(&args, &cli.places, engine.config(), environment, out),
         Command::Status(args) => status::run(&args, &engine, named, out),
     }?;
     if may_be_torn && map_faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
 }
 
 /// Opens the picker; says what the program can do if there is no terminal for it.
-fn pick(places: Places, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
+fn pick(places: &Places, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
     if !environment.full_screen {
         // Nothing was asked for, which is a mistake in a script: no output, and an exit code for it.
         anstream::eprint!("{EXAMPLES}");

@@ -118,6 +118,16 @@ pub(super) fn confirmed(question: &str) -> io::Result<bool> {
     Ok(is_answer && ["", "y", "yes"].contains(&line.trim().to_lowercase().as_str()))
 }
 
+/// Asks for a yes on standard error to what cannot be undone; an empty line is a no.
+pub(super) fn agreed(question: &str) -> io::Result<bool> {
+    let mut log = io::stderr();
+    write!(log, "{question} [y/N] ")?;
+    log.flush()?;
+    let mut line = String::new();
+    io::stdin().read_line(&mut line)?;
+    Ok(["y", "yes"].contains(&line.trim().to_lowercase().as_str()))
+}
+
 /// Returns the minute at which a message was written, for a person.
 pub(super) fn clock(hit: &Hit) -> String {
     hit.time.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned())

@@ -50,6 +50,11 @@ impl Patterns {
         self.words.join(" ")
     }
 
+    /// Does not ignore the case of letters unless a flag says so.
+    pub(super) fn heed_case(&mut self) {
+        self.case_sensitive |= !self.ignore_case;
+    }
+
     /// Returns a request for the texts.
     pub(super) fn request(&self) -> Request {
         let trimmed = |text: &String| engine::trimmed(text).to_owned();

@@ -1,14 +1,15 @@
 //! The paths of the data, from flags, the environment and defaults.
 
 use std::{
-    env,
     ffi::OsString,
     path::{Path, PathBuf},
 };
 
 use super::{
-    environment::{Environment, Secret},
+    environment::Environment,
     output::harmless,
+    settings::{self, SetBy},
+    settings_file::{self, Setting},
 };
 use crate::engine::{Config, Provider, UnknownProvider};
 
@@ -37,33 +38,40 @@ pub(super) struct Places {
     pub(super) no_archive: bool,
 }
 
-/// Returns the configuration: flags override the environment, which overrides defaults. An empty
-/// variable counts as absent.
-pub(super) fn config(places: Places, environment: &Environment) -> Config {
-    let set = |variable: &Option<OsString>| {
-        variable.as_ref().filter(|value| !value.is_empty()).map(PathBuf::from)
-    };
-    let here = &environment.working_folder;
-    let named = places.home.or_else(|| set(&environment.verbatim_home));
-    let local_databases = named.is_none().then(|| here.join("db"));
+/// Returns the configuration: flags override the environment, which overrides the configuration
+/// file, which overrides defaults. An empty variable counts as absent.
+pub(super) fn config(places: &Places, environment: &Environment) -> Config {
+    let given = |setting| settings::given(setting, flag(setting, places), environment);
+    let named = given(&settings_file::HOME).path();
+    let local_databases = named.is_none().then(|| environment.working_folder.join("db"));
     let home = named.unwrap_or_else(|| default_home(environment));
-    let local_databases = local_databases.filter(|folder| *folder != home.join("db"));
-    let db = places
-        .db
-        .or_else(|| set(&environment.conversation_db))
-        .or_else(|| set(&environment.origin_conversation_db));
-    let index = places.index.or_else(|| set(&environment.verbatim_index));
-    let archives = match places.no_archive {
-        true => Vec::new(),
-        false if !places.archive.is_empty() => places.archive,
-        false => match &environment.verbatim_archive {
-            Some(folders) => {
-                env::split_paths(folders).filter(|it| !it.as_os_str().is_empty()).collect()
-            }
-            None => agents_folders(environment),
-        },
-    };
-    Config { db, home, local_databases, index, archives, ..Config::default() }
+    let patterns = given(&settings_file::EXCLUDE).values.into_iter();
+    Config {
+        db: given(&settings_file::DB).path(),
+        local_databases: local_databases.filter(|folder| *folder != home.join("db")),
+        home,
+        index: given(&settings_file::INDEX).path(),
+        archives: given(&settings_file::ARCHIVES)
+            .paths()
+            .unwrap_or_else(|| agents_folders(environment)),
+        exclude: patterns.map(|pattern| pattern.to_string_lossy().into_owned()).collect(),
+        ..Config::default()
+    }
+}
+
+/// Returns what the flags of places say of a setting.
+pub(super) fn flag(setting: &Setting, places: &Places) -> Option<Vec<OsString>> {
+    let one = |path: &Option<PathBuf>| Some(vec![path.as_ref()?.clone().into_os_string()]);
+    match setting.key {
+        "home" => one(&places.home),
+        "db" => one(&places.db),
+        "index" => one(&places.index),
+        "archives" if places.no_archive => Some(Vec::new()),
+        "archives" if !places.archive.is_empty() => {
+            Some(places.archive.iter().map(|path| path.clone().into_os_string()).collect())
+        }
+        _ => None,
+    }
 }
 
 /// Says that the database of the working folder is searched, if it is.
@@ -129,30 +137,33 @@ pub(super) fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
     .collect()
 }
 
-/// Returns the provider of vectors that the environment names.
-pub(super) fn embeddings(environment: &Environment) -> Result<Provider, UnknownProvider> {
-    let Some(name) = environment.verbatim_embeddings.as_ref().filter(|name| !name.is_empty())
-    else {
-        return Ok(Provider::BuiltIn);
-    };
-    let key = |secret: &Option<Secret>| Some(secret.as_ref()?.0.to_str()?.to_owned());
-    let [key, openai] =
-        [&environment.verbatim_embeddings_key, &environment.openai_api_key].map(key);
-    let provider: Provider = name.to_string_lossy().parse()?;
-    Ok(provider.with_keys(key.as_deref(), openai.as_deref()))
+/// What names a provider of vectors that does not exist.
+#[derive(Debug, thiserror::Error)]
+#[error("{by}: {source}")]
+pub struct WrongProvider {
+    by: String,
+    source: UnknownProvider,
 }
 
-/// Returns the flag or variable that names the database, if one does; in the order of [`config`].
+/// Returns the provider of vectors that the environment or the configuration file names.
+pub(super) fn embeddings(environment: &Environment) -> Result<Provider, WrongProvider> {
+    let named = settings::given(&settings_file::EMBEDDINGS, None, environment);
+    let Some(name) = named.text() else { return Ok(Provider::BuiltIn) };
+    let key = settings::given(&settings_file::EMBEDDINGS_KEY, None, environment);
+    let key = key.values.first().and_then(|key| key.to_str());
+    let openai = environment.openai_api_key.as_ref().and_then(|secret| secret.0.to_str());
+    let provider: Provider =
+        name.parse().map_err(|source| WrongProvider { by: named.by.to_string(), source })?;
+    Ok(provider.with_keys(key, openai))
+}
+
+/// Returns what names the database, if anything does.
 pub(super) fn named_by(places: &Places, environment: &Environment) -> Option<&'static str> {
-    let is_set = |variable: &Option<OsString>| variable.as_ref().is_some_and(|v| !v.is_empty());
-    if places.db.is_some() {
-        Some("--db")
-    } else if is_set(&environment.conversation_db) {
-        Some("CONVERSATION_DB")
-    } else if is_set(&environment.origin_conversation_db) {
-        Some("ORIGIN_CONVERSATION_DB")
-    } else {
-        None
+    let flag = flag(&settings_file::DB, places);
+    match settings::given(&settings_file::DB, flag, environment).by {
+        SetBy::Flag(name) | SetBy::Variable(name) => Some(name),
+        SetBy::File(..) => Some("db in config.toml"),
+        SetBy::Default => None,
     }
 }
 
@@ -182,7 +193,7 @@ mod tests {
             index: Some("index".into()),
             ..Config::default()
         };
-        assert_eq!(config(places([None; 3]), &environment), expected);
+        assert_eq!(config(&places([None; 3]), &environment), expected);
         let flags = places([Some("a"), Some("b"), Some("c")]);
         let expected = Config {
             db: Some("a".into()),
@@ -190,9 +201,9 @@ mod tests {
             index: Some("c".into()),
             ..Config::default()
         };
-        assert_eq!(config(flags, &environment), expected);
+        assert_eq!(config(&flags, &environment), expected);
         let bare = Environment { verbatim_home: None, ..environment };
-        let config = config(places([None; 3]), &bare);
+        let config = config(&places([None; 3]), &bare);
         assert_eq!(config.home, PathBuf::from("data/verbatim"));
         assert_eq!(config.local_databases, Some(PathBuf::from("nowhere/db")));
     }
@@ -210,14 +221,14 @@ mod tests {
             codex_home: Some(user.path().join("elsewhere").into()),
             ..Environment::default()
         };
-        assert_eq!(config(places([None; 3]), &environment).archives, [claude, codex]);
+        assert_eq!(config(&places([None; 3]), &environment).archives, [claude, codex]);
         environment.verbatim_archive = Some("a".into());
-        assert_eq!(config(places([None; 3]), &environment).archives, [PathBuf::from("a")]);
+        assert_eq!(config(&places([None; 3]), &environment).archives, [PathBuf::from("a")]);
         let mut flags = places([None; 3]);
         flags.archive = vec!["b".into(), "c".into()];
-        assert_eq!(config(flags, &environment).archives, ["b", "c"].map(PathBuf::from));
+        assert_eq!(config(&flags, &environment).archives, ["b", "c"].map(PathBuf::from));
         let none = Places { no_archive: true, ..places([None; 3]) };
-        assert!(config(none, &environment).archives.is_empty());
-        assert!(config(places([None; 3]), &Environment::default()).archives.is_empty());
+        assert!(config(&none, &environment).archives.is_empty());
+        assert!(config(&places([None; 3]), &Environment::default()).archives.is_empty());
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn run(
         // The error says which database is missing.
         engine.config().export_database()?;
     }
-    let options = Reindex { resources: args.limits.resources(), full: args.full };
+    let options = Reindex { resources: args.limits.resources(environment), full: args.full };
     let begun = Instant::now();
     let mut indexed = Vec::new();
     let mut failed = None;

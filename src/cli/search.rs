@@ -22,7 +22,7 @@ use super::{
     notes,
     output::{FOUND, NOTHING, complain, counted},
     patterns::{self, Patterns},
-    ranked,
+    ranked, settings, settings_file,
 };
 use crate::{
     engine::{self, Engine, IndexError, Render, Scope, SearchPlan, Searched},
@@ -93,6 +93,15 @@ pub(super) struct Args {
 }
 
 impl Args {
+    /// Takes what the configuration file says.
+    pub(super) fn take(&mut self, environment: &Environment) {
+        if settings::is_on(&settings_file::CASE_SENSITIVE, false, environment) {
+            self.patterns.heed_case();
+        }
+        self.raw_content =
+            settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
+    }
+
     /// Returns whether the transcripts of coding agents are searched too.
     pub(super) fn takes_transcripts(&self) -> bool {
         self.filters.takes_transcripts()

@@ -6,7 +6,7 @@ use super::{
     environment::Environment,
     error::Error,
     output::{FOUND, complain},
-    places,
+    places, settings, settings_file,
     watch::described,
     workspace::Workspaces,
 };
@@ -46,10 +46,23 @@ pub(super) struct Args {
     pub(super) no_watch: bool,
 }
 
+impl Args {
+    /// Takes what the configuration file says.
+    pub(super) fn take(&mut self, environment: &Environment) {
+        let is_on = |setting, flag| settings::is_on(setting, flag, environment);
+        self.case_sensitive = is_on(&settings_file::CASE_SENSITIVE, self.case_sensitive);
+        self.raw_content = is_on(&settings_file::RAW_CONTENT, self.raw_content);
+        self.no_watch |=
+            settings::given(&settings_file::WATCH, None, environment).switch() == Some(false);
+    }
+}
+
 pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8, Error> {
-    let variable = environment.verbatim_tools.as_ref().map(|names| names.to_string_lossy());
+    let flag = args.tools.as_ref().map(|names| vec![names.into()]);
+    let named = settings::given(&settings_file::TOOLS, flag, environment);
     let has_workspace = !engine.config().workspaces.is_empty();
-    let tools = tools::selected(args.tools.as_deref().or(variable.as_deref()), has_workspace)?;
+    let tools = tools::selected(named.text().as_deref(), has_workspace)
+        .map_err(|source| Error::Tools { by: named.by.to_string(), source })?;
     let options = Options {
         case_sensitive: args.case_sensitive,
         raw_content: args.raw_content,

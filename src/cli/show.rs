@@ -18,6 +18,7 @@ use super::{
     look::TITLE,
     notes, open,
     output::{FOUND, JsonHit, counted_of, harmless, json_line},
+    settings, settings_file,
 };
 use crate::{
     engine::{self, Engine, Scope, Session},
@@ -54,6 +55,14 @@ pub(super) struct Args {
     /// Do not start a pager
     #[arg(long)]
     pub(super) no_pager: bool,
+}
+
+impl Args {
+    /// Takes what the configuration file says.
+    pub(super) fn take(&mut self, environment: &Environment) {
+        self.raw_content =
+            settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
+    }
 }
 
 /// Messages that are shown before the one that is asked for.

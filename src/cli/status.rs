@@ -54,6 +54,19 @@ pub(super) fn run(
         let text = described(source, &chosen);
         writeln!(out, "{}", harmless(&text))?;
     }
+    if !status.exclude.is_empty() {
+        let excluded = harmless(&status.exclude.join(", "));
+        let of = |source: &SourceStatus| {
+            format!("{} of the {}", count(source.excluded as u64, "conversation"), source.source)
+        };
+        let sources = status.sources.iter().filter(|source| source.source != "threads").map(of);
+        let sources = sources.collect::<Vec<_>>().join(", ");
+        writeln!(out, "excluded: {excluded}\n  in no answer: {sources}")?;
+    }
+    if status.forgotten > 0 {
+        let forgotten = count(status.forgotten as u64, "conversation");
+        writeln!(out, "forgotten: {forgotten}\n  `verbatim forget --list` lists them")?;
+    }
     for path in &status.not_imported {
         let path = path.display().to_string();
         let command = format!("verbatim import {}", quoted(&path));

@@ -1,6 +1,6 @@
 //! `verbatim workspace`.
 
-use std::{env, io::Write, path::PathBuf};
+use std::{io::Write, path::PathBuf};
 
 use serde::Serialize;
 
@@ -9,6 +9,7 @@ use super::{
     environment::Environment,
     error::Error,
     output::{FOUND, NOTHING, complain, harmless, json_line},
+    settings, settings_file,
 };
 use crate::{
     engine::{
@@ -60,13 +61,11 @@ pub(super) struct Workspaces {
 }
 
 impl Workspaces {
-    /// Returns the folders that the flag names, else those of the environment.
+    /// Returns the folders that the flag names, else those of the environment or of the file.
     pub(super) fn or(&self, environment: &Environment) -> Vec<PathBuf> {
-        if !self.folders.is_empty() {
-            return self.folders.clone();
-        }
-        let paths = environment.verbatim_workspace.iter().flat_map(env::split_paths);
-        paths.filter(|path| !path.as_os_str().is_empty()).collect()
+        let flag = self.folders.iter().map(|folder| folder.clone().into_os_string()).collect();
+        let flag = Some(flag).filter(|_| !self.folders.is_empty());
+        settings::given(&settings_file::WORKSPACES, flag, environment).paths().unwrap_or_default()
     }
 }
 

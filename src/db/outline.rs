@@ -84,6 +84,23 @@ pub fn origins(database: &Database) -> Result<HashMap<String, Origin>, Error> {
     read().map_err(|error| database.error(error))
 }
 
+/// Returns the conversations of a transcript store that are withheld: their files are known, and they
+/// are not there.
+pub(crate) fn withheld(database: &Database) -> Result<Vec<String>, Error> {
+    let read = || -> rusqlite::Result<Vec<String>> {
+        let connection = database.connection();
+        if !connection.table_exists(None, "verbatim_files")? {
+            return Ok(Vec::new());
+        }
+        let sql = "SELECT conversation_id FROM verbatim_files AS f
+                   WHERE conversation_id IS NOT NULL AND NOT EXISTS
+                       (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)";
+        let mut statement = connection.prepare(sql)?;
+        statement.query_map([], |row| row.get(0))?.collect()
+    };
+    read().map_err(|error| database.error(error))
+}
+
 /// Returns which services conversations are from, by id: of some conversations, or of all. None if the
 /// database does not say so.
 pub(crate) fn provenance(

@@ -16,6 +16,7 @@ use super::{
     canonical::{self, ConversationRow, MessageRow},
     open::beside,
     schema::{self, SchemaState},
+    scrub,
     temporary::TemporaryDatabase,
 };
 use crate::{
@@ -336,6 +337,61 @@ impl TranscriptStore {
         })())
     }
 
+    /// Removes a conversation and its messages; its file stays.
+    pub(crate) fn remove_conversation(&self, id: &str) -> Result<(), Error> {
+        self.done(canonical::delete_conversation(&self.connection, id).map(drop))
+    }
+
+    /// Returns the conversations of files: file, id, service and origin.
+    pub(crate) fn stored(&self) -> Result<Vec<(i64, String, String, Origin)>, Error> {
+        let sql = "SELECT f.id, c.id, v.source, t.session, t.project, t.folder, f.path
+                   FROM verbatim_files AS f JOIN conversations AS c ON c.id = f.conversation_id
+                   LEFT JOIN verbatim_conversations AS v ON v.conversation_id = c.id
+                   LEFT JOIN verbatim_transcripts AS t ON t.conversation_id = c.id";
+        let read = || {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let rows = statement.query_map([], |row| {
+                let origin = Origin {
+                    session: row.get(3)?,
+                    project: row.get(4)?,
+                    folder: row.get(5)?,
+                    file: row.get(6)?,
+                    branch: None,
+                };
+                let service: Option<String> = row.get(2)?;
+                Ok((row.get(0)?, row.get(1)?, service.unwrap_or_default(), origin))
+            })?;
+            rows.collect()
+        };
+        self.done(read())
+    }
+
+    /// Returns the files whose conversation was removed.
+    pub(crate) fn without_conversation(&self) -> Result<Vec<TranscriptFile>, Error> {
+        let sql =
+            "SELECT id FROM verbatim_files AS f WHERE conversation_id IS NOT NULL AND NOT EXISTS
+                       (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)";
+        let read = || -> rusqlite::Result<Vec<i64>> {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            rows.collect()
+        };
+        let ids = self.done(read())?;
+        Ok(ids
+            .into_iter()
+            .map(|id| self.file(id))
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .flatten()
+            .collect())
+    }
+
+    /// Returns whether a file has had a conversation of an id, which may have been removed.
+    pub(crate) fn has_file_of(&self, id: &str) -> Result<bool, Error> {
+        let sql = "SELECT 1 FROM verbatim_files WHERE conversation_id = ?1";
+        Ok(self.done(self.first(sql, [id], |_| Ok(())))?.is_some())
+    }
+
     /// Returns whether there is a conversation of an id.
     pub fn has_conversation(&self, id: &str) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM conversations WHERE id = ?1";
@@ -445,6 +501,17 @@ impl TranscriptStore {
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Option<T>> {
         self.connection.prepare_cached(sql)?.query_row(values, read).optional()
+    }
+
+    /// Makes SQLite overwrite what is deleted from now on.
+    pub(crate) fn delete_securely(&self) -> Result<(), Error> {
+        self.done(scrub::begin(&self.connection))
+    }
+
+    /// Leaves no byte of what was deleted in the files; returns whether the log is clean too.
+    pub(crate) fn scrub(&self) -> Result<bool, Error> {
+        self.commit()?;
+        self.done(scrub::finish(&self.connection))
     }
 
     /// Closes the store, and leaves one file unless somebody reads it.

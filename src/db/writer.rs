@@ -1,11 +1,12 @@
 //! Merges conversations into a canonical database.
 //!
-//! Invariant: nothing is ever deleted, and no message moves to another conversation.
+//! Invariant: nothing is deleted but what the user forgets, and no message moves to another conversation.
 //! Invariant: a reader sees whole conversations, and so does a reader after a crash.
 //! Invariant: if nothing is new, not a byte is written.
 
 mod changes;
 mod merge;
+mod remove;
 
 use std::{
     collections::HashMap,

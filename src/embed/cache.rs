@@ -243,6 +243,18 @@ pub(super) fn tidy(
     Ok(())
 }
 
+/// Removes the texts of every model that are not among these.
+pub(super) fn prune(folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<(), Error> {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let models: Vec<String> =
+        names.filter_map(|name| Some(name.to_str()?.strip_prefix(PREFIX)?.to_owned())).collect();
+    if models.is_empty() {
+        return Ok(());
+    }
+    let needed = (0..texts.count).map(|doc_id| hash(&(texts.text)(doc_id))).collect();
+    models.iter().try_for_each(|model| Cache::open(folder, model, stop)?.retain(&needed))
+}
+
 /// Returns the number of records in a cache, by its length.
 fn records_of(path: &Path) -> Option<u64> {
     let mut file = File::open(path).ok()?;

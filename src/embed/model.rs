@@ -95,6 +95,11 @@ impl Model {
         cache::tidy(folder, self.name(), texts, stop)
     }
 
+    /// Removes the vectors of all other texts from the caches in a folder, whatever their model.
+    pub(crate) fn prune(&self, folder: &Path, texts: &Texts<'_>, stop: &Stop) -> Result<(), Error> {
+        cache::prune(folder, texts, stop)
+    }
+
     /// Returns the share of a text's letters in words that the model knows, from 0 to 1.
     ///
     /// A low share means that the vector of a question says little: the built-in model knows

@@ -26,6 +26,8 @@ pub struct Config {
     pub workspaces: Vec<PathBuf>,
     /// The folders of coding agents' transcripts.
     pub archives: Vec<PathBuf>,
+    /// Projects, by name, and folders whose transcripts are kept out of everything; both may be globs.
+    pub exclude: Vec<String>,
     /// The provider of vectors.
     pub embeddings: Provider,
     /// Whether questions leave the indexes as they are. Otherwise they refresh them where that is quick.
@@ -107,6 +109,20 @@ impl Config {
             names => format!("archive-{:016x}.db", fnv1a(names.as_bytes())),
         };
         self.index_folder().join(name)
+    }
+
+    /// Returns the transcript stores of all configurations.
+    pub(crate) fn archive_databases(&self) -> Vec<PathBuf> {
+        let is_store = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("archive")
+        };
+        databases(&self.index_folder()).unwrap_or_default().into_iter().filter(is_store).collect()
+    }
+
+    /// Returns the databases in the home folder to which imports may have been written.
+    pub(crate) fn home_databases(&self) -> Vec<PathBuf> {
+        databases(&self.db_folder()).unwrap_or_default()
     }
 
     /// Returns the database that threads are recorded in. It is not in `db/`, where the newest file

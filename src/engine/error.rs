@@ -106,6 +106,34 @@ pub enum Error {
         /// The path of the database.
         path: PathBuf,
     },
+    /// A conversation is in a database that is only read.
+    #[error(
+        "{}: only read, because another program made it; conversation {id} stays in it",
+        path.display()
+    )]
+    ReadOnly {
+        /// The path of the database.
+        path: PathBuf,
+        /// The id of the conversation.
+        id: String,
+    },
+    /// Files of an index could not be removed.
+    #[error("{}: files of this index cannot be removed; end the programs that use them", folder.display())]
+    NotWiped {
+        /// The folder of the index.
+        folder: PathBuf,
+    },
+    /// A database could not be written.
+    #[error(transparent)]
+    Writer(#[from] db::writer::Error),
+    /// The list of forgotten conversations cannot be read or written.
+    #[error("{}: the list of forgotten conversations cannot be used: {source}", path.display())]
+    Forgotten {
+        /// The path of the list.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// Reading the database failed.
     #[error(transparent)]
     Db(#[from] db::Error),

@@ -26,6 +26,9 @@ const IMPORTED: &str = "verbatim.db";
 /// The name of the database of recorded threads.
 const THREADS: &str = "threads.db";
 
+/// The beginning of the names of the list of forgotten conversations and of its lock.
+const FORGOTTEN: &str = "forgotten.";
+
 /// The ends of the names of SQLite's files.
 const DATABASE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
@@ -126,7 +129,10 @@ fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
         }
     }
     tighten(&config.home, |path| {
-        is_database(path, |stem| stem == THREADS) || ours.iter().any(|folder| folder == path)
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        is_database(path, |stem| stem == THREADS)
+            || path.is_file() && name.starts_with(FORGOTTEN)
+            || ours.iter().any(|folder| folder == path)
     })
 }
 

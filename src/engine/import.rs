@@ -12,7 +12,7 @@ use crate::{
         self,
         writer::{self, Changes, Writer},
     },
-    engine::error::Error as EngineError,
+    engine::{error::Error as EngineError, withheld::Withheld},
     import::{self, Branches, Export, ImportTally},
     model::Stop,
 };
@@ -43,6 +43,10 @@ pub struct Report {
     pub took: Duration,
     /// Zips in folders of exports that hold no chats, and were left alone.
     pub foreign_zips: u64,
+    /// Conversations that were left out because their project or folder is excluded.
+    pub excluded: u64,
+    /// Conversations that were left out because they were forgotten.
+    pub forgotten: u64,
     /// Whether the import was stopped before its end.
     pub stopped: bool,
 }
@@ -104,7 +108,7 @@ pub fn import(
     branches: Branches,
     progress: &dyn Fn(Progress),
 ) -> Result<Report, Error> {
-    import_until(sources, target, branches, &Stop::never(), progress)
+    import_until(sources, target, branches, &Withheld::default(), &Stop::never(), progress)
 }
 
 /// Does as [`import`] does. When it is stopped, what was read until then is in the database, and the
@@ -113,6 +117,7 @@ pub(crate) fn import_until(
     sources: &[PathBuf],
     target: &Path,
     branches: Branches,
+    withheld: &Withheld,
     stop: &Stop,
     progress: &dyn Fn(Progress),
 ) -> Result<Report, Error> {
@@ -148,6 +153,7 @@ pub(crate) fn import_until(
         let tally = &mut report.tally;
         let before = (tally.conversations, tally.messages, tally.skipped_count);
         let total = export.size();
+        let mut left_out = (0, 0);
         tell(&|now| now.source = SourceProgress { number, total, ..SourceProgress::default() });
         let advance = |bytes: u64| {
             tell(&|now| {
@@ -159,6 +165,14 @@ pub(crate) fn import_until(
             if stop.requested() {
                 return Err(ReadError::Stopped);
             }
+            let origin = conversation.origin.as_ref();
+            let is_forgotten = withheld.is_forgotten(&conversation.id, format.name());
+            if is_forgotten || origin.is_some_and(|origin| withheld.is_excluded(origin)) {
+                *if is_forgotten { &mut report.forgotten } else { &mut report.excluded } += 1;
+                left_out.0 += 1;
+                left_out.1 += conversation.messages.len() as u64;
+                return Ok(());
+            }
             tell(&|now| {
                 now.source.service.get_or_insert(format.label());
                 now.source.conversations += 1;
@@ -166,6 +180,8 @@ pub(crate) fn import_until(
             });
             Ok(writer.put(format.name(), &conversation)?)
         });
+        tally.conversations = tally.conversations.saturating_sub(left_out.0);
+        tally.messages = tally.messages.saturating_sub(left_out.1);
         match read {
             Ok(()) => {}
             Err(ReadError::Export(error)) => report.failures.push(error),
@@ -248,7 +264,15 @@ mod tests {
             }
         };
         let sources = [export];
-        let report = import_until(&sources, &target, Branches::Shown, &stop, &after_two).unwrap();
+        let report = import_until(
+            &sources,
+            &target,
+            Branches::Shown,
+            &Withheld::default(),
+            &stop,
+            &after_two,
+        )
+        .unwrap();
         assert!(report.stopped && report.changes.new_conversations == 2, "{report:?}");
         let counted = db::read(&target, &Stop::never(), db::counts).unwrap();
         assert_eq!(counted, (2, 2));

@@ -7,6 +7,7 @@
 //! - `rank`: ranked search over all sources
 //! - `upkeep`: keeps indexes, terms, vectors, summaries and the transcript store current
 //! - `source`: sources, and the trait [`Reader`] through which they are asked
+//! - `withheld`: which conversations are not stored: `exclusions` and `forgotten` ones
 //! - `config`, `error`: where things are, and what can go wrong
 //!
 //! Invariant: an answer is of one state of a database, the state it was in when the question came.
@@ -14,6 +15,9 @@
 mod config;
 mod error;
 mod exact;
+mod exclusions;
+mod forget;
+mod forgotten;
 mod home;
 pub mod import;
 mod lookup;
@@ -24,6 +28,7 @@ mod source;
 #[cfg(test)]
 mod testing;
 mod upkeep;
+mod withheld;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -70,9 +75,12 @@ pub use upkeep::{
 
 pub(crate) use crate::workspace;
 pub(crate) use exact::{Render, Searched};
+pub(crate) use exclusions::Exclusions;
+pub(crate) use forget::{Forgettable, Forgetter};
 pub(crate) use source::{Narrowing, Note, Sketch};
 #[cfg(test)]
 pub(crate) use testing::TestExport;
+pub(crate) use withheld::Withheld;
 // Types of the rooms below that the faces name.
 pub use crate::{
     db::{
@@ -319,6 +327,16 @@ impl Engine {
         stop: &Stop,
     ) -> Result<BTreeMap<String, u64>, Error> {
         self.sources.services(kinds, stop)
+    }
+
+    /// Returns what forgets conversations.
+    pub(crate) fn forgetter(&self) -> Forgetter<'_> {
+        Forgetter { sources: &self.sources }
+    }
+
+    /// Returns what decides which conversations are not stored.
+    pub(crate) fn withheld(&self) -> Result<Withheld, Error> {
+        Withheld::of(self.config())
     }
 
     /// Returns the work that keeps indexes and the transcript store current.

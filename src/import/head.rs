@@ -66,6 +66,13 @@ impl Head {
         }
     }
 
+    /// Forgets every title.
+    pub(super) fn forget_titles(&mut self) {
+        (self.given_title, self.made_title, self.last_resort) = Default::default();
+        // There was a prompt, so that no later one is taken.
+        self.prompt = self.prompt.take().map(|_| String::new());
+    }
+
     /// Returns the best title there is.
     pub(super) fn title(&self) -> Option<&String> {
         let titles = [&self.given_title, &self.made_title, &self.prompt, &self.last_resort];

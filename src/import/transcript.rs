@@ -150,6 +150,11 @@ impl TranscriptReader {
         self.position.head.title().map(String::as_str)
     }
 
+    /// Forgets the titles read so far, which are texts of the transcript.
+    pub(crate) fn forget_titles(&mut self) {
+        self.position.head.forget_titles();
+    }
+
     /// Returns the model that answered last.
     pub fn model(&self) -> Option<&str> {
         self.position.head.model.as_deref()

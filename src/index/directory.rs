@@ -186,6 +186,13 @@ impl Writing {
         }
     }
 
+    /// Removes every snapshot and segment; returns whether nothing of them is left.
+    pub fn wipe(&self) -> bool {
+        drop(fs::remove_file(self.index_dir.folder.join(CURRENT)));
+        self.clean();
+        !self.entries().iter().any(|name| is_ours(name) || name == CURRENT)
+    }
+
     /// Records the work since the lock was taken, for [`IndexDir::last`].
     pub fn record(&self, what: &str, messages: u64) {
         self.begun.record(&self.index_dir.folder, what, messages);

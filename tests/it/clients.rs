@@ -42,7 +42,10 @@ impl User {
         {
             command.env_remove(name);
         }
-        command.env("HOME", self.0.path()).env("XDG_CONFIG_HOME", self.path("config"));
+        command
+            .env_remove("VERBATIM_CONFIG")
+            .env("HOME", self.0.path())
+            .env("XDG_CONFIG_HOME", self.path("config"));
         command.env("XDG_DATA_HOME", self.path("share")).env_remove("CODEX_HOME");
         command.output().unwrap()
     }

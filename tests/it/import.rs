@@ -631,6 +631,7 @@ fn large(path: &Path, conversations: usize) {
 
 fn spawn(source: &Path, target: &Path) -> Child {
     Command::new(env!("CARGO_BIN_EXE_verbatim"))
+        .env_clear()
         .args(["import", "--no-index", source.to_str().unwrap()])
         .args(["--out", target.to_str().unwrap()])
         .stdout(Stdio::piped())
@@ -699,6 +700,7 @@ fn the_demo_runs_twice() {
     let folder = TempDir::new().unwrap();
     for _ in 0..2 {
         let mut child = Command::new(env!("CARGO_BIN_EXE_verbatim"))
+            .env_clear()
             .args(["demo", "--home", folder.path().to_str().unwrap()])
             .stdout(Stdio::piped())
             .spawn()

@@ -6,6 +6,8 @@ mod cli;
 mod clients;
 mod completions;
 mod compressed;
+#[cfg(unix)]
+mod config;
 mod corpus;
 #[cfg(unix)]
 mod crash;
@@ -49,6 +51,7 @@ mod threads;
 mod tidy;
 mod vectors;
 mod watch;
+mod withheld;
 mod workspace;
 mod writers;
 

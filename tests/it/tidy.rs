@@ -23,12 +23,15 @@ const ROOMS: &[&[&str]] = &[
 /// The rooms of `src/engine/` from top to bottom. A room uses only rooms on lower lines.
 const ENGINE_ROOMS: &[&[&str]] = &[
     &["mod"],
+    &["forget"],
     &["lookup", "exact", "import", "home"],
     &["report"],
     &["memory"],
     &["rank"],
     &["upkeep"],
     &["source"],
+    &["withheld"],
+    &["exclusions", "forgotten"],
     &["config"],
     &["error"],
 ];

@@ -23,7 +23,8 @@ const MAX_END: Duration = Duration::from_secs(2);
 const MAX_LOG: u64 = 64 << 10;
 
 /// Variables that a terminal may have set, and that a client does not set.
-const OURS: [&str; 6] = [
+const OURS: [&str; 7] = [
+    "VERBATIM_CONFIG",
     "CONVERSATION_DB",
     "ORIGIN_CONVERSATION_DB",
     "VERBATIM_HOME",

@@ -6,7 +6,7 @@ use super::database::{Error, Threads};
 use crate::{
     db::{
         canonical::{self, ConversationRow, MessageRow},
-        functions,
+        functions, scrub,
     },
     model::Instant,
 };
@@ -114,6 +114,24 @@ impl Threads {
         // The text must go from the log as well. If a reader uses the log, this happens later.
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         Ok(deleted)
+    }
+}
+
+impl Threads {
+    /// Removes threads so that no byte of them is left in the database's files. `None` if it has none
+    /// of them, and nothing was written; `always` cleans the files all the same.
+    ///
+    /// Otherwise returns whether the log is clean too: somebody may still read an older state.
+    pub(crate) fn purge(&mut self, ids: &[String], always: bool) -> Result<Option<bool>, Error> {
+        scrub::begin(&self.connection).map_err(|error| self.error(error))?;
+        let mut is_there = always;
+        for id in ids {
+            is_there |= self.delete(id)?;
+        }
+        match is_there {
+            true => scrub::finish(&self.connection).map(Some).map_err(|error| self.error(error)),
+            false => Ok(None),
+        }
     }
 }
 

@@ -54,6 +54,7 @@ impl Examination<'_> {
             }
         }
         self.examine_other_indexes(&present);
+        self.report_excluded(&present);
         let unimported = maintainer::unimported(self.sources.config(), &present);
         for path in unimported.filter(|path| Export::open(path).is_ok()) {
             let path = path.display().to_string();
@@ -188,6 +189,23 @@ impl Examination<'_> {
                 self.report(Finding::note(about(), what, "verbatim reindex"));
             }
         }
+    }
+
+    /// Reports what the user excludes, and how much that is.
+    fn report_excluded(&mut self, present: &[Source]) {
+        let config = self.sources.config();
+        if config.exclude.is_empty() {
+            return;
+        }
+        let of = |source: &Source| match status::excluded(config, source, self.stop) {
+            Ok(1) => format!("1 conversation of the {}", source.kind.name()),
+            Ok(count) => format!("{count} conversations of the {}", source.kind.name()),
+            Err(error) => format!("unknown of the {}: {error}", source.kind.name()),
+        };
+        let counts: Vec<String> =
+            present.iter().filter(|source| source.may_exclude()).map(of).collect();
+        let what = format!("{}; in no answer: {}", config.exclude.join(", "), counts.join(", "));
+        self.report(Finding::note("exclude", what, ""));
     }
 
     /// Reports indexes whose database is not searched.

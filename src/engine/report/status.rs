@@ -12,6 +12,8 @@ use crate::{
     db,
     engine::{
         config::Config,
+        error::Error,
+        forgotten::Forgotten,
         source::{FallbackReason, Source, SourceKind, Sources},
         upkeep::maintainer,
     },
@@ -36,6 +38,10 @@ pub(crate) struct Status {
     pub missing: Option<String>,
     /// The working folder's `db/`, if the searched database is in it.
     pub local: Option<PathBuf>,
+    /// The projects and folders that the user excludes.
+    pub exclude: Vec<String>,
+    /// How many conversations were forgotten.
+    pub forgotten: usize,
     /// Exports in `db/` that are newer than the searched database and were not imported.
     pub not_imported: Vec<PathBuf>,
 }
@@ -61,6 +67,8 @@ pub struct SourceStatus {
     pub first: Option<String>,
     /// When the last message was written.
     pub last: Option<String>,
+    /// Conversations of excluded projects and folders, which are in no answer.
+    pub excluded: usize,
     /// Why the database cannot be read, if it cannot.
     pub error: Option<String>,
     /// Its index, if there is one.
@@ -109,6 +117,8 @@ pub(crate) fn status(sources: &Sources, stop: &Stop) -> Status {
     Status {
         home: config.home.clone(),
         index: config.index_folder(),
+        exclude: config.exclude.clone(),
+        forgotten: Forgotten::of(config).map_or(0, |list| list.0.len()),
         local: config.local_folder().map(Path::to_owned),
         missing: config.export_database().err().map(|error| error.to_string()),
         not_imported: maintainer::unimported(config, &present)
@@ -133,6 +143,7 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
         messages: None,
         first: None,
         last: None,
+        excluded: excluded(config, source, stop).unwrap_or_default(),
         error: None,
         generation: None,
         by_like: None,
@@ -157,6 +168,18 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
     }
     count(&mut status, source, stop);
     status
+}
+
+/// Returns how many conversations of a source are excluded, stored or not.
+pub(crate) fn excluded(config: &Config, source: &Source, stop: &Stop) -> Result<usize, Error> {
+    if !source.may_exclude() {
+        return Ok(0);
+    }
+    let stored = source.excluded(stop)?.len();
+    let forgotten = Forgotten::of(config)?.0;
+    let withheld = source.on_database(|path| db::read(path, stop, db::withheld))?;
+    let is_excluded = |id: &&String| !forgotten.iter().any(|known| known.id == **id);
+    Ok(stored + withheld.iter().filter(is_excluded).count())
 }
 
 /// Counts the conversations and messages of a source, for a limited time.

@@ -4,6 +4,7 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
+    hiding::{self, HidingReader},
     indexed::IndexedReader,
     kind::SourceKind,
     live::LiveReader,
@@ -23,9 +24,17 @@ impl Source {
     /// Returns the best reader of the state that the source is in now: the index if it is current,
     /// else the database itself.
     pub fn reader(&self, stop: &Stop) -> Arc<dyn Reader> {
-        match self.current_index(stop) {
+        self.hiding(match self.current_index(stop) {
             Ok(snapshot) => Arc::new(IndexedReader::new(self.clone(), snapshot)),
             Err(reason) => Arc::new(LiveReader::new(self.clone(), reason)),
+        })
+    }
+
+    /// Returns a reader that leaves out what the user excludes.
+    fn hiding(&self, reader: Arc<dyn Reader>) -> Arc<dyn Reader> {
+        match self.may_exclude() {
+            true => Arc::new(HidingReader::new(self.clone(), reader)),
+            false => reader,
         }
     }
 
@@ -40,12 +49,13 @@ impl Source {
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
         let request = request::checked(request)?;
-        match self.current_index(stop) {
+        let excluded = self.excluded(stop)?;
+        hiding::search(&excluded, &request, sink, |request, sink| match self.current_index(stop) {
             Ok(snapshot) => {
-                IndexedReader::new(self.clone(), snapshot).search_or_fall_back(&request, stop, sink)
+                IndexedReader::new(self.clone(), snapshot).search_or_fall_back(request, stop, sink)
             }
-            Err(reason) => LiveReader::new(self.clone(), reason).search(&request, stop, sink),
-        }
+            Err(reason) => LiveReader::new(self.clone(), reason).search(request, stop, sink),
+        })
     }
 
     /// Does as [`Source::search`] does, and hands over copies of the hits.
@@ -61,7 +71,7 @@ impl Source {
     /// Returns the reader of the index in use, even if it is out of date.
     pub(crate) fn latest_reader(&self, stop: &Stop) -> Option<Arc<dyn Reader>> {
         let snapshot = self.latest_index(stop)?;
-        Some(Arc::new(IndexedReader::new(self.clone(), snapshot)))
+        Some(self.hiding(Arc::new(IndexedReader::new(self.clone(), snapshot))))
     }
 }
 

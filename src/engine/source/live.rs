@@ -229,14 +229,11 @@ pub(super) struct Counter {
 
 impl Counter {
     pub(super) fn add(&mut self, role: &str, time: Option<Instant>) {
-        /// Seconds in a day.
-        const DAY: i64 = 86_400;
-
         match self.roles.iter_mut().find(|(name, _)| name == role) {
             Some((_, count)) => *count += 1,
             None => self.roles.push((role.to_owned(), 1)),
         }
-        *self.days.entry(time.map(|time| time.seconds.div_euclid(DAY))).or_default() += 1;
+        *self.days.entry(time.map(Instant::day)).or_default() += 1;
         if let Some(time) = time {
             self.first = Some(self.first.map_or(time, |first| first.min(time)));
             self.last = self.last.max(Some(time));

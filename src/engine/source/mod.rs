@@ -6,6 +6,7 @@
 pub(crate) mod catalogue;
 mod choice;
 mod handle;
+mod hiding;
 mod indexed;
 mod kind;
 mod live;

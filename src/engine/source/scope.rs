@@ -24,6 +24,8 @@ pub struct Scope {
     pub session: Option<String>,
     /// The ids of the conversations; `None` for all.
     pub conversations: Option<Arc<HashSet<String>>>,
+    /// The ids of conversations that are left out.
+    pub excluded: Arc<HashSet<String>>,
 }
 
 impl Scope {
@@ -31,6 +33,7 @@ impl Scope {
     pub(crate) fn accepts_id(&self, id: &str) -> bool {
         self.conversation.as_ref().is_none_or(|wanted| wanted == id)
             && self.conversations.as_ref().is_none_or(|wanted| wanted.contains(id))
+            && !self.excluded.contains(id)
     }
 
     /// Returns whether a conversation that took place between two instants is within the dates.

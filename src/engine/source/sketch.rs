@@ -73,11 +73,14 @@ impl Source {
             }
             return Ok(sketches);
         }
+        let excluded = self.excluded(stop)?;
+        let is_kept = |id: &&str| !excluded.contains(*id);
+        let ids: Vec<&str> = ids.iter().copied().filter(is_kept).collect();
         let (skeletons, mut origins) = self.on_database(|path| {
             db::read(path, stop, |database| {
                 let is_archive = self.kind == SourceKind::Archive;
                 let origins = if is_archive { db::origins(database)? } else { HashMap::new() };
-                Ok((db::skeletons(database, ids)?, origins))
+                Ok((db::skeletons(database, &ids)?, origins))
             })
         })?;
         let sketch = |(id, skeleton): (String, Skeleton)| {

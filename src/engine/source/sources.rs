@@ -1,6 +1,7 @@
 //! Sources, and everything of theirs that is open.
 
 use std::{
+    collections::HashSet,
     fmt, fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, TryLockError},
@@ -19,9 +20,9 @@ use super::{
     work::{Task, Tended},
 };
 use crate::{
-    db::{self, Probe},
+    db::{self, Probe, State},
     embed::Model,
-    engine::{config::Config, error::Error},
+    engine::{config::Config, error::Error, exclusions::Exclusions},
     index::{IndexDir, Snapshot},
     model::Stop,
 };
@@ -59,6 +60,17 @@ struct SharedState {
     task: Mutex<Task>,
     tended: Arc<Tended>,
     model: Model,
+    exclusions: Arc<Exclusions>,
+    /// The excluded conversations of the state of a database that was asked for last.
+    excluded: Mutex<Option<Excluded>>,
+}
+
+/// The excluded conversations of one state of a database.
+#[derive(Debug)]
+struct Excluded {
+    path: PathBuf,
+    state: State,
+    ids: Arc<HashSet<String>>,
 }
 
 #[derive(Debug)]
@@ -76,6 +88,7 @@ impl Sources {
         let config = Arc::new(config);
         let model = Model::of(&config.embeddings);
         let tended = Arc::new(Tended::default());
+        let exclusions = Arc::new(Exclusions::known(&config.exclude));
         let states = SourceKind::ALL.map(|_| {
             Arc::new(SharedState {
                 config: Arc::clone(&config),
@@ -87,6 +100,8 @@ impl Sources {
                 task: Mutex::default(),
                 tended: Arc::clone(&tended),
                 model: model.clone(),
+                exclusions: Arc::clone(&exclusions),
+                excluded: Mutex::default(),
             })
         });
         Sources { config, states, tended, model }
@@ -255,6 +270,34 @@ impl Source {
             Ok(_) => Ok(()),
             Err(_) => self.on_database(|path| db::read(path, stop, |_| Ok(()))),
         }
+    }
+
+    /// Returns the ids of the conversations that the user excludes; no answer has them.
+    pub(crate) fn excluded(&self, stop: &Stop) -> Result<Arc<HashSet<String>>, Error> {
+        let SharedState { exclusions, excluded, .. } = &*self.state;
+        if !self.may_exclude() {
+            return Ok(Arc::default());
+        }
+        self.on_database(|path| {
+            let state = db::state(path)?;
+            if let Some(known) = &*lock(excluded)
+                && known.path == path
+                && known.state == state
+            {
+                return Ok(Arc::clone(&known.ids));
+            }
+            let origins = db::read(path, stop, db::origins)?;
+            let ids = origins.into_iter().filter(|(_, origin)| exclusions.excludes(origin));
+            let ids: Arc<HashSet<String>> = Arc::new(ids.map(|(id, _)| id).collect());
+            let known = Excluded { path: path.to_owned(), state, ids: Arc::clone(&ids) };
+            *lock(excluded) = Some(known);
+            Ok(ids)
+        })
+    }
+
+    /// Returns whether the user excludes anything that the source may have.
+    pub(crate) fn may_exclude(&self) -> bool {
+        self.kind != SourceKind::Threads && !self.state.exclusions.is_empty()
     }
 
     /// Returns whether the database has what an index needs: row ids.

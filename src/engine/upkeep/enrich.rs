@@ -98,6 +98,14 @@ pub(crate) fn enrich(
     Ok(done)
 }
 
+/// Removes the cached vectors of texts that the index of a source does not hold.
+pub(crate) fn prune_caches(source: &Source, stop: &Stop) -> Result<(), Error> {
+    let Some(snapshot) = source.latest_index(stop) else { return Ok(()) };
+    let text = |doc_id: u32| snapshot.beginning(doc_id, MAX_EMBEDDED);
+    let texts = Texts { count: snapshot.max_doc(), text: &text };
+    Ok(source.model().prune(source.index_dir()?.folder(), &texts, stop)?)
+}
+
 /// Returns whether a segment of the index in use has no term index, or no vectors of our model.
 pub(crate) fn is_lacking(source: &Source, stop: &Stop) -> bool {
     is_lacking_for(source, true, stop)

@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     ops::Range,
+    sync::Arc,
 };
 
 use super::{scorer::Concept, searcher::Searcher};
@@ -50,9 +51,11 @@ impl ScopeFilter {
             project: scope.project.clone(),
             session: scope.session.clone(),
             conversations: scope.conversations.clone(),
+            excluded: Arc::clone(&scope.excluded),
             ..Scope::default()
         };
-        let is_narrow = scope.has_origin() || scope.conversations.is_some();
+        let is_narrow =
+            scope.has_origin() || scope.conversations.is_some() || !scope.excluded.is_empty();
         let conversations =
             is_narrow.then(|| catalogue.within(&of_origin, origins).into_iter().collect());
         ScopeFilter { intervals, conversation, conversations, roles: scope.roles.clone() }

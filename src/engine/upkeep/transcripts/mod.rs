@@ -13,7 +13,10 @@ mod sync;
 mod walk;
 
 pub use self::report::{ArchiveProgress, ArchiveReport};
-pub(crate) use self::{report::SyncError, sync::sync};
+pub(crate) use self::{
+    report::SyncError,
+    sync::{sync, withhold},
+};
 use crate::engine::error::Error;
 
 impl From<SyncError> for Error {
@@ -21,6 +24,7 @@ impl From<SyncError> for Error {
         match error {
             SyncError::Store(error) => Error::Transcripts(error),
             SyncError::Read(error) => Error::Transcript(error),
+            SyncError::Withheld(error) => *error,
         }
     }
 }

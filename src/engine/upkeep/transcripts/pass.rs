@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{
     db::transcripts::{ConversationData, TranscriptFile, TranscriptStore},
-    import::{compressed, repeats::ReadingOrder, transcript::TranscriptReader},
+    engine::withheld::Withheld,
+    import::{Format, compressed, repeats::ReadingOrder, transcript::TranscriptReader},
     model::{self, Stop},
     text::hash::fnv1a,
 };
@@ -31,6 +32,7 @@ const UNFINISHED: &str = "unfinished";
 /// One pass over the files that changed.
 pub(super) struct Pass<'a> {
     store: &'a TranscriptStore,
+    withheld: &'a Withheld,
     stop: &'a Stop,
     progress: &'a dyn Fn(ArchiveProgress),
     report: &'a mut ArchiveReport,
@@ -46,12 +48,13 @@ pub(super) struct Pass<'a> {
 impl<'a> Pass<'a> {
     pub(super) fn new(
         store: &'a TranscriptStore,
+        withheld: &'a Withheld,
         stop: &'a Stop,
         progress: &'a dyn Fn(ArchiveProgress),
         report: &'a mut ArchiveReport,
     ) -> Pass<'a> {
         let (again, total, uncommitted) = Default::default();
-        Pass { store, stop, progress, report, again, total, uncommitted }
+        Pass { store, withheld, stop, progress, report, again, total, uncommitted }
     }
 
     /// Brings the store up to date with the files that a walk found.
@@ -59,6 +62,7 @@ impl<'a> Pass<'a> {
         let known = self.store.files()?;
         self.report.files = walk.found.len() as u64;
         self.forget_gone(walk, &known)?;
+        self.withhold()?;
         let (mut changed, mut new) = (Vec::new(), Vec::new());
         for found in &walk.found {
             match known.get(&found.name) {
@@ -110,6 +114,45 @@ impl<'a> Pass<'a> {
             self.store.begin()?;
             self.again.extend(self.store.forget(file.id)?);
             self.report.removed += 1;
+        }
+        Ok(())
+    }
+
+    /// Removes what is withheld now from the store, and lets be read again what no longer is.
+    pub(super) fn withhold(&mut self) -> Result<(), SyncError> {
+        if !self.withheld.is_empty() {
+            for (file, id, service, origin) in self.store.stored()? {
+                if self.withheld.withholds(&id, &service, &origin) {
+                    self.store.begin()?;
+                    self.withhold_file(file, &id)?;
+                }
+            }
+        }
+        for file in self.store.without_conversation()? {
+            let Some(id) = &file.conversation else { continue };
+            let is_withheld = TranscriptReader::restore(&file.reader).is_some_and(|reader| {
+                let service = reader.format().map_or("", Format::name);
+                self.withheld.withholds(id, service, &reader.origin(Path::new(&file.path)))
+            });
+            if !is_withheld {
+                self.store.begin()?;
+                self.again.extend(self.store.forget(file.id)?);
+                self.again.insert(file.path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the conversation of a file. What else is known of the file stays, so that it is not
+    /// read again, and other files still leave out the messages that it has.
+    fn withhold_file(&self, file: i64, id: &str) -> Result<(), SyncError> {
+        self.store.remove_conversation(id)?;
+        if let Some(mut file) = self.store.file(file)?
+            && let Some(mut reader) = TranscriptReader::restore(&file.reader)
+        {
+            reader.forget_titles();
+            file.reader = reader.save();
+            self.store.save(&mut file)?;
         }
         Ok(())
     }
@@ -176,7 +219,7 @@ impl<'a> Pass<'a> {
             file.taken += batch.taken;
             // The stamp from before reading: if the file is written meanwhile, the stamps differ.
             file.stamp = if batch.is_end { found.stamp.clone() } else { UNFINISHED.to_owned() };
-            self.save(&mut file, &reader, &mut input, batch.last)?;
+            self.save(&mut file, &mut reader, &mut input, batch.last)?;
             if batch.is_end || self.stop.requested() {
                 break;
             }
@@ -208,7 +251,7 @@ impl<'a> Pass<'a> {
             return Ok(None);
         }
         let is_compressed = compressed::plain(&found.path).is_some();
-        let mut sink = StoreSink::new(self.store, file);
+        let mut sink = StoreSink::new(self.store, self.withheld, file, reader);
         let mut add = |reader: &TranscriptReader, event| sink.add(reader, event);
         // Nothing is appended to a compressed file, so it is read whole.
         let (result, is_end) = if is_compressed {
@@ -245,15 +288,20 @@ impl<'a> Pass<'a> {
     fn save(
         &self,
         file: &mut TranscriptFile,
-        reader: &TranscriptReader,
+        reader: &mut TranscriptReader,
         input: &mut File,
         last: Option<model::Instant>,
     ) -> Result<(), SyncError> {
         if let (Some(conversation), Some(format)) = (&file.conversation, reader.format()) {
             let origin = reader.origin(Path::new(&file.path));
-            let (source, title, model) = (format.name(), reader.title(), reader.model());
-            let data = ConversationData { source, title, model, time: last, origin: &origin };
-            self.store.conversation(conversation, data)?;
+            if self.withheld.withholds(conversation, format.name(), &origin) {
+                self.store.remove_conversation(conversation)?;
+                reader.forget_titles();
+            } else {
+                let (source, title, model) = (format.name(), reader.title(), reader.model());
+                let data = ConversationData { source, title, model, time: last, origin: &origin };
+                self.store.conversation(conversation, data)?;
+            }
         }
         file.ends = ends(input, file.taken).unwrap_or_default();
         file.reader = reader.save();

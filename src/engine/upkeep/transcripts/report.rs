@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::Path, time::Duration};
 
-use crate::db::transcripts;
+use crate::{db::transcripts, engine::error::Error};
 
 /// How many failures are described.
 const MOST_FAILURES: usize = 20;
@@ -47,6 +47,9 @@ pub(crate) enum SyncError {
     /// The store cannot be written.
     #[error(transparent)]
     Store(#[from] transcripts::Error),
+    /// It is not known what is withheld.
+    #[error(transparent)]
+    Withheld(Box<Error>),
     /// A transcript cannot be read to its end.
     #[error("the transcript cannot be read: {0}")]
     Read(#[from] io::Error),

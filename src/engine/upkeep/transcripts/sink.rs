@@ -5,6 +5,7 @@ use std::path::Path;
 use super::report::SyncError;
 use crate::{
     db::transcripts::{ConversationData, TranscriptFile, TranscriptStore},
+    engine::withheld::Withheld,
     import::{
         Format,
         repeats::{History, conversation_id, is_repeat},
@@ -16,6 +17,9 @@ use crate::{
 /// Adds the messages of one transcript to the store.
 pub(super) struct StoreSink<'a> {
     store: &'a TranscriptStore,
+    withheld: &'a Withheld,
+    /// Whether the conversation of the file is not stored.
+    is_withheld: bool,
     file: &'a mut TranscriptFile,
     pub(super) messages: u64,
     /// The time of the last message that has one.
@@ -23,8 +27,17 @@ pub(super) struct StoreSink<'a> {
 }
 
 impl<'a> StoreSink<'a> {
-    pub(super) fn new(store: &'a TranscriptStore, file: &'a mut TranscriptFile) -> StoreSink<'a> {
-        StoreSink { store, file, messages: 0, last: None }
+    pub(super) fn new(
+        store: &'a TranscriptStore,
+        withheld: &'a Withheld,
+        file: &'a mut TranscriptFile,
+        reader: &TranscriptReader,
+    ) -> StoreSink<'a> {
+        let is_withheld = file.conversation.as_ref().is_some_and(|id| {
+            let service = reader.format().map_or("", Format::name);
+            withheld.withholds(id, service, &reader.origin(Path::new(&file.path)))
+        });
+        StoreSink { store, withheld, is_withheld, file, messages: 0, last: None }
     }
 
     /// Adds an event; returns false if the event is left out.
@@ -39,12 +52,16 @@ impl<'a> StoreSink<'a> {
                     return Ok(false);
                 }
                 let conversation = self.conversation(reader, &message)?;
-                self.store.message(&conversation, &message)?;
-                self.messages += 1;
+                if !self.is_withheld {
+                    self.store.message(&conversation, &message)?;
+                    self.messages += 1;
+                }
                 self.last = message.create_time.or(self.last);
             }
             TranscriptEvent::More { id, text } => {
-                if let Some(conversation) = &self.file.conversation {
+                if let Some(conversation) =
+                    self.file.conversation.as_ref().filter(|_| !self.is_withheld)
+                {
                     self.store.append(conversation, &id, &text)?;
                 }
             }
@@ -64,9 +81,12 @@ impl<'a> StoreSink<'a> {
         let path = Path::new(&self.file.path);
         let id = conversation_id(self, reader, path)?;
         let (origin, source) = (reader.origin(path), reader.format().map_or("", Format::name));
-        let time = first.create_time;
-        let data = ConversationData { source, title: None, model: None, time, origin: &origin };
-        self.store.conversation(&id, data)?;
+        self.is_withheld = self.withheld.withholds(&id, source, &origin);
+        if !self.is_withheld {
+            let time = first.create_time;
+            let data = ConversationData { source, title: None, model: None, time, origin: &origin };
+            self.store.conversation(&id, data)?;
+        }
         Ok(self.file.conversation.insert(id).clone())
     }
 }
@@ -109,6 +129,7 @@ impl History for StoreSink<'_> {
     }
 
     fn has_conversation(&self, id: &str) -> Result<bool, SyncError> {
-        Ok(self.store.has_conversation(id)?)
+        Ok(self.store.has_conversation(id)?
+            || !self.withheld.is_empty() && self.store.has_file_of(id)?)
     }
 }

@@ -2,8 +2,9 @@
 
 use std::{
     fs::{File, TryLockError},
-    path::{Path, PathBuf},
-    time::Instant,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -13,19 +14,21 @@ use super::{
 };
 use crate::{
     db::transcripts::{self, TranscriptStore},
+    engine::{config::Config, withheld::Withheld},
     model::Stop,
     private,
 };
 
-/// Brings the store at `database` up to date with the transcripts in `archives`.
+/// Brings the transcript store of a configuration up to date with the transcripts, but for those that
+/// are withheld.
 ///
 /// If another process does this already, the report says so.
 pub(crate) fn sync(
-    database: &Path,
-    archives: &[PathBuf],
+    config: &Config,
     stop: &Stop,
     progress: &dyn Fn(ArchiveProgress),
 ) -> Result<ArchiveReport, SyncError> {
+    let (database, archives) = (&config.archive_database(), &config.archives);
     let begun = Instant::now();
     let mut report = ArchiveReport::default();
     if archives.is_empty() {
@@ -40,11 +43,13 @@ pub(crate) fn sync(
         report.elsewhere = true;
         return Ok(report);
     };
+    // Read with the lock held: whoever forgets something changes the list before waiting for it.
+    let withheld = &withheld_by(config)?;
     let failures = (report.failures.clone(), report.failed);
     for is_last in [false, true] {
         (report.failures, report.failed) = failures.clone();
         let store = TranscriptStore::open(database)?;
-        let pass = Pass::new(&store, stop, progress, &mut report);
+        let pass = Pass::new(&store, withheld, stop, progress, &mut report);
         match pass.run(&walk).and_then(|()| Ok(store.close()?)) {
             Ok(()) => break,
             // The store holds nothing that the files do not, so it is rebuilt once.
@@ -57,6 +62,47 @@ pub(crate) fn sync(
     report.took = begun.elapsed();
     Ok(report)
 }
+
+/// Removes what is withheld from the store at `database`, so that no byte of it is left in its files.
+/// Waits for a process that synchronises it. `None` if it never had one of these conversations, and
+/// nothing was written; `always` cleans the files all the same.
+///
+/// Otherwise returns whether the log is clean too: somebody may still read an older state.
+pub(crate) fn withhold(
+    database: &Path,
+    config: &Config,
+    ids: &[String],
+    always: bool,
+) -> Result<Option<bool>, SyncError> {
+    let _lock = loop {
+        match lock(database)? {
+            Some(lock) => break lock,
+            None => thread::sleep(ELSEWHERE),
+        }
+    };
+    let withheld = &withheld_by(config)?;
+    let store = TranscriptStore::open(database)?;
+    let mut is_there = always;
+    for id in ids {
+        is_there |= store.has_file_of(id)?;
+    }
+    if !is_there {
+        return Ok(None);
+    }
+    store.delete_securely()?;
+    let mut report = ArchiveReport::default();
+    Pass::new(&store, withheld, &Stop::never(), &|_| {}, &mut report).withhold()?;
+    let is_clean = store.scrub()?;
+    store.close()?;
+    Ok(Some(is_clean))
+}
+
+fn withheld_by(config: &Config) -> Result<Withheld, SyncError> {
+    Withheld::of(config).map_err(|error| SyncError::Withheld(Box::new(error)))
+}
+
+/// How often to look whether another process has synchronised the store.
+const ELSEWHERE: Duration = Duration::from_millis(50);
 
 /// The lock of the store's only writer.
 struct Lock(File);

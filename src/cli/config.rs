@@ -1,0 +1,119 @@
+//! `verbatim config`: each setting, its value, and what set it.
+
+use std::{io::Write, thread::available_parallelism};
+
+use serde_json::{Value, json};
+
+use super::{
+    environment::Environment,
+    error::Error,
+    output::{FOUND, harmless},
+    places::{self, Places},
+    settings::{self, Given, SetBy},
+    settings_file::{self, Setting},
+};
+use crate::engine::Config;
+
+/// Columns of the names of settings.
+const NAMES: usize = 16;
+
+/// Show each setting, its value, and what set it
+///
+/// A flag overrides an environment variable, which overrides the configuration file. That is
+/// verbatim/config.toml in the platform's configuration folder; VERBATIM_CONFIG names another file,
+/// or none if it is empty. Secrets are shown as "set".
+///
+///     verbatim config
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Writes the settings as the flags of places, the environment and the file give them.
+pub(super) fn run(
+    args: &Args,
+    places: &Places,
+    config: &Config,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let file = environment.settings.path.as_deref();
+    let settings = settings_file::ALL.iter().map(|setting| {
+        let mut given = settings::given(setting, places::flag(setting, places), environment);
+        if let (true, SetBy::Default, Some(key)) =
+            (setting.is_secret(), &given.by, &environment.openai_api_key)
+        {
+            // It is used for OpenAI's own URL.
+            given = Given { values: vec![key.0.clone()], by: SetBy::Variable("OPENAI_API_KEY") };
+        }
+        (*setting, values(setting, &given, config), given.by)
+    });
+    if args.json {
+        let settings: Vec<Value> =
+            settings.map(|(setting, values, by)| described(setting, values, &by)).collect();
+        let exists = file.is_some_and(|file| file.is_file());
+        let json = json!({"file": file, "exists": exists, "settings": settings});
+        writeln!(out, "{json:#}")?;
+        return Ok(FOUND);
+    }
+    let file = match file {
+        None => "none".to_owned(),
+        Some(file) if file.is_file() => places::short(file, environment),
+        Some(file) => format!("{} (not there)", places::short(file, environment)),
+    };
+    writeln!(out, "{:NAMES$}{file}", "file")?;
+    for (setting, values, by) in settings {
+        let by = match by {
+            SetBy::File(_, line) => format!("line {line}"),
+            by => by.to_string(),
+        };
+        let values = match values.is_empty() {
+            true => "none".to_owned(),
+            false => values.join(", "),
+        };
+        writeln!(out, "{:NAMES$}{}  ({by})", setting.key, harmless(&values))?;
+    }
+    Ok(FOUND)
+}
+
+/// Returns the values of a setting, its default included, as they are shown.
+fn values(setting: &Setting, given: &Given, config: &Config) -> Vec<String> {
+    let texts = |given: &Given| -> Vec<String> {
+        given.values.iter().map(|value| value.to_string_lossy().into_owned()).collect()
+    };
+    if given.by != SetBy::Default {
+        return if setting.is_secret() { vec!["set".to_owned()] } else { texts(given) };
+    }
+    let path = |path: &std::path::Path| vec![path.display().to_string()];
+    match setting.key {
+        "home" => path(&config.home),
+        "db" => config.export_database().map(|it| path(&it)).unwrap_or_default(),
+        "index" => path(&config.index_folder()),
+        "archives" => config.archives.iter().map(|it| it.display().to_string()).collect(),
+        "embeddings" => vec!["built-in".to_owned()],
+        "tools" => vec!["default".to_owned()],
+        "watch" => vec!["true".to_owned()],
+        "memory" => vec!["1G".to_owned()],
+        "threads" => vec![available_parallelism().map_or(1, usize::from).to_string()],
+        "case-sensitive" | "raw-content" => vec!["false".to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns a setting as JSON.
+fn described(setting: &Setting, values: Vec<String>, by: &SetBy) -> Value {
+    let value = match setting.is_list() {
+        true => json!(values),
+        false => json!(values.first()),
+    };
+    let (from, name, line) = match by {
+        SetBy::Flag(name) => ("flag", Some(*name), None),
+        SetBy::Variable(name) => ("variable", Some(*name), None),
+        SetBy::File(_, line) => ("file", None, Some(*line)),
+        SetBy::Default => ("default", None, None),
+    };
+    json!({"key": setting.key, "value": value, "from": from, "name": name, "line": line})
+}

@@ -1,0 +1,232 @@
+//! `verbatim forget`: removes conversations from our own databases, for good.
+
+use std::io::Write;
+
+use clap_complete::ArgValueCompleter;
+use serde_json::{Value, json};
+
+use super::{
+    archives,
+    clock::Clock,
+    completions::conversations,
+    environment::Environment,
+    error::Error,
+    indexing::Limits,
+    interrupt,
+    output::{FOUND, NOTHING, agreed, complain, counted_of, harmless},
+    progress::Step,
+};
+use crate::{
+    engine::{Config, Engine, Error as EngineError, Forgettable},
+    model::{Instant, Stop},
+    text::shell::quoted,
+};
+
+/// The exit code if the user does not agree.
+const DECLINED: u8 = NOTHING;
+
+/// Remove conversations from your chats, for good
+///
+/// Removes conversations from the databases that verbatim keeps, and from their indexes, after a yes.
+/// No import of an export and no transcript of a coding agent brings them back; --undo lets them. The
+/// exports and transcripts themselves stay as they are, and so do databases that are only read.
+///
+///     verbatim forget 6650a1b2
+///     verbatim forget --undo 6650a1b2-4f1e-4c6a-9b1e-0d3c5a7e9f10
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// The conversations: the beginning of an id, a title or a part of it, a link
+    #[arg(
+        value_name = "CONVERSATION",
+        required_unless_present_any = ["list", "undo"],
+        add = ArgValueCompleter::new(conversations)
+    )]
+    conversations: Vec<String>,
+    /// Forget without asking
+    #[arg(short, long)]
+    yes: bool,
+    /// List what was forgotten: ids and times, nothing else is known
+    #[arg(long, conflicts_with_all = ["conversations", "undo"])]
+    list: bool,
+    /// Let a conversation come back with the next import, or from its transcript
+    #[arg(long, value_name = "ID", conflicts_with = "conversations")]
+    undo: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(
+    args: &Args,
+    engine: &Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    if args.list {
+        return list(args, engine, environment, out);
+    }
+    if let Some(id) = &args.undo {
+        return undo(args, id, engine, environment, out);
+    }
+    let stop = Stop::never();
+    let found = found(&args.conversations, engine, &stop)?;
+    if !args.yes && !environment.can_ask {
+        let ids = args.conversations.iter().map(|word| format!(" {}", quoted(word)));
+        return Err(Error::Forget(format!(
+            "nothing is forgotten without a yes; this says it: verbatim forget --yes{}",
+            ids.collect::<String>()
+        )));
+    }
+    if !args.yes {
+        for one in &found {
+            complain(&described(one));
+        }
+        let these = if found.len() == 1 { "this conversation" } else { "these conversations" };
+        if !agreed(&format!("Forget {these} for good?"))? {
+            complain("nothing was forgotten");
+            return Ok(DECLINED);
+        }
+    }
+    let stop = interrupt::stop_on_interrupt(environment);
+    let step = Step::begin(environment, "Indexing");
+    let resources = Limits::default().resources(environment);
+    let left = engine.forgetter().forget(&found, resources, &stop, &mut |share| {
+        step.show(share, "without what was forgotten");
+    });
+    step.clear();
+    let left = match left {
+        Err(error) if error.is_stopped() => {
+            return Ok(interrupt::stopped("run it again to finish it"));
+        }
+        left => left?,
+    };
+    for path in &left {
+        complain(&format!(
+            "{}: its log still has the text, because a program reads an older state; end that \
+             program, then forget it again",
+            path.display()
+        ));
+    }
+    write(args, &found, out)?;
+    Ok(if left.is_empty() { FOUND } else { NOTHING })
+}
+
+/// Returns the conversations that words mean. Those that the user excludes are found too.
+fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>, Error> {
+    let all = Engine::new(Config { exclude: Vec::new(), ..engine.config().clone() });
+    let mut found: Vec<Forgettable> = Vec::new();
+    for word in words {
+        let id = match all.find(stop).by_word(word) {
+            Ok(about) => about.id,
+            // Several sources may have the same conversation.
+            Err(EngineError::Ambiguous { candidates, total, .. })
+                if total == candidates.len()
+                    && candidates.iter().all(|it| it.id == candidates[0].id) =>
+            {
+                candidates[0].id.clone()
+            }
+            Err(EngineError::NoConversation { .. } | EngineError::NoDatabase { .. })
+                if all.forgetter().find(word, stop)?.is_some() =>
+            {
+                word.clone()
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if found.iter().any(|one| one.id == id) {
+            continue;
+        }
+        match all.forgetter().find(&id, stop)? {
+            Some(one) => found.push(one),
+            None => return Err(EngineError::NoConversation { word: word.clone() }.into()),
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the title, the sources and the number of messages of a conversation.
+fn described(one: &Forgettable) -> String {
+    let sources: Vec<&str> = one.sources.iter().map(|kind| kind.name()).collect();
+    let sources = match &one.service {
+        Some(service) => format!("{}, {service}", sources.join(" and ")),
+        None => sources.join(" and "),
+    };
+    let title = if one.title.is_empty() { "(no title)" } else { &one.title };
+    match one.sources.is_empty() {
+        true => format!("{}, which is forgotten already", one.id),
+        false => {
+            let messages = counted_of(one.messages as usize, "message");
+            format!("{title} ({sources}), {messages}, {}", one.id)
+        }
+    }
+}
+
+fn write(args: &Args, found: &[Forgettable], out: &mut dyn Write) -> Result<(), Error> {
+    let messages: u64 = found.iter().map(|one| one.messages).sum();
+    if args.json {
+        let ids: Vec<&str> = found.iter().map(|one| one.id.as_str()).collect();
+        writeln!(out, "{}", json!({"forgotten": ids, "messages": messages}))?;
+        return Ok(());
+    }
+    let conversations = counted_of(found.len(), "conversation");
+    writeln!(out, "{conversations} forgotten, {}", counted_of(messages as usize, "message"))?;
+    for one in found {
+        let id = quoted(&one.id);
+        let how = match one.sources.as_slice() {
+            [kind] if kind.name() == "threads" => "a recorded thread cannot be brought back".into(),
+            _ => format!("`verbatim forget --undo {id}` lets it come back"),
+        };
+        writeln!(out, "{}", harmless(&format!("  {}: {how}", one.id)))?;
+    }
+    Ok(())
+}
+
+fn list(
+    args: &Args,
+    engine: &Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let forgotten = engine.forgetter().list()?;
+    let clock = Clock::of(environment, false);
+    let time = |at: u64| clock.iso(Instant { seconds: at.cast_signed(), nanos: 0 });
+    if args.json {
+        let all: Vec<Value> = forgotten
+            .iter()
+            .map(|one| json!({"id": one.id, "service": one.service, "time": time(one.at)}))
+            .collect();
+        writeln!(out, "{}", json!(all))?;
+    } else {
+        for one in &forgotten {
+            let time = time(one.at).unwrap_or_default();
+            let service = one.service.as_deref().unwrap_or_default();
+            writeln!(out, "{}", harmless(format!("{}  {time}  {service}", one.id).trim_end()))?;
+        }
+    }
+    Ok(if forgotten.is_empty() { NOTHING } else { FOUND })
+}
+
+fn undo(
+    args: &Args,
+    id: &str,
+    engine: &Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    if !engine.forgetter().undo(id)? {
+        return Err(Error::Forget(format!(
+            "{id:?} is not in the list of what was forgotten; `verbatim forget --list` prints it"
+        )));
+    }
+    archives::sync(engine, environment, &Stop::never());
+    if args.json {
+        writeln!(out, "{}", json!({"undone": id}))?;
+    } else {
+        let text = format!(
+            "{id} may come back: a transcript at once, a conversation of an export when you import \
+             that again"
+        );
+        writeln!(out, "{}", harmless(&text))?;
+    }
+    Ok(FOUND)
+}

@@ -1,0 +1,127 @@
+//! What sets a setting: a flag, else the environment, else the configuration file, else a default.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fmt,
+    path::PathBuf,
+};
+
+use super::{
+    environment::Environment,
+    settings_file::{Error, Setting, SettingKind, SettingsFile},
+};
+
+/// What set a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SetBy {
+    Flag(&'static str),
+    Variable(&'static str),
+    /// The configuration file, in this line.
+    File(PathBuf, usize),
+    Default,
+}
+
+impl fmt::Display for SetBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SetBy::Flag(name) | SetBy::Variable(name) => f.write_str(name),
+            SetBy::File(path, line) => write!(f, "{}:{line}", path.display()),
+            SetBy::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// The values of a setting, and what set them. Without values it has its default, or is none.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    pub(super) values: Vec<OsString>,
+    pub(super) by: SetBy,
+}
+
+impl Given {
+    /// Returns the only value as a path.
+    pub(super) fn path(self) -> Option<PathBuf> {
+        self.values.into_iter().next().map(PathBuf::from)
+    }
+
+    /// Returns the values as paths; `None` if nothing set them.
+    pub(super) fn paths(self) -> Option<Vec<PathBuf>> {
+        (self.by != SetBy::Default).then(|| self.values.into_iter().map(PathBuf::from).collect())
+    }
+
+    /// Returns the only value as text.
+    pub(super) fn text(&self) -> Option<String> {
+        self.values.first().map(|value| value.to_string_lossy().into_owned())
+    }
+
+    /// Returns whether a switch is on; `None` if nothing set it.
+    pub(super) fn switch(&self) -> Option<bool> {
+        self.values.first().map(|value| value == "true")
+    }
+}
+
+/// Returns what is given for a setting: by the flag, else the environment, else the file.
+pub(super) fn given(
+    setting: &Setting,
+    flag: Option<Vec<OsString>>,
+    environment: &Environment,
+) -> Given {
+    if let (Some(values), Some(name)) = (flag, setting.flag) {
+        return Given { values, by: SetBy::Flag(name) };
+    }
+    // An empty variable counts as absent, unless it can stand for an empty list.
+    let may_be_empty = matches!(setting.kind, SettingKind::Folders | SettingKind::Names);
+    for name in setting.variables {
+        let value = environment.variable(name).filter(|it| may_be_empty || !it.is_empty());
+        let Some(value) = value else { continue };
+        let values = match setting.kind {
+            SettingKind::Folders => {
+                let folders = env::split_paths(value).map(PathBuf::into_os_string);
+                folders.filter(|folder| !folder.is_empty()).collect()
+            }
+            _ => vec![value.to_owned()],
+        };
+        return Given { values, by: SetBy::Variable(name) };
+    }
+    match environment.settings.entry(setting) {
+        Some((path, entry)) => {
+            let by = SetBy::File(path.to_owned(), entry.line);
+            Given { values: entry.values.clone(), by }
+        }
+        None => Given { values: Vec::new(), by: SetBy::Default },
+    }
+}
+
+/// Returns whether a switch is on, which its flag can turn on.
+pub(super) fn is_on(setting: &Setting, flag: bool, environment: &Environment) -> bool {
+    flag || given(setting, None, environment).switch() == Some(true)
+}
+
+impl Environment {
+    /// Returns this environment with what the configuration file says.
+    pub(super) fn with_settings(&self) -> Result<Environment, Error> {
+        let (named, folder) = (self.verbatim_config.as_deref(), self.settings_folder.as_deref());
+        let settings = SettingsFile::read(named, folder, self.user_folder.as_deref())?;
+        Ok(Environment { settings, ..self.clone() })
+    }
+
+    /// Returns the value of a variable that sets a setting.
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        let value = match name {
+            "VERBATIM_HOME" => &self.verbatim_home,
+            "CONVERSATION_DB" => &self.conversation_db,
+            "ORIGIN_CONVERSATION_DB" => &self.origin_conversation_db,
+            "VERBATIM_INDEX" => &self.verbatim_index,
+            "VERBATIM_ARCHIVE" => &self.verbatim_archive,
+            "VERBATIM_WORKSPACE" => &self.verbatim_workspace,
+            "VERBATIM_EMBEDDINGS" => &self.verbatim_embeddings,
+            "VERBATIM_EMBEDDINGS_KEY" => {
+                return self.verbatim_embeddings_key.as_ref().map(|secret| secret.0.as_os_str());
+            }
+            "VERBATIM_TOOLS" => &self.verbatim_tools,
+            _ => return None,
+        };
+        value.as_deref()
+    }
+}

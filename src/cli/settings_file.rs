@@ -1,0 +1,387 @@
+//! The settings, and the configuration file that sets them.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use toml::de::{DeTable, DeValue};
+
+use super::arguments::parse_size;
+use crate::{engine::Exclusions, private};
+
+/// The variable that names the configuration file; empty for none.
+pub(super) const FILE_VARIABLE: &str = "VERBATIM_CONFIG";
+
+/// The likeness from which on an unknown key is taken for a misspelt one.
+const LIKENESS: f64 = 0.7;
+
+/// The most threads that can be asked for.
+const MAX_THREADS: u16 = 256;
+
+/// A setting: where it can be set, and what it takes.
+#[derive(Debug)]
+pub(super) struct Setting {
+    /// Its key in the configuration file.
+    pub(super) key: &'static str,
+    /// The flag that sets it.
+    pub(super) flag: Option<&'static str>,
+    /// The variables that set it; the first one counts.
+    pub(super) variables: &'static [&'static str],
+    pub(super) kind: SettingKind,
+}
+
+/// What a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SettingKind {
+    Path,
+    Folders,
+    Patterns,
+    Names,
+    Text,
+    Secret,
+    Switch,
+    Size,
+    Threads,
+}
+
+macro_rules! settings {
+    ($($name:ident $key:literal $kind:ident $flag:expr, $variables:expr;)*) => {
+        $(pub(super) static $name: Setting = Setting {
+            key: $key,
+            flag: $flag,
+            variables: &$variables,
+            kind: SettingKind::$kind,
+        };)*
+
+        /// Every setting.
+        pub(super) static ALL: &[&Setting] = &[$(&$name),*];
+    };
+}
+
+settings! {
+    HOME "home" Path Some("--home"), ["VERBATIM_HOME"];
+    DB "db" Path Some("--db"), ["CONVERSATION_DB", "ORIGIN_CONVERSATION_DB"];
+    INDEX "index" Path Some("--index"), ["VERBATIM_INDEX"];
+    ARCHIVES "archives" Folders Some("--archive"), ["VERBATIM_ARCHIVE"];
+    EXCLUDE "exclude" Patterns None, [];
+    WORKSPACES "workspaces" Folders Some("--workspace"), ["VERBATIM_WORKSPACE"];
+    EMBEDDINGS "embeddings" Text None, ["VERBATIM_EMBEDDINGS"];
+    EMBEDDINGS_KEY "embeddings-key" Secret None, ["VERBATIM_EMBEDDINGS_KEY"];
+    TOOLS "tools" Names Some("--tools"), ["VERBATIM_TOOLS"];
+    WATCH "watch" Switch Some("--no-watch"), [];
+    MEMORY "memory" Size Some("--memory"), [];
+    THREADS "threads" Threads Some("--threads"), [];
+    CASE_SENSITIVE "case-sensitive" Switch Some("--case-sensitive"), [];
+    RAW_CONTENT "raw-content" Switch Some("--raw-content"), [];
+}
+
+/// What the configuration file says.
+#[derive(Clone, Debug, Default)]
+pub struct SettingsFile {
+    /// Its path, whether it exists or not; `None` if it is left out.
+    pub(super) path: Option<PathBuf>,
+    entries: Vec<SettingEntry>,
+}
+
+/// A key of the configuration file with its values.
+#[derive(Clone)]
+pub(super) struct SettingEntry {
+    key: &'static str,
+    pub(super) line: usize,
+    pub(super) values: Vec<OsString>,
+}
+
+impl fmt::Debug for SettingEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A value may be a secret.
+        write!(f, "{}:{}", self.key, self.line)
+    }
+}
+
+/// An error of the configuration file.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It cannot be read.
+    #[error("{}: cannot read the configuration file: {source}{}", path.display(), hint(*is_named))]
+    Unreadable {
+        /// Its path.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+        /// Whether the variable names it.
+        is_named: bool,
+    },
+    /// It says something that it cannot say.
+    #[error("{}:{line}: {reason}", path.display())]
+    Wrong {
+        /// Its path.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+fn hint(is_named: bool) -> String {
+    if is_named { format!("; {FILE_VARIABLE} names it") } else { String::new() }
+}
+
+impl SettingsFile {
+    /// Reads the configuration file that is named, else the one in a folder; without one, nothing is
+    /// set. `user` is the user's folder, for which `~` stands.
+    pub(super) fn read(
+        named: Option<&OsStr>,
+        folder: Option<&Path>,
+        user: Option<&Path>,
+    ) -> Result<SettingsFile, Error> {
+        let (path, is_named) = match named {
+            Some(name) if name.is_empty() => return Ok(SettingsFile::default()),
+            Some(name) => (PathBuf::from(name), true),
+            None => match folder {
+                Some(folder) => (folder.join("verbatim").join("config.toml"), false),
+                None => return Ok(SettingsFile::default()),
+            },
+        };
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_named => {
+                return Ok(SettingsFile { path: Some(path), entries: Vec::new() });
+            }
+            Err(source) => return Err(Error::Unreadable { path, source, is_named }),
+        };
+        let parsed = parse(&text, user);
+        let wrong = |(at, reason)| {
+            let line = line_of(&text, at);
+            Error::Wrong { path: path.clone(), line, reason }
+        };
+        let entries = parsed.map_err(wrong)?;
+        if let Some(secret) = entries.iter().find(|entry| entry.key == EMBEDDINGS_KEY.key)
+            && fs::metadata(&path).is_ok_and(|file| private::is_open_to_others(&file))
+        {
+            let reason = format!(
+                "{} is a secret, and other users may read this file; make the file readable for \
+                 you only (chmod 600), or set {} instead",
+                secret.key, EMBEDDINGS_KEY.variables[0]
+            );
+            return Err(Error::Wrong { path, line: secret.line, reason });
+        }
+        Ok(SettingsFile { path: Some(path), entries })
+    }
+
+    /// Returns what the file says of a setting, with its path.
+    pub(super) fn entry(&self, setting: &Setting) -> Option<(&Path, &SettingEntry)> {
+        let entry = self.entries.iter().find(|entry| entry.key == setting.key)?;
+        Some((self.path.as_deref()?, entry))
+    }
+}
+
+/// Returns the entries of a configuration file; the error is a place in the text, and what is wrong
+/// there.
+fn parse(text: &str, user: Option<&Path>) -> Result<Vec<SettingEntry>, (usize, String)> {
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        (at, error.message().to_owned())
+    })?;
+    let mut entries = Vec::new();
+    for (key, value) in table.get_ref() {
+        let (at, name) = (key.span().start, key.get_ref().as_ref());
+        let Some(setting) = ALL.iter().find(|setting| setting.key == name) else {
+            return Err((at, unknown(name)));
+        };
+        let values = values(setting, value.get_ref(), user);
+        let values = values.map_err(|reason| (at, format!("{name} {reason}")))?;
+        entries.push(SettingEntry { key: setting.key, line: line_of(text, at), values });
+    }
+    Ok(entries)
+}
+
+/// Says that there is no such key, and which one may be meant.
+fn unknown(name: &str) -> String {
+    let likeness = |setting: &&&Setting| strsim::jaro_winkler(name, setting.key);
+    let nearest = ALL.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    match nearest.filter(|setting| likeness(setting) >= LIKENESS) {
+        Some(setting) => format!("unknown key {name:?}; did you mean {:?}?", setting.key),
+        None => {
+            let keys: Vec<&str> = ALL.iter().map(|setting| setting.key).collect();
+            format!("unknown key {name:?}; there are {}", keys.join(", "))
+        }
+    }
+}
+
+/// Returns the values that the file gives a setting; the error says what the setting takes.
+fn values(
+    setting: &Setting,
+    value: &DeValue<'_>,
+    user: Option<&Path>,
+) -> Result<Vec<OsString>, String> {
+    let got = |wanted: &str| format!("takes {wanted}, not {}", described(value));
+    let text = value.as_str().filter(|text| !text.is_empty());
+    let texts = || match value {
+        DeValue::Array(items) => items
+            .iter()
+            .map(|item| item.get_ref().as_str().filter(|text| !text.is_empty()))
+            .collect::<Option<Vec<&str>>>(),
+        _ => text.map(|text| vec![text]),
+    };
+    match setting.kind {
+        SettingKind::Path => {
+            let text = text.ok_or_else(|| got("a path"))?;
+            Ok(vec![whole_path(text, user)?.into()])
+        }
+        SettingKind::Folders => {
+            let texts = texts().ok_or_else(|| got("a list of folders"))?;
+            texts.into_iter().map(|text| whole_path(text, user).map(Into::into)).collect()
+        }
+        SettingKind::Patterns => {
+            let texts = texts().ok_or_else(|| got("a list of projects and folders"))?;
+            let patterns: Vec<String> = texts
+                .into_iter()
+                .map(|text| from_user_folder(text, user))
+                .collect::<Result<_, _>>()?;
+            Exclusions::of(&patterns)?;
+            Ok(patterns.into_iter().map(Into::into).collect())
+        }
+        SettingKind::Names => {
+            let texts = texts().ok_or_else(|| got("a list of names"))?;
+            Ok(vec![texts.join(",").into()])
+        }
+        SettingKind::Text | SettingKind::Secret => {
+            Ok(vec![text.ok_or_else(|| got("a text in quotation marks"))?.into()])
+        }
+        SettingKind::Switch => match value {
+            DeValue::Boolean(is_on) => Ok(vec![is_on.to_string().into()]),
+            _ => Err(got("true or false")),
+        },
+        SettingKind::Size => {
+            let text = text.filter(|text| parse_size(text).is_ok());
+            Ok(vec![text.ok_or_else(|| got("a size of 16M or more, such as \"512M\""))?.into()])
+        }
+        SettingKind::Threads => {
+            let number = value.as_integer().filter(|number| number.radix() == 10);
+            let number = number.and_then(|number| number.as_str().parse::<u16>().ok());
+            let number = number.filter(|number| (1..=MAX_THREADS).contains(number));
+            let number = number.ok_or_else(|| got("a number from 1 to 256"))?;
+            Ok(vec![number.to_string().into()])
+        }
+    }
+}
+
+/// Returns what a value of the file is, for a person.
+fn described(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) if text.is_empty() => "an empty text".to_owned(),
+        DeValue::String(_) => "this text".to_owned(),
+        DeValue::Integer(_) | DeValue::Float(_) => "this number".to_owned(),
+        DeValue::Boolean(is_on) => is_on.to_string(),
+        DeValue::Datetime(_) => "a date".to_owned(),
+        DeValue::Array(_) => "such a list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}
+
+/// Returns a path of the file, which does not depend on the working folder.
+fn whole_path(text: &str, user: Option<&Path>) -> Result<PathBuf, String> {
+    let path = PathBuf::from(from_user_folder(text, user)?);
+    match path.is_absolute() {
+        true => Ok(path),
+        false => Err(format!("takes a whole path, or one that begins with ~/, not {text:?}")),
+    }
+}
+
+/// Returns a text with the user's folder in place of a `~` at its beginning.
+fn from_user_folder(text: &str, user: Option<&Path>) -> Result<String, String> {
+    let Some(rest) =
+        text.strip_prefix('~').filter(|it| it.is_empty() || it.starts_with(['/', '\\']))
+    else {
+        return Ok(text.to_owned());
+    };
+    let user = user.ok_or("begins with ~, and the system does not say where your folder is")?;
+    Ok(format!("{}{rest}", user.display()))
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    let before = text.as_bytes().iter().take(at);
+    before.filter(|byte| **byte == b'\n').count() + 1
+}
+
+impl Setting {
+    /// Returns whether its value is shown to nobody.
+    pub(super) fn is_secret(&self) -> bool {
+        self.kind == SettingKind::Secret
+    }
+
+    /// Returns whether it takes a list.
+    pub(super) fn is_list(&self) -> bool {
+        matches!(self.kind, SettingKind::Folders | SettingKind::Patterns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> (usize, String) {
+        let (at, reason) = parse(text, Some(Path::new("/u"))).expect_err("an error");
+        (line_of(text, at), reason)
+    }
+
+    #[test]
+    fn every_key_takes_its_kind() {
+        let text = "home = '~/chats'\ndb = '/a.db'\nindex = '/i'\narchives = []\n\
+                    exclude = ['secret', '~/private/*']\nworkspaces = '/w'\nembeddings = 'built-in'\n\
+                    embeddings-key = 'k'\ntools = ['search', 'read']\nwatch = false\nmemory = '64M'\n\
+                    threads = 2\ncase-sensitive = true\nraw-content = false\n";
+        let entries = parse(text, Some(Path::new("/u"))).expect("the file is right");
+        let values = |key: &str| {
+            let entry = entries.iter().find(|entry| entry.key == key).expect("the key");
+            let texts = entry.values.iter().map(|value| value.to_string_lossy().into_owned());
+            texts.collect::<Vec<_>>().join("|")
+        };
+        for (key, expected) in [
+            ("home", "/u/chats"),
+            ("archives", ""),
+            ("exclude", "secret|/u/private/*"),
+            ("workspaces", "/w"),
+            ("tools", "search,read"),
+            ("watch", "false"),
+            ("threads", "2"),
+        ] {
+            assert_eq!(values(key), expected, "{key}");
+        }
+        assert_eq!(entries.len(), ALL.len());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        for (text, line, part) in [
+            ("\nhomes = '/a'", 2, "unknown key \"homes\"; did you mean \"home\"?"),
+            ("colour = 1", 1, "unknown key \"colour\"; there are home, db"),
+            (
+                "[exclude]\nprojects = []",
+                1,
+                "exclude takes a list of projects and folders, not a table",
+            ),
+            ("home = 1", 1, "home takes a path, not this number"),
+            ("db = ''", 1, "db takes a path, not an empty text"),
+            ("db = 'chats.db'", 1, "db takes a whole path, or one that begins with ~/"),
+            (
+                "# a\n# b\narchives = ['/a', 2]",
+                3,
+                "archives takes a list of folders, not such a list",
+            ),
+            ("watch = 'no'", 1, "watch takes true or false, not this text"),
+            ("memory = '1M'", 1, "memory takes a size of 16M or more"),
+            ("threads = 0", 1, "threads takes a number from 1 to 256"),
+            ("exclude = ['a[']", 1, "exclude"),
+            ("home = '/a'\nhome = '/b'", 2, "duplicate key"),
+            ("home = ", 1, ""),
+        ] {
+            let (at, reason) = error(text);
+            assert!(at == line && reason.contains(part), "{text}: {at} {reason}");
+        }
+        assert!(parse("home = '~'", None).is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! The list of forgotten conversations: their ids, so that they do not come back. It has no content.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{config::Config, error::Error};
+use crate::private;
+
+/// The name of the list in the home folder: one JSON object a line.
+const LIST: &str = "forgotten.jsonl";
+
+/// The file whose lock writers of the list hold.
+const LOCK: &str = "forgotten.lock";
+
+/// A conversation that was forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ForgottenId {
+    /// Its id.
+    pub(crate) id: String,
+    /// The service or agent that it was from, if that was known.
+    pub(crate) service: Option<String>,
+    /// When it was forgotten, in seconds since 1970.
+    pub(crate) at: u64,
+}
+
+impl ForgottenId {
+    pub(crate) fn now(id: String, service: Option<String>) -> ForgottenId {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        ForgottenId { id, service, at }
+    }
+
+    /// Returns whether a conversation of a service is the forgotten one. Where two services use an
+    /// id, the database has the service before it.
+    fn is(&self, id: &str, service: &str) -> bool {
+        // Formats are written with `_`, and shown with `-`.
+        let is_same = |known: &str| known.replace('_', "-") == service.replace('_', "-");
+        match self.id.strip_suffix(id) {
+            Some("") => self.service.as_deref().is_none_or(is_same),
+            Some(before) => before.strip_suffix('/').is_some_and(is_same),
+            None => false,
+        }
+    }
+}
+
+/// The forgotten conversations of a home.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Forgotten(pub(crate) Vec<ForgottenId>);
+
+impl Forgotten {
+    /// Reads the list of a home.
+    pub(crate) fn of(config: &Config) -> Result<Forgotten, Error> {
+        let path = config.home.join(LIST);
+        let failed = |source| Error::Forgotten { path: path.clone(), source };
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Forgotten::default());
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        let ids: Result<Vec<ForgottenId>, _> = lines.map(serde_json::from_str).collect();
+        Ok(Forgotten(ids.map_err(|error| failed(error.into()))?))
+    }
+
+    /// Returns whether a conversation was forgotten.
+    pub(crate) fn has(&self, id: &str, service: &str) -> bool {
+        self.0.iter().any(|forgotten| forgotten.is(id, service))
+    }
+
+    /// Changes the list of a home; returns what `change` returns.
+    pub(crate) fn change<T>(
+        config: &Config,
+        change: impl FnOnce(&mut Vec<ForgottenId>) -> T,
+    ) -> Result<T, Error> {
+        let path = config.home.join(LIST);
+        let failed = |source| Error::Forgotten { path: path.clone(), source };
+        private::create_dir_all(&config.home).map_err(failed)?;
+        let _lock = lock(&config.home.join(LOCK)).map_err(failed)?;
+        let mut list = Forgotten::of(config)?.0;
+        let changed = change(&mut list);
+        write(&config.home, &path, &list).map_err(failed)?;
+        Ok(changed)
+    }
+}
+
+/// Waits for the lock of the list.
+fn lock(path: &Path) -> io::Result<File> {
+    let file = private::open_file(path)?;
+    file.lock()?;
+    Ok(file)
+}
+
+/// Writes the list whole, and only then gives it its name.
+fn write(home: &Path, path: &PathBuf, list: &[ForgottenId]) -> io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(home)?;
+    for forgotten in list {
+        serde_json::to_writer(&mut file, forgotten)?;
+        file.write_all(b"\n")?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_knows_ids_of_both_forms() {
+        let home = tempfile::tempdir().unwrap();
+        let config = Config { home: home.path().join("new"), ..Config::default() };
+        assert!(Forgotten::of(&config).unwrap().0.is_empty());
+        let forgotten = |id: &str, service: Option<&str>| {
+            ForgottenId::now(id.to_owned(), service.map(str::to_owned))
+        };
+        Forgotten::change(&config, |list| {
+            list.push(forgotten("a", Some("chatgpt")));
+            list.push(forgotten("claude/b", Some("claude")));
+            list.push(forgotten("c", None));
+        })
+        .unwrap();
+        let list = Forgotten::of(&config).unwrap();
+        for (id, service, expected) in [
+            ("a", "chatgpt", true),
+            ("a", "claude", false),
+            ("b", "claude", true),
+            ("b", "chatgpt", false),
+            ("claude/b", "claude", true),
+            ("c", "codex", true),
+            ("d", "codex", false),
+        ] {
+            assert_eq!(list.has(id, service), expected, "{id} {service}");
+        }
+        fs::write(config.home.join(LIST), "{").unwrap();
+        assert!(Forgotten::of(&config).is_err(), "nothing comes back because of a damaged list");
+    }
+}

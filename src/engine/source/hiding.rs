@@ -1,0 +1,203 @@
+//! Leaves the conversations that the user excludes out of the answers of any reader.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::ControlFlow,
+    sync::Arc,
+};
+
+use super::{
+    reader::{Counts, Listing, Messages, Reader, SearchPlan},
+    scope::Scope,
+    scoring::Scorer,
+    sink::Sink,
+    sources::Source,
+};
+use crate::{
+    db,
+    engine::error::Error,
+    model::{Hit, Instant, Request, Stop},
+};
+
+/// A reader without the excluded conversations of its source.
+pub(super) struct HidingReader {
+    source: Source,
+    inner: Arc<dyn Reader>,
+}
+
+impl HidingReader {
+    pub(super) fn new(source: Source, inner: Arc<dyn Reader>) -> HidingReader {
+        HidingReader { source, inner }
+    }
+
+    /// Returns a scope without the excluded conversations.
+    fn within(&self, scope: &Scope, stop: &Stop) -> Result<Scope, Error> {
+        Ok(Scope { excluded: self.source.excluded(stop)?, ..scope.clone() })
+    }
+}
+
+impl Reader for HidingReader {
+    fn search(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan, Error> {
+        let excluded = self.source.excluded(stop)?;
+        search(&excluded, request, sink, |request, sink| self.inner.search(request, stop, sink))
+    }
+
+    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
+        self.inner.list(&self.within(scope, stop)?, stop)
+    }
+
+    fn read(
+        &self,
+        id: &str,
+        raw_content: bool,
+        stop: &Stop,
+    ) -> Result<Option<Box<dyn Messages>>, Error> {
+        match self.source.excluded(stop)?.contains(id) {
+            true => Ok(None),
+            false => self.inner.read(id, raw_content, stop),
+        }
+    }
+
+    fn count(&self, stop: &Stop) -> Result<Counts, Error> {
+        let mut counts = self.inner.count(stop)?;
+        let excluded = self.source.excluded(stop)?;
+        if excluded.is_empty() {
+            return Ok(counts);
+        }
+        for id in excluded.iter() {
+            let Some(messages) = self.inner.read(id, false, stop)? else { continue };
+            counts.conversations = counts.conversations.saturating_sub(1);
+            for turn in 0..messages.turns() {
+                let hit = messages.message(turn);
+                subtract(&mut counts.roles, &hit.role.to_string(), 1);
+                subtract(&mut counts.days, &hit.time.map(Instant::day), 1);
+            }
+        }
+        let models = |path: &std::path::Path| {
+            db::read(path, stop, |database| db::tally::models_of(database, &excluded))
+        };
+        for (model, count) in self.source.on_database(models)? {
+            subtract(&mut counts.models, &model, count);
+        }
+        let span = self.span(stop)?;
+        (counts.first, counts.last) = (span.map(|(first, _)| first), span.map(|(_, last)| last));
+        Ok(counts)
+    }
+
+    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
+        if self.source.excluded(stop)?.is_empty() {
+            return self.inner.span(stop);
+        }
+        let listing = self.list(&Scope::default(), stop)?;
+        let abouts = (0..listing.len()).map(|place| listing.brief(place));
+        let spans = abouts.filter_map(|about| about.begun.zip(about.last));
+        Ok(spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
+    }
+
+    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
+        self.inner.scorer(&self.within(scope, stop)?, stop)
+    }
+}
+
+fn subtract<K: Ord>(counts: &mut BTreeMap<K, u64>, key: &K, number: u64) {
+    if let Some(count) = counts.get_mut(key) {
+        *count = count.saturating_sub(number);
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
+/// Runs a search without the hits of excluded conversations.
+pub(super) fn search(
+    excluded: &HashSet<String>,
+    request: &Request,
+    sink: &mut dyn Sink,
+    run: impl FnOnce(&Request, &mut dyn Sink) -> Result<SearchPlan, Error>,
+) -> Result<SearchPlan, Error> {
+    if excluded.is_empty() {
+        return run(request, sink);
+    }
+    // Hits that are left out do not count for the limit.
+    let all = Request { limit: None, ..request.clone() };
+    let most = request.limit.unwrap_or(usize::MAX);
+    run(&all, &mut HidingSink { excluded, most, taken: 0, confirmed: 0, sink })
+}
+
+/// Hands over the hits of conversations that are not excluded, up to a limit.
+struct HidingSink<'a> {
+    excluded: &'a HashSet<String>,
+    most: usize,
+    taken: usize,
+    confirmed: usize,
+    sink: &'a mut dyn Sink,
+}
+
+impl Sink for HidingSink<'_> {
+    fn take(&mut self, hit: Hit<'_>) {
+        if self.taken < self.most && !self.excluded.contains(&*hit.conversation_id) {
+            self.taken += 1;
+            self.sink.take(hit);
+        }
+    }
+
+    fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {
+        self.confirmed = self.taken;
+        match self.sink.confirm(stop) {
+            ControlFlow::Continue(()) if self.confirmed < self.most => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
+    }
+
+    fn discard(&mut self) {
+        self.taken = self.confirmed;
+        self.sink.discard();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Rendered;
+
+    fn hit(conversation: &'static str, message: &'static str) -> Hit<'static> {
+        Hit {
+            message_id: message.into(),
+            conversation_id: conversation.into(),
+            title: "".into(),
+            role: "".into(),
+            time: None,
+            content: "".into(),
+            position: None,
+        }
+    }
+
+    #[test]
+    fn excluded_hits_do_not_count_for_the_limit() {
+        let excluded = HashSet::from(["a".to_owned()]);
+        let (mut shown, stop) = (Vec::new(), Stop::never());
+        let show = |id: String| {
+            shown.push(id);
+            ControlFlow::Continue(())
+        };
+        let mut inner = Rendered::new(|hit: Hit<'_>| Some(hit.message_id.into_owned()), show);
+        let mut sink =
+            HidingSink { excluded: &excluded, most: 3, taken: 0, confirmed: 0, sink: &mut inner };
+        sink.take(hit("a", "1"));
+        sink.take(hit("b", "2"));
+        assert!(sink.confirm(&stop).is_continue());
+        // What is discarded comes again from another reader.
+        sink.take(hit("b", "lost"));
+        sink.discard();
+        for (conversation, message) in [("a", "3"), ("b", "4"), ("b", "5"), ("b", "6")] {
+            sink.take(hit(conversation, message));
+        }
+        assert!(sink.confirm(&stop).is_break());
+        assert_eq!(shown, ["2", "4", "5"]);
+    }
+}

@@ -1,0 +1,450 @@
+//! What is excluded, and what is forgotten.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{corpus::folder, program::Server};
+
+/// A user with a home, an archive of transcripts and a configuration file.
+struct User(TempDir);
+
+impl User {
+    fn new() -> User {
+        let user = User(folder());
+        for name in ["agent", "work"] {
+            fs::create_dir_all(user.path(name)).unwrap();
+        }
+        user.set("");
+        user
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn set(&self, settings: &str) {
+        let text = format!(
+            "home = '{}'\narchives = ['{}']\n{settings}",
+            self.path("home").display(),
+            self.path("agent").display()
+        );
+        fs::write(self.path("config.toml"), text).unwrap();
+    }
+
+    fn transcript(&self, session: &str, folder: &str, texts: &[&str]) {
+        let path = self.path("agent/p").join(format!("{session}.jsonl"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, transcript(session, folder, texts)).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear().env("HOME", self.0.path()).current_dir(self.path("work"));
+        command.env("VERBATIM_CONFIG", self.path("config.toml")).args(arguments);
+        command.stdin(std::process::Stdio::null());
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        command
+    }
+
+    /// Returns the exit code, the output and the errors of a command.
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        told(self.command(arguments).output().unwrap())
+    }
+
+    #[track_caller]
+    fn done(&self, arguments: &[&str]) -> String {
+        let (code, out, errors) = self.run(arguments);
+        assert_eq!(code, 0, "{arguments:?}: {out}{errors}");
+        out
+    }
+
+    /// Returns how many messages an exact search finds; a ranked one finds some if there are any.
+    #[track_caller]
+    fn found(&self, text: &str) -> usize {
+        let exact = self.run(&["search", text, "--json", "-n", "0"]).1.lines().count();
+        let ranked = self.run(&["search", text, "--json", "--mode", "text"]).1;
+        assert_eq!(exact > 0, ranked.to_lowercase().contains(text), "{text}: {ranked}");
+        exact
+    }
+
+    fn export(&self, name: &str, chats: &Value) -> String {
+        let path = self.path(name);
+        fs::write(&path, chats.to_string()).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+
+    /// Returns the files below the home that hold a text, in capitals too.
+    fn files_with(&self, text: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        files_with(&self.path("home"), &text.to_lowercase(), &mut found);
+        found
+    }
+}
+
+fn files_with(folder: &Path, text: &str, found: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            files_with(&path, text, found);
+        } else {
+            let bytes = fs::read(&path).unwrap().to_ascii_lowercase();
+            if bytes.windows(text.len()).any(|window| window == text.as_bytes()) {
+                found.push(path);
+            }
+        }
+    }
+}
+
+fn told(output: Output) -> (i32, String, String) {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn transcript(session: &str, folder: &str, texts: &[&str]) -> String {
+    let record = |(number, text): (usize, &&str)| {
+        let record = json!({
+            "type": "user", "uuid": format!("{session}-{number}"), "sessionId": session,
+            "timestamp": format!("2025-01-04T10:00:{number:02}Z"), "cwd": folder,
+            "message": {"role": "user", "content": text},
+        });
+        format!("{record}\n")
+    };
+    texts.iter().enumerate().map(record).collect()
+}
+
+fn chat(id: &str, title: &str, texts: &[&str]) -> Value {
+    let message = |(number, text): (usize, &&str)| {
+        json!({"uuid": format!("{id}-m{number}"), "sender": "human", "text": text,
+            "created_at": format!("2025-01-03T10:00:{number:02}Z")})
+    };
+    let messages: Vec<Value> = texts.iter().enumerate().map(message).collect();
+    json!({"uuid": id, "name": title, "chat_messages": messages})
+}
+
+#[test]
+fn excluded_projects_and_folders_are_in_no_answer() {
+    let user = User::new();
+    user.transcript("s1", "/home/ann/secret", &["apple secret"]);
+    user.transcript("s2", "/home/ann/private/deep/x", &["apple private"]);
+    user.transcript("s3", "/home/ann/parser", &["apple open"]);
+    assert_eq!(user.found("apple"), 3);
+    user.done(&["reindex"]);
+    user.set("exclude = ['SECR*', '/home/ann/private']\n");
+    // Nobody has synchronised or indexed since: the filter alone keeps them out.
+    let mut server = Server::start(&mut user.command(&["serve", "--no-watch"]));
+    let answer = server.call("search", &json!({"query": "apple", "mode": "text"})).to_string();
+    assert!(answer.contains("apple open"), "{answer}");
+    assert!(!answer.contains("apple secret") && !answer.contains("apple private"), "{answer}");
+    for (tool, arguments) in [
+        ("search", json!({"query": "apple", "mode": "both"})),
+        ("search", json!({"query": "apple", "mode": "vector"})),
+        ("query_conversations", json!({"mode": "search", "query": "apple"})),
+        ("query_conversations", json!({"mode": "list"})),
+    ] {
+        let answer = server.call(tool, &arguments).to_string();
+        assert!(answer.contains("s3") || answer.contains("apple open"), "{tool}: {answer}");
+        for hidden in ["apple secret", "apple private", "s1", "s2"] {
+            assert!(!answer.contains(hidden), "{tool} {arguments}: {answer}");
+        }
+    }
+    let read = server.call("query_conversations", &json!({"mode": "get", "session": "s1"}));
+    assert!(!read.to_string().contains("apple"), "{read}");
+    drop(server);
+    let status = user.done(&["status"]);
+    let expected =
+        "excluded: SECR*, /home/ann/private\n  in no answer: 2 conversations of the archive\n";
+    assert!(status.contains(expected), "{status}");
+
+    assert_eq!(user.found("apple"), 1);
+    assert_eq!(user.done(&["list", "--json"]).lines().count(), 1);
+    assert_eq!(user.run(&["show", "s1"]).0, 2);
+    assert!(user.files_with("apple secret").is_empty() || user.found("secret") == 0);
+    let status = user.done(&["status"]);
+    assert!(status.contains(expected), "{status}");
+    let doctor = user.run(&["doctor"]).1;
+    assert!(doctor.contains("exclude: SECR*, /home/ann/private; in no answer: 2 conv"), "{doctor}");
+    // What is written to them later stays out as well, and comes when it is no longer excluded.
+    user.transcript("s1", "/home/ann/secret", &["apple secret", "apple secret two"]);
+    user.transcript("s4", "/home/ann/secret", &["apple secret four"]);
+    assert_eq!(user.found("apple"), 1);
+    user.set("");
+    assert_eq!(user.found("apple"), 5);
+}
+
+#[test]
+fn excluded_transcripts_are_not_imported_and_imported_ones_are_hidden() {
+    let user = User::new();
+    fs::create_dir_all(user.path("old")).unwrap();
+    for (session, folder, text) in
+        [("s1", "/w/secret", "apple one"), ("s2", "/w/open", "apple two")]
+    {
+        let path = user.path("old").join(format!("{session}.jsonl"));
+        fs::write(path, transcript(session, folder, &[text, "apple again"])).unwrap();
+    }
+    let old = user.path("old").to_string_lossy().into_owned();
+    user.done(&["import", &old]);
+    let export = user.export("conversations.json", &json!([chat("c1", "Fruit", &["apple three"])]));
+    user.done(&["import", &export]);
+    assert_eq!(user.found("apple"), 5);
+    user.set("exclude = ['secret']\n");
+    for _ in 0..2 {
+        assert_eq!(user.found("apple"), 3);
+        // The limit counts what is shown.
+        let shown = user.done(&["search", "apple", "--json", "-n", "2"]);
+        assert_eq!(shown.lines().count(), 2, "{shown}");
+        assert_eq!(user.done(&["list", "--json"]).lines().count(), 2);
+        let stats = user.done(&["stats", "--json"]);
+        let stats: Value = serde_json::from_str(&stats).unwrap();
+        assert_eq!(
+            (&stats["messages"], &stats["conversations"]),
+            (&3.into(), &2.into()),
+            "{stats}"
+        );
+        assert_eq!(user.run(&["show", "s1"]).0, 2);
+        // Without an index too.
+        fs::remove_dir_all(user.path("home/index")).unwrap();
+    }
+    let other = user.path("other.db").to_string_lossy().into_owned();
+    let report = user.done(&["import", &old, "--out", &other, "--no-index"]);
+    assert!(
+        report.contains("1 conversation of excluded projects and folders left out"),
+        "{report}"
+    );
+    let connection = Connection::open(&other).unwrap();
+    let count = |table: &str| -> i64 {
+        connection
+            .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))
+            .unwrap()
+    };
+    assert_eq!((count("conversations"), count("messages")), (1, 2));
+}
+
+#[test]
+fn no_byte_of_what_is_forgotten_is_left_and_it_does_not_come_back() {
+    let user = User::new();
+    let chats = |marked: &str| {
+        json!([
+            chat(
+                "chat-forgotten",
+                "Zanzibarish plans",
+                &["zanzibarish first", marked, "common words"]
+            ),
+            chat("chat-kept", "Kept", &["common words", "kept words"]),
+        ])
+    };
+    // The text is changed once, so that an older version is in the free pages of the database.
+    let long = format!("zanzibarish {}", "and more text ".repeat(2_000));
+    user.done(&["import", &user.export("a.json", &chats(&long))]);
+    let export = user.export("b.json", &chats("zanzibarish changed"));
+    user.done(&["import", &export]);
+    user.transcript("s-forgotten", "/w/a", &["zanzibarish prompt", "zanzibarish answer"]);
+    user.transcript("s-kept", "/w/b", &["another prompt"]);
+    user.done(&["threads", "start", "zanzibarish topic"]);
+    user.done(&["reindex"]);
+    user.done(&["search", "zanzibarish", "--mode", "both"]);
+    assert_eq!(user.found("common"), 2);
+    assert!(!user.files_with("zanzibarish").is_empty());
+    let listed = user.done(&["threads", "list"]);
+    let saved = listed.split_whitespace().next().unwrap().to_owned();
+    let continuation = user.done(&["threads", "show", &saved]);
+    let continuation = continuation.split_whitespace().find(|word| word.contains("_turn")).unwrap();
+    user.done(&["threads", "continue", continuation, "zanzibarish turn"]);
+    // A server that runs meanwhile answers right afterwards.
+    let mut server = Server::start(&mut user.command(&["serve"]));
+    let query = json!({"query": "zanzibarish"});
+    assert!(server.call("conversation_search", &query).to_string().contains("zanzibarish first"));
+
+    let (code, out, errors) = user.run(&["forget", "chat-forgotten", "s-forgotten"]);
+    assert_eq!((code, out.as_str()), (2, ""), "{errors}");
+    assert!(errors.contains("verbatim forget --yes chat-forgotten s-forgotten"), "{errors}");
+    let out = user.done(&["forget", "--yes", "chat-forgotten", "s-forgotten", &saved]);
+    assert!(out.starts_with("3 conversations forgotten, 6 messages\n"), "{out}");
+    assert!(out.contains("`verbatim forget --undo chat-forgotten` lets it come back"), "{out}");
+    assert!(out.contains("a recorded thread cannot be brought back"), "{out}");
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+    assert_eq!(user.files_with("and more text"), Vec::<PathBuf>::new());
+    let answer = server.call("conversation_search", &query).to_string();
+    assert!(!answer.contains("zanzibarish first"), "{answer}");
+    drop(server);
+    assert_eq!((user.found("zanzibarish"), user.found("common"), user.found("another")), (0, 1, 1));
+
+    // Neither an import nor a transcript that goes on brings them back.
+    let report = user.done(&["import", &export]);
+    assert!(report.contains("1 conversation that you forgot left out"), "{report}");
+    user.transcript(
+        "s-forgotten",
+        "/w/a",
+        &["zanzibarish prompt", "zanzibarish answer", "zanzibarish on"],
+    );
+    user.done(&["reindex", "--full"]);
+    assert_eq!(user.found("zanzibarish"), 0);
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+    fs::remove_dir_all(user.path("home/index")).unwrap();
+    assert_eq!(user.found("zanzibarish"), 0, "the store is read anew");
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+
+    let listed = user.done(&["forget", "--list"]);
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert!(
+        listed.contains("chat-forgotten  20") && listed.contains("s-forgotten  20"),
+        "{listed}"
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        for name in ["forgotten.jsonl", "forgotten.lock"] {
+            let file = fs::metadata(user.path("home").join(name)).unwrap();
+            assert_eq!(file.mode() & 0o777, 0o600, "{name}");
+        }
+    }
+    let status = user.done(&["status"]);
+    assert!(status.contains("forgotten: 2 conversations"), "{status}");
+    user.done(&["forget", "--undo", "s-forgotten"]);
+    assert_eq!(user.found("zanzibarish"), 3);
+    user.done(&["forget", "--undo", "chat-forgotten"]);
+    user.done(&["import", &export]);
+    assert_eq!(user.found("zanzibarish"), 5 + 1, "and its title");
+    assert_eq!(user.run(&["forget", "--list"]).0, 1);
+    assert_eq!(user.run(&["forget", "--undo", "s-forgotten"]).0, 2);
+}
+
+#[test]
+fn databases_that_are_only_read_are_not_written_to() {
+    let user = User::new();
+    fs::create_dir_all(user.path("home/db")).unwrap();
+    let path = user.path("home/db/a.db");
+    drop(crate::corpus::database(&path, &["red"]));
+    let before = fs::read(&path).unwrap();
+    let (code, _, errors) = user.run(&["forget", "--yes", "conv-0001"]);
+    assert!(code == 2 && errors.contains("a.db: only read"), "{errors}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert!(!user.path("home/forgotten.jsonl").exists());
+    let (code, _, errors) = user.run(&["forget", "--yes", "nothing-of-it"]);
+    assert!(code == 2 && errors.contains("nothing-of-it"), "{errors}");
+    // A database in the working folder is only read, even if an import made it.
+    let export = user.export("a.json", &json!([chat("c1", "Fruit", &["apple"])]));
+    fs::create_dir_all(user.path("work/db")).unwrap();
+    let local = user.path("work/db/b.db").to_string_lossy().into_owned();
+    user.done(&["import", &export, "--out", &local, "--no-index"]);
+    fs::write(user.path("config.toml"), "archives = []\n").unwrap();
+    let (code, _, errors) = user.run(&["forget", "--yes", "c1"]);
+    assert!(code == 2 && errors.contains("b.db: only read"), "{errors}");
+}
+
+#[test]
+fn a_broken_off_command_is_finished_by_the_next_one() {
+    let user = User::new();
+    let chats = json!([chat("c1", "Fruit", &["zanzibarish"]), chat("c2", "Kept", &["kept"])]);
+    user.done(&["import", &user.export("a.json", &chats)]);
+    // As if the process was killed when the id was in the list, or when the rows were removed.
+    let line = json!({"id": "c1", "service": "claude", "at": 1});
+    fs::write(user.path("home/forgotten.jsonl"), format!("{line}\n")).unwrap();
+    user.done(&["forget", "--yes", "c1"]);
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+    user.done(&["forget", "--yes", "c1"]);
+    assert_eq!((user.found("kept"), user.done(&["forget", "--list"]).lines().count()), (1, 1));
+}
+
+#[test]
+fn a_fork_does_not_take_over_what_it_repeats() {
+    let user = User::new();
+    let first = transcript("s-a", "/w/a", &["shared prompt", "zanzibarish secret"]);
+    fs::create_dir_all(user.path("agent/p")).unwrap();
+    fs::write(user.path("agent/p/s-a.jsonl"), &first).unwrap();
+    let more = transcript("s-b", "/w/a", &["unused", "unused", "own words"]);
+    let own = more.lines().last().unwrap();
+    fs::write(user.path("agent/p/s-b.jsonl"), format!("{first}{own}\n")).unwrap();
+    assert_eq!((user.found("zanzibarish"), user.found("own")), (1, 1));
+    user.done(&["forget", "--yes", "s-a"]);
+    assert_eq!((user.found("zanzibarish"), user.found("own")), (0, 1));
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_terminal_is_asked_and_an_empty_line_is_a_no() {
+    use std::io::{Read, Write};
+
+    use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+
+    let user = User::new();
+    user.done(&[
+        "import",
+        &user.export("a.json", &json!([chat("c1", "Fruit", &["apple", "pear"])])),
+    ]);
+    let asked = |answer: &str| {
+        let pair =
+            native_pty_system().openpty(PtySize { cols: 200, ..PtySize::default() }).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear();
+        command.env("HOME", user.0.path());
+        command.env("VERBATIM_CONFIG", user.path("config.toml"));
+        command.args(["forget", "fruit"]);
+        let mut child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        pair.master.take_writer().unwrap().write_all(answer.as_bytes()).unwrap();
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let (mut text, mut bytes) = (String::new(), [0; 4096]);
+        while let Ok(count @ 1..) = reader.read(&mut bytes) {
+            text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        (child.wait().unwrap().exit_code(), text)
+    };
+    for answer in ["\n", "n\n"] {
+        let (code, text) = asked(answer);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("Fruit (export, claude), 2 messages, c1"), "{text}");
+        assert!(text.contains("Forget this conversation for good? [y/N]"), "{text}");
+        assert_eq!(user.found("apple"), 1);
+    }
+    let (code, text) = asked("y\n");
+    assert!(code == 0 && text.contains("1 conversation forgotten, 2 messages"), "{text}");
+    assert_eq!(user.found("apple"), 0);
+}
+
+#[test]
+fn writers_and_servers_that_run_meanwhile_bring_nothing_back() {
+    let user = User::new();
+    let mut chats: Vec<Value> = (0..300)
+        .map(|number| chat(&format!("c{number}"), "Filler", &[&format!("filler {number}"), "pear"]))
+        .collect();
+    chats.push(chat("c-forgotten", "Plans", &["zanzibarish"]));
+    let export = user.export("a.json", &json!(chats));
+    user.done(&["import", &export, "--no-index"]);
+    user.transcript("s-forgotten", "/w/a", &["zanzibarish prompt"]);
+    user.transcript("s-kept", "/w/b", &["kept"]);
+    user.done(&["list"]);
+    let mut server = Server::start(&mut user.command(&["serve"]));
+    let query = json!({"query": "zanzibarish", "mode": "text"});
+    server.call("search", &query);
+    std::thread::scope(|threads| {
+        let importing = threads.spawn(|| {
+            for _ in 0..4 {
+                user.run(&["import", &export, "--no-index"]);
+            }
+        });
+        let growing = threads.spawn(|| {
+            for count in 1..20 {
+                let texts = vec!["zanzibarish prompt"; count];
+                user.transcript("s-forgotten", "/w/a", &texts);
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+        });
+        user.done(&["forget", "--yes", "c-forgotten", "s-forgotten"]);
+        importing.join().unwrap();
+        growing.join().unwrap();
+    });
+    let answer = server.call("search", &query).to_string();
+    assert!(!answer.contains("zanzibarish prompt"), "{answer}");
+    drop(server);
+    assert_eq!(user.found("zanzibarish"), 0);
+    assert_eq!(user.found("pear"), 300);
+    user.done(&["reindex"]);
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+}
