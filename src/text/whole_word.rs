@@ -122,7 +122,8 @@ mod tests {
             assert_eq!(marked, expected, "{query:?}");
         }
         let loose = WordPattern::loose("cafe", false);
-        assert_eq!(loose.first_spans("cafés un Café\u{302}!", 9), [10..17]);
-        assert_eq!(WordPattern::loose("f", false).first_spans("ﬁ f", 9), [4..5]);
+        assert_eq!(loose.first_spans("cafés un Café\u{302}!", 9).first(), Some(&(10..17)));
+        let letter = WordPattern::loose("f", false);
+        assert_eq!(letter.first_spans("ﬁ f", 9).first(), Some(&(4..5)));
     }
 }
