@@ -22,7 +22,15 @@ pub struct Instant {
     pub nanos: u32,
 }
 
+/// Seconds in a day.
+const DAY: i64 = 86_400;
+
 impl Instant {
+    /// Returns the day in UTC, counted from 1970-01-01.
+    pub fn day(self) -> i64 {
+        self.seconds.div_euclid(DAY)
+    }
+
     /// Returns the instant as seconds with up to nine decimals and no trailing zeros.
     ///
     /// Imports store times in this form, as ChatGPT's own exports do.

@@ -30,6 +30,12 @@ pub(super) struct Filters {
     /// Only coding agents' conversations in a folder whose path has this
     #[arg(long, value_name = "PATH")]
     folder: Option<String>,
+    /// Only conversations in which a model answered whose name has this, in any case
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Only this conversation: its id, title or link
+    #[arg(long = "in", value_name = "CONVERSATION")]
+    within: Option<String>,
     /// Only messages with this role: user, assistant, tool, system (repeatable)
     #[arg(long, value_name = "ROLE")]
     role: Vec<String>,
@@ -95,8 +101,17 @@ impl Filters {
             project: self.project.clone(),
             branch: self.branch.clone(),
             folder: self.folder.clone(),
+            model: self.model.clone(),
         };
-        Ok(engine.narrowed(scope, &narrowing, stop)?)
+        let (mut scope, notes) = engine.narrowed(scope, &narrowing, stop)?;
+        if let Some(word) = &self.within {
+            let about = engine.find(stop).by_word(word)?;
+            if scope.sources.is_empty() || scope.sources.contains(&about.source) {
+                scope.sources = vec![about.source];
+            }
+            scope.conversation = Some(about.id);
+        }
+        Ok((scope, notes))
     }
 }
 

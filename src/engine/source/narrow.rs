@@ -1,4 +1,5 @@
-//! Narrows a scope to the conversations that a person describes: their source, project, branch, folder.
+//! Narrows a scope to the conversations that a person describes: their source, project, branch, folder,
+//! model.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -29,6 +30,8 @@ pub(crate) struct Narrowing {
     pub(crate) branch: Option<String>,
     /// A part of the working folder's path.
     pub(crate) folder: Option<String>,
+    /// A part of the name of a model that answered.
+    pub(crate) model: Option<String>,
 }
 
 /// One of the descriptions, and the names that conversations have for it.
@@ -74,20 +77,31 @@ impl Sources {
         if *narrowing == Narrowing::default() {
             return Ok((scope, Vec::new()));
         }
-        let Narrowing { services, project, branch, folder } = narrowing;
+        let Narrowing { services, project, branch, folder, model } = narrowing;
         let mut services = Known::of("source", services, is_same);
         let mut project = Known::of("project", project.as_slice(), is_part);
         let mut branch = Known::of("branch", branch.as_slice(), is_same);
         let mut folder = Known::of("folder", folder.as_slice(), is_part);
+        let mut model = Known::of("model", model.as_slice(), is_part);
+        let mut without_models = Vec::new();
         let mut ids = HashSet::new();
         let (_, mut notes) = self.each(&scope, |source| {
             let provenance = match narrowing.services.is_empty() {
                 true => HashMap::new(),
                 false => source.provenance(None, stop)?,
             };
+            let models = match narrowing.model {
+                None => HashMap::new(),
+                Some(_) => source.models(stop)?,
+            };
             let listing = source.reader(stop).list(&Scope::default(), stop)?;
+            if narrowing.model.is_some() && models.is_empty() && !listing.is_empty() {
+                without_models.push(Note::NoModels { source: source.kind });
+            }
             for place in 0..listing.len() {
                 let (id, _) = listing.heading(place);
+                let of_models = models.get(id).map(Vec::as_slice).unwrap_or_default();
+                let of_models: Vec<&str> = of_models.iter().map(String::as_str).collect();
                 let service = provenance.get(id).map(|provenance| provenance.service.as_str());
                 let names: Vec<&str> = service.into_iter().chain([source.kind.name()]).collect();
                 let of = |field: fn(&Origin) -> &Option<String>| -> Vec<&str> {
@@ -98,6 +112,7 @@ impl Sources {
                     project.look(&of(|origin| &origin.project)),
                     branch.look(&of(|origin| &origin.branch)),
                     folder.look(&of(|origin| &origin.folder)),
+                    model.look(&of_models),
                 ];
                 if is_wanted.iter().all(|is_wanted| *is_wanted) {
                     ids.insert(id.to_owned());
@@ -105,7 +120,11 @@ impl Sources {
             }
             Ok(())
         })?;
-        for known in [services, project, branch, folder] {
+        // Where no source names models, nobody knows whether one has this model.
+        let is_model_unknown = model.names.is_empty() && !without_models.is_empty();
+        notes.append(&mut without_models);
+        let model = Some(model).filter(|_| !is_model_unknown);
+        for known in [services, project, branch, folder].into_iter().chain(model) {
             if let Some(given) = known.given.first().filter(|_| !known.is_met) {
                 let names = nearest(given, known.names.into_iter().collect());
                 notes.push(Note::Unknown { what: known.what, given: given.clone(), known: names });
@@ -127,34 +146,38 @@ impl Sources {
 }
 
 impl Sources {
-    /// Returns how many messages are from each service, of some kinds of sources or of all. Where the
-    /// service is not known, the source counts.
+    /// Returns how many of the messages that were counted by conversation are from each service. Where
+    /// the service is not known, the source counts.
     pub(crate) fn services(
         &self,
-        kinds: &[SourceKind],
+        counted: &[(SourceKind, HashMap<String, u64>)],
         stop: &Stop,
     ) -> Result<BTreeMap<String, u64>, Error> {
-        let scope = Scope { sources: kinds.to_vec(), ..Scope::default() };
         let mut services: BTreeMap<String, u64> = BTreeMap::new();
-        self.each(&scope, |source| {
-            let provenance = source.provenance(None, stop)?;
-            let listing = source.reader(stop).list(&Scope::default(), stop)?;
-            for place in 0..listing.len() {
-                let service = provenance.get(listing.heading(place).0).map(|it| &*it.service);
-                let name = service.unwrap_or(source.kind.name());
-                let turns = u64::from(listing.turns(place));
+        for (kind, conversations) in counted {
+            let provenance = match self.of_kind(*kind) {
+                Some(source) => source.provenance(None, stop)?,
+                None => HashMap::new(),
+            };
+            for (id, messages) in conversations {
+                let service = provenance.get(id).map(|it| &*it.service);
+                let name = service.unwrap_or(kind.name());
                 match services.get_mut(name) {
-                    Some(count) => *count += turns,
-                    None => drop(services.insert(name.to_owned(), turns)),
+                    Some(count) => *count += messages,
+                    None => drop(services.insert(name.to_owned(), *messages)),
                 }
             }
-            Ok(())
-        })?;
+        }
         Ok(services)
     }
 }
 
 impl Source {
+    /// Returns the models that answered in each conversation, by id.
+    fn models(&self, stop: &Stop) -> Result<HashMap<String, Vec<String>>, Error> {
+        self.on_database(|path| db::read(path, stop, db::tally::models_by_conversation))
+    }
+
     fn provenance(
         &self,
         ids: Option<&[&str]>,
