@@ -160,7 +160,11 @@ impl fmt::Display for Note {
                 write!(f, "the {} cannot be read and was left out: {reason}", source.name())
             }
             Note::NoModels { source } => {
-                write!(f, "the {} does not say which models answered", source.name())
+                let source = source.name();
+                write!(
+                    f,
+                    "it is not known which models answered in the {source}: none of it is in the answer"
+                )
             }
             Note::Unknown { what, given, known } => {
                 write!(f, "no conversation has the {what} {:?}", echo(given))?;
