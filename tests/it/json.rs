@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     process::Command,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use serde_json::Value;
@@ -156,9 +157,12 @@ fn every_command_prints_what_the_document_says() {
     let db = scene.path(".local/share/verbatim/db");
     drop(database(&db.join("old.db"), &["red"]));
     let older = fs::File::options().write(true).open(db.join("old.db")).unwrap();
-    older.set_modified(std::time::UNIX_EPOCH).unwrap();
+    older.set_modified(UNIX_EPOCH).unwrap();
     let export = crate::import::chat("new", 1.0, &["red"]);
     fs::write(db.join("new.zip"), zip_of(&[("conversations.json", export.as_bytes())])).unwrap();
+    // A file of a moment ago may still be written.
+    let newer = fs::File::options().write(true).open(db.join("new.zip")).unwrap();
+    newer.set_modified(SystemTime::now() + Duration::from_secs(3_600)).unwrap();
     compare("status", &["status"], 0);
     compare("doctor", &["doctor"], 0);
     threads(&compare);
