@@ -1,6 +1,6 @@
 //! The filters that several commands take.
 
-use clap::error::ErrorKind;
+use clap::{builder::NonEmptyStringValueParser, error::ErrorKind};
 
 use super::{clock::Clock, error::Error};
 use crate::{
@@ -33,6 +33,12 @@ pub(super) struct Filters {
     /// Only conversations in which a model answered whose name has this, in any case
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// Only coding agents' conversations in which a tool was called whose name has this, in any case
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    tool: Option<String>,
+    /// Only coding agents' conversations in which a call of a tool names a file whose path has this
+    #[arg(long, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
+    file: Option<String>,
     /// Only this conversation: its id, title or link
     #[arg(long = "in", value_name = "CONVERSATION")]
     within: Option<String>,
@@ -102,6 +108,8 @@ impl Filters {
             branch: self.branch.clone(),
             folder: self.folder.clone(),
             model: self.model.clone(),
+            tool: self.tool.clone(),
+            file: self.file.clone(),
         };
         let (mut scope, notes) = engine.narrowed(scope, &narrowing, stop)?;
         if let Some(word) = &self.within {

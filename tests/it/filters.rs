@@ -117,6 +117,34 @@ fn models_choose_conversations() {
 }
 
 #[test]
+fn calls_of_tools_and_their_files_choose_conversations() {
+    // Without an index and with one.
+    for scene in [Scene::new(), Scene::imported()] {
+        let ids = |filters: &[&str]| ids(&ask(&scene, &["list"], filters).lines, "id");
+        let parser = "5f0c9a52-0000-4000-8000-000000000001".to_owned();
+        for filters in [
+            &["--tool", "bash"][..],
+            &["--tool", "read", "--model", "sonnet"],
+            &["--file", "Parser/src/lib.rs"],
+            &["--file", "lib.rs", "--tool", "Bash"],
+        ] {
+            assert_eq!(ids(filters), [parser.clone()].into(), "{filters:?}");
+            assert_eq!(agree(&scene, filters), 12, "{filters:?}");
+        }
+        let cart = ids(&["--file", "src/cart.ts"]);
+        assert!(cart.len() == 1 && cart == ids(&["--tool", "apply_patch"]), "{cart:?}");
+        // A command that reads a file does not name it as a file, and nor does a result.
+        assert!(ids(&["--file", "README.md"]).is_empty());
+        assert!(ids(&["--tool", "Bash", "--source", "codex"]).is_empty());
+        let unknown = ask(&scene, &["search", "the"], &["--tool", "bsh"]);
+        let note = "no conversation has the tool \"bsh\"; there is Bash, ";
+        assert!(unknown.code == Some(1) && unknown.errors.contains(note), "{}", unknown.errors);
+        let empty = scene.command(&["list", "--tool", ""]).output().unwrap();
+        assert_eq!(empty.status.code(), Some(2));
+    }
+}
+
+#[test]
 fn a_database_without_models_says_so() {
     let scene = Scene::new();
     drop(sample(&scene.path("work/chats.db")));
