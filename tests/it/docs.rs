@@ -25,22 +25,39 @@ const FULL_SCREEN: &str = "verbatim";
 /// The languages of blocks that hold commands.
 const SHELLS: [&str; 4] = ["", "sh", "bash", "console"];
 
-/// Returns the lines of the shell's blocks in a document, without comments.
-fn lines_of(text: &str) -> Vec<String> {
+/// A command line of a document.
+#[derive(Debug, PartialEq)]
+struct Line {
+    command: String,
+    /// The output that the document shows: the lines after a command that begins with `$ `.
+    output: Vec<String>,
+}
+
+/// Returns the command lines of the shell's blocks in a document, without comments.
+fn lines_of(text: &str) -> Vec<Line> {
     let mut language: Option<&str> = None;
-    let mut lines = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
+    let mut shows_output = false;
     for line in text.lines() {
         match (line.trim_start().strip_prefix("```"), language) {
-            (Some(name), None) => language = Some(name.trim()),
+            (Some(name), None) => (language, shows_output) = (Some(name.trim()), false),
             (Some(_), Some(_)) => language = None,
             (None, Some(language)) if SHELLS.contains(&language) && !line.trim().is_empty() => {
-                lines.push(without_comment(line.trim()));
+                let command = line.strip_prefix("$ ");
+                match lines.last_mut().filter(|_| shows_output && command.is_none()) {
+                    Some(last) => last.output.push(line.to_owned()),
+                    None => {
+                        shows_output = command.is_some();
+                        let command = without_comment(command.unwrap_or(line).trim());
+                        lines.push(Line { command, output: Vec::new() });
+                    }
+                }
             }
             _ => {}
         }
     }
     assert_eq!(language, None, "a block has no end");
-    lines.retain(|line| !line.is_empty());
+    lines.retain(|line| !line.command.is_empty());
     lines
 }
 
@@ -74,7 +91,7 @@ fn is_installed(program: &str, scene: &Scene) -> bool {
 /// Runs the lines of a document one after the other; returns how many ran.
 fn run(name: &str, text: &str, scene: &Scene) -> usize {
     let mut count = 0;
-    for line in lines_of(text) {
+    for Line { command: line, output: shown } in lines_of(text) {
         if let Some((_, why)) = NOT_RUN.iter().find(|(start, _)| line.starts_with(start)) {
             eprintln!("{name}: not run, {why}: {line}");
             continue;
@@ -89,6 +106,11 @@ fn run(name: &str, text: &str, scene: &Scene) -> usize {
         let expected = if line == FULL_SCREEN { 2 } else { 0 };
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(expected), "{name}: {line}\n{errors}");
+        if !shown.is_empty() {
+            let printed = String::from_utf8_lossy(&output.stdout);
+            let printed: Vec<&str> = printed.lines().filter(|line| !line.is_empty()).collect();
+            assert_eq!(printed, shown, "{name}: {line}");
+        }
         // The exit code of a pipe is that of its last command.
         if programs(&line).len() > 1 {
             let first = shlex::split(&line).expect("the quotes are closed");
@@ -126,7 +148,7 @@ fn every_command_of_the_documents_works() {
     for path in names {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).unwrap();
-        if lines_of(&text).iter().any(|line| line.starts_with("verbatim")) {
+        if lines_of(&text).iter().any(|line| line.command.starts_with("verbatim")) {
             count += run(&name, &text, &Scene::imported());
         }
     }
@@ -135,10 +157,19 @@ fn every_command_of_the_documents_works() {
 
 #[test]
 fn lines_are_found_in_the_blocks_of_the_shell() {
-    let text = "verbatim none\n```\nverbatim a \"# b\" # c\n\n# d\n```\n```json\n{}\n```\n```sh\nx | y\n```\n";
-    assert_eq!(lines_of(text), ["verbatim a \"# b\"", "x | y"]);
-    assert_eq!(
-        programs("verbatim a '| b' | jq -r '[.a] | @tsv' | sort"),
-        ["verbatim", "jq", "sort"]
-    );
+    let text = "verbatim none\n```\nverbatim a \"# b\" # c\n\n# d\n```\n```json\n{}\n```\n\
+                ```sh\nx | y\n```\n```\n$ verbatim c\nred\n\n  green\n$ d # e\n```\n";
+    let line = |command: &str, output: &[&str]| Line {
+        command: command.to_owned(),
+        output: output.iter().map(|line| (*line).to_owned()).collect(),
+    };
+    let expected = [
+        line("verbatim a \"# b\"", &[]),
+        line("x | y", &[]),
+        line("verbatim c", &["red", "  green"]),
+        line("d", &[]),
+    ];
+    assert_eq!(lines_of(text), expected);
+    let piped = programs("verbatim a '| b' | jq -r '[.a] | @tsv' | sort");
+    assert_eq!(piped, ["verbatim", "jq", "sort"]);
 }
