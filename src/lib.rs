@@ -153,7 +153,7 @@
 //! # fs::create_dir_all(config.db_folder())?;
 //! # import(&[export], &config.db_folder().join("chats.db"), Branches::Shown, &|_| {})?;
 //! # let engine = Engine::new(config);
-//! use verbatim_search::{Scope, Stop};
+//! use verbatim_search::{Instant, Scope, Stop};
 //!
 //! let stop = Stop::never();
 //! let (page, total) = engine.list(&Scope::default(), 0, 10, &stop)?;
@@ -163,7 +163,7 @@
 //! assert_eq!((session.turns(), session.role(0)), (2, "user"));
 //! assert!(session.message(1).content.starts_with("Four hours"));
 //!
-//! let counts = engine.sources()[0].reader(&stop).count(&stop)?;
+//! let counts = engine.sources()[0].reader(&stop).count(&Scope::default(), &Instant::day, &stop)?;
 //! assert_eq!(counts.roles["assistant"], 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

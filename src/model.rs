@@ -22,12 +22,12 @@ pub struct Instant {
     pub nanos: u32,
 }
 
-impl Instant {
-    /// Returns the day, counted from 1970-01-01.
-    pub(crate) fn day(self) -> i64 {
-        /// Seconds in a day.
-        const DAY: i64 = 86_400;
+/// Seconds in a day.
+const DAY: i64 = 86_400;
 
+impl Instant {
+    /// Returns the day in UTC, counted from 1970-01-01.
+    pub fn day(self) -> i64 {
         self.seconds.div_euclid(DAY)
     }
 

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use verbatim_search::{
     db::threads::{Save, Start},
     engine::{Config, Engine, Scope},
-    model::{Request, Stop},
+    model::{Instant, Request, Stop},
 };
 
 const CLAUDE: &str = include_str!(
@@ -109,7 +109,7 @@ fn ask(engine: &Engine) {
     drop(engine.exact(&request, &stop, &mut |_| ControlFlow::Continue(())));
     for source in engine.sources() {
         let reader = source.reader(&stop);
-        drop(reader.count(&stop));
+        drop(reader.count(&Scope::default(), &Instant::day, &stop));
     }
     for listing in
         engine.list(&Scope::default(), 0, LIMIT, &stop).map(|it| it.0).unwrap_or_default()

@@ -56,6 +56,12 @@ impl Clock {
         Some(self.of_instant(instant)?.format("%Y-%m-%d %H:%M").to_string())
     }
 
+    /// Returns the day of a time, counted from 1970-01-01.
+    pub(super) fn day(self, instant: Instant) -> i64 {
+        let offset = self.of_instant(instant).map_or(0, |time| time.offset().local_minus_utc());
+        Instant { seconds: instant.seconds.saturating_add(offset.into()), ..instant }.day()
+    }
+
     /// Returns a time as ISO 8601 with its offset.
     pub(super) fn iso(self, instant: Instant) -> Option<String> {
         let time = self.of_instant(instant)?;

@@ -6,11 +6,12 @@ use std::{
 };
 
 use clap::builder::PossibleValuesParser;
+use serde_json::json;
 
 use super::{
     clients::{self, Client, ConfigFile, PROFILE, SERVER, known, probe},
     environment::Environment,
-    output::{FOUND, NOTHING, confirmed, harmless},
+    output::{FOUND, NOTHING, confirmed, harmless, json_line},
     places::{agents_folders, default_home},
 };
 use crate::engine::Config;
@@ -78,6 +79,21 @@ struct How {
     /// Only show the change
     #[arg(long, conflicts_with = "yes")]
     print: bool,
+    /// Print JSON: an object for each client, or one for the change
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of a change.
+enum Outcome {
+    /// The configuration is as it should be already.
+    Same,
+    /// The change was shown and not made.
+    Shown,
+    /// The user did not want it.
+    Refused,
+    /// The change was made; the file as it was is kept here.
+    Made(Option<PathBuf>),
 }
 
 /// An error of the change of a client's configuration.
@@ -120,7 +136,12 @@ pub(super) fn connect(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    let Some(id) = &args.client else { return list(environment, out) };
+    let Some(id) = &args.client else {
+        return match args.how.json {
+            true => list_json(environment, out),
+            false => list(environment, out),
+        };
+    };
     let client = client(id, environment)?;
     let file = read(&client)?;
     let entry = client.entry(&environment.program, &server_arguments(config, environment));
@@ -128,8 +149,12 @@ pub(super) fn connect(
     let text = file
         .with_server(client.key, &name, &entry)
         .map_err(|reason| Error::Syntax { path: client.path.clone(), reason })?;
-    if !change(&client, &file, &text, &args.how, environment, out)? {
-        return Ok(if args.how.print || text == file.text() { FOUND } else { NOTHING });
+    let outcome = change(&client, &file, &text, &args.how, environment, out)?;
+    if args.how.json {
+        return write_json(&client, &text, &outcome, out);
+    }
+    if !matches!(outcome, Outcome::Made(_)) {
+        return Ok(outcome.code());
     }
     writeln!(
         out,
@@ -158,14 +183,21 @@ pub(super) fn disconnect(
     let client = client(&args.client, environment)?;
     let file = read(&client)?;
     let Some(name) = present(&client, &file)? else {
+        if args.how.json {
+            return write_json(&client, file.text(), &Outcome::Same, out);
+        }
         writeln!(out, "{} does not start Verbatim; nothing to do.", client.name)?;
         return Ok(FOUND);
     };
     let text = file
         .without_server(client.key, &name)
         .map_err(|reason| Error::Syntax { path: client.path.clone(), reason })?;
-    if !change(&client, &file, &text, &args.how, environment, out)? {
-        return Ok(if args.how.print { FOUND } else { NOTHING });
+    let outcome = change(&client, &file, &text, &args.how, environment, out)?;
+    if args.how.json {
+        return write_json(&client, &text, &outcome, out);
+    }
+    if !matches!(outcome, Outcome::Made(_)) {
+        return Ok(outcome.code());
     }
     writeln!(out, "{} does not start Verbatim any more. {}", client.name, client.restart())?;
     Ok(FOUND)
@@ -192,6 +224,57 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
         writeln!(out, "Not found on this machine: {}", names.join(", "))?;
     }
     Ok(FOUND)
+}
+
+/// Lists every client that is known as JSON, and starts the server of each that is connected.
+fn list_json(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
+    for client in known(environment) {
+        let is_installed = client.is_installed();
+        let reached = if is_installed { reached(&client, environment) } else { None };
+        let json = json!({
+            "id": client.id,
+            "name": client.name,
+            "path": client.path,
+            "installed": is_installed,
+            "connected": reached.is_some(),
+            "answers": reached.as_ref().map(Result::is_ok),
+            "problem": reached.and_then(Result::err),
+        });
+        json_line(out, &json)?;
+        out.flush()?;
+    }
+    Ok(FOUND)
+}
+
+impl Outcome {
+    fn code(&self) -> u8 {
+        if matches!(self, Outcome::Refused) { NOTHING } else { FOUND }
+    }
+}
+
+/// Writes what became of a change as JSON. `text` is the configuration with the change.
+fn write_json(
+    client: &Client,
+    text: &str,
+    outcome: &Outcome,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let (change, backup) = match outcome {
+        Outcome::Same => ("none", None),
+        Outcome::Shown => ("shown", None),
+        Outcome::Refused => ("refused", None),
+        Outcome::Made(backup) => ("made", backup.as_ref()),
+    };
+    let json = json!({
+        "id": client.id,
+        "name": client.name,
+        "path": client.path,
+        "change": change,
+        "backup": backup,
+        "config": text,
+    });
+    json_line(out, &json)?;
+    Ok(outcome.code())
 }
 
 fn client(id: &str, environment: &Environment) -> Result<Client, Error> {
@@ -236,7 +319,7 @@ fn reached(client: &Client, environment: &Environment) -> Option<Result<usize, S
     })
 }
 
-/// Shows a change and makes it after a yes. Returns whether it was made.
+/// Shows a change and makes it after a yes.
 fn change(
     client: &Client,
     file: &ConfigFile,
@@ -244,15 +327,22 @@ fn change(
     how: &How,
     environment: &Environment,
     out: &mut dyn Write,
-) -> Result<bool, Error> {
+) -> Result<Outcome, Error> {
+    let mut log = io::stderr();
+    let is_quiet = how.json && (how.print || how.yes);
+    let out: &mut dyn Write = match how.json {
+        true if is_quiet => &mut io::sink(),
+        true => &mut log,
+        false => out,
+    };
     if text == file.text() {
         writeln!(out, "{} is connected already: {}", client.name, client.path.display())?;
-        return Ok(false);
+        return Ok(Outcome::Same);
     }
     writeln!(out, "{}", client.path.display())?;
     write_change(out, file.text(), text)?;
     if how.print {
-        return Ok(false);
+        return Ok(Outcome::Shown);
     }
     if !how.yes {
         if !environment.can_ask {
@@ -261,15 +351,15 @@ fn change(
         out.flush()?;
         if !confirmed("Make this change?")? {
             writeln!(out, "Nothing was changed.")?;
-            return Ok(false);
+            return Ok(Outcome::Refused);
         }
     }
     let backup =
         file.write(text).map_err(|source| Error::File { path: client.path.clone(), source })?;
-    if let Some(backup) = backup {
+    if let Some(backup) = &backup {
         writeln!(out, "The file as it was: {}", backup.display())?;
     }
-    Ok(true)
+    Ok(Outcome::Made(backup))
 }
 
 /// Writes the lines that differ between two texts, with some lines around them.

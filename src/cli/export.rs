@@ -8,13 +8,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde_json::json;
+
 use super::{
     clock::Clock,
     environment::Environment,
     error::Error,
     filters::Filters,
     notes,
-    output::{FOUND, NOTHING, plural},
+    output::{FOUND, NOTHING, json_line, plural},
     progress,
 };
 use crate::{
@@ -52,6 +54,9 @@ pub(super) struct Args {
     target: PathBuf,
     #[command(flatten)]
     filters: Filters,
+    /// Print one JSON object: folder, conversations, written, unchanged
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(
@@ -92,12 +97,20 @@ pub(super) fn run(
     }
     bar.finish_and_clear();
     let all = written + unchanged;
-    let folder = args.target.display();
-    writeln!(
-        out,
-        "{all} conversation{} in {folder}: {written} written, {unchanged} unchanged",
-        plural(all)
-    )?;
+    if args.json {
+        let (folder, conversations) = (&args.target, all);
+        let counts = json!({
+            "folder": folder, "conversations": conversations, "written": written,
+            "unchanged": unchanged,
+        });
+        json_line(out, &counts)?;
+    } else {
+        let (folder, plural) = (args.target.display(), plural(all));
+        writeln!(
+            out,
+            "{all} conversation{plural} in {folder}: {written} written, {unchanged} unchanged"
+        )?;
+    }
     Ok(if all > 0 { FOUND } else { NOTHING })
 }
 

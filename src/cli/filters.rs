@@ -1,6 +1,6 @@
 //! The filters that several commands take.
 
-use clap::error::ErrorKind;
+use clap::{builder::NonEmptyStringValueParser, error::ErrorKind};
 
 use super::{clock::Clock, error::Error};
 use crate::{
@@ -30,6 +30,18 @@ pub(super) struct Filters {
     /// Only coding agents' conversations in a folder whose path has this
     #[arg(long, value_name = "PATH")]
     folder: Option<String>,
+    /// Only conversations in which a model answered whose name has this, in any case
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Only coding agents' conversations in which a tool was called whose name has this, in any case
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    tool: Option<String>,
+    /// Only coding agents' conversations in which a call of a tool names a file whose path has this
+    #[arg(long, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
+    file: Option<String>,
+    /// Only this conversation: its id, title or link
+    #[arg(long = "in", value_name = "CONVERSATION")]
+    within: Option<String>,
     /// Only messages with this role: user, assistant, tool, system (repeatable)
     #[arg(long, value_name = "ROLE")]
     role: Vec<String>,
@@ -95,8 +107,19 @@ impl Filters {
             project: self.project.clone(),
             branch: self.branch.clone(),
             folder: self.folder.clone(),
+            model: self.model.clone(),
+            tool: self.tool.clone(),
+            file: self.file.clone(),
         };
-        Ok(engine.narrowed(scope, &narrowing, stop)?)
+        let (mut scope, notes) = engine.narrowed(scope, &narrowing, stop)?;
+        if let Some(word) = &self.within {
+            let about = engine.find(stop).by_word(word)?;
+            if scope.sources.is_empty() || scope.sources.contains(&about.source) {
+                scope.sources = vec![about.source];
+            }
+            scope.conversation = Some(about.id);
+        }
+        Ok((scope, notes))
     }
 }
 

@@ -143,10 +143,17 @@ pub(super) fn run(
 ) -> Result<u8, Error> {
     let target = target(args, engine.config(), named)?;
     let sources = match args.sources.is_empty() {
-        true => match found::choose(args.yes, &target, environment, out)? {
-            found::Choice::Import(sources) => sources,
-            found::Choice::Leave(code) => return Ok(code),
-        },
+        true => {
+            let mut log = io::stderr();
+            let list: &mut dyn Write = if args.json { &mut log } else { &mut *out };
+            match found::choose(args.yes, &target, environment, list)? {
+                found::Choice::Import(sources) => sources,
+                found::Choice::Leave(code) if args.json => {
+                    return write_json(&Report::default(), &target, None, out).map(|()| code);
+                }
+                found::Choice::Leave(code) => return Ok(code),
+            }
+        }
         false => found::expanded(&args.sources, environment),
     };
     let branches = match args.branches {

@@ -45,6 +45,7 @@ mod show;
 mod stats;
 mod status;
 mod threads;
+mod version;
 mod watch;
 mod words;
 mod workspace;
@@ -127,6 +128,7 @@ enum Command {
     Doctor(doctor::Args),
     Completions(completions::Args),
     Man(completions::ManArgs),
+    Version(version::Args),
 }
 
 impl Command {
@@ -274,6 +276,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Workspace(args) => workspace::run(&args, &engine, environment, out),
         Command::Doctor(args) => doctor::run(&args, &engine, environment, parse_serve, out),
         Command::Completions(args) => completions::print(&args, out),
+        Command::Version(args) => version::run(&args, out),
         Command::Man(args) => completions::write_pages(&args, Cli::command(), out),
         Command::Config(args) => config::run(&args, &cli.places, engine.config(), environment, out),
         Command::Status(args) => status::run(&args, &engine, named, out),

@@ -3,14 +3,19 @@
 use std::{io::Write, path::Path, process::Command};
 
 use clap_complete::ArgValueCompleter;
+use serde_json::json;
 
 use super::{
     completions,
     error::Error,
     found::{Conversation, conversation, target},
-    output::{FOUND, NOTHING, complain, harmless},
+    output::{FOUND, NOTHING, complain, harmless, json_line},
 };
-use crate::{engine::Engine, model::Stop, text::shell::quoted};
+use crate::{
+    engine::{About, Engine},
+    model::Stop,
+    text::shell::quoted,
+};
 
 /// Open a conversation on its service's site, in the browser
 ///
@@ -25,6 +30,9 @@ pub(super) struct OpenArgs {
     /// Print the address and do not open it
     #[arg(long)]
     print: bool,
+    /// Print one JSON object: id, source, url
+    #[arg(long)]
+    json: bool,
 }
 
 /// Print the command that resumes a coding agent's session
@@ -38,12 +46,19 @@ pub(super) struct ResumeArgs {
     #[arg(add = ArgValueCompleter::new(completions::conversations))]
     conversation: String,
     /// Start the agent now
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     run: bool,
+    /// Print one JSON object: id, source, session, folder, command
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error> {
-    let found = find(engine, &args.conversation)?;
+    let (about, found) = find(engine, &args.conversation)?;
+    if args.json {
+        let (id, source) = (&about.id, about.source.name());
+        json_line(out, &json!({"id": id, "source": source, "url": found.link()}))?;
+    }
     let Some(link) = found.link() else {
         let advice = match session(&found) {
             Some(_) => format!("; try `verbatim resume {}`", found.short_id),
@@ -53,7 +68,9 @@ pub(super) fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Res
         complain(&format!("{id} ({place}) has no address on the web{advice}"));
         return Ok(NOTHING);
     };
-    writeln!(out, "{}", harmless(link))?;
+    if !args.json {
+        writeln!(out, "{}", harmless(link))?;
+    }
     if !args.print && is_web(link) {
         browse(link)?;
     }
@@ -72,12 +89,26 @@ pub(super) fn browse(link: &str) -> Result<(), Error> {
 }
 
 pub(super) fn resume(args: &ResumeArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error> {
-    let found = find(engine, &args.conversation)?;
+    let (about, found) = find(engine, &args.conversation)?;
+    if args.json {
+        let resumed = session(&found);
+        let json = json!({
+            "id": about.id,
+            "source": about.source.name(),
+            "session": resumed.as_ref().map(|session| session.words[2]),
+            "folder": resumed.as_ref().and_then(|session| session.folder),
+            "command": resumed.as_ref().map(ToString::to_string),
+        });
+        json_line(out, &json)?;
+    }
     let Some(session) = session(&found) else {
         let (id, place) = (&found.short_id, found.place());
         complain(&format!("{id} ({place}) is not a coding agent's session that can be resumed"));
         return Ok(NOTHING);
     };
+    if args.json {
+        return Ok(FOUND);
+    }
     if !args.run {
         writeln!(out, "{}", harmless(&session.to_string()))?;
         return Ok(FOUND);
@@ -99,10 +130,11 @@ pub(super) fn resume(args: &ResumeArgs, engine: &Engine, out: &mut dyn Write) ->
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOTHING))
 }
 
-fn find(engine: &Engine, word: &str) -> Result<Conversation, Error> {
+fn find(engine: &Engine, word: &str) -> Result<(About, Conversation), Error> {
     let stop = Stop::never();
     let (about, _) = target(engine, word, &stop)?;
-    Ok(conversation(engine, (about.source, about.id), &stop)?)
+    let found = conversation(engine, (about.source, about.id.clone()), &stop)?;
+    Ok((about, found))
 }
 
 /// The session of a coding agent, as the agent resumes it. `Display` gives the command.

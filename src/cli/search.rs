@@ -57,9 +57,6 @@ pub(super) struct Args {
     /// the best by words and meaning (the MCP tool `search` says text for exact)
     #[arg(long, value_name = "MODE", default_value = "exact")]
     mode: SearchMode,
-    /// Only messages of this conversation: its id, title or link
-    #[arg(long = "in", value_name = "CONVERSATION")]
-    within: Option<String>,
     #[command(flatten)]
     filters: Filters,
     /// Print at most this many messages, 0 for all
@@ -147,12 +144,8 @@ pub(super) fn run(
     let stop = Stop::never();
     let clock = Clock::of(environment, args.filters.utc);
     let mode = rank_by(args)?;
-    let (mut scope, notes) = args.filters.scope(engine, clock, &stop)?;
+    let (scope, notes) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&notes);
-    if let Some(word) = &args.within {
-        let about = engine.find(&stop).by_word(word)?;
-        (scope.sources, scope.conversation) = (vec![about.source], Some(about.id));
-    }
     let look = Look::of(environment);
     let look = match args.color {
         Color::Auto => look,

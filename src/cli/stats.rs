@@ -12,16 +12,16 @@ use anstyle::{AnsiColor, Style};
 use serde_json::json;
 
 use super::{
-    arguments,
+    clock::Clock,
     environment::Environment,
     error::Error,
+    filters::Filters,
     notes,
     output::{FOUND, NOTHING, counted, harmless, plural},
 };
 use crate::{
-    engine::{Engine, SourceKind, Tally},
+    engine::{Engine, Tally},
     model::Stop,
-    text::date,
 };
 
 /// Characters of the longest bar.
@@ -33,12 +33,12 @@ const MOST_BARS: usize = 15;
 /// Count messages by month, role, source and model
 ///
 ///     verbatim stats --svg messages.svg
+///     verbatim stats --since 2025 --role user
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Count only this source: export, archive, threads (repeatable)
-    #[arg(long, value_name = "SOURCE", value_parser = arguments::source)]
-    source: Vec<SourceKind>,
+    #[command(flatten)]
+    filters: Filters,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -53,9 +53,16 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    let tally = engine.tally(&args.source, &Stop::never())?;
-    let services = engine.services(&args.source, &Stop::never())?;
+    let stop = Stop::never();
+    let clock = Clock::of(environment, args.filters.utc);
+    let (scope, unknown) = args.filters.scope(engine, clock, &stop)?;
+    notes::print(&unknown);
+    let tally = engine.tally_in(&scope, &|time| clock.day(time), &stop)?;
+    let services = engine.services(&tally, &stop)?;
     notes::print(&tally.notes);
+    if tally.messages == 0 {
+        notes::print(engine.unknown_role(&scope, &stop)?.as_slice());
+    }
     let drawing = args.svg.as_ref().map(|path| (path, svg(&months(&tally))));
     if let Some((_, svg)) = drawing.as_ref().filter(|(path, _)| path.as_os_str() == "-") {
         write!(out, "{svg}")?;
@@ -65,19 +72,19 @@ pub(super) fn run(
         fs::write(path, svg).map_err(|source| Error::Drawing { path: path.clone(), source })?;
     }
     if args.json {
-        writeln!(out, "{}", as_json(&tally, &services))?;
+        writeln!(out, "{}", as_json(&tally, &services, clock))?;
     } else {
-        charts(out, &tally, &services, environment.colours)?;
+        charts(out, (&tally, &services), clock, environment.colours)?;
     }
     Ok(if tally.messages > 0 { FOUND } else { NOTHING })
 }
 
-fn as_json(tally: &Tally, services: &BTreeMap<String, u64>) -> serde_json::Value {
+fn as_json(tally: &Tally, services: &BTreeMap<String, u64>, clock: Clock) -> serde_json::Value {
     json!({
         "messages": tally.messages,
         "conversations": tally.conversations,
-        "first": tally.first.and_then(date::to_iso),
-        "last": tally.last.and_then(date::to_iso),
+        "first": tally.first.and_then(|time| clock.iso(time)),
+        "last": tally.last.and_then(|time| clock.iso(time)),
         "months": tally.months,
         "roles": tally.roles,
         "sources": tally.sources,
@@ -88,8 +95,8 @@ fn as_json(tally: &Tally, services: &BTreeMap<String, u64>) -> serde_json::Value
 
 fn charts(
     out: &mut dyn Write,
-    tally: &Tally,
-    services: &BTreeMap<String, u64>,
+    (tally, services): (&Tally, &BTreeMap<String, u64>),
+    clock: Clock,
     colours: bool,
 ) -> io::Result<()> {
     write!(
@@ -100,7 +107,7 @@ fn charts(
         counted(tally.conversations as u64),
         plural(tally.conversations as u64)
     )?;
-    let day = |time: Option<_>| date::to_minute(time?)?.split(' ').next().map(str::to_owned);
+    let day = |time: Option<_>| clock.minute(time?)?.split(' ').next().map(str::to_owned);
     if let (Some(first), Some(last)) = (day(tally.first), day(tally.last)) {
         write!(out, ", {first} to {last}")?;
     }

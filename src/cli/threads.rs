@@ -7,15 +7,16 @@ use std::{
 };
 
 use clap::Subcommand;
+use serde_json::{Map, Value, json};
 
 use super::{
     arguments,
     environment::Environment,
     error::Error,
-    output::{FOUND, NOTHING, complain, harmless, plural},
+    output::{FOUND, NOTHING, complain, harmless, json_line, plural},
 };
 use crate::{
-    engine::{Engine, Save, Start, Thread},
+    engine::{Engine, Recalled, Save, Start, Thread},
     model::Stop,
     text::{date, snippet},
 };
@@ -31,6 +32,9 @@ use crate::{
 pub(super) struct Args {
     #[command(subcommand)]
     command: ThreadCommand,
+    /// Print JSON: an object a line
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -137,11 +141,12 @@ pub(super) fn run(
 }
 
 fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error> {
+    let (memory, json) = (engine.memory(), args.json);
     match &args.command {
         ThreadCommand::List { user, limit } => {
-            let threads = engine.memory().threads(user.as_deref(), arguments::limit(*limit))?;
+            let threads = memory.threads(user.as_deref(), arguments::limit(*limit))?;
             for thread in &threads {
-                write_thread(out, thread)?;
+                write_thread(out, thread, json)?;
             }
             if *limit > 0 && threads.len() == *limit {
                 let text = "{limit} threads are shown, and there may be more; --limit 0 shows all";
@@ -151,67 +156,109 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error>
         }
         ThreadCommand::Show { thread } => {
             let thread = one(engine, thread)?;
-            write_thread(out, &thread)?;
-            writeln!(out, "continue with {}", thread.continuation)?;
+            write_thread(out, &thread, json)?;
+            if !json {
+                writeln!(out, "continue with {}", thread.continuation)?;
+            }
         }
         ThreadCommand::History { thread, limit } => {
-            write_history(engine, thread, arguments::limit(*limit), out)?;
+            write_history(engine, thread, arguments::limit(*limit), json, out)?;
         }
-        ThreadCommand::Analytics => write_analytics(engine, out)?,
+        ThreadCommand::Analytics => write_analytics(engine, json, out)?,
         ThreadCommand::Search { query, limit } => {
-            let found = engine.memory().search_threads(query, *limit, &Stop::never())?;
+            let found = memory.search_threads(query, *limit, &Stop::never())?;
             for one in &found {
-                writeln!(out, "{}  {}\n  {}", one.conversation, one.title, one.passage)?;
+                match json {
+                    true => json_line(out, &recalled(one))?,
+                    false => {
+                        writeln!(out, "{}  {}\n  {}", one.conversation, one.title, one.passage)?;
+                    }
+                }
             }
             return Ok(if found.is_empty() { NOTHING } else { FOUND });
         }
         ThreadCommand::Start { topic, user, platform } => {
             let start = Start { topic, user, platform: platform.as_deref() };
-            let thread = engine.memory().start_thread(&start)?;
-            writeln!(out, "{}\ncontinue with {}", thread.id, thread.continuation)?;
+            let thread = memory.start_thread(&start)?;
+            match json {
+                true => write_thread(out, &thread, json)?,
+                false => writeln!(out, "{}\ncontinue with {}", thread.id, thread.continuation)?,
+            }
         }
         ThreadCommand::Continue { continuation, text, role } => {
-            if snippet::trim(text).is_empty() {
-                return Err(Error::Threads(
-                    "the turn has no text; nothing was recorded".to_owned(),
-                ));
-            }
-            let memory = engine.memory();
-            let recorded = memory.continue_thread(continuation, (role, text), &Stop::never())?;
-            writeln!(out, "continue with {}", recorded.thread.continuation)?;
-            if let Some(trouble) = recorded.trouble {
-                writeln!(out, "\nthe turn is recorded, but nothing could be recalled: {trouble}")?;
-            }
-            for one in recorded.memory {
-                let time = one.time.and_then(date::to_minute).unwrap_or_default();
-                writeln!(out, "\n[{time}] {} ({})\n{}", one.title, one.source.name(), one.passage)?;
-            }
+            go_on(engine, continuation, (role, text), json, out)?;
         }
         ThreadCommand::Save { summary, key, title, turns } => {
             let turns = turns.as_deref().map_or(Ok(Vec::new()), read_turns)?;
             let (key, title) = (key.as_deref(), title.as_deref());
-            let saved =
-                engine.memory().save_conversation(&Save { key, title, summary, turns: &turns })?;
-            let key = saved.thread.key.as_deref().unwrap_or_default();
-            writeln!(out, "{}\nsaved as {key}, {} new turns", saved.thread.id, saved.turns)?;
+            let saved = memory.save_conversation(&Save { key, title, summary, turns: &turns })?;
+            let (thread, turns) = (&saved.thread, saved.turns);
+            if json {
+                json_line(out, &json!({"thread": as_json(thread), "turns": turns}))?;
+            } else {
+                let key = thread.key.as_deref().unwrap_or_default();
+                writeln!(out, "{}\nsaved as {key}, {turns} new turns", thread.id)?;
+            }
         }
-        ThreadCommand::Delete { thread, yes } => return delete(engine, thread, *yes, out),
+        ThreadCommand::Delete { thread, yes } => return delete(engine, thread, *yes, json, out),
     }
     Ok(FOUND)
+}
+
+/// Records a turn, and writes what it reminds of.
+fn go_on(
+    engine: &Engine,
+    continuation: &str,
+    turn: (&str, &str),
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    if snippet::trim(turn.1).is_empty() {
+        return Err(Error::Threads("the turn has no text; nothing was recorded".to_owned()));
+    }
+    let recorded = engine.memory().continue_thread(continuation, turn, &Stop::never())?;
+    if json {
+        let memory: Vec<Value> = recorded.memory.iter().map(recalled).collect();
+        let trouble = recorded.trouble.map(|trouble| trouble.to_string());
+        let thread = as_json(&recorded.thread);
+        json_line(out, &json!({"thread": thread, "trouble": trouble, "memory": memory}))?;
+        return Ok(());
+    }
+    writeln!(out, "continue with {}", recorded.thread.continuation)?;
+    if let Some(trouble) = recorded.trouble {
+        writeln!(out, "\nthe turn is recorded, but nothing could be recalled: {trouble}")?;
+    }
+    for one in recorded.memory {
+        let time = one.time.and_then(date::to_minute).unwrap_or_default();
+        writeln!(out, "\n[{time}] {} ({})\n{}", one.title, one.source.name(), one.passage)?;
+    }
+    Ok(())
 }
 
 fn write_history(
     engine: &Engine,
     word: &str,
     limit: usize,
+    json: bool,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let thread = one(engine, word)?;
     let (turns, total) = engine.memory().thread_history(&thread.id, limit)?;
+    let summary = engine.memory().saved_summary(&thread.id)?;
+    if json {
+        let turns = turns.iter().map(|turn| {
+            let time = turn.time.and_then(date::to_iso);
+            json!({"role": turn.role, "content": turn.content, "time": time})
+        });
+        let turns: Vec<Value> = turns.collect();
+        let id = &thread.id;
+        json_line(out, &json!({"id": id, "total": total, "summary": summary, "turns": turns}))?;
+        return Ok(());
+    }
     if turns.len() < usize::try_from(total).unwrap_or(usize::MAX) {
         writeln!(out, "the latest {} of {total} messages\n", turns.len())?;
     }
-    if let Some(summary) = engine.memory().saved_summary(&thread.id)? {
+    if let Some(summary) = summary {
         writeln!(out, "Summary:\n{summary}\n")?;
     }
     for turn in turns {
@@ -221,8 +268,18 @@ fn write_history(
     Ok(())
 }
 
-fn write_analytics(engine: &Engine, out: &mut dyn Write) -> Result<(), Error> {
+fn write_analytics(engine: &Engine, json: bool, out: &mut dyn Write) -> Result<(), Error> {
     let usage = engine.memory().thread_analytics()?;
+    if json {
+        let users: Map<String, Value> =
+            usage.users.into_iter().map(|(user, threads)| (user, threads.into())).collect();
+        let (threads, messages, topics) = (usage.threads, usage.messages, usage.topics);
+        let usage = json!({
+            "threads": threads, "messages": messages, "users": users, "topics": topics,
+        });
+        json_line(out, &usage)?;
+        return Ok(());
+    }
     let average = usage.messages as f64 / usage.threads.max(1) as f64;
     writeln!(out, "{} threads, {average:.1} messages each", usage.threads)?;
     for (user, threads) in usage.users {
@@ -239,20 +296,25 @@ fn delete(
     engine: &Engine,
     word: &str,
     is_confirmed: bool,
+    json: bool,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
     let thread = match engine.memory().thread_keyed(word)? {
         Some(thread) => thread,
         None => one(engine, word)?,
     };
-    if !is_confirmed {
-        write_thread(out, &thread)?;
-        writeln!(out, "nothing was removed; --yes removes it and its messages for good")?;
-        return Ok(NOTHING);
+    if is_confirmed {
+        engine.memory().delete_thread(&thread.id)?;
     }
-    engine.memory().delete_thread(&thread.id)?;
-    writeln!(out, "removed {} with {} messages", thread.id, thread.messages)?;
-    Ok(FOUND)
+    if json {
+        json_line(out, &json!({"thread": as_json(&thread), "removed": is_confirmed}))?;
+    } else if is_confirmed {
+        writeln!(out, "removed {} with {} messages", thread.id, thread.messages)?;
+    } else {
+        write_thread(out, &thread, json)?;
+        writeln!(out, "nothing was removed; --yes removes it and its messages for good")?;
+    }
+    Ok(if is_confirmed { FOUND } else { NOTHING })
 }
 
 /// Returns the one thread whose id, or its beginning, is a word.
@@ -268,7 +330,38 @@ fn one(engine: &Engine, word: &str) -> Result<Thread, Error> {
     }
 }
 
-fn write_thread(out: &mut dyn Write, thread: &Thread) -> io::Result<()> {
+/// Returns a thread as JSON.
+fn as_json(thread: &Thread) -> Value {
+    json!({
+        "id": thread.id,
+        "continuation": thread.continuation,
+        "topic": thread.topic,
+        "user": thread.user,
+        "platform": thread.platform,
+        "key": thread.key,
+        "messages": thread.messages,
+        "begun": thread.begun.and_then(date::to_iso),
+        "last": thread.last.and_then(date::to_iso),
+    })
+}
+
+/// Returns a passage from memory as JSON.
+fn recalled(one: &Recalled) -> Value {
+    json!({
+        "source": one.source.name(),
+        "conversation_id": one.conversation,
+        "title": one.title,
+        "role": one.role,
+        "time": one.time.and_then(date::to_iso),
+        "passage": one.passage,
+        "score": one.score,
+    })
+}
+
+fn write_thread(out: &mut dyn Write, thread: &Thread, json: bool) -> io::Result<()> {
+    if json {
+        return json_line(out, &as_json(thread));
+    }
     let time = thread.last.or(thread.begun).and_then(date::to_minute).unwrap_or_default();
     let messages = thread.messages;
     let plural = plural(messages);

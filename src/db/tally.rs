@@ -1,24 +1,32 @@
 //! Reads roles, times and models of all messages, to count them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, Row};
 
 use super::{Database, Error, functions, rows};
 use crate::model::Instant;
 
-/// Calls `take` with the role and the time of every message that has a conversation.
-pub fn messages(
-    database: &Database,
-    take: &mut dyn FnMut(&str, Option<Instant>),
-) -> Result<(), Error> {
-    let sql = "SELECT CAST(m.role AS TEXT), m.create_time FROM messages AS m \
+/// What a message is counted by.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageFacts<'a> {
+    /// The id of its conversation.
+    pub conversation: &'a str,
+    /// Its role; empty for NULL.
+    pub role: &'a str,
+    /// Its time, if it has one.
+    pub time: Option<Instant>,
+}
+
+/// Calls `take` with the facts of every message that has a conversation.
+pub fn messages(database: &Database, take: &mut dyn FnMut(MessageFacts<'_>)) -> Result<(), Error> {
+    let sql = "SELECT CAST(c.id AS TEXT), CAST(m.role AS TEXT), m.create_time FROM messages AS m \
                JOIN conversations AS c ON c.id = m.conversation_id";
     let mut read = || -> rusqlite::Result<()> {
         let mut statement = database.connection().prepare(sql)?;
         let mut found = statement.query([])?;
         while let Some(row) = found.next()? {
-            take(&rows::text(row, 0)?, functions::instant(row.get_ref(1)?));
+            with_facts(row, &mut *take)?;
         }
         Ok(())
     };
@@ -30,7 +38,7 @@ pub fn models(database: &Database) -> Result<BTreeMap<String, u64>, Error> {
     let connection = database.connection();
     let read = || -> rusqlite::Result<BTreeMap<String, u64>> {
         let mut models = BTreeMap::new();
-        if !has_table(connection, "verbatim_messages")? {
+        if !has_columns(connection, "verbatim_messages", &["message_id", "model"])? {
             return Ok(models);
         }
         let sql = "SELECT model, count(*) FROM verbatim_messages WHERE model <> '' GROUP BY model";
@@ -45,25 +53,28 @@ pub fn models(database: &Database) -> Result<BTreeMap<String, u64>, Error> {
     read().map_err(|error| database.error(error))
 }
 
-/// Returns how many messages of some conversations each model wrote.
-pub(crate) fn models_of(
+/// Does as [`models`] does, for the messages that `accepts` takes.
+pub fn models_of(
     database: &Database,
-    conversations: &HashSet<String>,
+    accepts: &mut dyn FnMut(MessageFacts<'_>) -> bool,
 ) -> Result<BTreeMap<String, u64>, Error> {
     let connection = database.connection();
-    let read = || -> rusqlite::Result<BTreeMap<String, u64>> {
-        let mut models: BTreeMap<String, u64> = BTreeMap::new();
-        if !has_table(connection, "verbatim_messages")? {
+    let mut read = || -> rusqlite::Result<BTreeMap<String, u64>> {
+        let mut models = BTreeMap::new();
+        if !has_columns(connection, "verbatim_messages", &["message_id", "model"])? {
             return Ok(models);
         }
-        let sql =
-            "SELECT v.model FROM messages AS m JOIN verbatim_messages AS v ON v.message_id = m.id
-                   WHERE m.conversation_id = ?1 AND v.model <> ''";
+        let sql = "SELECT CAST(c.id AS TEXT), CAST(m.role AS TEXT), m.create_time, \
+                       CAST(v.model AS TEXT) \
+                   FROM verbatim_messages AS v JOIN messages AS m ON m.id = v.message_id \
+                       JOIN conversations AS c ON c.id = m.conversation_id WHERE v.model <> ''";
         let mut statement = connection.prepare(sql)?;
-        for conversation in conversations {
-            let mut found = statement.query([conversation])?;
-            while let Some(row) = found.next()? {
-                *models.entry(rows::text(row, 0)?).or_default() += 1;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            let mut is_taken = false;
+            with_facts(row, &mut |facts| is_taken = accepts(facts))?;
+            if is_taken {
+                *models.entry(rows::text(row, 3)?).or_default() += 1;
             }
         }
         Ok(models)
@@ -71,7 +82,52 @@ pub(crate) fn models_of(
     read().map_err(|error| database.error(error))
 }
 
-fn has_table(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
-    let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
-    Ok(connection.query_row(sql, [name], |_| Ok(())).optional()?.is_some())
+/// Returns the models that answered in each conversation, by id, as far as the database names them.
+///
+/// A conversation whose messages name no model has the one that the export names for all of it.
+pub(crate) fn models_by_conversation(
+    database: &Database,
+) -> Result<HashMap<String, Vec<String>>, Error> {
+    let connection = database.connection();
+    let read = || -> rusqlite::Result<HashMap<String, Vec<String>>> {
+        let mut models: HashMap<String, Vec<String>> = HashMap::new();
+        if has_columns(connection, "verbatim_messages", &["message_id", "model"])? {
+            let sql = "SELECT DISTINCT CAST(m.conversation_id AS TEXT), CAST(v.model AS TEXT) \
+                       FROM verbatim_messages AS v JOIN messages AS m ON m.id = v.message_id \
+                       WHERE v.model <> ''";
+            let mut statement = connection.prepare(sql)?;
+            let mut found = statement.query([])?;
+            while let Some(row) = found.next()? {
+                models.entry(rows::text(row, 0)?).or_default().push(rows::text(row, 1)?);
+            }
+        }
+        if has_columns(connection, "verbatim_conversations", &["conversation_id", "model"])? {
+            let sql = "SELECT CAST(conversation_id AS TEXT), CAST(model AS TEXT) \
+                       FROM verbatim_conversations WHERE model <> ''";
+            let mut statement = connection.prepare(sql)?;
+            let mut found = statement.query([])?;
+            while let Some(row) = found.next()? {
+                if let Entry::Vacant(entry) = models.entry(rows::text(row, 0)?) {
+                    entry.insert(vec![rows::text(row, 1)?]);
+                }
+            }
+        }
+        Ok(models)
+    };
+    read().map_err(|error| database.error(error))
+}
+
+/// Calls `take` with the facts in the first three columns of a row.
+fn with_facts(row: &Row<'_>, take: &mut dyn FnMut(MessageFacts<'_>)) -> rusqlite::Result<()> {
+    let (conversation, role) = (rows::text(row, 0)?, rows::text(row, 1)?);
+    let time = functions::instant(row.get_ref(2)?);
+    take(MessageFacts { conversation: &conversation, role: &role, time });
+    Ok(())
+}
+
+fn has_columns(connection: &Connection, table: &str, columns: &[&str]) -> rusqlite::Result<bool> {
+    let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
+    let names = statement.query_map([table], |row| row.get::<_, String>(0))?;
+    let names = names.collect::<Result<Vec<String>, _>>()?;
+    Ok(columns.iter().all(|column| names.iter().any(|name| name == column)))
 }

@@ -26,8 +26,8 @@ use crate::{
 
 /// The version of the tables and of the texts in them. A store of another version is rebuilt.
 ///
-/// Version 2 added `verbatim_fingerprints` and `verbatim_sequences`.
-const VERSION: i64 = 2;
+/// Version 2 added `verbatim_fingerprints` and `verbatim_sequences`, version 3 the models of messages.
+const VERSION: i64 = 3;
 
 /// How long to wait for a reader that holds a lock.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
@@ -424,7 +424,14 @@ impl TranscriptStore {
             update_time: None,
             position: message.line.map_or(0, i64::from),
         };
-        self.done(row.insert(&self.connection).map(drop))
+        let sql = "INSERT OR REPLACE INTO verbatim_messages (message_id, model) VALUES (?1, ?2)";
+        self.done((|| {
+            let id = row.insert(&self.connection)?;
+            if let Some(model) = &message.model {
+                canonical::execute(&self.connection, sql, params![id, model])?;
+            }
+            Ok(())
+        })())
     }
 
     /// Appends text to a message of a conversation.

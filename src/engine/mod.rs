@@ -36,7 +36,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::model::{Hit, Provenance, Request, Stop};
+use crate::model::{Hit, Instant, Provenance, Request, Stop};
 
 use rank::Ranker;
 use report::Reports;
@@ -317,16 +317,27 @@ impl Engine {
 
     /// Counts the messages of some kinds of sources; of all sources if none is named.
     pub fn tally(&self, kinds: &[SourceKind], stop: &Stop) -> Result<Tally, Error> {
-        report::statistics::tally(&self.sources, kinds, stop)
+        let scope = Scope { sources: kinds.to_vec(), ..Scope::default() };
+        self.tally_in(&scope, &Instant::day, stop)
     }
 
-    /// Returns how many messages are from each service, of some kinds of sources or of all.
+    /// Counts the messages in a scope; `day` returns the day of a time, counted from 1970-01-01.
+    pub(crate) fn tally_in(
+        &self,
+        scope: &Scope,
+        day: &dyn Fn(Instant) -> i64,
+        stop: &Stop,
+    ) -> Result<Tally, Error> {
+        report::statistics::tally(&self.sources, scope, day, stop)
+    }
+
+    /// Returns how many of the messages that were counted are from each service.
     pub(crate) fn services(
         &self,
-        kinds: &[SourceKind],
+        tally: &Tally,
         stop: &Stop,
     ) -> Result<BTreeMap<String, u64>, Error> {
-        self.sources.services(kinds, stop)
+        self.sources.services(&tally.by_conversation, stop)
     }
 
     /// Returns what forgets conversations.

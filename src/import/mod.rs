@@ -25,7 +25,7 @@ mod package;
 pub mod repeats;
 mod scan;
 mod tally;
-mod tool;
+pub(crate) mod tool;
 pub mod transcript;
 
 use std::{io, path::PathBuf};

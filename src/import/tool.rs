@@ -2,10 +2,40 @@
 
 use super::json::Value;
 
+/// The beginning of the line that names the tool of a call.
+pub(crate) const CALL: &str = "[tool: ";
+
+/// The beginnings of the lines in calls that name a file: arguments, and the lines of a patch.
+const FILES: [&str; 7] = [
+    "file_path: ",
+    "notebook_path: ",
+    "path: ",
+    "*** Add File: ",
+    "*** Update File: ",
+    "*** Delete File: ",
+    "*** Move to: ",
+];
+
+/// Returns the names of the tools that are called in a message.
+pub(crate) fn called(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(called_by)
+}
+
+/// Returns the paths of the files that the calls in a message name.
+pub(crate) fn named_files(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().skip_while(|line| called_by(line).is_none());
+    lines.filter_map(|line| FILES.iter().find_map(|start| line.strip_prefix(start)))
+}
+
+/// Returns the tool that a line names.
+fn called_by(line: &str) -> Option<&str> {
+    line.strip_prefix(CALL)?.strip_suffix(']')
+}
+
 /// Returns a call as text: the tool's name in brackets, and a line for each argument.
 pub(super) fn call(name: &str, input: &Value) -> String {
     let name = if name.is_empty() { "unnamed" } else { name };
-    let mut lines = vec![format!("[tool: {name}]")];
+    let mut lines = vec![format!("{CALL}{name}]")];
     arguments(input, "", &mut lines);
     lines.join("\n")
 }
@@ -68,6 +98,20 @@ mod tests {
         let input = input.value().unwrap();
         assert_eq!(call("Bash", &input), "[tool: Bash]\ncommand:\nls\n-l\nn: 1\nn: 2\nk: v");
         assert_eq!(call("", &Value::Null), "[tool: unnamed]");
+    }
+
+    #[test]
+    fn tools_and_files_are_found_in_calls() {
+        let input = Raw::new(br#"{"file_path":"/src/a b.rs","content":"x\npath: c"}"#);
+        let text =
+            format!("Let me see path: d\npath: e\n\n{}", call("Write", &input.value().unwrap()));
+        let patch =
+            "[tool: apply_patch]\n*** Begin Patch\n*** Update File: src/cart.ts\n*** End Patch";
+        let text = format!("{text}\n\n{patch}\nsaid [tool: Bash] in a sentence");
+        assert_eq!(called(&text).collect::<Vec<_>>(), ["Write", "apply_patch"]);
+        let files: Vec<&str> = named_files(&text).collect();
+        assert_eq!(files, ["/src/a b.rs", "c", "src/cart.ts"]);
+        assert_eq!(named_files("path: a").count() + called("").count(), 0);
     }
 
     #[test]

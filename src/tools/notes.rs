@@ -35,6 +35,7 @@ fn line(note: &Note) -> String {
         Note::Ambiguous { .. } => "give more of it".to_owned(),
         Note::NotIndexed { can_be: false, .. }
         | Note::Unreadable { .. }
+        | Note::NoModels { .. }
         | Note::Unknown { .. }
         | Note::Slip { .. }
         | Note::NoPhrase { .. }

@@ -1,10 +1,10 @@
 //! Numbers of messages by role, day and model, and the span of their times.
 
-use std::collections::BTreeMap;
+use std::{collections::HashSet, sync::Arc};
 
-use proptest::prelude::*;
+use proptest::{collection::vec, prelude::*};
 use verbatim_search::{
-    engine::Counts,
+    engine::{Counts, Scope},
     model::{Instant, Stop},
 };
 
@@ -12,49 +12,75 @@ use crate::{
     config,
     database::{Content, Database, Message, Schema},
     generated::rows,
-    oracle::Oracle,
+    lists::{scope, transcripts},
+    oracle::{Oracle, instant},
     subjects,
 };
 
+/// How far the clocks of the time zone are ahead whose days are counted.
+const AHEAD: i64 = 5 * 3_600 + 1_800;
+
+/// Returns the day of a time where clocks are [`AHEAD`].
+fn day(time: Instant) -> i64 {
+    (time.seconds + AHEAD).div_euclid(86_400)
+}
+
 /// Returns what SQLite counts.
-fn counted(oracle: &Oracle) -> Counts {
-    const DAY: i64 = 86_400;
-    let conversations = "SELECT count(DISTINCT c.id) FROM messages m
-                         JOIN conversations c ON c.id = m.conversation_id";
-    let messages = oracle.messages();
-    let mut counts = Counts {
-        conversations: oracle.number(conversations).unwrap_or_default() as usize,
-        first: messages.iter().filter_map(|(_, time)| *time).min(),
-        last: messages.iter().filter_map(|(_, time)| *time).max(),
-        ..Counts::default()
-    };
-    for (role, time) in messages {
+fn counted(oracle: &Oracle, scope: &Scope) -> Counts {
+    let mut counts = Counts::default();
+    for (conversation, role, time, model) in oracle.messages(scope) {
+        *counts.conversations.entry(conversation).or_default() += 1;
         *counts.roles.entry(role).or_default() += 1;
-        let day = time.map(|time: Instant| time.seconds.div_euclid(DAY));
-        *counts.days.entry(day).or_default() += 1;
+        *counts.days.entry(time.map(day)).or_default() += 1;
+        counts.first = [counts.first, time].into_iter().flatten().min();
+        counts.last = counts.last.max(time);
+        if !model.is_empty() {
+            *counts.models.entry(model).or_default() += 1;
+        }
     }
     counts
 }
 
+/// Asks every reader; all must count what SQLite does. Returns the counts of the whole source.
 #[track_caller]
-fn agree(database: &Database, models: &BTreeMap<String, u64>) -> Counts {
-    let expected = Counts { models: models.clone(), ..counted(&Oracle::of(database)) };
+fn agree(database: &Database, scopes: &[Scope]) -> Counts {
+    let oracle = Oracle::of(database);
+    let all = Scope::default();
+    let scopes: Vec<&Scope> = [&all].into_iter().chain(scopes).collect();
+    let expected: Vec<Counts> = scopes.iter().map(|scope| counted(&oracle, scope)).collect();
+    drop(oracle);
     for subject in subjects() {
         let reader = subject.open(database);
         let stop = Stop::never();
-        assert_eq!(reader.count(&stop).expect("counts"), expected, "{}", subject.name());
+        for (scope, expected) in scopes.iter().zip(&expected) {
+            let counts = reader.count(scope, &day, &stop).expect("counts");
+            assert_eq!(counts, *expected, "{}: {scope:?}", subject.name());
+        }
         let span = reader.span(&stop).expect("a span");
-        assert_eq!(span, expected.first.zip(expected.last), "{}", subject.name());
+        assert_eq!(span, expected[0].first.zip(expected[0].last), "{}", subject.name());
     }
-    expected
+    expected.into_iter().next().expect("the counts of all messages")
+}
+
+/// Names models of the messages that have a conversation.
+fn name_models(database: &Database) {
+    let sql = "CREATE TABLE verbatim_messages (message_id, export_id, model);
+               INSERT INTO verbatim_messages SELECT id, NULL, CASE rowid % 4 WHEN 1 THEN 'small'
+                   WHEN 2 THEN NULL WHEN 3 THEN '' ELSE 'large' END FROM messages
+                   WHERE conversation_id IN (SELECT id FROM conversations)";
+    database.connect().execute_batch(sql).expect("a table of models");
 }
 
 proptest! {
     #![proptest_config(config(6))]
 
     #[test]
-    fn counts_are_those_of_sqlite(rows in rows(60)) {
-        agree(&rows.database(), &BTreeMap::new());
+    fn counts_are_those_of_sqlite(rows in rows(60), scopes in vec(scope(), 8), models: bool) {
+        let database = rows.database();
+        if models {
+            name_models(&database);
+        }
+        agree(&database, &scopes);
     }
 }
 
@@ -76,16 +102,15 @@ fn messages_without_conversation_are_not_counted() {
         message(1, "stray", 12),
     ];
     let database = Database::of(Schema::Typed, &["Colours".into()], &messages);
-    let counts = agree(&database, &BTreeMap::new());
+    let counts = agree(&database, &[]);
     assert_eq!(counts.roles.values().sum::<u64>(), 3);
     assert_eq!(counts.roles.get("stray"), None);
-    assert_eq!(counts.conversations, 1);
+    assert_eq!(counts.conversations.len(), 1);
     // Without any time there is no span.
     let timeless = [message(0, "user", 15), message(1, "user", 0)];
-    let counts =
-        agree(&Database::of(Schema::Typed, &["Colours".into()], &timeless), &BTreeMap::new());
-    assert_eq!((counts.first, counts.days), (None, BTreeMap::from([(None, 1)])));
-    agree(&Database::of(Schema::Typed, &[], &[]), &BTreeMap::new());
+    let counts = agree(&Database::of(Schema::Typed, &["Colours".into()], &timeless), &[]);
+    assert_eq!((counts.first, counts.days), (None, [(None, 1)].into()));
+    agree(&Database::of(Schema::Typed, &[], &[]), &[]);
 }
 
 #[test]
@@ -98,13 +123,28 @@ fn models_are_counted_where_the_database_names_them() {
         position: Some(0),
     };
     let database = Database::of(Schema::Typed, &["Colours".into()], &vec![message; 4]);
-    database
-        .connect()
-        .execute_batch(
-            "CREATE TABLE verbatim_messages (message_id TEXT PRIMARY KEY, export_id TEXT, model TEXT);
-             INSERT INTO verbatim_messages SELECT id, NULL, CASE rowid WHEN 1 THEN 'small'
-                 WHEN 2 THEN NULL ELSE 'large' END FROM messages",
-        )
-        .expect("a table of models");
-    agree(&database, &BTreeMap::from([("large".to_owned(), 2), ("small".to_owned(), 1)]));
+    name_models(&database);
+    let none = Scope { roles: vec!["user".to_owned()], ..Scope::default() };
+    let counts = agree(&database, &[none]);
+    assert_eq!(counts.models, [("large".to_owned(), 1), ("small".to_owned(), 1)].into());
+}
+
+#[test]
+fn conversations_projects_and_sessions_are_counted_apart() {
+    let database = transcripts();
+    name_models(&database);
+    let at = |seconds: i64| Some(instant(seconds * 1_000_000_000));
+    let ids = |ids: &[&str]| {
+        Some(Arc::new(ids.iter().map(|id| (*id).to_owned()).collect::<HashSet<String>>()))
+    };
+    let scopes = [
+        Scope { project: Some("paint".into()), ..Scope::default() },
+        Scope { session: Some("s1".into()), since: at(15), ..Scope::default() },
+        Scope { conversations: ids(&["a", "c", "none"]), ..Scope::default() },
+        Scope { conversation: Some("b".into()), until: at(15), ..Scope::default() },
+    ];
+    agree(&database, &scopes);
+    let reader = subjects()[0].open(&database);
+    let counts = reader.count(&scopes[1], &Instant::day, &Stop::never()).expect("counts");
+    assert_eq!(counts.conversations, [("b".to_owned(), 1)].into());
 }

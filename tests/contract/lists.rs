@@ -59,7 +59,7 @@ fn ids(ids: &[&str]) -> Option<Arc<HashSet<String>>> {
     Some(Arc::new(ids.iter().map(|id| (*id).to_owned()).collect()))
 }
 
-fn scope() -> impl Strategy<Value = Scope> {
+pub(crate) fn scope() -> impl Strategy<Value = Scope> {
     let conversation = option::weighted(0.2, select(vec!["c0", "c1", "c3", "c9", "none"]));
     (roles(), edge(), edge(), conversation).prop_map(|(roles, since, until, conversation)| Scope {
         roles,

@@ -139,14 +139,38 @@ impl Oracle {
         listed.expect("an answer").collect::<Result<_, _>>().expect("rows")
     }
 
-    /// Returns the role and the instant of every message that has a conversation.
-    pub(crate) fn messages(&self) -> Vec<(String, Option<Instant>)> {
-        let sql = "SELECT CAST(m.role AS TEXT), k.at FROM messages m
-                   JOIN conversations c ON c.id = m.conversation_id
-                   JOIN known k ON k.message = m.rowid";
-        let mut statement = self.connection.prepare(sql).expect("a statement");
-        let rows = statement
-            .query_map([], |row| Ok((text(row, 0)?, row.get::<_, Option<i64>>(1)?.map(instant))));
+    /// Returns the conversation, the role, the instant and the model of every message in a scope that
+    /// has a conversation. `verbatim_messages` names the models.
+    pub(crate) fn messages(&self, scope: &Scope) -> Vec<(String, String, Option<Instant>, String)> {
+        let roles = one_of("coalesce(CAST(m.role AS TEXT), '')", &scope.roles);
+        let has = "SELECT count(*) FROM sqlite_schema WHERE name = 'verbatim_messages'";
+        let model = match self.number(has) {
+            Some(0) | None => "NULL",
+            Some(_) => "(SELECT model FROM verbatim_messages WHERE message_id = m.id)",
+        };
+        let origins = match scope.project.is_some() || scope.session.is_some() {
+            true => {
+                "c.id IN (SELECT conversation_id FROM verbatim_transcripts
+                     WHERE (?4 IS NULL OR project = ?4) AND (?5 IS NULL OR session = ?5))"
+            }
+            false => "?4 IS NULL AND ?5 IS NULL",
+        };
+        let sql = format!(
+            "SELECT CAST(c.id AS TEXT), CAST(m.role AS TEXT), k.at, {model}
+             FROM messages m JOIN conversations c ON c.id = m.conversation_id
+                 JOIN known k ON k.message = m.rowid
+             WHERE (?1 IS NULL OR c.id = ?1) AND (?2 IS NULL OR k.at >= ?2)
+                 AND (?3 IS NULL OR k.at <= ?3) AND {origins} AND {roles}
+                 AND (?6 IS NULL OR c.id IN (SELECT value FROM json_each(?6)))"
+        );
+        let mut statement = self.connection.prepare(&sql).expect("a statement");
+        let (since, until) = (scope.since.map(nanos), scope.until.map(nanos));
+        let ids = scope.conversations.as_ref().map(|ids| serde_json::json!(**ids).to_string());
+        let values = params![scope.conversation, since, until, scope.project, scope.session, ids];
+        let rows = statement.query_map(values, |row| {
+            let time = row.get::<_, Option<i64>>(2)?.map(instant);
+            Ok((text(row, 0)?, text(row, 1)?, time, text(row, 3)?))
+        });
         rows.expect("an answer").collect::<Result<_, _>>().expect("rows")
     }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use verbatim_search::{
     engine::{Error, Reader, Scope, SearchPlan, Sink},
-    model::{Hit, Request, Stop},
+    model::{Hit, Instant, Request, Stop},
 };
 
 use crate::{
@@ -219,8 +219,9 @@ fn a_stop_ends_the_other_questions() {
             Ok(messages) => assert_eq!(messages.expect("c0").turns(), MESSAGES / 2, "{name}"),
             Err(error) => assert!(error.is_stopped(), "{name}: {error}"),
         }
-        match reader.count(&stop) {
-            Ok(counts) => assert_eq!(counts, reader.count(&before).expect("counts"), "{name}"),
+        let count = |stop: &Stop| reader.count(&scope, &Instant::day, stop);
+        match count(&stop) {
+            Ok(counts) => assert_eq!(counts, count(&before).expect("counts"), "{name}"),
             Err(error) => assert!(error.is_stopped(), "{name}: {error}"),
         }
         match reader.span(&stop) {

@@ -11,7 +11,7 @@ use std::{
 use rusqlite::{Connection, params};
 use verbatim_search::{
     engine::{Engine, Reader, Reindex, Scope, Source, SourceKind},
-    model::{Hit, Request, Stop},
+    model::{Hit, Instant, Request, Stop},
 };
 
 use crate::{
@@ -99,7 +99,7 @@ fn listed(reader: &dyn Reader) -> i64 {
 }
 
 fn counted(reader: &dyn Reader) -> i64 {
-    let counts = reader.count(&Stop::never()).expect("counts");
+    let counts = reader.count(&Scope::default(), &Instant::day, &Stop::never()).expect("counts");
     let state = counts.roles["user"] as i64 - MESSAGES - 1;
     assert_eq!(counts.last.map(|last| last.seconds), Some(state));
     state

@@ -14,11 +14,17 @@ mod crash;
 #[cfg(unix)]
 mod damage;
 #[cfg(unix)]
+mod docs;
+#[cfg(unix)]
 mod export;
+#[cfg(unix)]
+mod filters;
 mod hammer;
 mod home;
 mod import;
 mod index;
+#[cfg(target_os = "linux")]
+mod json;
 #[cfg(unix)]
 mod letta;
 mod like;
@@ -42,6 +48,8 @@ mod query_conversations;
 mod ranked;
 mod read;
 mod refresh;
+#[cfg(unix)]
+mod scene;
 mod search;
 mod search_tool;
 mod soak;

@@ -1,6 +1,6 @@
 //! Numbers of messages by month, role, source and model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     engine::{
@@ -33,18 +33,25 @@ pub struct Tally {
     pub sources: BTreeMap<String, u64>,
     /// By the model that wrote them, as far as the sources say.
     pub models: BTreeMap<String, u64>,
+    /// By conversation, for each source.
+    pub(crate) by_conversation: Vec<(SourceKind, HashMap<String, u64>)>,
     /// What was left out.
     pub(crate) notes: Vec<Note>,
 }
 
-/// Counts the messages of some kinds of sources; of all sources if none is named.
-pub(crate) fn tally(sources: &Sources, kinds: &[SourceKind], stop: &Stop) -> Result<Tally, Error> {
-    let scope = Scope { sources: kinds.to_vec(), ..Scope::default() };
-    let count = |source: Source| Ok((source.kind, source.reader(stop).count(stop)?));
-    let (counted, notes) = sources.each(&scope, count)?;
+/// Counts the messages in a scope; `day` returns the day of a time, counted from 1970-01-01.
+pub(crate) fn tally(
+    sources: &Sources,
+    scope: &Scope,
+    day: &dyn Fn(Instant) -> i64,
+    stop: &Stop,
+) -> Result<Tally, Error> {
+    let count = |source: Source| Ok((source.kind, source.reader(stop).count(scope, day, stop)?));
+    let (counted, notes) = sources.each(scope, count)?;
     let mut tally = Tally { notes, ..Tally::default() };
     for (kind, counts) in counted {
-        tally.conversations += counts.conversations;
+        tally.conversations += counts.conversations.len();
+        tally.by_conversation.push((kind, counts.conversations));
         tally.first = earliest(tally.first, counts.first);
         tally.last = tally.last.max(counts.last);
         let messages: u64 = counts.roles.values().sum();

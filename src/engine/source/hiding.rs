@@ -1,10 +1,6 @@
 //! Leaves the conversations that the user excludes out of the answers of any reader.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    ops::ControlFlow,
-    sync::Arc,
-};
+use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
 
 use super::{
     reader::{Counts, Listing, Messages, Reader, SearchPlan},
@@ -14,7 +10,6 @@ use super::{
     sources::Source,
 };
 use crate::{
-    db,
     engine::error::Error,
     model::{Hit, Instant, Request, Stop},
 };
@@ -63,30 +58,13 @@ impl Reader for HidingReader {
         }
     }
 
-    fn count(&self, stop: &Stop) -> Result<Counts, Error> {
-        let mut counts = self.inner.count(stop)?;
-        let excluded = self.source.excluded(stop)?;
-        if excluded.is_empty() {
-            return Ok(counts);
-        }
-        for id in excluded.iter() {
-            let Some(messages) = self.inner.read(id, false, stop)? else { continue };
-            counts.conversations = counts.conversations.saturating_sub(1);
-            for turn in 0..messages.turns() {
-                let hit = messages.message(turn);
-                subtract(&mut counts.roles, &hit.role.to_string(), 1);
-                subtract(&mut counts.days, &hit.time.map(Instant::day), 1);
-            }
-        }
-        let models = |path: &std::path::Path| {
-            db::read(path, stop, |database| db::tally::models_of(database, &excluded))
-        };
-        for (model, count) in self.source.on_database(models)? {
-            subtract(&mut counts.models, &model, count);
-        }
-        let span = self.span(stop)?;
-        (counts.first, counts.last) = (span.map(|(first, _)| first), span.map(|(_, last)| last));
-        Ok(counts)
+    fn count(
+        &self,
+        scope: &Scope,
+        day: &dyn Fn(Instant) -> i64,
+        stop: &Stop,
+    ) -> Result<Counts, Error> {
+        self.inner.count(&self.within(scope, stop)?, day, stop)
     }
 
     fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
@@ -101,15 +79,6 @@ impl Reader for HidingReader {
 
     fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
         self.inner.scorer(&self.within(scope, stop)?, stop)
-    }
-}
-
-fn subtract<K: Ord>(counts: &mut BTreeMap<K, u64>, key: &K, number: u64) {
-    if let Some(count) = counts.get_mut(key) {
-        *count = count.saturating_sub(number);
-        if *count == 0 {
-            counts.remove(key);
-        }
     }
 }
 

@@ -7,9 +7,10 @@ use std::{
 
 use super::{
     catalogue::{Catalogue, Origins},
+    counter::Counter,
     handle::FallbackReason,
     kind::SourceKind,
-    live::{Counter, LiveReader},
+    live::LiveReader,
     reader::{Counts, Listing, Messages, Reader, SearchPlan},
     scope::{About, Scope},
     scoring::{IndexedScorer, Scorer},
@@ -166,20 +167,41 @@ impl Reader for IndexedReader {
         Ok(Some(Box::new(IndexedMessages { catalogue, conversation, raw_content })))
     }
 
-    fn count(&self, stop: &Stop) -> Result<Counts, Error> {
-        let catalogue = self.catalogue();
-        let mut counter = Counter::default();
-        let conversations = catalogue.conversations().len();
-        for conversation in 0..conversations as u32 {
+    fn count(
+        &self,
+        scope: &Scope,
+        day: &dyn Fn(Instant) -> i64,
+        stop: &Stop,
+    ) -> Result<Counts, Error> {
+        let (catalogue, snapshot) = (self.catalogue(), &self.snapshot);
+        let origins = if scope.has_origin() { self.origins(stop)? } else { None };
+        let mut counter = Counter::new(self.source.kind, scope, origins.as_deref(), day);
+        // Every message is compared with the roles below.
+        let any_role = Scope { roles: Vec::new(), ..scope.clone() };
+        for conversation in catalogue.within(&any_role, origins.as_deref()) {
             if stop.requested() {
                 return Err(db::Error::Stopped.into());
             }
+            let mut messages = 0;
             for doc_id in catalogue.doc_ids(conversation) {
-                counter.add(self.snapshot.role(*doc_id), self.snapshot.time(*doc_id));
+                let (role, time) = (snapshot.role(*doc_id), snapshot.time(*doc_id));
+                if scope.accepts_message(role, time) {
+                    counter.add(role, time);
+                    messages += 1;
+                }
+            }
+            if messages > 0 {
+                let id = &catalogue.conversations()[conversation as usize].id;
+                counter.add_to_conversation(id, messages);
             }
         }
-        let models = self.source.on_database(|path| db::read(path, stop, db::tally::models))?;
-        Ok(counter.finish(conversations, models))
+        let models = self.source.on_database(|path| {
+            db::read(path, stop, |database| match scope.is_open() {
+                true => db::tally::models(database),
+                false => db::tally::models_of(database, &mut |message| counter.accepts(message)),
+            })
+        })?;
+        Ok(counter.finish(models))
     }
 
     fn span(&self, _: &Stop) -> Result<Option<(Instant, Instant)>, Error> {

@@ -1,12 +1,9 @@
 //! Asks the database itself: SQLite compares every message. Right in every state, and slow.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    path::PathBuf,
-    time::Instant as Clock,
-};
+use std::{collections::HashMap, path::PathBuf, time::Instant as Clock};
 
 use super::{
+    counter::Counter,
     handle::FallbackReason,
     kind::SourceKind,
     reader::{Counts, Listing, Messages, Reader, SearchPlan},
@@ -128,13 +125,24 @@ impl Reader for LiveReader {
         })
     }
 
-    fn count(&self, stop: &Stop) -> Result<Counts, Error> {
+    fn count(
+        &self,
+        scope: &Scope,
+        day: &dyn Fn(Instant) -> i64,
+        stop: &Stop,
+    ) -> Result<Counts, Error> {
+        let kind = self.source.kind;
         self.source.on_database(|path| {
             db::read(path, stop, |database| {
-                let mut counter = Counter::default();
-                db::tally::messages(database, &mut |role, time| counter.add(role, time))?;
-                let conversations = db::outline(database, &[])?.len();
-                Ok(counter.finish(conversations, db::tally::models(database)?))
+                let needs_origins = kind == SourceKind::Archive && scope.has_origin();
+                let origins = if needs_origins { db::origins(database)? } else { HashMap::new() };
+                let mut counter = Counter::new(kind, scope, Some(&origins), day);
+                db::tally::messages(database, &mut |message| counter.take(message))?;
+                let models = match scope.is_open() {
+                    true => db::tally::models(database)?,
+                    false => db::tally::models_of(database, &mut |it| counter.accepts(it))?,
+                };
+                Ok(counter.finish(models))
             })
         })
     }
@@ -214,35 +222,6 @@ impl Messages for LiveMessages {
         let is_same =
             |other: &Hit<'_>| other.message_id == hit.message_id && other.position == hit.position;
         self.0.iter().position(is_same)
-    }
-}
-
-/// Counts messages one by one.
-#[derive(Default)]
-pub(super) struct Counter {
-    /// A list, because it is faster than a map for a few roles.
-    roles: Vec<(String, u64)>,
-    days: BTreeMap<Option<i64>, u64>,
-    first: Option<Instant>,
-    last: Option<Instant>,
-}
-
-impl Counter {
-    pub(super) fn add(&mut self, role: &str, time: Option<Instant>) {
-        match self.roles.iter_mut().find(|(name, _)| name == role) {
-            Some((_, count)) => *count += 1,
-            None => self.roles.push((role.to_owned(), 1)),
-        }
-        *self.days.entry(time.map(Instant::day)).or_default() += 1;
-        if let Some(time) = time {
-            self.first = Some(self.first.map_or(time, |first| first.min(time)));
-            self.last = self.last.max(Some(time));
-        }
-    }
-
-    pub(super) fn finish(self, conversations: usize, models: BTreeMap<String, u64>) -> Counts {
-        let Counter { roles, days, first, last } = self;
-        Counts { conversations, roles: roles.into_iter().collect(), days, first, last, models }
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod catalogue;
 mod choice;
+mod counter;
 mod handle;
 mod hiding;
 mod indexed;

@@ -1,7 +1,9 @@
-//! Narrows a scope to the conversations that a person describes: their source, project, branch, folder.
+//! Narrows a scope to the conversations that a person describes: their source, project, branch, folder,
+//! model.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ops::ControlFlow,
     sync::Arc,
 };
 
@@ -10,12 +12,14 @@ use super::{
     note::Note,
     resolve::nearest,
     scope::{Scope, is_same},
+    sink::Rendered,
     sources::{Source, Sources},
 };
 use crate::{
     db,
     engine::error::Error,
-    model::{Origin, Provenance, Stop},
+    import::tool,
+    model::{Hit, Matching, Origin, Provenance, Request, Stop},
 };
 
 /// What describes conversations beyond a scope; empty for all.
@@ -29,6 +33,12 @@ pub(crate) struct Narrowing {
     pub(crate) branch: Option<String>,
     /// A part of the working folder's path.
     pub(crate) folder: Option<String>,
+    /// A part of the name of a model that answered.
+    pub(crate) model: Option<String>,
+    /// A part of the name of a tool that an agent called.
+    pub(crate) tool: Option<String>,
+    /// A part of the path of a file that an agent's call names.
+    pub(crate) file: Option<String>,
 }
 
 /// One of the descriptions, and the names that conversations have for it.
@@ -62,6 +72,44 @@ impl Known<'_> {
     }
 }
 
+/// The descriptions of what agents called.
+struct Calls<'a>(Vec<Call<'a>>);
+
+/// What an agent's message has if a call in it is as described.
+struct Call<'a> {
+    what: &'static str,
+    given: &'a str,
+    fits: fn(&str, &str) -> bool,
+    is_met: bool,
+}
+
+impl Calls<'_> {
+    fn of(narrowing: &Narrowing) -> Calls<'_> {
+        type Fits = fn(&str, &str) -> bool;
+        let tool: Fits = |name, content| tool::called(content).any(|tool| is_part(name, tool));
+        let file: Fits = |path, content| tool::named_files(content).any(|file| is_part(path, file));
+        let calls = [("tool", &narrowing.tool, tool), ("file", &narrowing.file, file)];
+        let given = calls.into_iter().filter_map(|(what, given, fits)| {
+            Some(Call { what, given: given.as_deref()?, fits, is_met: false })
+        });
+        Calls(given.collect())
+    }
+
+    /// Returns for each description the conversations of a source that it fits.
+    fn look(&mut self, source: &Source, stop: &Stop) -> Result<Vec<HashSet<String>>, Error> {
+        let look = |call: &mut Call<'_>| {
+            let (given, fits) = (call.given, call.fits);
+            let id =
+                |hit: Hit<'_>| fits(given, &hit.content).then(|| hit.conversation_id.into_owned());
+            let mut ids = HashSet::new();
+            source.calls(given, &id, &mut |id| ids.extend([id]), stop)?;
+            call.is_met |= !ids.is_empty();
+            Ok(ids)
+        };
+        self.0.iter_mut().map(look).collect()
+    }
+}
+
 impl Sources {
     /// Returns the scope with the conversations that have all of the descriptions. Notes names that
     /// nothing has.
@@ -74,20 +122,33 @@ impl Sources {
         if *narrowing == Narrowing::default() {
             return Ok((scope, Vec::new()));
         }
-        let Narrowing { services, project, branch, folder } = narrowing;
+        let Narrowing { services, project, branch, folder, model, .. } = narrowing;
         let mut services = Known::of("source", services, is_same);
         let mut project = Known::of("project", project.as_slice(), is_part);
         let mut branch = Known::of("branch", branch.as_slice(), is_same);
         let mut folder = Known::of("folder", folder.as_slice(), is_part);
+        let mut model = Known::of("model", model.as_slice(), is_part);
+        let mut without_models = Vec::new();
+        let mut calls = Calls::of(narrowing);
         let mut ids = HashSet::new();
         let (_, mut notes) = self.each(&scope, |source| {
             let provenance = match narrowing.services.is_empty() {
                 true => HashMap::new(),
                 false => source.provenance(None, stop)?,
             };
+            let models = match narrowing.model {
+                None => HashMap::new(),
+                Some(_) => source.models(stop)?,
+            };
             let listing = source.reader(stop).list(&Scope::default(), stop)?;
+            if narrowing.model.is_some() && models.is_empty() && !listing.is_empty() {
+                without_models.push(Note::NoModels { source: source.kind });
+            }
+            let called = calls.look(&source, stop)?;
             for place in 0..listing.len() {
                 let (id, _) = listing.heading(place);
+                let of_models = models.get(id).map(Vec::as_slice).unwrap_or_default();
+                let of_models: Vec<&str> = of_models.iter().map(String::as_str).collect();
                 let service = provenance.get(id).map(|provenance| provenance.service.as_str());
                 let names: Vec<&str> = service.into_iter().chain([source.kind.name()]).collect();
                 let of = |field: fn(&Origin) -> &Option<String>| -> Vec<&str> {
@@ -98,20 +159,48 @@ impl Sources {
                     project.look(&of(|origin| &origin.project)),
                     branch.look(&of(|origin| &origin.branch)),
                     folder.look(&of(|origin| &origin.folder)),
+                    model.look(&of_models),
                 ];
-                if is_wanted.iter().all(|is_wanted| *is_wanted) {
+                let is_called = called.iter().all(|ids| ids.contains(id));
+                if is_called && is_wanted.iter().all(|is_wanted| *is_wanted) {
                     ids.insert(id.to_owned());
                 }
             }
             Ok(())
         })?;
-        for known in [services, project, branch, folder] {
+        // Where no source names models, nobody knows whether one has this model.
+        let is_model_unknown = model.names.is_empty() && !without_models.is_empty();
+        notes.append(&mut without_models);
+        let model = Some(model).filter(|_| !is_model_unknown);
+        for known in [services, project, branch, folder].into_iter().chain(model) {
             if let Some(given) = known.given.first().filter(|_| !known.is_met) {
                 let names = nearest(given, known.names.into_iter().collect());
                 notes.push(Note::Unknown { what: known.what, given: given.clone(), known: names });
             }
         }
+        for Call { what, given, .. } in calls.0.into_iter().filter(|call| !call.is_met) {
+            let known = match what {
+                "tool" => nearest(given, self.called_tools(&scope, stop)?),
+                _ => Vec::new(),
+            };
+            notes.push(Note::Unknown { what, given: given.to_owned(), known });
+        }
         Ok((Scope { conversations: Some(Arc::new(ids)), ..scope }, notes))
+    }
+
+    /// Returns the names of the tools that agents called.
+    fn called_tools(&self, scope: &Scope, stop: &Stop) -> Result<Vec<String>, Error> {
+        let mut names = BTreeSet::new();
+        self.each(scope, |source| {
+            let of = |content: &str| tool::called(content).map(str::to_owned).collect::<Vec<_>>();
+            source.calls(
+                tool::CALL,
+                &|hit| Some(of(&hit.content)),
+                &mut |of| names.extend(of),
+                stop,
+            )
+        })?;
+        Ok(names.into_iter().collect())
     }
 
     /// Returns which services conversations of a kind of source are from, by id.
@@ -127,34 +216,60 @@ impl Sources {
 }
 
 impl Sources {
-    /// Returns how many messages are from each service, of some kinds of sources or of all. Where the
-    /// service is not known, the source counts.
+    /// Returns how many of the messages that were counted by conversation are from each service. Where
+    /// the service is not known, the source counts.
     pub(crate) fn services(
         &self,
-        kinds: &[SourceKind],
+        counted: &[(SourceKind, HashMap<String, u64>)],
         stop: &Stop,
     ) -> Result<BTreeMap<String, u64>, Error> {
-        let scope = Scope { sources: kinds.to_vec(), ..Scope::default() };
         let mut services: BTreeMap<String, u64> = BTreeMap::new();
-        self.each(&scope, |source| {
-            let provenance = source.provenance(None, stop)?;
-            let listing = source.reader(stop).list(&Scope::default(), stop)?;
-            for place in 0..listing.len() {
-                let service = provenance.get(listing.heading(place).0).map(|it| &*it.service);
-                let name = service.unwrap_or(source.kind.name());
-                let turns = u64::from(listing.turns(place));
+        for (kind, conversations) in counted {
+            let provenance = match self.of_kind(*kind) {
+                Some(source) => source.provenance(None, stop)?,
+                None => HashMap::new(),
+            };
+            for (id, messages) in conversations {
+                let service = provenance.get(id).map(|it| &*it.service);
+                let name = service.unwrap_or(kind.name());
                 match services.get_mut(name) {
-                    Some(count) => *count += turns,
-                    None => drop(services.insert(name.to_owned(), turns)),
+                    Some(count) => *count += messages,
+                    None => drop(services.insert(name.to_owned(), *messages)),
                 }
             }
-            Ok(())
-        })?;
+        }
         Ok(services)
     }
 }
 
 impl Source {
+    /// Calls `take` with what `render` makes of each message of an assistant that has a text.
+    fn calls<T>(
+        &self,
+        text: &str,
+        render: &dyn Fn(Hit<'_>) -> Option<T>,
+        take: &mut dyn FnMut(T),
+        stop: &Stop,
+    ) -> Result<(), Error> {
+        let roles = vec!["assistant".to_owned()];
+        let request = Request {
+            text: text.to_owned(),
+            roles,
+            matching: Matching::Literal,
+            ..Request::default()
+        };
+        let taken = |one: T| {
+            take(one);
+            ControlFlow::Continue(())
+        };
+        self.search(&request, stop, &mut Rendered::new(render, taken)).map(drop)
+    }
+
+    /// Returns the models that answered in each conversation, by id.
+    fn models(&self, stop: &Stop) -> Result<HashMap<String, Vec<String>>, Error> {
+        self.on_database(|path| db::read(path, stop, db::tally::models_by_conversation))
+    }
+
     fn provenance(
         &self,
         ids: Option<&[&str]>,

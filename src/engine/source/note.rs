@@ -54,9 +54,14 @@ pub(crate) enum Note {
         /// The error, which names the path.
         reason: String,
     },
+    /// A source does not say which models answered, so a filter by model takes nothing from it.
+    NoModels {
+        /// The source.
+        source: SourceKind,
+    },
     /// A filter names something that no conversation has.
     Unknown {
-        /// What is named: a project, a session or a role.
+        /// What is named: a project, a session, a role, a model.
         what: &'static str,
         /// The name that was given.
         given: String,
@@ -153,6 +158,13 @@ impl fmt::Display for Note {
             }
             Note::Unreadable { source, reason } => {
                 write!(f, "the {} cannot be read and was left out: {reason}", source.name())
+            }
+            Note::NoModels { source } => {
+                let source = source.name();
+                write!(
+                    f,
+                    "it is not known which models answered in the {source}: none of it is in the answer"
+                )
             }
             Note::Unknown { what, given, known } => {
                 write!(f, "no conversation has the {what} {:?}", echo(given))?;

@@ -1,6 +1,9 @@
 //! The questions that every source answers, whatever stores its messages.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use super::{
     handle::FallbackReason,
@@ -45,8 +48,14 @@ pub trait Reader: Send + Sync {
         stop: &Stop,
     ) -> Result<Option<Box<dyn Messages>>, Error>;
 
-    /// Counts all messages by role, day and model.
-    fn count(&self, stop: &Stop) -> Result<Counts, Error>;
+    /// Counts the messages in a scope. `day` returns the day of a time, counted from 1970-01-01:
+    /// [`Instant::day`] or that of another time zone.
+    fn count(
+        &self,
+        scope: &Scope,
+        day: &dyn Fn(Instant) -> i64,
+        stop: &Stop,
+    ) -> Result<Counts, Error>;
 
     /// Returns the times of the first and the last message; `None` if no message has a time.
     fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>, Error>;
@@ -116,8 +125,8 @@ pub trait Messages: std::fmt::Debug + Send + Sync {
 /// Numbers of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Conversations that have messages.
-    pub conversations: usize,
+    /// Messages by the id of their conversation.
+    pub conversations: HashMap<String, u64>,
     /// Messages by role; empty for NULL.
     pub roles: BTreeMap<String, u64>,
     /// Messages by day, counted from 1970-01-01; `None` for messages without a time.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     engine::{error::Error, source::SourceKind},
-    model::Stop,
+    model::{Instant, Stop},
 };
 
 /// What a session id may name.
@@ -85,7 +85,7 @@ impl Sources {
             return Ok(None);
         }
         let of_sources = Scope { sources: scope.sources.clone(), ..Scope::default() };
-        let count = |source: Source| source.reader(stop).count(stop);
+        let count = |source: Source| source.reader(stop).count(&of_sources, &Instant::day, stop);
         let (counts, _) = self.each(&of_sources, count)?;
         let known: BTreeSet<String> =
             counts.into_iter().flat_map(|it| it.roles.into_keys()).collect();

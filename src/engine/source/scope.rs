@@ -42,6 +42,17 @@ impl Scope {
             && self.until.is_none_or(|until| begun.is_some_and(|begun| begun <= until))
     }
 
+    /// Returns whether the scope has every message of its sources.
+    pub(super) fn is_open(&self) -> bool {
+        *self == Scope { sources: self.sources.clone(), ..Scope::default() }
+    }
+
+    /// Returns whether the scope has a message of a role and a time, in whatever conversation.
+    pub(super) fn accepts_message(&self, role: &str, time: Option<Instant>) -> bool {
+        (self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role))
+            && self.covers(time, time)
+    }
+
     /// Returns whether the scope names a project or a session.
     pub(super) fn has_origin(&self) -> bool {
         self.project.is_some() || self.session.is_some()

@@ -1,0 +1,31 @@
+//! `verbatim version`.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use super::{
+    error::Error,
+    output::{FOUND, json_line},
+};
+
+/// Print the version, and the commit and the date that it was built from
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Print one JSON object: version, commit, date
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<u8, Error> {
+    let whole = env!("VERBATIM_VERSION");
+    if !args.json {
+        writeln!(out, "verbatim {whole}")?;
+        return Ok(FOUND);
+    }
+    // A build that knows its commit is `0.1.0 (1a2b3c4 2026-11-22)`.
+    let (version, built) = whole.split_once(" (").unwrap_or((whole, ""));
+    let (commit, date) = built.trim_end_matches(')').split_once(' ').unzip();
+    json_line(out, &json!({"version": version, "commit": commit, "date": date}))?;
+    Ok(FOUND)
+}

@@ -1,0 +1,175 @@
+//! Every command line in README.md and docs/ works.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::scene::Scene;
+
+/// The beginnings of lines that are not run, and why.
+const NOT_RUN: [(&str, &str); 5] = [
+    ("cargo ", "it builds the program"),
+    ("claude ", "a client of another vendor"),
+    ("ollama ", "a program that serves models"),
+    ("export ", "it changes the shell that runs the next line"),
+    ("curl ", "it needs the network"),
+];
+
+/// Lines that ask on a terminal. They are run with `--yes`.
+const ASKING: [&str; 2] = ["verbatim import", "verbatim connect claude-desktop"];
+
+/// The line that takes the whole screen; without a terminal it says what else there is.
+const FULL_SCREEN: &str = "verbatim";
+
+/// The languages of blocks that hold commands.
+const SHELLS: [&str; 4] = ["", "sh", "bash", "console"];
+
+/// A command line of a document.
+#[derive(Debug, PartialEq)]
+struct Line {
+    command: String,
+    /// The output that the document shows: the lines after a command that begins with `$ `.
+    output: Vec<String>,
+}
+
+/// Returns the command lines of the shell's blocks in a document, without comments.
+fn lines_of(text: &str) -> Vec<Line> {
+    let mut language: Option<&str> = None;
+    let mut lines: Vec<Line> = Vec::new();
+    let mut shows_output = false;
+    for line in text.lines() {
+        match (line.trim_start().strip_prefix("```"), language) {
+            (Some(name), None) => (language, shows_output) = (Some(name.trim()), false),
+            (Some(_), Some(_)) => language = None,
+            (None, Some(language)) if SHELLS.contains(&language) && !line.trim().is_empty() => {
+                let command = line.strip_prefix("$ ");
+                match lines.last_mut().filter(|_| shows_output && command.is_none()) {
+                    Some(last) => last.output.push(line.to_owned()),
+                    None => {
+                        shows_output = command.is_some();
+                        let command = without_comment(command.unwrap_or(line).trim());
+                        lines.push(Line { command, output: Vec::new() });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(language, None, "a block has no end");
+    lines.retain(|line| !line.command.is_empty());
+    lines
+}
+
+/// Returns a line without the comment at its end.
+fn without_comment(line: &str) -> String {
+    let mut quote = None;
+    let mut before = ' ';
+    for (at, c) in line.char_indices() {
+        match (quote, c) {
+            (None, '#') if before.is_whitespace() => return line[..at].trim_end().to_owned(),
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            _ => {}
+        }
+        before = c;
+    }
+    line.to_owned()
+}
+
+/// Returns the programs that a line starts, one for each command of a pipe.
+fn programs(line: &str) -> Vec<String> {
+    let words = shlex::split(line).expect("the quotes are closed");
+    let starts = words.split(|word| word == "|").filter_map(|command| command.first().cloned());
+    starts.collect()
+}
+
+fn is_installed(program: &str, scene: &Scene) -> bool {
+    scene.shell(&format!("command -v {program}")).status.success()
+}
+
+/// Runs the lines of a document one after the other; returns how many ran.
+fn run(name: &str, text: &str, scene: &Scene) -> usize {
+    let mut count = 0;
+    for Line { command: line, output: shown } in lines_of(text) {
+        if let Some((_, why)) = NOT_RUN.iter().find(|(start, _)| line.starts_with(start)) {
+            eprintln!("{name}: not run, {why}: {line}");
+            continue;
+        }
+        assert!(line.starts_with("verbatim"), "{name}: neither run nor in the list: {line}");
+        if let Some(missing) = programs(&line).iter().find(|it| !is_installed(it, scene)) {
+            eprintln!("{name}: not run, {missing} is not installed: {line}");
+            continue;
+        }
+        let asks = ASKING.contains(&line.as_str());
+        let output = scene.shell(&if asks { format!("{line} --yes") } else { line.clone() });
+        let expected = if line == FULL_SCREEN { 2 } else { 0 };
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(expected), "{name}: {line}\n{errors}");
+        if !shown.is_empty() {
+            let printed = String::from_utf8_lossy(&output.stdout);
+            let printed: Vec<&str> = printed.lines().filter(|line| !line.is_empty()).collect();
+            assert_eq!(printed, shown, "{name}: {line}");
+        }
+        // The exit code of a pipe is that of its last command.
+        if programs(&line).len() > 1 {
+            let first = shlex::split(&line).expect("the quotes are closed");
+            let first: Vec<&str> =
+                first.iter().skip(1).map(String::as_str).take_while(|word| *word != "|").collect();
+            let output = scene.command(&first).output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{name}: {line}");
+        }
+        count += 1;
+    }
+    count
+}
+
+fn document(name: &str) -> (PathBuf, String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let text = fs::read_to_string(&path).unwrap();
+    (path, text)
+}
+
+#[test]
+fn every_command_of_the_readme_works_in_its_order() {
+    let count = run("README.md", &document("README.md").1, &Scene::new());
+    assert!(count >= 8, "{count}");
+}
+
+#[test]
+fn every_command_of_the_documents_works() {
+    let mut names: Vec<PathBuf> = fs::read_dir(document("docs/json.md").0.parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
+        .collect();
+    names.sort();
+    let mut count = 0;
+    for path in names {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).unwrap();
+        if lines_of(&text).iter().any(|line| line.command.starts_with("verbatim")) {
+            count += run(&name, &text, &Scene::imported());
+        }
+    }
+    assert!(count >= 10, "{count}");
+}
+
+#[test]
+fn lines_are_found_in_the_blocks_of_the_shell() {
+    let text = "verbatim none\n```\nverbatim a \"# b\" # c\n\n# d\n```\n```json\n{}\n```\n\
+                ```sh\nx | y\n```\n```\n$ verbatim c\nred\n\n  green\n$ d # e\n```\n";
+    let line = |command: &str, output: &[&str]| Line {
+        command: command.to_owned(),
+        output: output.iter().map(|line| (*line).to_owned()).collect(),
+    };
+    let expected = [
+        line("verbatim a \"# b\"", &[]),
+        line("x | y", &[]),
+        line("verbatim c", &["red", "  green"]),
+        line("d", &[]),
+    ];
+    assert_eq!(lines_of(text), expected);
+    let piped = programs("verbatim a '| b' | jq -r '[.a] | @tsv' | sort");
+    assert_eq!(piped, ["verbatim", "jq", "sort"]);
+}
