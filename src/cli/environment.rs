@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fmt,
     io::{self, IsTerminal},
     path::PathBuf,
@@ -37,6 +37,8 @@ pub struct Environment {
     pub verbatim_workspace: Option<OsString>,
     /// `VERBATIM_ARCHIVE`.
     pub verbatim_archive: Option<OsString>,
+    /// `VERBATIM_FORGET_DELETED`.
+    pub verbatim_forget_deleted: Option<OsString>,
     /// `CLAUDE_CONFIG_DIR`.
     pub claude_config_dir: Option<OsString>,
     /// `CODEX_HOME`.
@@ -103,6 +105,7 @@ impl Environment {
             openai_api_key: env::var_os("OPENAI_API_KEY").map(Secret),
             verbatim_workspace: env::var_os("VERBATIM_WORKSPACE"),
             verbatim_archive: env::var_os("VERBATIM_ARCHIVE"),
+            verbatim_forget_deleted: env::var_os("VERBATIM_FORGET_DELETED"),
             claude_config_dir: env::var_os("CLAUDE_CONFIG_DIR"),
             codex_home: env::var_os("CODEX_HOME"),
             data_folder: dirs::data_local_dir(),
@@ -128,6 +131,12 @@ impl Environment {
             progress: io::stderr().is_terminal(),
         })
     }
+}
+
+/// Returns whether a variable switches something off.
+pub(super) fn is_off(variable: Option<&OsStr>) -> bool {
+    let value = variable.and_then(OsStr::to_str).unwrap_or_default().trim().to_ascii_lowercase();
+    ["false", "0", "no", "off"].contains(&value.as_str())
 }
 
 /// A value that `Debug` does not show.

@@ -22,6 +22,7 @@ mod interrupt;
 mod lines;
 mod list;
 mod look;
+mod markdown;
 mod notes;
 mod old_home;
 mod open;
@@ -242,7 +243,9 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::List(args) => list::run(&args, &engine, environment, out),
         Command::Show(args) => show::run(&args, &engine, environment, out),
         Command::Open(args) => open::open(&args, &engine, out),
-        Command::Resume(args) => open::resume(&args, &engine, out),
+        Command::Resume(args) => {
+            open::resume(&args, &engine, clock::Clock::of(environment, false), out)
+        }
         Command::Export(args) => export::run(&args, &engine, environment, out),
         Command::Stats(args) => stats::run(&args, &engine, environment, out),
         Command::Connect(args) => Ok(connect::connect(&args, engine.config(), environment, out)?),

@@ -5,6 +5,7 @@ use std::{io::Write, path::Path, process::Command};
 use clap_complete::ArgValueCompleter;
 
 use super::{
+    clock::Clock,
     completions,
     error::Error,
     found::{Conversation, conversations, target},
@@ -62,10 +63,23 @@ pub(super) fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Res
     Ok(FOUND)
 }
 
-pub(super) fn resume(args: &ResumeArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error> {
+pub(super) fn resume(
+    args: &ResumeArgs,
+    engine: &Engine,
+    clock: Clock,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
     let found = find(engine, &args.conversation)?;
     let Some(session) = session(&found) else {
         let (id, place) = (&found.short_id, found.place());
+        if let Some(gone) = found.gone() {
+            let since = clock.words(Some(gone));
+            complain(&format!(
+                "{id} ({place}) cannot be resumed: the file of its transcript is gone (noticed: \
+                 {since}); `verbatim show {id}` prints what was kept"
+            ));
+            return Ok(NOTHING);
+        }
         complain(&format!("{id} ({place}) is no session of a coding agent that can be resumed"));
         return Ok(NOTHING);
     };

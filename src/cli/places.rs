@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    environment::{Environment, Secret},
+    environment::{Environment, Secret, is_off},
     output::harmless,
 };
 use crate::engine::{Config, Provider, UnknownProvider};
@@ -53,17 +53,29 @@ pub(super) fn config(places: Places, environment: &Environment) -> Config {
         .or_else(|| set(&environment.conversation_db))
         .or_else(|| set(&environment.origin_conversation_db));
     let index = places.index.or_else(|| set(&environment.verbatim_index));
-    let archives = match places.no_archive {
-        true => Vec::new(),
-        false if !places.archive.is_empty() => places.archive,
+    let (archives, past_archives) = match places.no_archive {
+        true => (Vec::new(), Vec::new()),
+        false if !places.archive.is_empty() => (places.archive, Vec::new()),
         false => match &environment.verbatim_archive {
             Some(folders) => {
-                env::split_paths(folders).filter(|it| !it.as_os_str().is_empty()).collect()
+                let folders = env::split_paths(folders).filter(|it| !it.as_os_str().is_empty());
+                (folders.collect(), Vec::new())
             }
-            None => agents_folders(environment),
+            None => agents_folders(environment).partition(|folder| folder.is_dir()),
         },
     };
-    Config { db, home, local_databases, index, archives, ..Config::default() }
+    let forget_deleted = environment.verbatim_forget_deleted.as_deref();
+    let forget_deleted = forget_deleted.is_some_and(|it| !it.is_empty() && !is_off(Some(it)));
+    Config {
+        db,
+        home,
+        local_databases,
+        index,
+        archives,
+        past_archives,
+        forget_deleted,
+        ..Config::default()
+    }
 }
 
 /// Says that the database of the working folder is searched, if it is.
@@ -105,8 +117,8 @@ pub(super) fn default_home(environment: &Environment) -> PathBuf {
     data.unwrap_or_else(|| environment.working_folder.clone())
 }
 
-/// Returns the folders in which coding agents keep their transcripts, if they exist.
-fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
+/// Returns the folders in which coding agents keep their transcripts, whether they exist or not.
+fn agents_folders(environment: &Environment) -> impl Iterator<Item = PathBuf> {
     let agent = |variable: &Option<OsString>, name: &str| {
         let named = variable.as_ref().filter(|value| !value.is_empty()).map(PathBuf::from);
         named.or_else(|| Some(environment.user_folder.as_ref()?.join(name)))
@@ -125,8 +137,6 @@ fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
     ]
     .into_iter()
     .filter_map(|(folder, inner)| Some(folder?.join(inner)))
-    .filter(|folder| folder.is_dir())
-    .collect()
 }
 
 /// Returns the provider of vectors that the environment names.
@@ -210,7 +220,11 @@ mod tests {
             codex_home: Some(user.path().join("elsewhere").into()),
             ..Environment::default()
         };
-        assert_eq!(config(places([None; 3]), &environment).archives, [claude, codex]);
+        let found = config(places([None; 3]), &environment);
+        assert_eq!(found.archives, [claude, codex]);
+        // They may have been there, and what was kept of them is searched.
+        let past = [".config/claude/projects", "elsewhere/archived_sessions"];
+        assert_eq!(found.past_archives, past.map(|folder| user.path().join(folder)));
         environment.verbatim_archive = Some("a".into());
         assert_eq!(config(places([None; 3]), &environment).archives, [PathBuf::from("a")]);
         let mut flags = places([None; 3]);

@@ -17,7 +17,7 @@ use super::{
     found::{Found, Page},
     groups::Groups,
     lines::{FlatLines, JsonLines},
-    look::{DIM, Look},
+    look::{Color, DIM, Look},
     notes,
     output::{FOUND, NOTHING, complain, counted},
     ranked, words,
@@ -117,13 +117,6 @@ enum SearchMode {
     Both,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Color {
-    Auto,
-    Always,
-    Never,
-}
-
 pub(super) fn run(
     args: &Args,
     engine: &Engine,
@@ -139,12 +132,7 @@ pub(super) fn run(
         let about = engine.find(&stop).by_word(word)?;
         (scope.sources, scope.conversation) = (vec![about.source], Some(about.id));
     }
-    let look = Look::of(environment);
-    let look = match args.color {
-        Color::Auto => look,
-        Color::Always => Look { colours: true, ..look },
-        Color::Never => Look { colours: false, ..look },
-    };
+    let look = args.color.applied(Look::of(environment));
     let page = Page { engine, look, clock, context: args.context, raw_content: args.raw_content };
     let text = args.words.join(" ");
     if let Some(mode) = mode {

@@ -38,8 +38,8 @@ pub use examine::{counts, faults, imports, is_imported, sample_keys, span, stray
 pub use layout::Layout;
 pub use long_content::LongContent;
 pub use open::{Database, open, open_again, read};
-pub(crate) use outline::provenance;
 pub use outline::{Outline, origins, outline};
+pub(crate) use outline::{last_changes, provenance};
 pub(crate) use relocate::relocate;
 pub use row_reader::{ConversationEntry, Row, RowReader};
 pub use rows::{Heading, conversation};

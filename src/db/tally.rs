@@ -1,6 +1,6 @@
 //! Reads roles, times and models of all messages, to count them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -39,6 +39,31 @@ pub fn models(database: &Database) -> Result<BTreeMap<String, u64>, Error> {
         while let Some(row) = found.next()? {
             let count: i64 = row.get(1)?;
             models.insert(rows::text(row, 0)?, count.unsigned_abs());
+        }
+        Ok(models)
+    };
+    read().map_err(|error| database.error(error))
+}
+
+/// Returns how many messages of some conversations each model wrote.
+pub(crate) fn models_of(
+    database: &Database,
+    conversations: &HashSet<String>,
+) -> Result<BTreeMap<String, u64>, Error> {
+    let connection = database.connection();
+    let read = || -> rusqlite::Result<BTreeMap<String, u64>> {
+        let mut models = BTreeMap::new();
+        if !has_table(connection, "verbatim_messages")? {
+            return Ok(models);
+        }
+        let sql = "SELECT v.model FROM messages AS m JOIN verbatim_messages AS v \
+                   ON v.message_id = m.id WHERE m.conversation_id = ?1 AND v.model <> ''";
+        let mut statement = connection.prepare(sql)?;
+        for id in conversations {
+            let mut found = statement.query([id])?;
+            while let Some(row) = found.next()? {
+                *models.entry(rows::text(row, 0)?).or_default() += 1;
+            }
         }
         Ok(models)
     };

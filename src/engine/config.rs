@@ -8,7 +8,10 @@ use std::{
 };
 
 use super::error::Error;
-use crate::{db, embed::Provider, text::hash::fnv1a};
+use crate::{db, embed::Provider};
+
+/// The name of the transcript store in the home folder.
+pub(crate) const TRANSCRIPTS: &str = "transcripts.db";
 
 /// The paths and the model that flags and the environment choose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +29,10 @@ pub struct Config {
     pub workspaces: Vec<PathBuf>,
     /// The folders of coding agents' transcripts.
     pub archives: Vec<PathBuf>,
+    /// Folders that may have had transcripts and are not there now. What was kept of them is searched.
+    pub past_archives: Vec<PathBuf>,
+    /// Whether a transcript is forgotten when its file is deleted. Otherwise it is kept.
+    pub forget_deleted: bool,
     /// The provider of vectors.
     pub embeddings: Provider,
     /// Whether questions leave the indexes as they are. Otherwise they refresh them where that is quick.
@@ -97,30 +104,44 @@ impl Config {
         }
     }
 
-    /// Returns the database of the transcript store. It is derived, so it is in the index folder.
+    /// Returns the database of the transcript store. It keeps transcripts that were deleted, so it is
+    /// not in the index folder, which may be deleted.
     ///
-    /// Its name depends on the transcript folders: two configurations that share a home folder
-    /// would otherwise rewrite each other's store.
+    /// All configurations of a home have one store: each adds the files of its folders, and asks only
+    /// for those.
     pub fn archive_database(&self) -> PathBuf {
-        let name = match self.archive_names() {
-            none if none.is_empty() => "archive.db".to_owned(),
-            names => format!("archive-{:016x}.db", fnv1a(names.as_bytes())),
+        match self.has_transcripts() {
+            true => self.home.join(TRANSCRIPTS),
+            false => self.index_folder().join("archive.db"),
+        }
+    }
+
+    /// Returns whether there are folders of transcripts, or were.
+    pub(crate) fn has_transcripts(&self) -> bool {
+        !self.archives.is_empty() || !self.past_archives.is_empty()
+    }
+
+    /// Returns the folders of transcripts without links; of those that are gone, the absolute paths.
+    pub(crate) fn archive_roots(&self) -> Vec<PathBuf> {
+        let all = self.archives.iter().chain(&self.past_archives);
+        let root = |folder: &PathBuf| match folder.canonicalize() {
+            Ok(root) => root,
+            Err(_) => std::path::absolute(folder).unwrap_or_else(|_| folder.clone()),
         };
-        self.index_folder().join(name)
+        all.map(root).collect()
+    }
+
+    /// Returns whether a path is in a folder of transcripts that are followed.
+    pub(crate) fn follows(&self, path: &Path) -> bool {
+        let Ok(path) = path.canonicalize() else { return false };
+        let roots = self.archives.iter().filter_map(|archive| archive.canonicalize().ok());
+        roots.into_iter().any(|root| path.starts_with(root))
     }
 
     /// Returns the database that threads are recorded in. It is not in `db/`, where the newest file
     /// counts as the export.
     pub fn threads_database(&self) -> PathBuf {
         self.home.join("threads.db")
-    }
-
-    /// Returns the transcript folders, sorted and without duplicates, one a line.
-    fn archive_names(&self) -> String {
-        let mut names: Vec<_> = self.archives.iter().map(|path| path.to_string_lossy()).collect();
-        names.sort();
-        names.dedup();
-        names.join("\n")
     }
 }
 

@@ -17,6 +17,7 @@ mod hammer;
 mod home;
 mod import;
 mod index;
+mod kept;
 #[cfg(unix)]
 mod letta;
 mod like;

@@ -58,6 +58,9 @@ pub(super) fn resume_command(engine: &Engine, target: &Target) -> Result<String,
     let listing = reader.list(&scope, &stop).map_err(|error| error.to_string())?;
     let origin = (!listing.is_empty()).then(|| listing.origin(0)).flatten();
     let (Some(service), Some(origin)) = (service, origin) else { return Err(none()) };
+    if origin.gone.is_some() {
+        return Err("this session cannot be resumed: the file of its transcript is gone".to_owned());
+    }
     resuming(&service, origin).ok_or_else(none)
 }
 

@@ -21,12 +21,13 @@ use crate::{
 
 impl Source {
     /// Returns the best reader of the state that the source is in now: the index if it is current,
-    /// else the database itself.
+    /// else the database itself. Transcripts of which another source has a newer state are left out.
     pub fn reader(&self, stop: &Stop) -> Arc<dyn Reader> {
-        match self.current_index(stop) {
+        let reader: Arc<dyn Reader> = match self.current_index(stop) {
             Ok(snapshot) => Arc::new(IndexedReader::new(self.clone(), snapshot)),
             Err(reason) => Arc::new(LiveReader::new(self.clone(), reason)),
-        }
+        };
+        self.visible(reader, stop)
     }
 
     /// Hands the messages that match a request to `sink`, newest first, until it breaks off.
@@ -61,7 +62,7 @@ impl Source {
     /// Returns the reader of the index in use, even if it is out of date.
     pub(crate) fn latest_reader(&self, stop: &Stop) -> Option<Arc<dyn Reader>> {
         let snapshot = self.latest_index(stop)?;
-        Some(Arc::new(IndexedReader::new(self.clone(), snapshot)))
+        Some(self.visible(Arc::new(IndexedReader::new(self.clone(), snapshot)), stop))
     }
 }
 

@@ -6,6 +6,7 @@
 pub(crate) mod catalogue;
 mod choice;
 mod handle;
+mod hidden;
 mod indexed;
 mod kind;
 mod live;
@@ -22,6 +23,7 @@ pub(crate) mod sink;
 mod sketch;
 mod sources;
 pub(crate) mod summaries;
+mod visible;
 mod work;
 
 pub use handle::FallbackReason;

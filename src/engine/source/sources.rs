@@ -11,6 +11,7 @@ use std::{
 use super::{
     catalogue::Catalogue,
     handle::{FallbackReason, IndexHandle},
+    hidden::HiddenIds,
     kind::SourceKind,
     lock::lock,
     note::Note,
@@ -58,6 +59,8 @@ struct SharedState {
     /// What the background upkeep does for the source.
     task: Mutex<Task>,
     tended: Arc<Tended>,
+    /// The conversations that are left out, of all kinds of sources.
+    hidden: Arc<HiddenIds>,
     model: Model,
 }
 
@@ -75,7 +78,7 @@ impl Sources {
     pub(crate) fn new(config: Config) -> Sources {
         let config = Arc::new(config);
         let model = Model::of(&config.embeddings);
-        let tended = Arc::new(Tended::default());
+        let (tended, hidden) = (Arc::new(Tended::default()), Arc::new(HiddenIds::default()));
         let states = SourceKind::ALL.map(|_| {
             Arc::new(SharedState {
                 config: Arc::clone(&config),
@@ -86,6 +89,7 @@ impl Sources {
                 refresh_again: Mutex::default(),
                 task: Mutex::default(),
                 tended: Arc::clone(&tended),
+                hidden: Arc::clone(&hidden),
                 model: model.clone(),
             })
         });
@@ -247,6 +251,15 @@ impl Source {
     /// The model that turns texts into vectors.
     pub(crate) fn model(&self) -> &Model {
         &self.state.model
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.state.config
+    }
+
+    /// The conversations that are left out, of all kinds of sources.
+    pub(super) fn hidden_ids(&self) -> &HiddenIds {
+        &self.state.hidden
     }
 
     /// Fails if the source cannot be read.

@@ -47,8 +47,7 @@ impl Follower {
         if let Some(at) = self.not_before.filter(|at| *at > begun) {
             return Some(at - begun);
         }
-        let database = config.archive_database();
-        let work = AssertUnwindSafe(|| sync(&database, &config.archives, stop, &|_| {}));
+        let work = AssertUnwindSafe(|| sync(config, stop, &|_| {}));
         let (reason, next) = match catch_unwind(work) {
             Ok(Ok(report)) => {
                 let next = report.elsewhere.then_some(LONGEST_PAUSE);

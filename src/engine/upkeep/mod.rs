@@ -131,8 +131,7 @@ impl Upkeep<'_> {
         stop: &Stop,
         progress: &dyn Fn(ArchiveProgress),
     ) -> Result<ArchiveReport, Error> {
-        let config = self.sources.config();
-        Ok(transcripts::sync(&config.archive_database(), &config.archives, stop, progress)?)
+        Ok(transcripts::sync(self.sources.config(), stop, progress)?)
     }
 
     /// Returns the folders in which a change may be a change of a source, whether they exist or not.

@@ -1,8 +1,8 @@
 //! Brings the transcript store up to date, one process at a time.
 
 use std::{
-    fs::{File, TryLockError},
-    path::{Path, PathBuf},
+    fs::{self, File, TryLockError},
+    path::Path,
     time::Instant,
 };
 
@@ -13,49 +13,75 @@ use super::{
 };
 use crate::{
     db::transcripts::{self, TranscriptStore},
+    engine::config::Config,
+    index::IndexDir,
     model::Stop,
     private,
 };
 
-/// Brings the store at `database` up to date with the transcripts in `archives`.
+/// Brings the transcript store of a configuration up to date with the transcripts in its folders.
 ///
 /// If another process does this already, the report says so.
 pub(crate) fn sync(
-    database: &Path,
-    archives: &[PathBuf],
+    config: &Config,
     stop: &Stop,
     progress: &dyn Fn(ArchiveProgress),
 ) -> Result<ArchiveReport, SyncError> {
     let begun = Instant::now();
     let mut report = ArchiveReport::default();
-    if archives.is_empty() {
+    if !config.has_transcripts() {
         return Ok(report);
     }
-    let walk = walk(archives, &mut report);
+    let database = config.archive_database();
+    let walk = walk(config, &mut report);
     // There is nothing to store and nothing stored: make no file.
     if walk.found.is_empty() && !database.is_file() {
         return Ok(report);
     }
-    let Some(_lock) = lock(database)? else {
+    let Some(_lock) = lock(&database)? else {
         report.elsewhere = true;
         return Ok(report);
     };
+    if !database.is_file() {
+        remove_old(&config.index_folder());
+    }
     let failures = (report.failures.clone(), report.failed);
+    let mut set_aside = Vec::new();
     for is_last in [false, true] {
         (report.failures, report.failed) = failures.clone();
-        let store = TranscriptStore::open(database)?;
-        let pass = Pass::new(&store, stop, progress, &mut report);
+        let store = TranscriptStore::open(&database, &mut |path| set_aside.push(path))?;
+        let pass = Pass::new(&store, config.forget_deleted, stop, progress, &mut report);
         match pass.run(&walk).and_then(|()| Ok(store.close()?)) {
             Ok(()) => break,
-            // The store holds nothing that the files do not, so it is rebuilt once.
+            // It is read again from the files once.
             Err(SyncError::Store(error)) if error.is_damage() && !is_last => {
-                TranscriptStore::remove(database)?;
+                set_aside.extend(TranscriptStore::set_aside(&database)?);
             }
             Err(error) => return Err(error),
         }
     }
+    for path in set_aside {
+        let reason = "the transcript store was damaged. It has been rebuilt from the transcripts that \
+                      are there; this file may still hold those that were deleted";
+        report.fail(&path, &reason);
+    }
     report.took = begun.elapsed();
     Ok(report)
+}
+
+/// Removes the stores of earlier versions, which had one in the index folder for each set of folders,
+/// and their indexes. What cannot be removed stays; nothing reads it.
+fn remove_old(folder: &Path) {
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !name.starts_with("archive-") || !path.is_file() {
+            continue;
+        }
+        if let (true, Ok(real)) = (name.ends_with(".db"), path.canonicalize()) {
+            drop(fs::remove_dir_all(IndexDir::of(folder, &real).folder()));
+        }
+        drop(fs::remove_file(&path));
+    }
 }
 
 /// The lock of the store's only writer.
