@@ -283,8 +283,9 @@ fn pick(places: Places, environment: &Environment, out: &mut dyn Write) -> Resul
             writeln!(out, "{command}")?;
             Ok(FOUND)
         }
-        Picked::Show(id) => {
-            let words = ["verbatim", "show", "--", &id];
+        Picked::Show { id, text } => {
+            let mark = format!("--match={text}");
+            let words = ["verbatim", "show", &mark, "--", &id];
             let parsed = Cli::try_parse_from(words).map_err(Error::Usage)?;
             let Some(Command::Show(args)) = parsed.command else { return Ok(NOTHING) };
             show::run(&args, &engine, environment, out)

@@ -133,6 +133,14 @@ fn imported_and_followed_once() {
         code == Ok(0) && shown.contains("all whales") && shown.contains("claude-code"),
         "{shown}"
     );
+    // A source that is asked alone has all of its conversations.
+    for (source, messages) in [("export", 4), ("archive", 6)] {
+        let (_, lines) = run(&home, &["search", "whales", "--json", "-n", "0", "--source", source]);
+        assert_eq!(lines.lines().count(), messages, "{lines}");
+        let lines = json_lines(&lines);
+        assert!(lines.iter().all(|line| line["number"].is_u64()), "{lines:?}");
+        assert_eq!(run(&home, &["list", "--json", "--source", source]).1.lines().count(), 2);
+    }
     // Exact search of the export alone is SQLite's answer still.
     let mut hits = 0;
     let request = Request { text: "whales".to_owned(), ..Request::default() };

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Returns the places of a text that are to be marked.
-pub(in crate::cli) type Mark<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
+pub(super) type Mark<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
 
 /// A text with styles and links.
 #[derive(Clone, Debug, Default)]

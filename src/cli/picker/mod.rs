@@ -42,8 +42,11 @@ pub(super) enum Picked {
     Nothing,
     /// There is nothing to search.
     NoChats,
-    /// The conversation with this id is to be shown.
-    Show(String),
+    /// The conversation with this id is to be shown, with the text that was looked for marked.
+    Show {
+        id: String,
+        text: String,
+    },
     /// This command resumes the session.
     Resume(String),
 }
@@ -183,7 +186,10 @@ impl Loop<'_> {
         }
         let Some(target) = self.picker.target() else { return Ok(None) };
         let notice = match action {
-            Action::Show => return Ok(Some(Picked::Show(target.id))),
+            Action::Show => {
+                let Target { id, text, .. } = target;
+                return Ok(Some(Picked::Show { id, text }));
+            }
             Action::Resume => match actions::resume_command(self.engine, &target) {
                 Ok(command) => return Ok(Some(Picked::Resume(command))),
                 Err(reason) => reason,

@@ -99,7 +99,7 @@ pub(super) struct Target {
     pub(super) id: String,
     message: Option<Hit<'static>>,
     /// The text that was looked for.
-    text: String,
+    pub(super) text: String,
 }
 
 /// The messages around a chosen one.

@@ -4,7 +4,7 @@
 //! copied it into a database. Answers about all sources have it once: of two conversations of one id
 //! that are transcripts, the one that changed last; if both did, the one that is followed. A transcript
 //! whose file is in none of the configured folders is left out too: another configuration of the same
-//! home follows it.
+//! home follows it. A source that is asked alone leaves out only these.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,28 +33,36 @@ pub(super) struct HiddenIds(Mutex<Option<Known>>);
 struct Known {
     /// The transcript store and the export.
     of: [Seen; 2],
-    in_store: Ids,
-    in_export: Ids,
+    hidden: HiddenOf,
+}
+
+/// The conversations that are left out.
+#[derive(Clone, Debug)]
+pub(super) struct HiddenOf {
+    /// Those of the transcript store whose files are in none of the configured folders.
+    pub(super) elsewhere: Ids,
+    /// Those of the transcript store, the ones that are elsewhere included.
+    pub(super) in_store: Ids,
+    pub(super) in_export: Ids,
 }
 
 impl HiddenIds {
-    /// Returns the conversations that are left out of the transcript store, and those of the export;
-    /// `None` if there is no store, or if one of the databases cannot be read.
+    /// Returns the conversations that are left out; `None` if there is no transcript store, or if one
+    /// of the databases cannot be read.
     pub(super) fn of(
         &self,
         store: PathBuf,
         export: Option<PathBuf>,
         config: &Config,
         stop: &Stop,
-    ) -> Option<(Ids, Ids)> {
+    ) -> Option<HiddenOf> {
         let seen = |path: PathBuf| db::state(&path).ok().map(|state| (path, state));
         let of = [Some(seen(store)?), export.and_then(seen)];
         let mut known = lock(&self.0);
         if known.as_ref().is_none_or(|known| known.of != of) {
             *known = Some(Known::read(of, config, stop)?);
         }
-        let known = known.as_ref()?;
-        Some((Arc::clone(&known.in_store), Arc::clone(&known.in_export)))
+        known.as_ref().map(|known| known.hidden.clone())
     }
 }
 
@@ -66,9 +74,10 @@ impl Known {
         };
         let (store, export) = (transcripts(&of[0]).ok()?, transcripts(&of[1]).ok()?);
         let roots = config.archive_roots();
-        let (mut in_store, mut in_export) = (HashSet::new(), HashSet::new());
+        let [mut elsewhere, mut in_store, mut in_export] = [(); 3].map(|()| HashSet::new());
         for (id, (file, last)) in store {
             if !roots.iter().any(|root| Path::new(&file).starts_with(root)) {
+                elsewhere.insert(id.clone());
                 in_store.insert(id);
                 continue;
             }
@@ -78,6 +87,7 @@ impl Known {
                 None => {}
             }
         }
-        Some(Known { of, in_store: Arc::new(in_store), in_export: Arc::new(in_export) })
+        let [elsewhere, in_store, in_export] = [elsewhere, in_store, in_export].map(Arc::new);
+        Some(Known { of, hidden: HiddenOf { elsewhere, in_store, in_export } })
     }
 }

@@ -39,6 +39,9 @@ pub struct Source {
     pub kind: SourceKind,
     /// The source's canonical database.
     pub path: PathBuf,
+    /// Whether it is asked without the sources that may have its conversations too. Then it leaves
+    /// out none of them.
+    pub(super) is_alone: bool,
     state: Arc<SharedState>,
 }
 
@@ -114,9 +117,10 @@ impl Sources {
         found.collect()
     }
 
-    /// Returns the source of a kind, if it exists.
+    /// Returns the source of a kind, to be asked alone, if it exists.
     pub(crate) fn of_kind(&self, kind: SourceKind) -> Option<Source> {
-        self.present().into_iter().find(|source| source.kind == kind)
+        let source = self.present().into_iter().find(|source| source.kind == kind)?;
+        Some(Source { is_alone: true, ..source })
     }
 
     /// Returns the export; the error names the folder that was searched for one.
@@ -140,9 +144,10 @@ impl Sources {
     ) -> Result<(Vec<T>, Vec<Note>), Error> {
         let (mut done, mut notes, mut first) = (Vec::new(), Vec::new(), None);
         let wanted = |kind: &SourceKind| scope.sources.is_empty() || scope.sources.contains(kind);
+        let is_alone = is_alone(scope);
         for kind in SourceKind::ALL.into_iter().filter(wanted) {
             let outcome = match located(&self.config, kind) {
-                Ok(path) if path.is_file() => work(self.at(kind, path)),
+                Ok(path) if path.is_file() => work(Source { is_alone, ..self.at(kind, path) }),
                 Ok(_) | Err(Error::NoDatabase { .. }) => continue,
                 Err(error) => Err(error),
             };
@@ -218,7 +223,8 @@ impl Sources {
             sources.push(self.export()?);
         }
         sources.retain(|source| wanted(source.kind));
-        Ok(sources)
+        let is_alone = is_alone(scope);
+        Ok(sources.into_iter().map(|source| Source { is_alone, ..source }).collect())
     }
 
     /// Closes every index that is open; the next question opens what is there then.
@@ -231,7 +237,8 @@ impl Sources {
     }
 
     fn at(&self, kind: SourceKind, path: PathBuf) -> Source {
-        Source { kind, path, state: Arc::clone(&self.states[kind as usize]) }
+        let state = Arc::clone(&self.states[kind as usize]);
+        Source { kind, path, is_alone: false, state }
     }
 }
 
@@ -402,6 +409,13 @@ impl fmt::Debug for Source {
             .field("path", &self.path)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns whether a scope has only one of the sources that may have the same conversations.
+fn is_alone(scope: &Scope) -> bool {
+    let has = |kind| scope.sources.contains(&kind);
+    let has_both = has(SourceKind::Export) && has(SourceKind::Archive);
+    !scope.sources.is_empty() && !has_both
 }
 
 fn located(config: &Config, kind: SourceKind) -> Result<PathBuf, Error> {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    hidden::Ids,
+    hidden::{HiddenOf, Ids},
     kind::SourceKind,
     live::Counter,
     reader::{Counts, Listing, Messages, Reader, SearchPlan},
@@ -29,7 +29,8 @@ impl Source {
     /// there are none. Where a database cannot be read, nothing is left out.
     pub(crate) fn hidden(&self, stop: &Stop) -> Option<Ids> {
         let config = self.config();
-        if self.kind == SourceKind::Threads || !config.has_transcripts() {
+        let is_whole = self.kind == SourceKind::Export && self.is_alone;
+        if self.kind == SourceKind::Threads || is_whole || !config.has_transcripts() {
             return None;
         }
         let export = match self.kind {
@@ -37,8 +38,12 @@ impl Source {
             _ => config.export_database().ok(),
         };
         let hidden = self.hidden_ids().of(config.archive_database(), export, config, stop);
-        let (in_store, in_export) = hidden?;
-        let ids = if self.kind == SourceKind::Export { in_export } else { in_store };
+        let HiddenOf { elsewhere, in_store, in_export } = hidden?;
+        let ids = match self.kind {
+            SourceKind::Export => in_export,
+            _ if self.is_alone => elsewhere,
+            _ => in_store,
+        };
         (!ids.is_empty()).then_some(ids)
     }
 
