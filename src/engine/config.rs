@@ -121,14 +121,13 @@ impl Config {
         !self.archives.is_empty() || !self.past_archives.is_empty()
     }
 
-    /// Returns the folders of transcripts without links; of those that are gone, the absolute paths.
+    /// Returns the folders of transcripts without links, whether they exist or not.
     pub(crate) fn archive_roots(&self) -> Vec<PathBuf> {
-        let all = self.archives.iter().chain(&self.past_archives);
-        let root = |folder: &PathBuf| match folder.canonicalize() {
-            Ok(root) => root,
-            Err(_) => std::path::absolute(folder).unwrap_or_else(|_| folder.clone()),
-        };
-        all.map(root).collect()
+        self.archives
+            .iter()
+            .chain(&self.past_archives)
+            .map(|folder| without_links(folder))
+            .collect()
     }
 
     /// Returns whether a path is in a folder of transcripts that are followed.
@@ -143,6 +142,17 @@ impl Config {
     pub fn threads_database(&self) -> PathBuf {
         self.home.join("threads.db")
     }
+}
+
+/// Returns a path without links, as far as it exists.
+pub(crate) fn without_links(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let real = path.ancestors().find_map(|existing| {
+        let rest = path.strip_prefix(existing).ok()?;
+        Some(existing.canonicalize().ok()?.join(rest))
+    });
+    // Joined with nothing, a path would end in a separator.
+    real.map_or_else(|| path.clone(), |real| real.components().collect())
 }
 
 /// Returns the newest database of a folder: a canonical one if there is any, else a whole one. A file

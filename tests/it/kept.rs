@@ -302,6 +302,24 @@ fn what_cannot_be_looked_at_is_not_deleted() {
     assert_eq!(home.engine.tally(&[], &Stop::never()).unwrap().messages, 2);
 }
 
+#[cfg(unix)]
+#[test]
+fn what_is_kept_is_seen_through_a_link_to_a_folder_that_is_gone() {
+    let home = Home::new();
+    let (agent, link) = (home.folder.path().join("agent"), home.folder.path().join("link"));
+    fs::create_dir_all(agent.join("projects")).unwrap();
+    std::os::unix::fs::symlink(&agent, &link).unwrap();
+    let text = session(1, ["blue whales", "whales sing"]);
+    fs::write(agent.join("projects/1.jsonl"), text).unwrap();
+    let config = Config { archives: vec![link.join("projects")], ..home.engine.config().clone() };
+    let home = Home { engine: Engine::new(config), ..home };
+    home.sync();
+    assert_kept(&home, &[("session-1", false)]);
+    fs::remove_dir_all(agent.join("projects")).unwrap();
+    assert_eq!(home.sync().kept, 1);
+    assert_kept(&home, &[("session-1", true)]);
+}
+
 #[test]
 fn a_moved_transcript_is_the_same() {
     let home = Home::new();

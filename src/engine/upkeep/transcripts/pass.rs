@@ -357,9 +357,8 @@ fn has_only_grown(input: &mut File, file: &TranscriptFile, found: &TranscriptPat
 
 /// Returns whether a new file is one that is gone, under another name.
 fn is_moved(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
-    let identity = |stamp: &str| stamp.split(' ').next().map(str::to_owned);
     let is_candidate =
-        is_named_alike(gone, found) || identity(&gone.stamp) == identity(&found.stamp);
+        identity(&gone.stamp) == identity(&found.stamp) || is_named_alike(gone, found);
     let is_long_enough = match compressed::plain(&found.path) {
         Some(_) => found.size == gone.taken,
         None => found.size >= gone.taken,
@@ -378,6 +377,11 @@ fn is_moved(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
 fn is_repacked(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
     let is_packed = |path: &Path| compressed::plain(path).is_some();
     is_named_alike(gone, found) && is_packed(Path::new(&gone.path)) != is_packed(&found.path)
+}
+
+/// Returns the part of a stamp that stays when a file is renamed.
+fn identity(stamp: &str) -> &str {
+    stamp.split(' ').next().unwrap_or_default()
 }
 
 fn is_named_alike(gone: &TranscriptFile, found: &TranscriptPath) -> bool {

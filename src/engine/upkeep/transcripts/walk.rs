@@ -9,7 +9,7 @@ use std::{
 use super::report::ArchiveReport;
 use crate::{
     db::header::Stamp,
-    engine::config::Config,
+    engine::config::{Config, without_links},
     import::compressed::{self, is_named_as_transcript},
 };
 
@@ -50,7 +50,7 @@ pub(super) fn walk(config: &Config, report: &mut ArchiveReport) -> Walk {
             }
             Err(error) => {
                 report.fail(archive, &error);
-                walk.unread.push(std::path::absolute(archive).unwrap_or_else(|_| archive.clone()));
+                walk.unread.push(without_links(archive));
             }
         }
     }
