@@ -84,6 +84,8 @@ pub struct Origin {
     pub folder: Option<String>,
     /// The branch that was checked out.
     pub branch: Option<String>,
+    /// Since when the transcript's file is gone, as far as is known.
+    pub gone: Option<Instant>,
 }
 
 /// Where a conversation comes from, as the import stored it.

@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fmt,
     io::{self, IsTerminal},
     path::PathBuf,
@@ -45,6 +45,8 @@ pub struct Environment {
     pub settings_folder: Option<PathBuf>,
     /// What the configuration file says; nothing before a command reads it.
     pub settings: SettingsFile,
+    /// `VERBATIM_FORGET_DELETED`.
+    pub verbatim_forget_deleted: Option<OsString>,
     /// `CLAUDE_CONFIG_DIR`.
     pub claude_config_dir: Option<OsString>,
     /// `CODEX_HOME`.
@@ -117,6 +119,7 @@ impl Environment {
             settings_folder: dirs::config_dir()
                 .filter(|_| user_folder.is_some() || env::var_os("XDG_CONFIG_HOME").is_some()),
             settings: SettingsFile::default(),
+            verbatim_forget_deleted: env::var_os("VERBATIM_FORGET_DELETED"),
             claude_config_dir: env::var_os("CLAUDE_CONFIG_DIR"),
             codex_home: env::var_os("CODEX_HOME"),
             data_folder: dirs::data_local_dir(),
@@ -143,6 +146,12 @@ impl Environment {
             progress: io::stderr().is_terminal(),
         })
     }
+}
+
+/// Returns whether a variable switches something off.
+pub(super) fn is_off(variable: Option<&OsStr>) -> bool {
+    let value = variable.and_then(OsStr::to_str).unwrap_or_default().trim().to_ascii_lowercase();
+    ["false", "0", "no", "off"].contains(&value.as_str())
 }
 
 /// A value that `Debug` does not show.

@@ -131,9 +131,15 @@ impl Conversation {
         self.provenance.as_ref()?.link.as_deref()
     }
 
-    /// The folder in which a coding agent worked, and the session's id.
+    /// Since when the transcript's file is gone.
+    pub(super) fn gone(&self) -> Option<Instant> {
+        self.origin.as_ref()?.gone
+    }
+
+    /// The folder in which a coding agent worked, and the session's id. A session is over when its
+    /// transcript is gone.
     pub(super) fn session(&self) -> Option<(Option<&str>, &str)> {
-        let origin = self.origin.as_ref()?;
+        let origin = self.origin.as_ref().filter(|origin| origin.gone.is_none())?;
         let folder = origin.folder.as_deref().filter(|folder| !folder.is_empty());
         Some((folder, origin.session.as_deref()?))
     }

@@ -14,6 +14,7 @@ use indicatif::HumanCount;
 use serde_json::json;
 
 use super::{
+    archives,
     environment::Environment,
     indexing::{self, Limits},
     interrupt,
@@ -23,7 +24,7 @@ use super::{
 };
 use crate::{
     engine::{
-        self, Branches, Config, Engine, Scope, SourceKind,
+        self, About, Branches, Config, Engine, Scope, SourceKind,
         import::{self, Progress, Report, SourceProgress},
     },
     model::Stop,
@@ -45,7 +46,8 @@ const LETTERS: std::ops::RangeInclusive<usize> = 5..=16;
 ///
 /// Takes what ChatGPT and Claude.ai send you: the zip as it is, the folder it unpacks to, or
 /// conversations.json alone; a folder of such zips; and the transcripts of Claude Code and Codex, a
-/// file or a folder of them. The format is detected automatically. You can import the same or a newer
+/// file or a folder of them. Transcripts in the agents' own folders are followed anyway, and not
+/// copied. The format is detected automatically. You can import the same or a newer
 /// export again at any time: new messages are added, changed ones are updated, none is deleted.
 ///
 /// Chats go to the home folder's db/, or to the database that --db names. The exit code is 0 if
@@ -149,13 +151,21 @@ pub(super) fn run(
             match found::choose(args.yes, &target, environment, list)? {
                 found::Choice::Import(sources) => sources,
                 found::Choice::Leave(code) if args.json => {
-                    return write_json(&Report::default(), &target, None, out).map(|()| code);
+                    return write_json(&Report::default(), (&target, &[]), None, out)
+                        .map(|()| code);
                 }
                 found::Choice::Leave(code) => return Ok(code),
             }
         }
         false => found::expanded(&args.sources, environment),
     };
+    let is_default = args.out.is_none() && engine.config().db.is_none();
+    let is_followed = |source: &PathBuf| is_default && engine.config().follows(source);
+    let (followed, sources): (Vec<_>, Vec<_>) = sources.into_iter().partition(is_followed);
+    let followed = Followed { sources: followed, engine, environment };
+    if sources.is_empty() && !followed.sources.is_empty() {
+        return followed.index(args, &target, out);
+    }
     let branches = match args.branches {
         BranchesArg::Shown => Branches::Shown,
         BranchesArg::All => Branches::All,
@@ -203,8 +213,9 @@ pub(super) fn run(
     }
     if args.json {
         let indexed = indexed.as_ref().map(indexing::json);
-        return write_json(&report, &target, indexed, out).map(|()| code);
+        return write_json(&report, (&target, &followed.sources), indexed, out).map(|()| code);
     }
+    followed.write(out)?;
     let ending = Ending { args, engine, reading: &reading, target: &target, environment };
     ending.write(begun, indexed.is_some(), out)?;
     Ok(code)
@@ -386,13 +397,14 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_json(
     report: &Report,
-    target: &Path,
+    (target, followed): (&Path, &[PathBuf]),
     indexed: Option<serde_json::Value>,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let (tally, changes) = (&report.tally, &report.changes);
     let json = json!({
         "database": target,
+        "followed": followed,
         "conversations": {
             "read": tally.conversations,
             "new": changes.new_conversations,
@@ -413,6 +425,59 @@ fn write_json(
         "index": indexed,
     });
     Ok(writeln!(out, "{json}")?)
+}
+
+/// Transcripts that the user wants to import, and that are followed already.
+struct Followed<'a> {
+    sources: Vec<PathBuf>,
+    engine: &'a Engine,
+    environment: &'a Environment,
+}
+
+impl Followed<'_> {
+    /// Does what is left of an import if everything is followed already: brings the transcript store
+    /// and the indexes up to date.
+    fn index(&self, args: &ImportArgs, target: &Path, out: &mut dyn Write) -> Result<u8, Error> {
+        match args.no_index {
+            true => drop(archives::sync(self.engine, self.environment, &Stop::never())),
+            false => {
+                let stop = interrupt::stop_on_interrupt(self.environment);
+                let (_, failed) = indexing::index_all(self.engine, self.environment, &stop);
+                if stop.requested() {
+                    return Ok(interrupt::stopped("`verbatim reindex` goes on with the index"));
+                }
+                if let Some(error) = failed {
+                    complain(&format!("not everything is indexed: {error}"));
+                }
+            }
+        }
+        match args.json {
+            true => write_json(&Report::default(), (target, &self.sources), None, out)?,
+            false => self.write(out)?,
+        }
+        Ok(FOUND)
+    }
+
+    /// Says that the transcripts are not copied, and why that is not needed.
+    fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let scope = Scope { sources: vec![SourceKind::Archive], ..Scope::default() };
+        let page = self.engine.listed_briefly(&scope, 0, usize::MAX, &Stop::never());
+        let known = page.map(|page| page.abouts).unwrap_or_default();
+        for source in &self.sources {
+            let real = source.canonicalize().unwrap_or_else(|_| source.clone());
+            let is_here =
+                |about: &&About| about.file.as_ref().is_some_and(|file| file.starts_with(&real));
+            let number = known.iter().filter(is_here).count() as u64;
+            writeln!(
+                out,
+                "{}: nothing to import. Verbatim follows these transcripts already, {} now, finds what \
+                 the agent adds, and keeps what it deletes.",
+                places::short(source, self.environment),
+                count(number, "conversation")
+            )?;
+        }
+        Ok(())
+    }
 }
 
 /// The last lines of an import: where the chats are, and what to do next.

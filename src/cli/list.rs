@@ -140,6 +140,7 @@ fn write_json(
         summary: &'a str,
         service: &'a str,
         url: Option<&'a str>,
+        gone: Option<String>,
     }
     let conversation = JsonConversation {
         id: &about.id,
@@ -154,6 +155,7 @@ fn write_json(
         summary: &about.summary,
         service: conversation.source(),
         url: conversation.link(),
+        gone: about.gone.and_then(|time| clock.iso(time)),
     };
     json_line(out, &conversation)
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -41,6 +42,25 @@ pub(super) struct Look {
     pub(super) columns: usize,
     pub(super) colours: bool,
     pub(super) links: bool,
+}
+
+/// When to colour the output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    pub(super) fn applied(self, look: Look) -> Look {
+        match self {
+            Color::Auto => look,
+            Color::Always => Look { colours: true, ..look },
+            Color::Never => Look { colours: false, ..look },
+        }
+    }
 }
 
 /// The beginning of a line, and the columns that it takes.

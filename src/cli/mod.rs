@@ -25,6 +25,7 @@ mod interrupt;
 mod lines;
 mod list;
 mod look;
+mod markdown;
 mod notes;
 mod old_home;
 mod open;
@@ -264,7 +265,9 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::List(args) => list::run(&args, &engine, environment, out),
         Command::Show(args) => show::run(&args, &engine, environment, out),
         Command::Open(args) => open::open(&args, &engine, out),
-        Command::Resume(args) => open::resume(&args, &engine, out),
+        Command::Resume(args) => {
+            open::resume(&args, &engine, clock::Clock::of(environment, false), out)
+        }
         Command::Export(args) => export::run(&args, &engine, environment, out),
         Command::Forget(args) => forget::run(&args, &engine, environment, out),
         Command::Stats(args) => stats::run(&args, &engine, environment, out),
@@ -305,8 +308,9 @@ fn pick(places: &Places, environment: &Environment, out: &mut dyn Write) -> Resu
             writeln!(out, "{command}")?;
             Ok(FOUND)
         }
-        Picked::Show(id) => {
-            let words = ["verbatim", "show", "--", &id];
+        Picked::Show { word, text } => {
+            let mark = format!("--match={text}");
+            let words = ["verbatim", "show", &mark, "--", &word];
             let parsed = Cli::try_parse_from(words).map_err(Error::Usage)?;
             let Some(Command::Show(args)) = parsed.command else { return Ok(NOTHING) };
             let code = show::run(&args, &engine, environment, out)?;

@@ -6,6 +6,7 @@ use clap_complete::ArgValueCompleter;
 use serde_json::json;
 
 use super::{
+    clock::Clock,
     completions,
     error::Error,
     found::{Conversation, conversation, target},
@@ -88,7 +89,12 @@ pub(super) fn browse(link: &str) -> Result<(), Error> {
     open::that_detached(link).map_err(failed)
 }
 
-pub(super) fn resume(args: &ResumeArgs, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error> {
+pub(super) fn resume(
+    args: &ResumeArgs,
+    engine: &Engine,
+    clock: Clock,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
     let (about, found) = find(engine, &args.conversation)?;
     if args.json {
         let resumed = session(&found);
@@ -103,6 +109,14 @@ pub(super) fn resume(args: &ResumeArgs, engine: &Engine, out: &mut dyn Write) ->
     }
     let Some(session) = session(&found) else {
         let (id, place) = (&found.short_id, found.place());
+        if let Some(gone) = found.gone() {
+            let since = clock.words(Some(gone));
+            complain(&format!(
+                "{id} ({place}) cannot be resumed: the file of its transcript is gone (noticed: \
+                 {since}); `verbatim show {id}` prints what was kept"
+            ));
+            return Ok(NOTHING);
+        }
         complain(&format!("{id} ({place}) is not a coding agent's session that can be resumed"));
         return Ok(NOTHING);
     };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    environment::Environment,
+    environment::{Environment, is_off},
     output::harmless,
     settings::{self, SetBy},
     settings_file::{self, Setting},
@@ -46,14 +46,20 @@ pub(super) fn config(places: &Places, environment: &Environment) -> Config {
     let local_databases = named.is_none().then(|| environment.working_folder.join("db"));
     let home = named.unwrap_or_else(|| default_home(environment));
     let patterns = given(&settings_file::EXCLUDE).values.into_iter();
+    let (archives, past_archives) = match given(&settings_file::ARCHIVES).paths() {
+        Some(archives) => (archives, Vec::new()),
+        None => all_agents_folders(environment).partition(|folder| folder.is_dir()),
+    };
+    let forget_deleted = environment.verbatim_forget_deleted.as_deref();
+    let forget_deleted = forget_deleted.is_some_and(|it| !it.is_empty() && !is_off(Some(it)));
     Config {
         db: given(&settings_file::DB).path(),
         local_databases: local_databases.filter(|folder| *folder != home.join("db")),
         home,
         index: given(&settings_file::INDEX).path(),
-        archives: given(&settings_file::ARCHIVES)
-            .paths()
-            .unwrap_or_else(|| agents_folders(environment)),
+        archives,
+        past_archives,
+        forget_deleted,
         exclude: patterns.map(|pattern| pattern.to_string_lossy().into_owned()).collect(),
         ..Config::default()
     }
@@ -115,6 +121,11 @@ pub(super) fn default_home(environment: &Environment) -> PathBuf {
 
 /// Returns the folders in which coding agents keep their transcripts, if they exist.
 pub(super) fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
+    all_agents_folders(environment).filter(|folder| folder.is_dir()).collect()
+}
+
+/// Returns the folders in which coding agents keep their transcripts, whether they exist or not.
+fn all_agents_folders(environment: &Environment) -> impl Iterator<Item = PathBuf> {
     let agent = |variable: &Option<OsString>, name: &str| {
         let named = variable.as_ref().filter(|value| !value.is_empty()).map(PathBuf::from);
         named.or_else(|| Some(environment.user_folder.as_ref()?.join(name)))
@@ -133,8 +144,6 @@ pub(super) fn agents_folders(environment: &Environment) -> Vec<PathBuf> {
     ]
     .into_iter()
     .filter_map(|(folder, inner)| Some(folder?.join(inner)))
-    .filter(|folder| folder.is_dir())
-    .collect()
 }
 
 /// What names a provider of vectors that does not exist.
@@ -221,7 +230,11 @@ mod tests {
             codex_home: Some(user.path().join("elsewhere").into()),
             ..Environment::default()
         };
-        assert_eq!(config(&places([None; 3]), &environment).archives, [claude, codex]);
+        let found = config(&places([None; 3]), &environment);
+        assert_eq!(found.archives, [claude, codex]);
+        // They may have been there, and what was kept of them is searched.
+        let past = [".config/claude/projects", "elsewhere/archived_sessions"];
+        assert_eq!(found.past_archives, past.map(|folder| user.path().join(folder)));
         environment.verbatim_archive = Some("a".into());
         assert_eq!(config(&places([None; 3]), &environment).archives, [PathBuf::from("a")]);
         let mut flags = places([None; 3]);

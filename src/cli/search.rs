@@ -18,7 +18,7 @@ use super::{
     found::{Found, Page},
     groups::Groups,
     lines::{FlatLines, JsonLines},
-    look::{DIM, Look},
+    look::{Color, DIM, Look},
     notes,
     output::{FOUND, NOTHING, complain, counted},
     patterns::{self, Patterns},
@@ -128,13 +128,6 @@ enum SearchMode {
     Both,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Color {
-    Auto,
-    Always,
-    Never,
-}
-
 pub(super) fn run(
     args: &Args,
     engine: &Engine,
@@ -146,12 +139,7 @@ pub(super) fn run(
     let mode = rank_by(args)?;
     let (scope, notes) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&notes);
-    let look = Look::of(environment);
-    let look = match args.color {
-        Color::Auto => look,
-        Color::Always => Look { colours: true, ..look },
-        Color::Never => Look { colours: false, ..look },
-    };
+    let look = args.color.applied(Look::of(environment));
     let page = Page { engine, look, clock, context: args.context, raw_content: args.raw_content };
     if let Some(mode) = mode {
         let text = args.patterns.text();

@@ -1,9 +1,9 @@
 //! `verbatim serve`.
 
-use std::{ffi::OsStr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::{
-    environment::Environment,
+    environment::{Environment, is_off},
     error::Error,
     output::{FOUND, complain},
     places, settings, settings_file,
@@ -89,11 +89,6 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
 }
 
 /// Returns whether a variable says no; any other value, or none, leaves the default.
-fn is_off(variable: Option<&OsStr>) -> bool {
-    let value = variable.and_then(OsStr::to_str).unwrap_or_default().trim().to_ascii_lowercase();
-    ["false", "0", "no", "off"].contains(&value.as_str())
-}
-
 /// Writes a line to standard error; a failure to write is ignored.
 fn log(message: &dyn std::fmt::Display) {
     complain(&message.to_string());

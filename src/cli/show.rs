@@ -5,7 +5,6 @@ use std::{
     ops::RangeInclusive,
 };
 
-use anstyle::Style;
 use clap_complete::ArgValueCompleter;
 
 use super::{
@@ -15,7 +14,8 @@ use super::{
     error::Error,
     filters::usage,
     found::{self, Conversation, target},
-    look::TITLE,
+    look::{Color, DIM, Look, TITLE},
+    markdown::{self, Highlighter, MOST_RENDERED},
     notes, open,
     output::{FOUND, JsonHit, counted_of, harmless, json_line},
     settings, settings_file,
@@ -23,16 +23,19 @@ use super::{
 use crate::{
     engine::{self, Engine, Scope, Session},
     model::Stop,
-    text::snippet,
+    text::{literal::LiteralPattern, snippet},
 };
 
-/// Print one conversation as Markdown
+/// Print one conversation
+///
+/// A terminal gets its Markdown rendered, with code in colours; a file or another program gets it as it
+/// is. Messages of more than 256 KiB, calls of tools and their results are not rendered.
 ///
 /// CONVERSATION is the beginning of an id, a title or a part of one, a link to chatgpt.com or
 /// claude.ai, or a path as `verbatim list --json` prints it. ID:NUMBER begins at a message, with a few
 /// before it, as `verbatim search` numbers them. The conversation may come from any source.
 ///
-///     verbatim show 6650a1b2:7
+///     verbatim show 6650a1b2:7 --match "borrow checker"
 ///     verbatim show 6650a1b2 > chat.md
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -49,6 +52,15 @@ pub(super) struct Args {
     /// Show messages as stored, even if that is the JSON of ChatGPT's message parts
     #[arg(long)]
     raw_content: bool,
+    /// Do not render Markdown on a terminal
+    #[arg(long, conflicts_with = "color")]
+    raw: bool,
+    /// Mark this text on a terminal, in any letter case
+    #[arg(long = "match", value_name = "TEXT", conflicts_with_all = ["raw", "json"])]
+    matching: Option<String>,
+    /// Colour the output; with always, Markdown is rendered even if the output is no terminal
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    color: Color,
     /// Show times in UTC, not in the time zone of this computer
     #[arg(long)]
     utc: bool,
@@ -67,6 +79,9 @@ impl Args {
 
 /// Messages that are shown before the one that is asked for.
 const BEFORE: usize = 2;
+
+/// Places of a block that are marked at most.
+const MOST_MARKS: usize = 1_000;
 
 /// Bytes that are made harmless at once.
 const PIECE: usize = 64 << 10;
@@ -119,58 +134,57 @@ pub(super) fn run(
     let mut found = found::conversations(engine, std::slice::from_ref(&key), &stop)?;
     let conversation =
         found.remove(&key).expect("every conversation that is asked for is described");
-    let colours = environment.terminal && environment.colours;
-    let mut page = MarkdownPage { out, is_terminal: environment.terminal, colours };
+    let is_rendered = (environment.terminal || args.color == Color::Always) && !args.raw;
+    let look = args.color.applied(Look::of(environment));
+    let pattern = args.matching.as_deref().map(snippet::trim).filter(|text| !text.is_empty());
+    let mut page = ConversationPage {
+        out,
+        rendered: is_rendered.then_some(look),
+        is_terminal: environment.terminal,
+        clock,
+        pattern: pattern.map(|text| LiteralPattern::new(text, false)),
+        highlighter: Highlighter::default(),
+    };
     page.head(&session, &conversation)?;
     if first > 0 {
         page.text(&format!("\n*{} before this*\n", counted_of(first, "message")))?;
     }
     for turn in turns {
-        page.message(&session, turn, clock)?;
+        page.message(&session, turn)?;
     }
     Ok(FOUND)
 }
 
-/// Writes text without the characters that control a terminal, piece by piece.
-struct Harmless<'w>(&'w mut dyn Write);
-
-impl Write for Harmless<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let piece = &bytes[..bytes.len().min(PIECE)];
-        let Some(chunk) = piece.utf8_chunks().next() else { return Ok(0) };
-        let (text, length) = match chunk.valid() {
-            "" => ("\u{FFFD}", chunk.invalid().len()),
-            text => (text, text.len()),
-        };
-        self.0.write_all(harmless(text).as_bytes())?;
-        Ok(length)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-/// A conversation as Markdown; what could control a terminal is replaced on one.
-struct MarkdownPage<'w> {
+/// How a conversation is written.
+struct ConversationPage<'w> {
     out: &'w mut dyn Write,
+    /// What the terminal shows; `None` where the Markdown is written as it is.
+    rendered: Option<Look>,
+    /// Whether the output is a terminal, which no text may control.
     is_terminal: bool,
-    colours: bool,
+    clock: Clock,
+    pattern: Option<LiteralPattern>,
+    highlighter: Highlighter,
 }
 
-impl MarkdownPage<'_> {
+impl ConversationPage<'_> {
     fn text(&mut self, text: &str) -> io::Result<()> {
-        match self.is_terminal {
-            true => Harmless(self.out).write_all(text.as_bytes()),
+        match self.is_terminal || self.rendered.is_some() {
+            true => {
+                pieces(text).try_for_each(|piece| self.out.write_all(harmless(piece).as_bytes()))
+            }
             false => self.out.write_all(text.as_bytes()),
         }
     }
 
-    fn heading(&mut self, text: &str) -> io::Result<()> {
-        let style = if self.colours { TITLE } else { Style::new() };
-        write!(self.out, "{style}")?;
-        self.text(text)?;
-        writeln!(self.out, "{style:#}")
+    fn heading(&mut self, level: &str, text: &str) -> io::Result<()> {
+        match self.rendered.filter(|look| look.colours) {
+            Some(look) => {
+                let text = look.styled(TITLE, &harmless(text));
+                writeln!(self.out, "{text}")
+            }
+            None => self.text(&format!("{level} {text}\n")),
+        }
     }
 
     fn head(&mut self, session: &Session, conversation: &Conversation) -> io::Result<()> {
@@ -179,11 +193,14 @@ impl MarkdownPage<'_> {
             "" => "Untitled".to_owned(),
             title => title.replace(['\n', '\r'], " "),
         };
-        self.heading(&format!("# {title}"))?;
+        self.heading("#", &title)?;
         let messages = counted_of(session.turns(), "message");
         let mut facts = format!("\n`{}` · {messages} · {}", about.id, conversation.place());
         if let Some(file) = &about.file {
             facts += &format!(" · `{}`", file.display());
+        }
+        if let Some(gone) = about.gone.and_then(|gone| self.clock.minute(gone)) {
+            facts += &format!(" · the file is gone (noticed {gone}), and this is kept");
         }
         facts.push('\n');
         if let Some(link) = conversation.link() {
@@ -195,17 +212,47 @@ impl MarkdownPage<'_> {
         self.text(&facts)
     }
 
-    fn message(&mut self, session: &Session, turn: usize, clock: Clock) -> io::Result<()> {
+    fn message(&mut self, session: &Session, turn: usize) -> io::Result<()> {
         let message = session.message(turn);
         let role = if message.role.is_empty() { "unknown" } else { &message.role };
-        let time = message.time.and_then(|time| clock.minute(time));
+        let time = message.time.and_then(|time| self.clock.minute(time));
         let time = time.map_or_else(String::new, |time| format!(" · {time}"));
         self.text("\n")?;
-        self.heading(&format!("## {} · {role}{time}", session.line(turn)))?;
+        self.heading("##", &format!("{} · {role}{time}", session.line(turn)))?;
         self.text("\n")?;
-        self.text(snippet::trim(&message.content))?;
-        self.text("\n")
+        let content = snippet::trim(&message.content);
+        let Some(look) = self.rendered else {
+            self.text(content)?;
+            return self.text("\n");
+        };
+        if content.len() > MOST_RENDERED {
+            let limit = MOST_RENDERED >> 10;
+            let note = format!("(longer than {limit} KiB: shown as it is)\n\n");
+            write!(self.out, "{}", look.styled(DIM, &note))?;
+            self.text(content)?;
+            return self.text("\n");
+        }
+        let mark = |text: &str| match &self.pattern {
+            Some(pattern) => pattern.first_spans(text, MOST_MARKS),
+            None => Vec::new(),
+        };
+        match role {
+            // What a tool answers is no Markdown.
+            "tool" => markdown::write_plain(self.out, content, look, &mark),
+            _ => markdown::write(self.out, content, look, &self.highlighter, &mark),
+        }
     }
+}
+
+/// Returns a text in pieces, so that no copy of a very long one is made.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = (0..=PIECE.min(rest.len())).rev().find(|at| rest.is_char_boundary(*at));
+        let (piece, after) = rest.split_at(end.unwrap_or(0));
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 #[cfg(test)]
@@ -215,8 +262,7 @@ mod tests {
     #[test]
     fn text_for_a_terminal_is_harmless_wherever_it_is_cut() {
         let text = "é\u{1b}[2J日本\n".repeat(20_000);
-        let mut out = Vec::new();
-        Harmless(&mut out).write_all(text.as_bytes()).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), harmless(&text));
+        assert!(pieces(&text).count() > 2);
+        assert_eq!(pieces(&text).map(harmless).collect::<String>(), harmless(&text));
     }
 }

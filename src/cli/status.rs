@@ -115,6 +115,10 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
         format!("  chosen: {chosen}"),
         format!("  holds: {}", contents(source)),
     ];
+    if source.kept > 0 {
+        let kept = count(source.kept as u64, "conversation");
+        lines.push(format!("  kept: {kept} whose transcripts were deleted"));
+    }
     let changed = source.changed.map(|at| format!(", changed {} ago", human(ago(at))));
     lines.push(format!("  size: {}{}", HumanBytes(source.bytes), changed.unwrap_or_default()));
     lines.push(match &source.by_like {

@@ -64,9 +64,17 @@ pub fn origins(database: &Database) -> Result<HashMap<String, Origin>, Error> {
         let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
         let mut origins = HashMap::new();
         if columns == 6 {
-            let sql = "SELECT conversation_id, file, session, project, folder, branch \
-                       FROM verbatim_transcripts";
-            let mut statement = connection.prepare(sql)?;
+            let sql =
+                "SELECT count(*) FROM pragma_table_info('verbatim_files') WHERE name = 'gone'";
+            let is_store: bool = connection.query_one(sql, [], |row| row.get(0))?;
+            let (gone, files) = match is_store {
+                true => ("f.gone", "LEFT JOIN verbatim_files AS f USING (conversation_id)"),
+                false => ("NULL", ""),
+            };
+            let mut statement = connection.prepare(&format!(
+                "SELECT t.conversation_id, t.file, t.session, t.project, t.folder, t.branch, {gone} \
+                 FROM verbatim_transcripts AS t {files}"
+            ))?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 let origin = Origin {
@@ -75,6 +83,7 @@ pub fn origins(database: &Database) -> Result<HashMap<String, Origin>, Error> {
                     project: row.get(3)?,
                     folder: row.get(4)?,
                     branch: row.get(5)?,
+                    gone: functions::instant(row.get_ref(6)?),
                 };
                 origins.insert(row.get(0)?, origin);
             }
@@ -97,6 +106,32 @@ pub(crate) fn withheld(database: &Database) -> Result<Vec<String>, Error> {
                        (SELECT 1 FROM conversations AS c WHERE c.id = f.conversation_id)";
         let mut statement = connection.prepare(sql)?;
         statement.query_map([], |row| row.get(0))?.collect()
+    };
+    read().map_err(|error| database.error(error))
+}
+
+/// Returns the transcripts of a database, by the ids of their conversations: the file, and the time of
+/// the last change.
+pub(crate) fn last_changes(
+    database: &Database,
+) -> Result<HashMap<String, (String, Option<Instant>)>, Error> {
+    let read = || -> rusqlite::Result<HashMap<String, (String, Option<Instant>)>> {
+        let connection = database.connection();
+        let sql = "SELECT count(*) FROM pragma_table_info('verbatim_transcripts') WHERE name IN \
+                   ('conversation_id', 'file')";
+        let columns: i64 = connection.query_one(sql, [], |row| row.get(0))?;
+        let mut found = HashMap::new();
+        if columns == 2 {
+            let sql = "SELECT t.conversation_id, t.file, c.update_time FROM verbatim_transcripts AS t \
+                       JOIN conversations AS c ON c.id = t.conversation_id";
+            let mut statement = connection.prepare(sql)?;
+            let mut found_rows = statement.query([])?;
+            while let Some(row) = found_rows.next()? {
+                let last = functions::instant(row.get_ref(2)?);
+                found.insert(rows::text(row, 0)?, (rows::text(row, 1)?, last));
+            }
+        }
+        Ok(found)
     };
     read().map_err(|error| database.error(error))
 }

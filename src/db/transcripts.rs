@@ -1,6 +1,7 @@
 //! The transcript store: the database of the agents' transcripts, with the reading state of their files.
 //!
-//! Invariant: it holds nothing that the files do not; a damaged store is rebuilt.
+//! Invariant: of a file that is there it holds nothing that the file does not. Of a file that is gone
+//! it holds what was read; no other place has that, so a store is never removed.
 //! Invariant: the messages of a file and its reading state are committed together.
 
 use std::{
@@ -14,6 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Params, Row,
 
 use super::{
     canonical::{self, ConversationRow, MessageRow},
+    functions,
     open::beside,
     schema::{self, SchemaState},
     scrub,
@@ -24,9 +26,9 @@ use crate::{
     private,
 };
 
-/// The version of the tables and of the texts in them. A store of another version is rebuilt.
-///
-/// Version 2 added `verbatim_fingerprints` and `verbatim_sequences`, version 3 the models of messages.
+/// The version of the tables and of the texts in them. Whoever raises it has to carry over the files
+/// that are gone: nothing else has their conversations. Stores before version 3 kept none, and were in
+/// the index folder.
 const VERSION: i64 = 3;
 
 /// How long to wait for a reader that holds a lock.
@@ -46,7 +48,8 @@ CREATE TABLE verbatim_files (
     reader TEXT NOT NULL,       -- the reader's state; empty if the file is no transcript
     conversation_id TEXT,       -- once a message has been added
     transcript TEXT,            -- the transcript's own id, once a message without an id has come
-    unnamed INTEGER NOT NULL    -- messages without ids, repeated ones too
+    unnamed INTEGER NOT NULL,   -- messages without ids, repeated ones too
+    gone TEXT                   -- since when the file is gone, in seconds since 1970
 );
 CREATE INDEX verbatim_files_by_transcript ON verbatim_files(transcript);
 CREATE TABLE verbatim_fingerprints ( -- of messages with ids
@@ -58,6 +61,7 @@ CREATE TABLE verbatim_sequences ( -- fingerprints of messages without ids, by th
     file INTEGER NOT NULL REFERENCES verbatim_files(id) ON DELETE CASCADE,
     place INTEGER NOT NULL,
     fingerprint INTEGER NOT NULL,
+    holder INTEGER,             -- the other file that has the message, if this one leaves it out
     PRIMARY KEY (file, place)
 ) WITHOUT ROWID;
 CREATE TABLE verbatim_repeats ( -- a file leaves out messages that another file has
@@ -86,6 +90,12 @@ pub enum Error {
         path: PathBuf,
         /// SQLite's error.
         source: rusqlite::Error,
+    },
+    /// A later version of the program made the store.
+    #[error("{}: a later version of verbatim made this transcript store", path.display())]
+    Later {
+        /// The path of the transcript store.
+        path: PathBuf,
     },
 }
 
@@ -122,6 +132,8 @@ pub struct TranscriptFile {
     pub transcript: Option<String>,
     /// How many messages without ids there are, repeated ones too.
     pub unnamed: u64,
+    /// Since when the file is gone.
+    pub gone: Option<Instant>,
 }
 
 /// The transcript store, open for writing.
@@ -147,16 +159,18 @@ pub struct ConversationData<'a> {
 }
 
 impl TranscriptStore {
-    /// Opens the store at `path`. If it is missing, damaged or of another version, a new one is
-    /// created.
-    pub fn open(path: &Path) -> Result<TranscriptStore, Error> {
+    /// Opens the store at `path`; creates one if it is missing. A store that is damaged is set aside;
+    /// `aside` is told where it is then.
+    pub fn open(path: &Path, aside: &mut dyn FnMut(PathBuf)) -> Result<TranscriptStore, Error> {
         match TranscriptStore::connect(path) {
             Ok(Some(store)) => return Ok(store),
             Ok(None) => {}
             Err(error) if error.is_damage() => {}
             Err(error) => return Err(error),
         }
-        TranscriptStore::remove(path)?;
+        if let Some(old) = TranscriptStore::set_aside(path)? {
+            aside(old);
+        }
         TranscriptStore::make(path)?;
         let store = TranscriptStore::connect(path)?;
         Ok(store.expect("a store that was created a moment ago is of this version"))
@@ -181,19 +195,27 @@ impl TranscriptStore {
         file.replace(path).map_err(|error| failed(error.error))
     }
 
-    /// Removes a store with its `-wal` and `-shm` files.
-    pub fn remove(path: &Path) -> Result<(), Error> {
-        for path in
-            [path.to_owned(), beside(path, "-wal"), beside(path, "-shm"), beside(path, "-journal")]
-        {
-            match fs::remove_file(&path) {
+    /// Gives a store and the files beside it another name: what it kept of files that are gone may
+    /// still be read from it. Returns the new path; `None` if there is no store.
+    pub fn set_aside(path: &Path) -> Result<Option<PathBuf>, Error> {
+        let named = |number: u32| path.with_extension(format!("damaged-{number}"));
+        let free = (1..).map(named).find(|name| !name.exists());
+        let aside = free.expect("there are fewer files than numbers");
+        let is_there = path.exists();
+        if is_there && !path.is_file() {
+            let source = io::ErrorKind::IsADirectory.into();
+            return Err(Error::Io { path: path.to_owned(), source });
+        }
+        for end in ["-wal", "-shm", "-journal", ""] {
+            let from = beside(path, end);
+            match fs::rename(&from, beside(&aside, end)) {
                 Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::Io { path, source });
+                    return Err(Error::Io { path: from, source });
                 }
                 _ => {}
             }
         }
-        Ok(())
+        Ok(is_there.then_some(aside))
     }
 
     /// Connects to a store of this version; `None` if there is none.
@@ -201,13 +223,16 @@ impl TranscriptStore {
         if !path.is_file() {
             return Ok(None);
         }
-        let open = || -> rusqlite::Result<Option<Connection>> {
+        let open = || -> rusqlite::Result<Option<(Connection, i64)>> {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let connection = Connection::open_with_flags(path, flags)?;
             connection.busy_timeout(LOCK_WAIT)?;
             connection.set_prepared_statement_cache_capacity(32);
             let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-            if version != VERSION {
+            if version > VERSION {
+                return Ok(Some((connection, version)));
+            }
+            if version < VERSION {
                 return Ok(None);
             }
             // In WAL mode readers continue while we write. Without WAL mode they wait.
@@ -216,11 +241,14 @@ impl TranscriptStore {
                 "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE_KIB}; \
                  PRAGMA wal_autocheckpoint = 4096"
             ))?;
-            Ok(Some(connection))
+            Ok(Some((connection, VERSION)))
         };
-        let connection =
-            open().map_err(|source| Error::Sqlite { path: path.to_owned(), source })?;
-        Ok(connection.map(|connection| TranscriptStore { path: path.to_owned(), connection }))
+        let path = path.to_owned();
+        match open() {
+            Err(source) => Err(Error::Sqlite { path, source }),
+            Ok(Some((_, version))) if version > VERSION => Err(Error::Later { path }),
+            Ok(opened) => Ok(opened.map(|(connection, _)| TranscriptStore { path, connection })),
+        }
     }
 
     /// Begins a transaction, unless one is open.
@@ -239,12 +267,11 @@ impl TranscriptStore {
         Ok(())
     }
 
-    /// Returns the numbers, stamps and sizes of the files, by path.
+    /// Returns the numbers, stamps, sizes and ends of the files, by path.
     pub fn files(&self) -> Result<HashMap<String, TranscriptFile>, Error> {
         self.done((|| {
-            let mut statement = self
-                .connection
-                .prepare("SELECT id, path, stamp, taken FROM verbatim_files ORDER BY id")?;
+            let sql = "SELECT id, path, stamp, taken, ends, gone FROM verbatim_files ORDER BY id";
+            let mut statement = self.connection.prepare(sql)?;
             let files = statement.query_map([], |row| {
                 let path: String = row.get(1)?;
                 let file = TranscriptFile {
@@ -252,6 +279,8 @@ impl TranscriptStore {
                     path: path.clone(),
                     stamp: row.get(2)?,
                     taken: row.get::<_, i64>(3)? as u64,
+                    ends: row.get(4)?,
+                    gone: functions::instant(row.get_ref(5)?),
                     ..TranscriptFile::default()
                 };
                 Ok((path, file))
@@ -263,7 +292,7 @@ impl TranscriptStore {
     /// Returns the reading state of a file.
     pub fn file(&self, id: i64) -> Result<Option<TranscriptFile>, Error> {
         let sql =
-            "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed
+            "SELECT id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed, gone
                    FROM verbatim_files WHERE id = ?1";
         let file = self.first(sql, [id], |row| {
             Ok(TranscriptFile {
@@ -276,6 +305,7 @@ impl TranscriptStore {
                 conversation: row.get(6)?,
                 transcript: row.get(7)?,
                 unnamed: row.get::<_, i64>(8)? as u64,
+                gone: functions::instant(row.get_ref(9)?),
             })
         });
         self.done(file)
@@ -284,12 +314,14 @@ impl TranscriptStore {
     /// Saves the reading state of a file; a new file gets its number.
     pub fn save(&self, file: &mut TranscriptFile) -> Result<(), Error> {
         let sql = "INSERT INTO verbatim_files
-                       (id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-                   ON CONFLICT (id) DO UPDATE SET stamp = excluded.stamp, taken = excluded.taken,
-                       ends = excluded.ends, reader = excluded.reader,
+                       (id, path, stamp, taken, ends, reader, conversation_id, transcript, unnamed,
+                        gone)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                   ON CONFLICT (id) DO UPDATE SET path = excluded.path, stamp = excluded.stamp,
+                       taken = excluded.taken, ends = excluded.ends, reader = excluded.reader,
                        conversation_id = excluded.conversation_id,
-                       transcript = excluded.transcript, unnamed = excluded.unnamed
+                       transcript = excluded.transcript, unnamed = excluded.unnamed,
+                       gone = excluded.gone
                    RETURNING id";
         let values = params![
             Some(file.id).filter(|id| *id != 0),
@@ -300,19 +332,29 @@ impl TranscriptStore {
             file.reader,
             file.conversation,
             file.transcript,
-            file.unnamed as i64
+            file.unnamed as i64,
+            file.gone.map(Instant::to_decimal)
         ];
         let id = self.first(sql, values, |row| row.get(0));
         file.id = self.done(id)?.unwrap_or(file.id);
         Ok(())
     }
 
+    /// Records since when a file is gone; `None` if it is there.
+    pub fn set_gone(&self, id: i64, gone: Option<Instant>) -> Result<(), Error> {
+        let sql = "UPDATE verbatim_files SET gone = ?2 WHERE id = ?1";
+        let values = params![id, gone.map(Instant::to_decimal)];
+        self.done(canonical::execute(&self.connection, sql, values).map(drop))
+    }
+
     /// Removes a file and its conversation, and with them all files that left out messages of this
-    /// file, and so on; returns the paths of those other files. They are to be read again.
+    /// file, and so on; returns the paths of those other files. They are to be read again, so files
+    /// that are gone are not among them.
     pub fn forget(&self, id: i64) -> Result<Vec<String>, Error> {
         self.done((|| {
             let mut select = self.connection.prepare_cached(
-                "SELECT file FROM verbatim_repeats WHERE repeated = ?1 ORDER BY file",
+                "SELECT file FROM verbatim_repeats JOIN verbatim_files ON id = file
+                 WHERE repeated = ?1 AND gone IS NULL ORDER BY file",
             )?;
             let mut delete = self.connection.prepare_cached(
                 "DELETE FROM verbatim_files WHERE id = ?1 RETURNING path, conversation_id",
@@ -344,7 +386,7 @@ impl TranscriptStore {
 
     /// Returns the conversations of files: file, id, service and origin.
     pub(crate) fn stored(&self) -> Result<Vec<(i64, String, String, Origin)>, Error> {
-        let sql = "SELECT f.id, c.id, v.source, t.session, t.project, t.folder, f.path
+        let sql = "SELECT f.id, c.id, v.source, t.session, t.project, t.folder, f.path, f.gone
                    FROM verbatim_files AS f JOIN conversations AS c ON c.id = f.conversation_id
                    LEFT JOIN verbatim_conversations AS v ON v.conversation_id = c.id
                    LEFT JOIN verbatim_transcripts AS t ON t.conversation_id = c.id";
@@ -357,6 +399,7 @@ impl TranscriptStore {
                     folder: row.get(5)?,
                     file: row.get(6)?,
                     branch: None,
+                    gone: functions::instant(row.get_ref(7)?),
                 };
                 let service: Option<String> = row.get(2)?;
                 Ok((row.get(0)?, row.get(1)?, service.unwrap_or_default(), origin))
@@ -459,7 +502,7 @@ impl TranscriptStore {
 
     /// Records the message without an id at a place of a file.
     pub fn record_at(&self, file: i64, place: u64, fingerprint: u64) -> Result<(), Error> {
-        let sql = "INSERT OR REPLACE INTO verbatim_sequences VALUES (?1, ?2, ?3)";
+        let sql = "INSERT OR REPLACE INTO verbatim_sequences VALUES (?1, ?2, ?3, NULL)";
         let values = params![file, place as i64, fingerprint as i64];
         self.done(canonical::execute(&self.connection, sql, values).map(drop))
     }
@@ -473,6 +516,9 @@ impl TranscriptStore {
 
     /// Returns whether an earlier file has a message without an id at a place. If so, records that
     /// `file` leaves it out.
+    ///
+    /// The earlier file may be gone, and have left the message out because a third one had it. If that
+    /// one does not have it any more, `file` has the messages from this place on.
     pub fn is_at(
         &self,
         file: i64,
@@ -480,14 +526,31 @@ impl TranscriptStore {
         place: u64,
         fingerprint: u64,
     ) -> Result<bool, Error> {
-        let sql = "SELECT fingerprint FROM verbatim_sequences WHERE file = ?1 AND place = ?2";
+        let select = "SELECT coalesce(s.holder, s.file), s.holder IS NULL OR EXISTS
+                          (SELECT 1 FROM verbatim_sequences AS h WHERE h.file = s.holder
+                           AND h.place = s.place AND h.fingerprint = s.fingerprint
+                           AND h.holder IS NULL)
+                      FROM verbatim_sequences AS s
+                      WHERE s.file = ?1 AND s.place = ?2 AND s.fingerprint = ?3";
+        let leave = "UPDATE verbatim_sequences SET holder = ?3 WHERE file = ?1 AND place = ?2";
+        let take = "UPDATE verbatim_sequences SET holder = ?4
+                    WHERE file = ?1 AND place >= ?2 AND holder = ?3";
+        let (place, fingerprint) = (place as i64, fingerprint as i64);
         self.done((|| {
-            let found = self.first(sql, params![earlier, place as i64], |row| row.get(0))?;
-            let is_same = found == Some(fingerprint as i64);
-            if is_same {
+            let values = params![earlier, place, fingerprint];
+            let found = self.first(select, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let Some((holder, is_held)) = found else { return Ok(false) };
+            let holder: i64 = holder;
+            if is_held {
+                canonical::execute(&self.connection, leave, params![file, place, holder])?;
                 self.record_repeat(file, earlier)?;
+                self.record_repeat(file, holder)?;
+            } else {
+                let values = params![earlier, place, holder, file];
+                canonical::execute(&self.connection, take, values)?;
+                self.record_repeat(earlier, file)?;
             }
-            Ok(is_same)
+            Ok(is_held)
         })())
     }
 

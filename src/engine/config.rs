@@ -8,7 +8,10 @@ use std::{
 };
 
 use super::error::Error;
-use crate::{db, embed::Provider, text::hash::fnv1a};
+use crate::{db, embed::Provider};
+
+/// The name of the transcript store in the home folder.
+pub(crate) const TRANSCRIPTS: &str = "transcripts.db";
 
 /// The paths and the model that flags and the environment choose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +31,10 @@ pub struct Config {
     pub archives: Vec<PathBuf>,
     /// Projects, by name, and folders whose transcripts are kept out of everything; both may be globs.
     pub exclude: Vec<String>,
+    /// Folders that may have had transcripts and are not there now. What was kept of them is searched.
+    pub past_archives: Vec<PathBuf>,
+    /// Whether a transcript is forgotten when its file is deleted. Otherwise it is kept.
+    pub forget_deleted: bool,
     /// The provider of vectors.
     pub embeddings: Provider,
     /// Whether questions leave the indexes as they are. Otherwise they refresh them where that is quick.
@@ -99,25 +106,48 @@ impl Config {
         }
     }
 
-    /// Returns the database of the transcript store. It is derived, so it is in the index folder.
+    /// Returns the database of the transcript store. It keeps transcripts that were deleted, so it is
+    /// not in the index folder, which may be deleted.
     ///
-    /// Its name depends on the transcript folders: two configurations that share a home folder
-    /// would otherwise rewrite each other's store.
+    /// All configurations of a home have one store: each adds the files of its folders, and asks only
+    /// for those.
     pub fn archive_database(&self) -> PathBuf {
-        let name = match self.archive_names() {
-            none if none.is_empty() => "archive.db".to_owned(),
-            names => format!("archive-{:016x}.db", fnv1a(names.as_bytes())),
-        };
-        self.index_folder().join(name)
+        match self.has_transcripts() {
+            true => self.home.join(TRANSCRIPTS),
+            false => self.index_folder().join("archive.db"),
+        }
     }
 
-    /// Returns the transcript stores of all configurations.
+    /// Returns whether there are folders of transcripts, or were.
+    pub(crate) fn has_transcripts(&self) -> bool {
+        !self.archives.is_empty() || !self.past_archives.is_empty()
+    }
+
+    /// Returns the folders of transcripts without links, whether they exist or not.
+    pub(crate) fn archive_roots(&self) -> Vec<PathBuf> {
+        self.archives
+            .iter()
+            .chain(&self.past_archives)
+            .map(|folder| without_links(folder))
+            .collect()
+    }
+
+    /// Returns whether a path is in a folder of transcripts that are followed.
+    pub(crate) fn follows(&self, path: &Path) -> bool {
+        let Ok(path) = path.canonicalize() else { return false };
+        let roots = self.archives.iter().filter_map(|archive| archive.canonicalize().ok());
+        roots.into_iter().any(|root| path.starts_with(root))
+    }
+
+    /// Returns the transcript store, and those of earlier versions, which were in the index folder.
     pub(crate) fn archive_databases(&self) -> Vec<PathBuf> {
         let is_store = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             name.starts_with("archive")
         };
-        databases(&self.index_folder()).unwrap_or_default().into_iter().filter(is_store).collect()
+        let old = databases(&self.index_folder()).unwrap_or_default().into_iter().filter(is_store);
+        let store = Some(self.home.join(TRANSCRIPTS)).filter(|path| path.is_file());
+        store.into_iter().chain(old).collect()
     }
 
     /// Returns the databases in the home folder to which imports may have been written.
@@ -130,14 +160,17 @@ impl Config {
     pub fn threads_database(&self) -> PathBuf {
         self.home.join("threads.db")
     }
+}
 
-    /// Returns the transcript folders, sorted and without duplicates, one a line.
-    fn archive_names(&self) -> String {
-        let mut names: Vec<_> = self.archives.iter().map(|path| path.to_string_lossy()).collect();
-        names.sort();
-        names.dedup();
-        names.join("\n")
-    }
+/// Returns a path without links, as far as it exists.
+pub(crate) fn without_links(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let real = path.ancestors().find_map(|existing| {
+        let rest = path.strip_prefix(existing).ok()?;
+        Some(existing.canonicalize().ok()?.join(rest))
+    });
+    // Joined with nothing, a path would end in a separator.
+    real.map_or_else(|| path.clone(), |real| real.components().collect())
 }
 
 /// Returns the newest database of a folder: a canonical one if there is any, else a whole one. A file

@@ -73,7 +73,7 @@ impl Sources {
                         Ok(()) => ControlFlow::Continue(()),
                         Err(_) => ControlFlow::Break(()),
                     };
-                    source.search(request, stop, &mut Rendered::new(wanted, send))
+                    source.search_visible(request, stop, &mut Rendered::new(wanted, send))
                 });
                 streams.push(Stream { kind, hits, next: None, count: 0, search });
             }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::config::Config;
+use super::config::{Config, TRANSCRIPTS};
 use crate::{
     db::{self, writer::Error as WriterError},
     index::IndexDir,
@@ -71,7 +71,8 @@ impl OldHome {
             return None;
         }
         let mut databases = vec![Path::new("db").join(IMPORTED)];
-        databases.extend(old.threads_database().is_file().then(|| PathBuf::from(THREADS)));
+        let in_home = [THREADS, TRANSCRIPTS].map(PathBuf::from);
+        databases.extend(in_home.into_iter().filter(|path| folder.join(path).is_file()));
         // The transcripts that agents have deleted since are nowhere else.
         let stores = indexes()?.flatten().map(|entry| entry.file_name());
         let stores = stores.filter(|name| {
@@ -130,7 +131,7 @@ fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
     }
     tighten(&config.home, |path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        is_database(path, |stem| stem == THREADS)
+        is_database(path, is_in_home)
             || path.is_file() && name.starts_with(FORGOTTEN)
             || ours.iter().any(|folder| folder == path)
     })
@@ -153,6 +154,11 @@ fn tighten(folder: &Path, is_ours: impl Fn(&Path) -> bool) -> bool {
         private::tighten(folder);
     }
     any && all
+}
+
+/// Returns whether a file of the home folder is ours: the threads, and the transcripts with their lock.
+fn is_in_home(stem: &str) -> bool {
+    stem == THREADS || Path::new(stem).file_stem() == Path::new(TRANSCRIPTS).file_stem()
 }
 
 fn is_in_databases(path: &Path) -> bool {

@@ -449,6 +449,7 @@ mod tests {
             file: None,
             project: None,
             session: None,
+            gone: None,
         };
         let hash = hash_of(&about.id);
         assert_eq!(made_key(&about), format!("export-database-migration-planning-{hash:08x}"));

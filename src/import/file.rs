@@ -238,9 +238,10 @@ impl<'a> ExportFile<'a> {
     fn hand_over<E>(
         &mut self,
         format: &'static Format,
-        conversation: Conversation,
+        mut conversation: Conversation,
         sink: ConversationSink<'_, E>,
     ) -> Result<(), E> {
+        date(&mut conversation);
         self.tally.conversations += 1;
         self.tally.messages += conversation.messages.len() as u64;
         sink(format, conversation)
@@ -290,6 +291,16 @@ pub(super) fn format_of(start: &[u8]) -> Option<&'static Format> {
         }
     }
     None
+}
+
+/// Gives the messages of a conversation the time at which it began, if none of them has a time: else no
+/// range of time would have the conversation.
+fn date(conversation: &mut Conversation) {
+    if conversation.messages.iter().all(|message| message.create_time.is_none()) {
+        for message in &mut conversation.messages {
+            message.create_time = conversation.create_time;
+        }
+    }
 }
 
 /// Returns the title or the id of a conversation.

@@ -183,6 +183,7 @@ impl TranscriptReader {
             project: project.or_else(|| folder_name().filter(|_| has_project_folders)),
             folder: head.folder.clone(),
             branch: head.branch.clone(),
+            gone: None,
         }
     }
 

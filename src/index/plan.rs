@@ -278,11 +278,12 @@ fn rarest_lists(
     trace: &mut Trace,
 ) -> Result<Option<Vec<(TermInfo, List)>>, Error> {
     let is_first = segment.first == 0;
-    // The first segment is by far the largest, so the plan uses its numbers only.
     let mut record = |gram: Gram, messages| {
-        if is_first {
-            let in_titles = list == List::Title;
-            trace.grams.push(GramUse { gram: gram.to_string(), in_titles, messages });
+        let (gram, in_titles) = (gram.to_string(), list == List::Title);
+        let is_same = |known: &&mut GramUse| known.gram == gram && known.in_titles == in_titles;
+        match trace.grams.iter_mut().find(is_same) {
+            Some(known) => known.messages += messages,
+            None => trace.grams.push(GramUse { gram, in_titles, messages }),
         }
     };
     let mut present: Vec<(TermInfo, Gram)> = Vec::with_capacity(grams.len());

@@ -33,6 +33,13 @@ impl Home {
         Home { engine: engine(folder.path()), folder }
     }
 
+    /// A home that forgets the transcripts that are deleted.
+    fn forgetful() -> Home {
+        let home = Home::new();
+        let config = Config { forget_deleted: true, ..home.engine.config().clone() };
+        Home { engine: Engine::new(config), ..home }
+    }
+
     /// The path of a transcript in the archive.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         let path = self.folder.path().join("archive").join(name);
@@ -46,7 +53,7 @@ impl Home {
         path
     }
 
-    fn append(&self, name: &str, content: impl AsRef<[u8]>) {
+    pub(crate) fn append(&self, name: &str, content: impl AsRef<[u8]>) {
         let mut file = File::options().append(true).open(self.path(name)).expect("it is there");
         file.write_all(content.as_ref()).expect("files can be written");
     }
@@ -71,7 +78,7 @@ impl Home {
     }
 
     /// The texts of the messages that hold a text.
-    fn found(&self, text: &str) -> Vec<String> {
+    pub(crate) fn found(&self, text: &str) -> Vec<String> {
         let mut found = Vec::new();
         let sources = self.engine.sources();
         let Some(source) = sources.iter().find(|source| source.kind == SourceKind::Archive) else {
@@ -222,7 +229,7 @@ fn golden_transcripts_imported_as_synchronised() {
 }
 
 /// A transcript of Codex, whose messages have no ids; the session may name a parent.
-fn rollout(session: &str, parent: Option<&str>, texts: &[&str]) -> String {
+pub(crate) fn rollout(session: &str, parent: Option<&str>, texts: &[&str]) -> String {
     let record = |kind: &str, payload: serde_json::Value| {
         let time = format!("2026-05-01T10:00:{:02}Z", session.len());
         serde_json::json!({"timestamp": time, "type": kind, "payload": payload}).to_string() + "\n"
@@ -403,7 +410,7 @@ fn malformed_lines_are_counted() {
 
 #[test]
 fn changed_otherwise_than_by_growing() {
-    let home = Home::new();
+    let home = Home::forgetful();
     let both = line(1, "user", "first") + &line(2, "assistant", "second");
     home.write("a.jsonl", &both);
     home.write("b.jsonl", line(3, "user", "other").replace("\"session\"", "\"session-b\""));
@@ -442,7 +449,7 @@ fn changed_otherwise_than_by_growing() {
 
 #[test]
 fn only_the_files_that_changed() {
-    let home = Home::new();
+    let home = Home::forgetful();
     home.write("p/a.jsonl", line(1, "user", "first"));
     home.write("q/b.jsonl", line(2, "user", "other").replace("\"session\"", "\"session-b\""));
     home.sync();
@@ -533,14 +540,21 @@ fn made_anew_where_it_is_damaged() {
             fs::write(path, content).unwrap();
         },
         &mut |path: &Path| fs::remove_file(path).unwrap(),
-        &mut |path: &Path| {
-            Connection::open(path).unwrap().execute_batch("PRAGMA user_version = 999").unwrap();
-        },
-    ] as [&mut dyn FnMut(&Path); 4]
+    ] as [&mut dyn FnMut(&Path); 3]
     {
         damage(&database);
-        assert_eq!(home.synced(), expected);
+        let is_there = database.exists();
+        let report = home.sync();
+        assert_eq!(home.held(), expected);
+        // The damaged store may hold what nothing else does, so it stays, and is named.
+        assert_eq!(report.failed, u64::from(is_there));
+        let is_named = |failure: &String| failure.contains("transcripts.damaged-");
+        assert!(!is_there || report.failures.iter().any(is_named), "{:?}", report.failures);
     }
+    // A later version may have kept what this one does not know of.
+    Connection::open(&database).unwrap().execute_batch("PRAGMA user_version = 999").unwrap();
+    let later = home.engine.upkeep().sync_transcripts(&Stop::never(), &|_| {}).unwrap_err();
+    assert!(later.to_string().contains("a later version of verbatim"), "{later}");
 }
 
 #[test]
@@ -631,9 +645,10 @@ fn indexed_from_the_terminal() {
     assert!(run(&["show", "session-b"]).1.contains("new"));
     fs::remove_file(home.path("b.jsonl")).unwrap();
     let (_, again) = run(&["reindex", "--verbose"]);
-    assert!(again.starts_with("refreshed") || again.starts_with("indexed"), "{again}");
-    let (_, again) = run(&["reindex", "--verbose"]);
-    assert!(again.starts_with("the index of 1 messages is up to date"), "{again}");
+    // What was deleted is kept.
+    let is_same = again.starts_with("the index of 3 messages is up to date")
+        || again.contains("0 messages added, 0 removed");
+    assert!(is_same, "{again}");
     let none = run(&["reindex", "--no-archive"]).0.unwrap_err();
     assert!(none.starts_with("Database not found"), "{none}");
 }

@@ -1,6 +1,6 @@
 //! The command line: every help and typical outputs as golden files.
 
-use std::{ffi::OsString, path::Path, process::Command, process::Stdio};
+use std::{ffi::OsString, fs, path::Path, process::Command, process::Stdio};
 
 use rusqlite::{Connection, params};
 use verbatim_search::{
@@ -381,4 +381,64 @@ fn ranked_search_synchronises_the_transcripts_once() {
     let reports = log.lines().filter(|line| line.contains(store.to_str().unwrap()));
     assert_eq!(reports.count(), 1, "{log}");
     assert!(!output.stdout.is_empty());
+}
+
+#[test]
+fn the_plan_counts_the_grams_of_every_part_of_the_index() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    let connection = crate::corpus::database(&db, &["red", "green"]);
+    let places = ["--db", db.to_str().unwrap(), "--home", home.path().to_str().unwrap()];
+    let on = |command: &[&str]| -> Vec<String> {
+        command.iter().chain(&places).map(|it| (*it).to_owned()).collect()
+    };
+    let output =
+        |command: &[&str]| output(&on(command).iter().map(String::as_str).collect::<Vec<_>>());
+    output(&["reindex"]);
+    // The first part has none of these grams.
+    crate::corpus::add(&connection, "a zebra");
+    output(&["reindex"]);
+    let plan = output(&["search", "zebra", "--explain"]);
+    assert!(plan.contains("answered by: the index") && plan.contains("hits: 1"), "{plan}");
+    let grams: Vec<&str> = plan.lines().filter(|line| line.contains("\" in ")).collect();
+    assert!(grams.iter().any(|line| line.ends_with("in 1 messages")), "{plan}");
+}
+
+#[test]
+fn a_terminal_gets_a_conversation_rendered() {
+    let home = folder();
+    let db = home.path().join("a.db");
+    drop(sample(&db));
+    let terminal = Environment {
+        terminal: true,
+        colours: true,
+        columns: Some(60),
+        pager: Some("cat".into()),
+        ..Environment::default()
+    };
+    let show = |more: &[&str], environment: &Environment| {
+        let places = ["verbatim", "--db", db.to_str().unwrap(), "show", "6650a1b2-0001"];
+        let arguments = places.iter().chain(more).map(OsString::from);
+        let mut out = Vec::new();
+        cli::run(arguments, environment, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let shown = show(&[], &terminal);
+    assert!(shown.contains("1 · user · 2023-11-14") && !shown.contains("## 1"), "{shown}");
+    // Code is in colour, and long lines are wrapped.
+    assert!(shown.contains("\u{1b}[36my\u{1b}[0m is gone"), "{shown}");
+    assert!(shown.contains("before before\nbefore"), "{shown}");
+    // What a tool said stays as it is.
+    assert!(shown.contains("\nline 1 of the Borrow Checker\nline 2"), "{shown}");
+    let marked = show(&["--match", "BORROW checker"], &terminal);
+    assert_eq!(marked.matches("\u{1b}[1m\u{1b}[31m").count(), 16, "{marked}");
+    // Raw, and in a pipe, it is what it was.
+    let piped = show(&[], &Environment::default());
+    assert_eq!(piped, fs::read_to_string("tests/golden/cli/show/rust.md").unwrap());
+    let raw = show(&["--raw"], &terminal);
+    assert_eq!(raw, piped);
+    let forced = show(&["--color", "always"], &Environment::default());
+    assert!(forced.contains("\u{1b}[36my\u{1b}[0m is gone"), "{forced}");
+    let colourless = show(&["--color", "never"], &terminal);
+    assert!(!colourless.contains('\u{1b}') && colourless.contains("`y` is gone"), "{colourless}");
 }

@@ -864,3 +864,27 @@ fn a_conversation_that_an_export_has_twice_is_one_new_one() {
     assert_eq!((conversations, changes.unchanged_conversations), ((1, 0), 0));
     assert_eq!((changes.new_messages, changes.unchanged_messages), (2, 0));
 }
+
+#[test]
+fn messages_without_times_have_the_time_of_their_conversation() {
+    let folder = TempDir::new().unwrap();
+    let chat = |id: &str, time: &str| {
+        format!(
+            r#"{{"uuid": "{id}", "created_at": "2024-05-01T10:00:00Z", "chat_messages": [
+                {{"uuid": "{id}1", "text": "red"}}, {{"uuid": "{id}2", "text": "green"{time}}}]}}"#
+        )
+    };
+    let some = chat("b", r#", "created_at": "2024-05-02T10:00:00Z""#);
+    let content = format!("[{}, {some}]", chat("a", ""));
+    import_text(folder.path(), content.as_bytes(), Branches::Shown).unwrap();
+    let sql = "SELECT conversation_id, coalesce(create_time, '-') FROM messages ORDER BY rowid";
+    let found = rows(&folder.path().join("out.db"), sql);
+    let of = |id: &str| -> Vec<&String> {
+        found.iter().filter(|row| row.starts_with(&format!("{id:?}"))).collect()
+    };
+    assert!(of("a").iter().all(|row| row.contains("1714557600")), "{found:?}");
+    // Where some messages have a time, nobody knows that of the others.
+    assert!(of("b")[0].ends_with("\"-\"") && of("b")[1].contains("1714644000"), "{found:?}");
+    let again = import_text(folder.path(), content.as_bytes(), Branches::Shown).unwrap();
+    assert!(!again.changes.any());
+}

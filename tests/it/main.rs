@@ -25,6 +25,7 @@ mod import;
 mod index;
 #[cfg(target_os = "linux")]
 mod json;
+mod kept;
 #[cfg(unix)]
 mod letta;
 mod like;

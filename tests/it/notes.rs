@@ -115,7 +115,7 @@ fn without_an_index_the_words_of_a_question_are_ranked_and_that_is_said() {
     assert_eq!((&text["n"], &answer["totalResults"]), (&json!(0), &json!(0)));
     assert!(text["message"].as_str().unwrap().contains("has no index"), "{text}");
     // Nothing was built.
-    let folders = fs::read_dir(engine.config().index_folder()).unwrap().flatten();
+    let folders = fs::read_dir(engine.config().index_folder()).into_iter().flatten().flatten();
     assert!(folders.into_iter().all(|entry| entry.path().is_file()));
     // Several concepts must be in one conversation; exact search needs no index and has no note.
     let two = search(&engine, json!({"query": ["restaurant", "steak"]}));

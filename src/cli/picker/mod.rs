@@ -44,8 +44,12 @@ pub(super) enum Picked {
     Nothing,
     /// There is nothing to search.
     NoChats,
-    /// The conversation that this word names is to be shown, at a message maybe.
-    Show(String),
+    /// The conversation that this word names is to be shown, at a message maybe, with the text that was
+    /// looked for marked.
+    Show {
+        word: String,
+        text: String,
+    },
     /// This command resumes the session.
     Resume(String),
 }
@@ -185,10 +189,17 @@ impl Loop<'_> {
         }
         let Some(target) = self.picker.target() else { return Ok(None) };
         let notice = match action {
-            Action::Show => return Ok(Some(Picked::Show(word_of(self.engine, target)))),
+            Action::Show => {
+                let text = target.text.clone();
+                let word = word_of(self.engine, target);
+                return Ok(Some(Picked::Show { word, text }));
+            }
             Action::Resume => match resume_command(self.engine, target) {
                 Ok(Some(command)) => return Ok(Some(Picked::Resume(command))),
-                Ok(None) => "only sessions of Claude Code and Codex can be resumed".to_owned(),
+                Ok(None) => {
+                    "only sessions of Claude Code and Codex whose files are there can be resumed"
+                        .to_owned()
+                }
                 Err(error) => error.to_string(),
             },
             Action::Open => browse(self.engine, target).unwrap_or_else(|error| error.to_string()),

@@ -99,7 +99,7 @@ pub(super) struct Target {
     pub(super) id: String,
     pub(super) message: Option<Hit<'static>>,
     /// The text that was looked for.
-    text: String,
+    pub(super) text: String,
 }
 
 /// The messages around a chosen one.
@@ -170,7 +170,7 @@ fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Opti
             is_full = found.len() - begun == MOST_SHOWN || seen == MOST_SEEN;
             if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        match source.search(&request, stop, &mut Rendered::new(render, show)) {
+        match source.search_visible(&request, stop, &mut Rendered::new(render, show)) {
             Ok(_) => results.is_cut |= is_full,
             Err(error) => problem = Some(error.to_string()),
         }

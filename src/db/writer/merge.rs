@@ -109,6 +109,7 @@ impl Merge<'_> {
                             project: text(row, 10)?,
                             folder: text(row, 11)?,
                             branch: text(row, 12)?,
+                            gone: None,
                         }),
                         None => None,
                     },

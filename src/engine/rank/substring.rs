@@ -254,18 +254,20 @@ impl Ranker<'_> {
                 if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             },
         );
-        source.search(&request, self.stop, &mut sink)?;
+        source.search_visible(&request, self.stop, &mut sink)?;
         Ok(())
     }
 
     /// Returns the ids of the conversations of the scope's project or session, or of those that it
-    /// names; `None` for all.
+    /// names, without those that another source has too; `None` for all.
     pub(super) fn conversations_of_origin(
         &self,
         source: &Source,
     ) -> Result<Option<HashSet<String>>, Error> {
         let scope = &self.scope;
-        if scope.project.is_none() && scope.session.is_none() && scope.conversations.is_none() {
+        let has_no_names =
+            scope.project.is_none() && scope.session.is_none() && scope.conversations.is_none();
+        if has_no_names && source.left_out(self.stop)?.is_empty() {
             return Ok(None);
         }
         let scope = Scope {

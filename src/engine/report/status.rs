@@ -19,7 +19,7 @@ use crate::{
     },
     import::Export,
     index::{Activity, IndexDir, Last, SegmentRef, Snapshot, TermIndex, Vectors},
-    model::{Instant, Stop},
+    model::{Instant, Origin, Stop},
 };
 
 /// The longest time to count a database that has no current index.
@@ -63,6 +63,8 @@ pub struct SourceStatus {
     pub conversations: Option<u64>,
     /// Its messages, if they could be counted in time.
     pub messages: Option<u64>,
+    /// How many of its conversations are kept though the files of their transcripts are gone.
+    pub kept: usize,
     /// When the first message was written, ISO 8601.
     pub first: Option<String>,
     /// When the last message was written.
@@ -141,6 +143,7 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
         changed: None,
         conversations: None,
         messages: None,
+        kept: 0,
         first: None,
         last: None,
         excluded: excluded(config, source, stop).unwrap_or_default(),
@@ -193,6 +196,12 @@ fn count(status: &mut SourceStatus, source: &Source, stop: &Stop) {
         Err(db::Error::Stopped) => {}
         Err(error) => status.error = Some(error.to_string()),
     }
+    let origins = match source.kind {
+        SourceKind::Archive => db::read(&status.database, &in_time, db::origins).ok(),
+        SourceKind::Export | SourceKind::Threads => None,
+    };
+    let is_kept = |origin: &&Origin| origin.gone.is_some();
+    status.kept = origins.map_or(0, |origins| origins.values().filter(is_kept).count());
     let span = source.reader(&in_time).span(&in_time).ok().flatten();
     let iso = |end: Option<Instant>| end.and_then(crate::text::date::to_iso);
     status.first = iso(span.map(|(first, _)| first));

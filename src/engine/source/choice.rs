@@ -22,17 +22,17 @@ use crate::{
 
 impl Source {
     /// Returns the best reader of the state that the source is in now: the index if it is current,
-    /// else the database itself.
+    /// else the database itself. Transcripts of which another source has a newer state are left out.
     pub fn reader(&self, stop: &Stop) -> Arc<dyn Reader> {
-        self.hiding(match self.current_index(stop) {
+        self.visible(match self.current_index(stop) {
             Ok(snapshot) => Arc::new(IndexedReader::new(self.clone(), snapshot)),
             Err(reason) => Arc::new(LiveReader::new(self.clone(), reason)),
         })
     }
 
-    /// Returns a reader that leaves out what the user excludes.
-    fn hiding(&self, reader: Arc<dyn Reader>) -> Arc<dyn Reader> {
-        match self.may_exclude() {
+    /// Returns a reader that leaves out what answers must not have.
+    fn visible(&self, reader: Arc<dyn Reader>) -> Arc<dyn Reader> {
+        match self.may_leave_out() {
             true => Arc::new(HidingReader::new(self.clone(), reader)),
             false => reader,
         }
@@ -71,7 +71,7 @@ impl Source {
     /// Returns the reader of the index in use, even if it is out of date.
     pub(crate) fn latest_reader(&self, stop: &Stop) -> Option<Arc<dyn Reader>> {
         let snapshot = self.latest_index(stop)?;
-        Some(self.hiding(Arc::new(IndexedReader::new(self.clone(), snapshot))))
+        Some(self.visible(Arc::new(IndexedReader::new(self.clone(), snapshot))))
     }
 }
 

@@ -1,8 +1,14 @@
-//! Leaves the conversations that the user excludes out of the answers of any reader.
+//! Leaves conversations out of the answers of any reader: those that the user excludes, and those of
+//! which another source has a newer state.
+//!
+//! Invariant: an exact search of the export alone, as `conversation_search` asks it, leaves out only
+//! what the user excludes.
 
 use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
 
 use super::{
+    hidden::{HiddenOf, Ids},
+    kind::SourceKind,
     reader::{Counts, Listing, Messages, Reader, SearchPlan},
     scope::Scope,
     scoring::Scorer,
@@ -14,7 +20,57 @@ use crate::{
     model::{Hit, Instant, Request, Stop},
 };
 
-/// A reader without the excluded conversations of its source.
+impl Source {
+    /// Returns the conversations that answers about all sources have from another one; `None` if
+    /// there are none. Where a database cannot be read, nothing is left out.
+    fn hidden(&self, stop: &Stop) -> Option<Ids> {
+        let config = self.config();
+        let is_whole = self.kind == SourceKind::Export && self.is_alone;
+        if self.kind == SourceKind::Threads || is_whole || !config.has_transcripts() {
+            return None;
+        }
+        let export = match self.kind {
+            SourceKind::Export => Some(self.path.clone()),
+            _ => config.export_database().ok(),
+        };
+        let hidden = self.hidden_ids().of(config.archive_database(), export, config, stop);
+        let HiddenOf { elsewhere, in_store, in_export } = hidden?;
+        let ids = match self.kind {
+            SourceKind::Export => in_export,
+            _ if self.is_alone => elsewhere,
+            _ => in_store,
+        };
+        (!ids.is_empty()).then_some(ids)
+    }
+
+    /// Returns the conversations that are left out of answers.
+    pub(crate) fn left_out(&self, stop: &Stop) -> Result<Ids, Error> {
+        let excluded = self.excluded(stop)?;
+        Ok(match self.hidden(stop) {
+            None => excluded,
+            Some(hidden) if excluded.is_empty() => hidden,
+            Some(hidden) => Arc::new(hidden.union(&excluded).cloned().collect()),
+        })
+    }
+
+    /// Returns whether answers may leave out conversations of the source.
+    pub(super) fn may_leave_out(&self) -> bool {
+        self.kind != SourceKind::Threads && (self.may_exclude() || self.config().has_transcripts())
+    }
+
+    /// Does as [`Source::search`] does, without the conversations that another source has too.
+    pub(crate) fn search_visible(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan, Error> {
+        let hidden = self.hidden(stop).unwrap_or_default();
+        search(&hidden, request, sink, |request, sink| self.search(request, stop, sink))
+    }
+}
+
+/// A reader without the conversations of its source that are left out.
 pub(super) struct HidingReader {
     source: Source,
     inner: Arc<dyn Reader>,
@@ -25,9 +81,9 @@ impl HidingReader {
         HidingReader { source, inner }
     }
 
-    /// Returns a scope without the excluded conversations.
+    /// Returns a scope without the conversations that are left out.
     fn within(&self, scope: &Scope, stop: &Stop) -> Result<Scope, Error> {
-        Ok(Scope { excluded: self.source.excluded(stop)?, ..scope.clone() })
+        Ok(Scope { excluded: self.source.left_out(stop)?, ..scope.clone() })
     }
 }
 
@@ -38,7 +94,7 @@ impl Reader for HidingReader {
         stop: &Stop,
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
-        let excluded = self.source.excluded(stop)?;
+        let excluded = self.source.left_out(stop)?;
         search(&excluded, request, sink, |request, sink| self.inner.search(request, stop, sink))
     }
 
@@ -52,7 +108,7 @@ impl Reader for HidingReader {
         raw_content: bool,
         stop: &Stop,
     ) -> Result<Option<Box<dyn Messages>>, Error> {
-        match self.source.excluded(stop)?.contains(id) {
+        match self.source.left_out(stop)?.contains(id) {
             true => Ok(None),
             false => self.inner.read(id, raw_content, stop),
         }
@@ -68,7 +124,7 @@ impl Reader for HidingReader {
     }
 
     fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
-        if self.source.excluded(stop)?.is_empty() {
+        if self.source.left_out(stop)?.is_empty() {
             return self.inner.span(stop);
         }
         let listing = self.list(&Scope::default(), stop)?;

@@ -193,6 +193,7 @@ impl Listing for LiveListing {
             file: origin.file.map(PathBuf::from),
             project: origin.project,
             session: origin.session,
+            gone: origin.gone,
         }
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod catalogue;
 mod choice;
 mod counter;
 mod handle;
+mod hidden;
 mod hiding;
 mod indexed;
 mod kind;

@@ -107,4 +107,6 @@ pub struct About {
     pub project: Option<String>,
     /// The session, of a coding agent's conversation.
     pub session: Option<String>,
+    /// Since when the transcript's file is gone, if it is.
+    pub gone: Option<Instant>,
 }

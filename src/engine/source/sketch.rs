@@ -98,6 +98,7 @@ impl Source {
                 file: origin.file.map(PathBuf::from),
                 project: origin.project,
                 session: origin.session,
+                gone: origin.gone,
             };
             (id, Sketch { about, origin: known, order: ReadingOrder::Read(skeleton) })
         };

@@ -12,6 +12,7 @@ use std::{
 use super::{
     catalogue::Catalogue,
     handle::{FallbackReason, IndexHandle},
+    hidden::HiddenIds,
     kind::SourceKind,
     lock::lock,
     note::Note,
@@ -39,6 +40,9 @@ pub struct Source {
     pub kind: SourceKind,
     /// The source's canonical database.
     pub path: PathBuf,
+    /// Whether it is asked without the sources that may have its conversations too. Then it leaves
+    /// out none of them.
+    pub(super) is_alone: bool,
     state: Arc<SharedState>,
 }
 
@@ -59,6 +63,8 @@ struct SharedState {
     /// What the background upkeep does for the source.
     task: Mutex<Task>,
     tended: Arc<Tended>,
+    /// The conversations that are left out, of all kinds of sources.
+    hidden: Arc<HiddenIds>,
     model: Model,
     exclusions: Arc<Exclusions>,
     /// The excluded conversations of the state of a database that was asked for last.
@@ -87,7 +93,7 @@ impl Sources {
     pub(crate) fn new(config: Config) -> Sources {
         let config = Arc::new(config);
         let model = Model::of(&config.embeddings);
-        let tended = Arc::new(Tended::default());
+        let (tended, hidden) = (Arc::new(Tended::default()), Arc::new(HiddenIds::default()));
         let exclusions = Arc::new(Exclusions::known(&config.exclude));
         let states = SourceKind::ALL.map(|_| {
             Arc::new(SharedState {
@@ -99,6 +105,7 @@ impl Sources {
                 refresh_again: Mutex::default(),
                 task: Mutex::default(),
                 tended: Arc::clone(&tended),
+                hidden: Arc::clone(&hidden),
                 model: model.clone(),
                 exclusions: Arc::clone(&exclusions),
                 excluded: Mutex::default(),
@@ -125,9 +132,10 @@ impl Sources {
         found.collect()
     }
 
-    /// Returns the source of a kind, if it exists.
+    /// Returns the source of a kind, to be asked alone, if it exists.
     pub(crate) fn of_kind(&self, kind: SourceKind) -> Option<Source> {
-        self.present().into_iter().find(|source| source.kind == kind)
+        let source = self.present().into_iter().find(|source| source.kind == kind)?;
+        Some(Source { is_alone: true, ..source })
     }
 
     /// Returns the export; the error names the folder that was searched for one.
@@ -151,9 +159,10 @@ impl Sources {
     ) -> Result<(Vec<T>, Vec<Note>), Error> {
         let (mut done, mut notes, mut first) = (Vec::new(), Vec::new(), None);
         let wanted = |kind: &SourceKind| scope.sources.is_empty() || scope.sources.contains(kind);
+        let is_alone = is_alone(scope);
         for kind in SourceKind::ALL.into_iter().filter(wanted) {
             let outcome = match located(&self.config, kind) {
-                Ok(path) if path.is_file() => work(self.at(kind, path)),
+                Ok(path) if path.is_file() => work(Source { is_alone, ..self.at(kind, path) }),
                 Ok(_) | Err(Error::NoDatabase { .. }) => continue,
                 Err(error) => Err(error),
             };
@@ -229,7 +238,8 @@ impl Sources {
             sources.push(self.export()?);
         }
         sources.retain(|source| wanted(source.kind));
-        Ok(sources)
+        let is_alone = is_alone(scope);
+        Ok(sources.into_iter().map(|source| Source { is_alone, ..source }).collect())
     }
 
     /// Closes every index that is open; the next question opens what is there then.
@@ -242,7 +252,8 @@ impl Sources {
     }
 
     fn at(&self, kind: SourceKind, path: PathBuf) -> Source {
-        Source { kind, path, state: Arc::clone(&self.states[kind as usize]) }
+        let state = Arc::clone(&self.states[kind as usize]);
+        Source { kind, path, is_alone: false, state }
     }
 }
 
@@ -262,6 +273,15 @@ impl Source {
     /// The model that turns texts into vectors.
     pub(crate) fn model(&self) -> &Model {
         &self.state.model
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.state.config
+    }
+
+    /// The conversations that are left out, of all kinds of sources.
+    pub(super) fn hidden_ids(&self) -> &HiddenIds {
+        &self.state.hidden
     }
 
     /// Fails if the source cannot be read.
@@ -432,6 +452,13 @@ impl fmt::Debug for Source {
             .field("path", &self.path)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns whether a scope has only one of the sources that may have the same conversations.
+fn is_alone(scope: &Scope) -> bool {
+    let has = |kind| scope.sources.contains(&kind);
+    let has_both = has(SourceKind::Export) && has(SourceKind::Archive);
+    !scope.sources.is_empty() && !has_both
 }
 
 fn located(config: &Config, kind: SourceKind) -> Result<PathBuf, Error> {

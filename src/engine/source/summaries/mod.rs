@@ -98,6 +98,7 @@ impl Catalogue {
             file: origin.file.map(PathBuf::from),
             project: origin.project,
             session: origin.session,
+            gone: origin.gone,
         }
     }
 

@@ -5,6 +5,7 @@ use std::{
     fs::{self, File},
     io::{self, Read, Seek, SeekFrom},
     path::Path,
+    time::SystemTime,
 };
 
 use super::{
@@ -33,6 +34,7 @@ const UNFINISHED: &str = "unfinished";
 pub(super) struct Pass<'a> {
     store: &'a TranscriptStore,
     withheld: &'a Withheld,
+    forgets_deleted: bool,
     stop: &'a Stop,
     progress: &'a dyn Fn(ArchiveProgress),
     report: &'a mut ArchiveReport,
@@ -49,23 +51,30 @@ impl<'a> Pass<'a> {
     pub(super) fn new(
         store: &'a TranscriptStore,
         withheld: &'a Withheld,
+        forgets_deleted: bool,
         stop: &'a Stop,
         progress: &'a dyn Fn(ArchiveProgress),
         report: &'a mut ArchiveReport,
     ) -> Pass<'a> {
         let (again, total, uncommitted) = Default::default();
-        Pass { store, withheld, stop, progress, report, again, total, uncommitted }
+        Pass { store, withheld, forgets_deleted, stop, progress, report, again, total, uncommitted }
     }
 
     /// Brings the store up to date with the files that a walk found.
     pub(super) fn run(mut self, walk: &Walk) -> Result<(), SyncError> {
-        let known = self.store.files()?;
+        let mut known = self.store.files()?;
         self.report.files = walk.found.len() as u64;
-        self.forget_gone(walk, &known)?;
+        let gone = self.follow_moved(walk, &mut known)?;
+        self.keep_or_forget(gone)?;
         self.withhold()?;
         let (mut changed, mut new) = (Vec::new(), Vec::new());
         for found in &walk.found {
-            match known.get(&found.name) {
+            let known = known.get(&found.name);
+            if let Some(back) = known.filter(|known| known.gone.is_some()) {
+                self.store.begin()?;
+                self.store.set_gone(back.id, None)?;
+            }
+            match known {
                 Some(known) if known.stamp == found.stamp => {}
                 Some(known) => {
                     self.total += found.size.saturating_sub(known.taken);
@@ -99,21 +108,74 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    fn forget_gone(
+    /// Recognises new files that are known ones under another name, and renames those in `known`.
+    /// Returns the known files that are gone.
+    ///
+    /// A new file is one that is gone if it has the name, or is the same file to the system, and begins
+    /// with all that was read of it. If the agent has compressed it or unpacked it, the name decides.
+    fn follow_moved(
         &mut self,
         walk: &Walk,
-        known: &HashMap<String, TranscriptFile>,
-    ) -> Result<(), SyncError> {
+        known: &mut HashMap<String, TranscriptFile>,
+    ) -> Result<Vec<TranscriptFile>, SyncError> {
         let found: HashSet<&str> = walk.found.iter().map(|found| found.name.as_str()).collect();
-        let mut gone: Vec<&TranscriptFile> = known
-            .values()
-            .filter(|file| !found.contains(file.path.as_str()) && walk.is_gone(&file.path))
-            .collect();
+        let is_gone = |file: &&TranscriptFile| {
+            !found.contains(file.path.as_str()) && walk.is_gone(&file.path)
+        };
+        let mut gone: Vec<TranscriptFile> = known.values().filter(is_gone).cloned().collect();
         gone.sort_by_key(|file| file.id);
+        for found in &walk.found {
+            if gone.is_empty() || known.contains_key(&found.name) {
+                continue;
+            }
+            if let Some(at) = gone.iter().position(|file| is_moved(file, found)) {
+                let old = gone.remove(at);
+                known.remove(&old.path);
+                if let Some(moved) = self.rename(old.id, found)? {
+                    known.insert(found.name.clone(), moved);
+                }
+            } else if let Some(at) = gone.iter().position(|file| is_repacked(file, found)) {
+                let old = gone.remove(at);
+                self.store.begin()?;
+                self.again.extend(self.store.forget(old.id)?);
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Gives a known file the path of a file that was found.
+    fn rename(
+        &mut self,
+        id: i64,
+        found: &TranscriptPath,
+    ) -> Result<Option<TranscriptFile>, SyncError> {
+        let Some(mut input) = self.open(found) else { return Ok(None) };
+        self.store.begin()?;
+        let Some(mut file) = self.store.file(id)? else { return Ok(None) };
+        file.path.clone_from(&found.name);
+        file.gone = None;
+        if file.taken == found.size {
+            file.stamp.clone_from(&found.stamp);
+        }
+        let mut reader = TranscriptReader::restore(&file.reader)
+            .unwrap_or_else(|| TranscriptReader::new(&found.path));
+        self.save(&mut file, &mut reader, &mut input, None)?;
+        Ok(Some(file))
+    }
+
+    /// Notes that files are gone. What they held is kept, unless it is to be forgotten.
+    fn keep_or_forget(&mut self, gone: Vec<TranscriptFile>) -> Result<(), SyncError> {
         for file in gone {
-            self.store.begin()?;
-            self.again.extend(self.store.forget(file.id)?);
-            self.report.removed += 1;
+            if self.forgets_deleted {
+                self.store.begin()?;
+                self.again.extend(self.store.forget(file.id)?);
+                self.report.removed += 1;
+            } else if file.gone.is_none() {
+                self.store.begin()?;
+                self.store.set_gone(file.id, Some(now()))?;
+                self.report.removed += 1;
+                self.report.kept += 1;
+            }
         }
         Ok(())
     }
@@ -122,7 +184,9 @@ impl<'a> Pass<'a> {
     pub(super) fn withhold(&mut self) -> Result<(), SyncError> {
         if !self.withheld.is_empty() {
             for (file, id, service, origin) in self.store.stored()? {
-                if self.withheld.withholds(&id, &service, &origin) {
+                // Nothing else has what is excluded of a file that is gone: answers leave it out.
+                let is_kept = origin.gone.is_some() && !self.withheld.is_forgotten(&id, &service);
+                if !is_kept && self.withheld.withholds(&id, &service, &origin) {
                     self.store.begin()?;
                     self.withhold_file(file, &id)?;
                 }
@@ -164,6 +228,9 @@ impl<'a> Pass<'a> {
         self.store.begin()?;
         // A file that repeats messages of a removed file is removed as well.
         let Some(file) = self.store.file(id)? else { return Ok(()) };
+        if file.stamp == found.stamp {
+            return Ok(());
+        }
         if !has_only_grown(&mut input, &file, found) {
             self.again.insert(file.path);
             self.again.extend(self.store.forget(id)?);
@@ -336,6 +403,44 @@ fn has_only_grown(input: &mut File, file: &TranscriptFile, found: &TranscriptPat
         && found.size > file.taken
         && TranscriptReader::restore(&file.reader).is_some()
         && ends(input, file.taken).is_ok_and(|ends| ends == file.ends)
+}
+
+/// Returns whether a new file is one that is gone, under another name.
+fn is_moved(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
+    let is_candidate =
+        identity(&gone.stamp) == identity(&found.stamp) || is_named_alike(gone, found);
+    let is_long_enough = match compressed::plain(&found.path) {
+        Some(_) => found.size == gone.taken,
+        None => found.size >= gone.taken,
+    };
+    is_candidate
+        && is_long_enough
+        && gone.taken > 0
+        && compressed::plain(Path::new(&gone.path)).is_some()
+            == compressed::plain(&found.path).is_some()
+        && File::open(&found.path)
+            .and_then(|mut input| ends(&mut input, gone.taken))
+            .is_ok_and(|ends| ends == gone.ends)
+}
+
+/// Returns whether a new file is one that is gone, and was compressed or unpacked.
+fn is_repacked(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
+    let is_packed = |path: &Path| compressed::plain(path).is_some();
+    is_named_alike(gone, found) && is_packed(Path::new(&gone.path)) != is_packed(&found.path)
+}
+
+/// Returns the part of a stamp that stays when a file is renamed.
+fn identity(stamp: &str) -> &str {
+    stamp.split(' ').next().unwrap_or_default()
+}
+
+fn is_named_alike(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
+    compressed::stem(Path::new(&gone.path)) == compressed::stem(&found.path)
+}
+
+fn now() -> model::Instant {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    model::Instant { seconds: since.as_secs() as i64, nanos: 0 }
 }
 
 /// Returns hashes of the first and of the last of the bytes before a place.

@@ -14,8 +14,10 @@ pub struct ArchiveReport {
     pub files: u64,
     /// Transcripts that were read, from the start or further on.
     pub read: u64,
-    /// Transcripts that are gone.
+    /// Transcripts that were found to be gone.
     pub removed: u64,
+    /// How many of those are kept.
+    pub kept: u64,
     /// Bytes read.
     pub bytes: u64,
     /// Messages added.
@@ -77,6 +79,9 @@ impl fmt::Display for ArchiveReport {
         )?;
         if self.removed > 0 {
             write!(f, ", {} gone", self.removed)?;
+        }
+        if self.kept > 0 {
+            write!(f, ", {} of them kept", self.kept)?;
         }
         if self.malformed > 0 {
             write!(f, ", {} lines cannot be read", self.malformed)?;

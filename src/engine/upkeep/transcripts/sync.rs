@@ -1,7 +1,7 @@
 //! Brings the transcript store up to date, one process at a time.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::{self, File, TryLockError},
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -15,12 +15,13 @@ use super::{
 use crate::{
     db::transcripts::{self, TranscriptStore},
     engine::{config::Config, withheld::Withheld},
+    index::IndexDir,
     model::Stop,
     private,
 };
 
-/// Brings the transcript store of a configuration up to date with the transcripts, but for those that
-/// are withheld.
+/// Brings the transcript store of a configuration up to date with the transcripts in its folders, but
+/// for those that are withheld.
 ///
 /// If another process does this already, the report says so.
 pub(crate) fn sync(
@@ -28,36 +29,46 @@ pub(crate) fn sync(
     stop: &Stop,
     progress: &dyn Fn(ArchiveProgress),
 ) -> Result<ArchiveReport, SyncError> {
-    let (database, archives) = (&config.archive_database(), &config.archives);
     let begun = Instant::now();
     let mut report = ArchiveReport::default();
-    if archives.is_empty() {
+    if !config.has_transcripts() {
         return Ok(report);
     }
-    let walk = walk(archives, &mut report);
+    let database = config.archive_database();
+    let walk = walk(config, &mut report);
     // There is nothing to store and nothing stored: make no file.
     if walk.found.is_empty() && !database.is_file() {
         return Ok(report);
     }
-    let Some(_lock) = lock(database)? else {
+    let Some(_lock) = lock(&database)? else {
         report.elsewhere = true;
         return Ok(report);
     };
     // Read with the lock held: whoever forgets something changes the list before waiting for it.
     let withheld = &withheld_by(config)?;
+    if !database.is_file() {
+        remove_old(&config.index_folder());
+    }
     let failures = (report.failures.clone(), report.failed);
+    let mut set_aside = Vec::new();
     for is_last in [false, true] {
         (report.failures, report.failed) = failures.clone();
-        let store = TranscriptStore::open(database)?;
-        let pass = Pass::new(&store, withheld, stop, progress, &mut report);
+        let store = TranscriptStore::open(&database, &mut |path| set_aside.push(path))?;
+        let forgets = config.forget_deleted;
+        let pass = Pass::new(&store, withheld, forgets, stop, progress, &mut report);
         match pass.run(&walk).and_then(|()| Ok(store.close()?)) {
             Ok(()) => break,
-            // The store holds nothing that the files do not, so it is rebuilt once.
+            // It is read again from the files once.
             Err(SyncError::Store(error)) if error.is_damage() && !is_last => {
-                TranscriptStore::remove(database)?;
+                set_aside.extend(TranscriptStore::set_aside(&database)?);
             }
             Err(error) => return Err(error),
         }
+    }
+    for path in set_aside {
+        let reason = "the transcript store was damaged. It has been rebuilt from the transcripts that \
+                      are there; this file may still hold those that were deleted";
+        report.fail(&path, &reason);
     }
     report.took = begun.elapsed();
     Ok(report)
@@ -81,7 +92,7 @@ pub(crate) fn withhold(
         }
     };
     let withheld = &withheld_by(config)?;
-    let store = TranscriptStore::open(database)?;
+    let store = TranscriptStore::open(database, &mut |_| {})?;
     let mut is_there = always;
     for id in ids {
         is_there |= store.has_file_of(id)?;
@@ -91,7 +102,8 @@ pub(crate) fn withhold(
     }
     store.delete_securely()?;
     let mut report = ArchiveReport::default();
-    Pass::new(&store, withheld, &Stop::never(), &|_| {}, &mut report).withhold()?;
+    Pass::new(&store, withheld, config.forget_deleted, &Stop::never(), &|_| {}, &mut report)
+        .withhold()?;
     let is_clean = store.scrub()?;
     store.close()?;
     Ok(Some(is_clean))
@@ -103,6 +115,21 @@ fn withheld_by(config: &Config) -> Result<Withheld, SyncError> {
 
 /// How often to look whether another process has synchronised the store.
 const ELSEWHERE: Duration = Duration::from_millis(50);
+
+/// Removes the stores of earlier versions, which had one in the index folder for each set of folders,
+/// and their indexes. What cannot be removed stays; nothing reads it.
+fn remove_old(folder: &Path) {
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !name.starts_with("archive-") || !path.is_file() {
+            continue;
+        }
+        if let (true, Ok(real)) = (name.ends_with(".db"), path.canonicalize()) {
+            drop(fs::remove_dir_all(IndexDir::of(folder, &real).folder()));
+        }
+        drop(fs::remove_file(&path));
+    }
+}
 
 /// The lock of the store's only writer.
 struct Lock(File);

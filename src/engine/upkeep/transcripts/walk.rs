@@ -9,6 +9,7 @@ use std::{
 use super::report::ArchiveReport;
 use crate::{
     db::header::Stamp,
+    engine::config::{Config, without_links},
     import::compressed::{self, is_named_as_transcript},
 };
 
@@ -30,15 +31,17 @@ pub(super) struct TranscriptPath {
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     pub(super) found: Vec<TranscriptPath>,
+    /// The folders of the archives. Nothing is known of files elsewhere.
+    roots: Vec<PathBuf>,
     /// Folders that could not be read: the known files below them stay.
     unread: Vec<PathBuf>,
 }
 
 /// Walks the archives; failures go into the report.
-pub(super) fn walk(archives: &[PathBuf], report: &mut ArchiveReport) -> Walk {
-    let mut walk = Walk::default();
+pub(super) fn walk(config: &Config, report: &mut ArchiveReport) -> Walk {
+    let mut walk = Walk { roots: config.archive_roots(), ..Walk::default() };
     let mut roots: Vec<PathBuf> = Vec::new();
-    for archive in archives {
+    for archive in &config.archives {
         match archive.canonicalize() {
             Ok(root) => roots.push(root),
             // If an archive's folder is gone, its files are gone.
@@ -47,7 +50,7 @@ pub(super) fn walk(archives: &[PathBuf], report: &mut ArchiveReport) -> Walk {
             }
             Err(error) => {
                 report.fail(archive, &error);
-                walk.unread.push(archive.clone());
+                walk.unread.push(without_links(archive));
             }
         }
     }
@@ -105,9 +108,20 @@ impl Walk {
         }
     }
 
-    /// Returns whether a known file that was not found is gone.
+    /// Returns whether a known file that was not found is gone: the system says that there is no such
+    /// file, or another one has taken its place.
     pub(super) fn is_gone(&self, name: &str) -> bool {
-        !self.unread.iter().any(|folder| Path::new(name).starts_with(folder))
+        let path = Path::new(name);
+        let is_below = |folder: &PathBuf| path.starts_with(folder);
+        if !self.roots.iter().any(is_below) || self.unread.iter().any(is_below) {
+            return false;
+        }
+        match fs::symlink_metadata(path) {
+            Ok(_) => compressed::plain(path).is_some_and(|plain| plain.exists()),
+            Err(error) => {
+                matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+            }
+        }
     }
 }
 
@@ -120,6 +134,7 @@ impl TranscriptPath {
         TranscriptPath {
             path: path.to_owned(),
             name: name.to_owned(),
+            // What it begins with stays when the file is renamed.
             stamp: format!("{device:x}.{number:x} {} {modified}", stamp.size),
             size: stamp.size,
         }

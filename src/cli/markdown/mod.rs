@@ -1,0 +1,408 @@
+//! Markdown for a terminal: headings, lists, quotes, tables and code, as wide as the terminal is.
+//!
+//! Text of others never controls the terminal: every piece of it passes through `harmless`.
+
+mod code;
+mod table;
+mod text;
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use self::{
+    table::Table,
+    text::{Mark, StyledText, plain_width},
+};
+use super::{
+    look::{DIM, Look, MATCH},
+    output::harmless,
+};
+
+pub(super) use self::code::Highlighter;
+
+/// Bytes of the longest message that is rendered; a longer one is shown as it is.
+pub(super) const MOST_RENDERED: usize = 256 << 10;
+
+/// The widest lines of text: longer ones are hard to read.
+const WIDEST: usize = 100;
+
+/// Columns for text at least, however deep it is in lists and quotes.
+const NARROWEST: usize = 20;
+
+/// How many lists and quotes inside each other are indented.
+const MOST_PREFIXES: usize = 8;
+
+/// The beginning of a line that a tool call begins with. What follows is no Markdown.
+const TOOL: &str = "[tool: ";
+
+const QUOTE: &str = "│ ";
+const CODE: Style = AnsiColor::Cyan.on_default();
+
+/// Writes the Markdown of a message.
+pub(super) fn write(
+    out: &mut dyn Write,
+    message: &str,
+    look: Look,
+    highlighter: &Highlighter,
+    mark: Mark<'_>,
+) -> io::Result<()> {
+    let is_call = |at: &usize| *at == 0 || message.as_bytes()[at - 1] == b'\n';
+    let call = message.match_indices(TOOL).map(|(at, _)| at).find(is_call);
+    let (markdown, rest) = message.split_at(call.unwrap_or(message.len()));
+    if !markdown.trim().is_empty() {
+        let mut page = Page::new(out, look, highlighter, mark);
+        let options =
+            Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+        for event in Parser::new_ext(markdown, options) {
+            page.event(event)?;
+        }
+        page.flush()?;
+        if !rest.is_empty() {
+            writeln!(out)?;
+        }
+    }
+    write_plain(out, rest, look, mark)
+}
+
+/// Writes a text as it is, its matches marked.
+pub(super) fn write_plain(
+    out: &mut dyn Write,
+    text: &str,
+    look: Look,
+    mark: Mark<'_>,
+) -> io::Result<()> {
+    let mut at = 0;
+    for span in mark(text).into_iter().filter(|span| !span.is_empty()) {
+        let matched = harmless(&text[span.clone()]);
+        write!(out, "{}{}", harmless(&text[at..span.start]), look.styled(MATCH, &matched))?;
+        at = span.end;
+    }
+    out.write_all(harmless(&text[at..]).as_bytes())?;
+    if text.is_empty() || text.ends_with('\n') { Ok(()) } else { writeln!(out) }
+}
+
+/// What begins the lines inside a list item or a quote.
+struct Prefix {
+    /// The beginning of the first line, until it was written.
+    first: Option<String>,
+    rest: String,
+    style: Style,
+}
+
+/// The lists and code blocks that an event may be in.
+enum Block {
+    Text,
+    /// A code block, with its language.
+    Code(String, String),
+    Table(Box<Table>),
+}
+
+/// Writes the events of a Markdown parser.
+struct Page<'a> {
+    out: &'a mut dyn Write,
+    look: Look,
+    highlighter: &'a Highlighter,
+    mark: Mark<'a>,
+    text: StyledText,
+    block: Block,
+    prefixes: Vec<Prefix>,
+    /// The next number of each list that is open; `None` for bullets.
+    lists: Vec<Option<u64>>,
+    /// Links that are open: where they begin in the text, and where they lead.
+    links: Vec<(usize, String)>,
+    styles: Vec<Style>,
+    /// Whether a blank line comes before the next block: not at the beginning, nor at that of a list
+    /// item or a quote.
+    is_after_block: bool,
+}
+
+impl<'a> Page<'a> {
+    fn new(
+        out: &'a mut dyn Write,
+        look: Look,
+        highlighter: &'a Highlighter,
+        mark: Mark<'a>,
+    ) -> Page<'a> {
+        let (prefixes, lists, links, styles) = Default::default();
+        Page {
+            out,
+            look,
+            highlighter,
+            mark,
+            text: StyledText::default(),
+            block: Block::Text,
+            prefixes,
+            lists,
+            links,
+            styles,
+            is_after_block: false,
+        }
+    }
+
+    fn event(&mut self, event: Event<'_>) -> io::Result<()> {
+        match event {
+            Event::Start(tag) => self.start(tag)?,
+            Event::End(tag) => self.end(tag)?,
+            Event::Text(text) => match &mut self.block {
+                Block::Code(_, code) => code.push_str(&text),
+                _ => self.push(&text, Style::new()),
+            },
+            Event::Code(code) => match self.look.colours {
+                true => self.push(&code, CODE),
+                false => self.push(&format!("`{code}`"), Style::new()),
+            },
+            Event::Html(html) | Event::InlineHtml(html) => match html.trim() {
+                "<br>" | "<br/>" | "<br />" => self.push("\n", Style::new()),
+                _ => self.push(&html, DIM),
+            },
+            Event::SoftBreak | Event::HardBreak => self.push("\n", Style::new()),
+            Event::Rule => {
+                self.begin_block()?;
+                let rule = "─".repeat(self.columns());
+                self.line(&self.look.styled(DIM, &rule))?;
+            }
+            Event::TaskListMarker(is_done) => {
+                self.push(if is_done { "[x] " } else { "[ ] " }, Style::new());
+            }
+            Event::FootnoteReference(name) => self.push(&format!("[^{name}]"), DIM),
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.push(&text, Style::new()),
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, tag: Tag<'_>) -> io::Result<()> {
+        match tag {
+            Tag::Heading { level, .. } => {
+                self.begin_block()?;
+                if !self.look.colours {
+                    self.push(&format!("{} ", "#".repeat(level as usize)), Style::new());
+                }
+                let style = Style::new().bold();
+                self.styles.push(if level <= HeadingLevel::H2 { style.underline() } else { style });
+            }
+            Tag::BlockQuote(_) => {
+                self.begin_block()?;
+                self.open(Prefix { first: None, rest: QUOTE.to_owned(), style: DIM });
+            }
+            Tag::CodeBlock(kind) => {
+                self.begin_block()?;
+                let language = match &kind {
+                    CodeBlockKind::Fenced(info) => info.split([' ', ',']).next().unwrap_or(""),
+                    CodeBlockKind::Indented => "",
+                };
+                self.block = Block::Code(language.to_owned(), String::new());
+            }
+            Tag::List(first) => {
+                // A list in a list follows the text of its item at once.
+                match self.lists.is_empty() {
+                    true => self.begin_block()?,
+                    false => self.flush()?,
+                }
+                self.lists.push(first);
+            }
+            Tag::Item => {
+                self.flush()?;
+                let first = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        *number += 1;
+                        format!("{}. ", *number - 1)
+                    }
+                    _ => "• ".to_owned(),
+                };
+                let rest = " ".repeat(plain_width(&first));
+                self.open(Prefix { first: Some(first), rest, style: DIM });
+            }
+            Tag::Paragraph => self.begin_block()?,
+            Tag::HtmlBlock => self.begin_block()?,
+            Tag::Emphasis => self.emphasise(Style::new().italic(), "*"),
+            Tag::Strong => self.emphasise(Style::new().bold(), "**"),
+            Tag::Strikethrough => self.emphasise(Style::new().strikethrough(), "~~"),
+            Tag::Link { dest_url, .. } => self.begin_link(dest_url.into_string()),
+            Tag::Image { dest_url, .. } => {
+                self.begin_link(dest_url.into_string());
+                self.push("[image: ", DIM);
+            }
+            Tag::Table(alignments) => {
+                self.begin_block()?;
+                self.block = Block::Table(Box::new(Table::new(alignments)));
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Block::Table(table) = &mut self.block {
+                    table.begin_row();
+                }
+            }
+            Tag::TableCell => {
+                if let Block::Table(table) = &mut self.block {
+                    table.begin_cell();
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, tag: TagEnd) -> io::Result<()> {
+        match tag {
+            TagEnd::Heading(_) => {
+                self.flush()?;
+                self.styles.pop();
+            }
+            TagEnd::BlockQuote(_) | TagEnd::Item => {
+                self.flush()?;
+                // An empty item has not been written yet.
+                if self.prefixes.last().is_some_and(|prefix| prefix.first.is_some()) {
+                    self.line("")?;
+                }
+                self.prefixes.pop();
+            }
+            TagEnd::List(_) => {
+                self.flush()?;
+                self.lists.pop();
+            }
+            TagEnd::CodeBlock => self.write_code()?,
+            TagEnd::Paragraph | TagEnd::HtmlBlock => self.flush()?,
+            TagEnd::Emphasis => self.end_emphasis("*"),
+            TagEnd::Strong => self.end_emphasis("**"),
+            TagEnd::Strikethrough => self.end_emphasis("~~"),
+            TagEnd::Link => self.end_link(),
+            TagEnd::Image => {
+                self.push("]", DIM);
+                self.end_link();
+            }
+            TagEnd::Table => self.write_table()?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The text that is being collected: of a cell or of a paragraph.
+    fn inline(&mut self) -> &mut StyledText {
+        match &mut self.block {
+            Block::Table(table) => table.cell(),
+            _ => &mut self.text,
+        }
+    }
+
+    fn push(&mut self, text: &str, style: Style) {
+        let all = self.styles.iter().fold(style, |all, style| {
+            let effects = all.get_effects() | style.get_effects();
+            all.effects(effects)
+        });
+        let all = if self.links.is_empty() { all } else { all.underline() };
+        self.inline().push(text, all);
+    }
+
+    /// Begins an emphasis; without colours it stays as it was written.
+    fn emphasise(&mut self, style: Style, written: &str) {
+        match self.look.colours {
+            true => self.styles.push(style),
+            false => self.push(written, Style::new()),
+        }
+    }
+
+    fn end_emphasis(&mut self, written: &str) {
+        match self.look.colours {
+            true => drop(self.styles.pop()),
+            false => self.push(written, Style::new()),
+        }
+    }
+
+    fn begin_link(&mut self, address: String) {
+        let from = self.inline().len();
+        self.links.push((from, address));
+    }
+
+    /// Makes a link of the text since it began; where links are not shown, its address follows.
+    fn end_link(&mut self) {
+        let Some((from, address)) = self.links.pop() else { return };
+        if self.look.links {
+            self.inline().link(from, address);
+        } else if self.inline().since(from) != address && !address.is_empty() {
+            let style = if self.look.colours { DIM } else { Style::new() };
+            self.inline().push(&format!(" ({address})"), style);
+        }
+    }
+
+    /// Opens a list item or a quote.
+    fn open(&mut self, mut prefix: Prefix) {
+        if self.prefixes.len() >= MOST_PREFIXES {
+            (prefix.first, prefix.rest) = (None, String::new());
+        }
+        self.prefixes.push(prefix);
+        self.is_after_block = false;
+    }
+
+    /// Ends what is open, and puts a blank line between it and the next block.
+    fn begin_block(&mut self) -> io::Result<()> {
+        self.flush()?;
+        if self.is_after_block {
+            self.line("")?;
+        }
+        Ok(())
+    }
+
+    /// Writes the text that was collected.
+    fn flush(&mut self) -> io::Result<()> {
+        let text = std::mem::take(&mut self.text);
+        if text.is_blank() {
+            return Ok(());
+        }
+        let marks = (self.mark)(text.plain());
+        for line in text.wrapped(self.columns()) {
+            let line = text.shown(line, &marks, self.look);
+            self.line(&line)?;
+        }
+        Ok(())
+    }
+
+    /// The columns that are left for text.
+    fn columns(&self) -> usize {
+        let taken: usize = self.prefixes.iter().map(|prefix| plain_width(&prefix.rest)).sum();
+        self.look.columns.min(WIDEST).saturating_sub(taken).max(NARROWEST)
+    }
+
+    /// Writes a line with what begins it.
+    fn line(&mut self, text: &str) -> io::Result<()> {
+        let mut start = String::new();
+        for prefix in &mut self.prefixes {
+            let first = prefix.first.take();
+            let begins = first.as_ref().unwrap_or(&prefix.rest);
+            start.push_str(&self.look.styled(prefix.style, begins));
+        }
+        self.is_after_block = true;
+        match text.is_empty() && self.prefixes.iter().all(|prefix| prefix.rest.trim().is_empty()) {
+            true if start.trim().is_empty() => writeln!(self.out),
+            _ => writeln!(self.out, "{start}{text}"),
+        }
+    }
+
+    fn write_code(&mut self) -> io::Result<()> {
+        let Block::Code(language, code) = std::mem::replace(&mut self.block, Block::Text) else {
+            return Ok(());
+        };
+        let code = harmless(&code).replace('\t', "    ");
+        let lines = self.highlighter.highlighted(&code, &language, self.look.colours);
+        for line in lines {
+            let marks = (self.mark)(line.plain());
+            let shown = line.shown(0..line.len(), &marks, self.look);
+            let indent = if shown.is_empty() { "" } else { "    " };
+            self.line(&format!("{indent}{shown}"))?;
+        }
+        Ok(())
+    }
+
+    fn write_table(&mut self) -> io::Result<()> {
+        let Block::Table(table) = std::mem::replace(&mut self.block, Block::Text) else {
+            return Ok(());
+        };
+        for line in table.lines(self.columns(), self.look, self.mark) {
+            self.line(&line)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Text in several styles, wrapped to columns.
+
+use std::ops::Range;
+
+use anstyle::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::{
+    cli::look::{Look, MATCH},
+    text::terminal::harmless,
+};
+
+/// Returns the places of a text that are to be marked.
+pub(super) type Mark<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
+
+/// A text with styles and links.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StyledText {
+    plain: String,
+    /// Where each style ends, in order.
+    runs: Vec<(usize, Style)>,
+    links: Vec<(Range<usize>, String)>,
+}
+
+impl StyledText {
+    /// Adds text, without characters that control a terminal.
+    pub(super) fn push(&mut self, text: &str, style: Style) {
+        self.plain.push_str(&harmless(text));
+        match self.runs.last_mut() {
+            Some((end, last)) if *last == style => *end = self.plain.len(),
+            _ => self.runs.push((self.plain.len(), style)),
+        }
+    }
+
+    /// Adds another text.
+    pub(super) fn append(&mut self, other: &StyledText) {
+        let at = self.plain.len();
+        self.plain.push_str(&other.plain);
+        self.runs.extend(other.runs.iter().map(|(end, style)| (at + end, *style)));
+        let moved = |(range, address): &(Range<usize>, String)| {
+            (at + range.start..at + range.end, address.clone())
+        };
+        self.links.extend(other.links.iter().map(moved));
+    }
+
+    /// Makes a link of the text from a place on.
+    pub(super) fn link(&mut self, from: usize, address: String) {
+        self.links.push((from..self.plain.len(), address));
+    }
+
+    pub(super) fn plain(&self) -> &str {
+        &self.plain
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.plain.len()
+    }
+
+    /// The text from a place on.
+    pub(super) fn since(&self, from: usize) -> &str {
+        &self.plain[from..]
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        self.plain.trim().is_empty()
+    }
+
+    /// Returns the lines of the text, each of at most some columns. A word that is longer is broken;
+    /// characters that take two columns, as in Chinese, need no space between lines.
+    pub(super) fn wrapped(&self, columns: usize) -> Vec<Range<usize>> {
+        let mut lines = Vec::new();
+        let mut start = 0;
+        for line in self.plain.trim_end().split('\n') {
+            wrap(line, start, columns, &mut lines);
+            start += line.len() + 1;
+        }
+        lines
+    }
+
+    /// Returns a part of the text with its styles, its links and its marks.
+    pub(super) fn shown(&self, part: Range<usize>, marks: &[Range<usize>], look: Look) -> String {
+        let mut shown = String::new();
+        let mut at = part.start;
+        // Both are in order, so each is walked once.
+        let (mut runs, mut marks) = (self.runs.iter().peekable(), marks.iter().peekable());
+        while at < part.end {
+            while runs.next_if(|(end, _)| *end <= at).is_some() {}
+            while marks.next_if(|mark| mark.end <= at).is_some() {}
+            let (mut end, mut style) = match runs.peek() {
+                Some((end, style)) => ((*end).min(part.end), *style),
+                None => (part.end, Style::new()),
+            };
+            match marks.peek() {
+                Some(mark) if mark.start <= at => (end, style) = (end.min(mark.end), MATCH),
+                Some(mark) => end = end.min(mark.start),
+                None => {}
+            }
+            let link = self.links.iter().find(|(range, _)| range.contains(&at));
+            let starts = self.links.iter().map(|(range, _)| range.start);
+            let next = link.map(|(range, _)| range.end).or(starts.filter(|it| *it > at).min());
+            end = next.map_or(end, |next| end.min(next));
+            let piece = look.styled(style, &self.plain[at..end]);
+            shown.push_str(&look.linked(&piece, link.map(|(_, address)| address.as_str())));
+            at = end;
+        }
+        shown
+    }
+}
+
+/// Returns the columns that a text takes.
+pub(super) fn plain_width(text: &str) -> usize {
+    text.width()
+}
+
+/// Adds the ranges of one line, which begins at `offset`, wrapped to columns.
+fn wrap(line: &str, offset: usize, columns: usize, lines: &mut Vec<Range<usize>>) {
+    let (mut start, mut width) = (0, 0);
+    // Where the line may end, and the next one begin.
+    let mut gap: Option<(usize, usize)> = None;
+    for (at, c) in line.char_indices() {
+        let of_char = c.width().unwrap_or(0);
+        if of_char == 2 && at > start {
+            gap = Some((at, at));
+        }
+        if width + of_char > columns && c != ' ' {
+            let (end, next) = gap.take().unwrap_or((at, at));
+            lines.push(offset + start..offset + end);
+            start = next;
+            width = line[start..at].width();
+        }
+        width += of_char;
+        if c == ' ' {
+            let is_same_gap = gap.is_some_and(|(_, next)| next == at);
+            let end = gap.filter(|_| is_same_gap).map_or(at, |(end, _)| end);
+            // White space that begins a line is its indentation.
+            gap = (!line[start..end].trim().is_empty()).then_some((end, at + 1));
+        } else if of_char == 2 {
+            let next = at + c.len_utf8();
+            gap = Some((next, next));
+        }
+    }
+    let end = line.trim_end().len().max(start);
+    lines.push(offset + start..offset + end);
+}

@@ -1,0 +1,93 @@
+//! Which conversations answers leave out, because another source has a newer state of them.
+//!
+//! A transcript may be in two sources: the transcript store follows its file, and an import may have
+//! copied it into a database. Answers about all sources have it once: of two conversations of one id
+//! that are transcripts, the one that changed last; if both did, the one that is followed. A transcript
+//! whose file is in none of the configured folders is left out too: another configuration of the same
+//! home follows it. A source that is asked alone leaves out only these.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use super::lock::lock;
+use crate::{
+    db::{self, State},
+    engine::config::Config,
+    model::Stop,
+};
+
+/// Ids of conversations.
+pub(crate) type Ids = Arc<HashSet<String>>;
+
+/// The path and the state of a database; `None` if there is none.
+type Seen = Option<(PathBuf, State)>;
+
+/// The conversations that are left out, of the states of the databases that were seen last.
+#[derive(Debug, Default)]
+pub(super) struct HiddenIds(Mutex<Option<Known>>);
+
+#[derive(Debug)]
+struct Known {
+    /// The transcript store and the export.
+    of: [Seen; 2],
+    hidden: HiddenOf,
+}
+
+/// The conversations that are left out.
+#[derive(Clone, Debug)]
+pub(super) struct HiddenOf {
+    /// Those of the transcript store whose files are in none of the configured folders.
+    pub(super) elsewhere: Ids,
+    /// Those of the transcript store, the ones that are elsewhere included.
+    pub(super) in_store: Ids,
+    pub(super) in_export: Ids,
+}
+
+impl HiddenIds {
+    /// Returns the conversations that are left out; `None` if there is no transcript store, or if one
+    /// of the databases cannot be read.
+    pub(super) fn of(
+        &self,
+        store: PathBuf,
+        export: Option<PathBuf>,
+        config: &Config,
+        stop: &Stop,
+    ) -> Option<HiddenOf> {
+        let seen = |path: PathBuf| db::state(&path).ok().map(|state| (path, state));
+        let of = [Some(seen(store)?), export.and_then(seen)];
+        let mut known = lock(&self.0);
+        if known.as_ref().is_none_or(|known| known.of != of) {
+            *known = Some(Known::read(of, config, stop)?);
+        }
+        known.as_ref().map(|known| known.hidden.clone())
+    }
+}
+
+impl Known {
+    fn read(of: [Seen; 2], config: &Config, stop: &Stop) -> Option<Known> {
+        let transcripts = |of: &Seen| match of {
+            Some((path, _)) => db::read(path, stop, db::last_changes),
+            None => Ok(HashMap::new()),
+        };
+        let (store, export) = (transcripts(&of[0]).ok()?, transcripts(&of[1]).ok()?);
+        let roots = config.archive_roots();
+        let [mut elsewhere, mut in_store, mut in_export] = [(); 3].map(|()| HashSet::new());
+        for (id, (file, last)) in store {
+            if !roots.iter().any(|root| Path::new(&file).starts_with(root)) {
+                elsewhere.insert(id.clone());
+                in_store.insert(id);
+                continue;
+            }
+            match export.get(&id) {
+                Some((_, imported)) if *imported > last => drop(in_store.insert(id)),
+                Some(_) => drop(in_export.insert(id)),
+                None => {}
+            }
+        }
+        let [elsewhere, in_store, in_export] = [elsewhere, in_store, in_export].map(Arc::new);
+        Some(Known { of, hidden: HiddenOf { elsewhere, in_store, in_export } })
+    }
+}
