@@ -386,14 +386,21 @@ fn a_deleted_fork_leaves_its_origin_whole() {
     fs::remove_file(home.path("rollout-1.jsonl")).unwrap();
     home.sync();
     assert_eq!(texts(), ["one", "three", "two"]);
+    // A compressed file that is damaged takes the place of nothing.
+    home.write("rollout-9.jsonl", rollout("other", None, &["nine"]));
+    home.sync();
+    fs::remove_file(home.path("rollout-9.jsonl")).unwrap();
+    home.write("rollout-9.jsonl.zst", "no zstd at all");
+    home.sync();
+    assert_eq!(texts(), ["nine", "one", "three", "two"]);
     // A further fork repeats them all.
     home.write("rollout-3.jsonl", rollout("s", None, &["one", "two", "four"]));
     home.sync();
-    assert_eq!(texts(), ["four", "one", "three", "two"]);
+    assert_eq!(texts(), ["four", "nine", "one", "three", "two"]);
     // And both that are there are read anew.
     home.write("rollout-3.jsonl", rollout("s", None, &["one", "two", "five"]));
     home.sync();
-    assert_eq!(texts(), ["five", "one", "three", "two"]);
+    assert_eq!(texts(), ["five", "nine", "one", "three", "two"]);
 }
 
 #[test]

@@ -423,10 +423,19 @@ fn is_moved(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
             .is_ok_and(|ends| ends == gone.ends)
 }
 
-/// Returns whether a new file is one that is gone, and was compressed or unpacked.
+/// Returns whether a new file is one that is gone, and was compressed or unpacked. A compressed file
+/// must hold at least as much as was read.
 fn is_repacked(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
     let is_packed = |path: &Path| compressed::plain(path).is_some();
-    is_named_alike(gone, found) && is_packed(Path::new(&gone.path)) != is_packed(&found.path)
+    let unpacked = || {
+        let mut content = compressed::unpacked(File::open(&found.path).ok()?);
+        io::copy(&mut content, &mut io::sink()).ok()
+    };
+    is_named_alike(gone, found)
+        && match (is_packed(Path::new(&gone.path)), is_packed(&found.path)) {
+            (false, true) => unpacked().is_some_and(|size| size >= gone.taken),
+            (was_packed, is_packed) => was_packed && !is_packed,
+        }
 }
 
 /// Returns the part of a stamp that stays when a file is renamed.
