@@ -2,6 +2,8 @@
 //!
 //! The oracle lists the messages; slow definitions tell which of them have a text.
 
+use std::ops::ControlFlow;
+
 use proptest::{
     collection::vec,
     prelude::*,
