@@ -412,7 +412,7 @@ fn people_find_what_they_mean() {
         (regex("x*"), SENTENCES.len()),
         (regex(r"\bzoë\b"), SENTENCES.len()),
     ] {
-        assert_eq!(agree(&database, &[request.clone()]), [count], "{request:?}");
+        assert_eq!(agree(&database, std::slice::from_ref(&request)), [count], "{request:?}");
     }
     let strict = Request { case_sensitive: true, ..fold("Cafe") };
     assert_eq!(agree(&database, &[strict]), [0]);
