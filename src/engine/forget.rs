@@ -92,10 +92,7 @@ impl Forgetter<'_> {
                 }
             }
         })?;
-        let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
-        // What was broken off is done again.
-        let always = found.iter().any(|one| one.sources.is_empty());
-        let removed = self.remove(&ids, always, stop)?;
+        let removed = self.remove(found, stop)?;
         for (path, _) in &removed {
             self.wipe_index(path, stop)?;
         }
@@ -111,12 +108,13 @@ impl Forgetter<'_> {
 
     /// Removes conversations from every database of ours. Returns the databases that had one of them,
     /// each with whether its log is clean.
-    fn remove(
-        &self,
-        ids: &[String],
-        always: bool,
-        stop: &Stop,
-    ) -> Result<Vec<(PathBuf, bool)>, Error> {
+    fn remove(&self, found: &[Forgettable], stop: &Stop) -> Result<Vec<(PathBuf, bool)>, Error> {
+        let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
+        let ids = ids.as_slice();
+        // What was broken off is done again.
+        let again = found.iter().any(|one| one.sources.is_empty());
+        // Another process may have removed it a moment ago, and left its text in free pages.
+        let had = |kind| again || found.iter().any(|one| one.sources.contains(&kind));
         let config = self.sources.config();
         let mut removed = Vec::new();
         let mut exports = config.home_databases();
@@ -124,16 +122,18 @@ impl Forgetter<'_> {
         for path in exports {
             // Others are no databases of ours, so nothing was found in them.
             if matches!(db::read(&path, stop, db::is_imported), Ok(true)) {
-                let done = Writer::open(&path).and_then(|writer| writer.remove(ids, always))?;
+                let done = Writer::open(&path).and_then(|writer| writer.remove(ids, again))?;
                 removed.extend(done.map(|is_clean| (path, is_clean)));
             }
         }
         let threads = config.threads_database();
         if let Some(mut open) = Threads::open(&threads)? {
-            removed.extend(open.purge(ids, always)?.map(|is_clean| (threads, is_clean)));
+            removed.extend(
+                open.purge(ids, had(SourceKind::Threads))?.map(|is_clean| (threads, is_clean)),
+            );
         }
         for path in config.archive_databases() {
-            let done = transcripts::withhold(&path, config, ids, always)?;
+            let done = transcripts::withhold(&path, config, ids, had(SourceKind::Archive))?;
             removed.extend(done.map(|is_clean| (path, is_clean)));
         }
         Ok(removed)

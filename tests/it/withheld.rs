@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -369,7 +370,7 @@ fn a_fork_does_not_take_over_what_it_repeats() {
 #[cfg(unix)]
 #[test]
 fn a_terminal_is_asked_and_an_empty_line_is_a_no() {
-    use std::io::{Read, Write};
+    use std::io::Read;
 
     use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
@@ -430,9 +431,12 @@ fn writers_and_servers_that_run_meanwhile_bring_nothing_back() {
             }
         });
         let growing = threads.spawn(|| {
-            for count in 1..20 {
-                let texts = vec!["zanzibarish prompt"; count];
-                user.transcript("s-forgotten", "/w/a", &texts);
+            let texts: Vec<&str> = vec!["zanzibarish prompt"; 20];
+            let lines = transcript("s-forgotten", "/w/a", &texts);
+            let path = user.path("agent/p/s-forgotten.jsonl");
+            for line in lines.lines().skip(1) {
+                let mut file = fs::File::options().append(true).open(&path).unwrap();
+                writeln!(file, "{line}").unwrap();
                 std::thread::sleep(std::time::Duration::from_millis(100));
             }
         });
