@@ -62,8 +62,9 @@ pub(super) fn run(
         complain(&format!("no browser could be started ({error}); open the address above"));
     }
     let watch = serve::watched(&engine, false);
-    let tools = tools::selected(None, false)?;
-    let served = serve::over_http(server, engine, Options::default(), tools);
+    let offer = tools::selected(None, false)?;
+    let options = Options { page_url: server.url(), ..Options::default() };
+    let served = serve::over_http(server, engine, options, offer);
     serve::end(watch);
     served
 }
