@@ -5,7 +5,7 @@ use std::{io::Write, sync::Arc};
 use super::{
     environment::Environment,
     error::Error,
-    listen::{ADDRESS, Admission, Places},
+    listen::{self, ADDRESS, Admission, Places},
     output::{FOUND, complain},
     serve::{self, log},
 };
@@ -46,6 +46,7 @@ pub(super) fn run(
     let page = serve::page(&engine);
     let config = engine.config();
     let server = args.admission.server(&places, Some(page), config, environment)?;
+    let server = server.with_search(listen::search_by(&engine, environment));
     let Some(address) = server.url() else { return Ok(FOUND) };
     // The token stays out of the command line of the browser, which other users can see.
     let (mut printed, mut opened) = (address.clone(), address);

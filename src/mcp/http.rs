@@ -6,11 +6,11 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Router,
     body::{Body, to_bytes},
     extract::{Request, State},
     http::{HeaderMap, HeaderName, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
+    routing::{MethodRouter, any},
 };
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
@@ -64,7 +64,7 @@ pub(crate) fn router(
     options: Options,
     offer: Offer,
     is_over: CancellationToken,
-) -> Router {
+) -> MethodRouter {
     let shared = Arc::new(ServerState::new(engine, options, offer));
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
@@ -79,7 +79,7 @@ pub(crate) fn router(
         Service::new(session, Arc::default(), config.clone())
     };
     let services = Services { usual: service(None), chatgpt: service(Some(CHATGPT_CLIENT)) };
-    Router::new().fallback(answer).with_state(services)
+    any(answer).with_state(services)
 }
 
 /// Answers a request.
