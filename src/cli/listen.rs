@@ -72,16 +72,26 @@ impl Admission {
         Ok(server)
     }
 
-    /// Returns the token that a server takes.
-    pub(super) fn token(&self, config: &Config, environment: &Environment) -> Result<Token, Error> {
-        let given = environment.verbatim_token.as_ref().filter(|token| !token.0.is_empty());
-        let token = match (&self.token_file, given) {
-            (Some(path), _) => Token::in_file(path),
-            (None, Some(given)) => Token::given(&given.0.to_string_lossy(), "VERBATIM_TOKEN"),
-            (None, None) => Token::of_home(&config.home),
-        };
-        Ok(token.map_err(http::Error::from)?)
+    /// Returns the token that the server takes.
+    pub(super) fn token(
+        &self,
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<Token, http::Error> {
+        match &self.token_file {
+            Some(path) => Ok(Token::in_file(path)?),
+            None => token_of(config, environment),
+        }
     }
+}
+
+/// Returns the token of VERBATIM_TOKEN, or of the home.
+pub(super) fn token_of(config: &Config, environment: &Environment) -> Result<Token, http::Error> {
+    let given = environment.verbatim_token.as_ref().filter(|token| !token.0.is_empty());
+    Ok(match given {
+        Some(given) => Token::given(&given.0.to_string_lossy(), "VERBATIM_TOKEN")?,
+        None => Token::of_home(&config.home)?,
+    })
 }
 
 fn sockets(places: &Places<'_>) -> Result<Sockets, Error> {

@@ -30,6 +30,7 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// clients send the token that `verbatim token` prints.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(group(clap::ArgGroup::new("listens").args(["http", "socket"]).multiple(true)))]
 pub(super) struct Args {
     /// Offer these tools, by name, separated by commas; agent, letta, chatgpt and all stand for
     /// several
@@ -49,10 +50,10 @@ pub(super) struct Args {
     #[arg(long)]
     pub(super) no_watch: bool,
     /// Speak HTTP on this address: a port, a host, or both
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS, group = "listens")]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS)]
     http: Option<String>,
     /// Speak HTTP on this Unix socket; only you can connect to it, without a token
-    #[arg(long, value_name = "PATH", group = "listens")]
+    #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// Serve the page for browsers too
     #[arg(long, requires = "listens")]

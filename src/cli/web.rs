@@ -5,7 +5,7 @@ use std::{io::Write, sync::Arc};
 use super::{
     environment::Environment,
     error::Error,
-    listen::{self, ADDRESS, Admission, Places},
+    listen::{self, ADDRESS, Admission, Places, token_of},
     output::{FOUND, complain},
     serve::{self, log},
 };
@@ -95,7 +95,7 @@ pub(super) fn token(
         true => {
             crate::http::token::Token::renewed(&config.home).map_err(crate::http::Error::from)?
         }
-        false => Admission::default().token(config, environment)?,
+        false => token_of(config, environment)?,
     };
     writeln!(out, "{}", token.as_str())?;
     if args.new {

@@ -4,6 +4,7 @@
 pub mod config_file;
 mod examine;
 mod probe;
+mod remote;
 
 use std::{
     env,
@@ -16,6 +17,7 @@ pub(super) use self::{
     config_file::ConfigFile,
     examine::{ParseServe, examine, names_other_places},
     probe::probe,
+    remote::{RemoteEntry, TOKEN_VARIABLE, answers},
 };
 use super::environment::Environment;
 
@@ -221,8 +223,8 @@ pub(super) fn servers(config: &Value) -> Vec<Server<'_>> {
         .flat_map(|(key, list)| {
             list.iter().filter_map(move |(name, entry)| {
                 let server = Server { key, name, entry: entry.as_object()? };
-                let is_server =
-                    ["command", "url", "args"].iter().any(|it| server.entry.contains_key(*it));
+                let mut keys = ["command", "args"].into_iter().chain(remote::URL_KEYS);
+                let is_server = keys.any(|it| server.entry.contains_key(it));
                 (is_server && server.is_ours()).then_some(server)
             })
         })
