@@ -66,6 +66,18 @@ pub(super) enum Listener {
     Unix(UnixListener),
 }
 
+impl Drop for Listener {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Listener::Unix(listener) = self
+            && let Ok(address) = listener.local_addr()
+            && let Some(path) = address.as_pathname()
+        {
+            drop(std::fs::remove_file(path));
+        }
+    }
+}
+
 /// What a connection reads and writes.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 

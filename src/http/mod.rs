@@ -54,6 +54,10 @@ const HEALTH: &str = "/healthz";
 /// Bytes of the form with the token at most.
 const FORM_BYTES: usize = 4 << 10;
 
+/// Files that the program may have open, if the system allows it.
+#[cfg(unix)]
+const OPEN_FILES: u64 = 4096;
+
 /// Calls of the page that run at one time on threads of their own, beside those of MCP.
 const PAGE_THREADS: usize = 16;
 
@@ -196,6 +200,7 @@ impl Server {
             .enable_all()
             .build()
             .map_err(Error::Start)?;
+        allow_files();
         let (stop, is_over) = (CancellationToken::new(), CancellationToken::new());
         let grace = self.limits.grace;
         let outcome = runtime.block_on(async {
@@ -262,6 +267,20 @@ impl Server {
             app = app.layer(SetResponseHeaderLayer::if_not_present(name, value));
         }
         (app, metrics)
+    }
+}
+
+/// Lets the program open more files, where the system allows it: each connection is one.
+fn allow_files() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let limit = getrlimit(Resource::Nofile);
+        let wanted = limit.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
+        if limit.current.is_some_and(|now| now < wanted) {
+            // Without it, the server serves fewer clients at a time.
+            let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use hyper::body::Frame;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::gate::refused;
-use crate::model::Stop;
+use crate::{map_faults, model::Stop};
 
 /// Searches that run at one time; further ones wait.
 const CONCURRENT: usize = 8;
@@ -72,7 +72,13 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
         let mut out = Parts { sender: sender.clone(), held: Vec::new() };
-        let done = run(&asked, &stop, &mut out);
+        let done = map_faults::caught(|| run(&asked, &stop, &mut out));
+        // A panic must not end the answer as if it were whole.
+        let done = done.unwrap_or_else(|panic| {
+            super::log(&format!("a search panicked: {panic}"));
+            let why = "the search failed; see the server's log";
+            Err(SearchFailure::Failed(why.to_owned()))
+        });
         // If the client has gone, nobody waits for the rest.
         match done {
             Ok(()) => drop(out.flush()),
@@ -155,5 +161,50 @@ impl HttpBody for PartsBody {
             }
             None => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower::ServiceExt;
+
+    use super::*;
+
+    /// Returns the status and the body of an answer; the error of a body that breaks off.
+    fn asked(run: Arc<SearchRun>) -> (StatusCode, Result<Bytes, String>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let router = axum::Router::new()
+                .route("/search", axum::routing::get(answer).with_state(Searches::new(run)));
+            let request = Request::get("/search?q=a").body(Body::empty()).unwrap();
+            let answer = router.oneshot(request).await.unwrap();
+            let status = answer.status();
+            let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await;
+            (status, body.map_err(|error| error.to_string()))
+        })
+    }
+
+    #[test]
+    fn a_search_that_fails_is_no_whole_answer() {
+        let (status, body) = asked(Arc::new(|asked, _, out| {
+            assert_eq!(asked, [("q".to_owned(), "a".to_owned())]);
+            out.write_all(b"{}\n").unwrap();
+            Ok(())
+        }));
+        assert_eq!((status, body), (StatusCode::OK, Ok(Bytes::from_static(b"{}\n"))));
+        let (status, _) = asked(Arc::new(|_, _, _| panic!("a bug")));
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        let failed = || SearchFailure::Failed("the disk is gone".to_owned());
+        let (status, body) = asked(Arc::new(move |_, _, _| Err(failed())));
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(body.unwrap(), "the disk is gone\n");
+        for panics in [false, true] {
+            let (_, body) = asked(Arc::new(move |_, _, out| {
+                out.write_all(&vec![b' '; 2 * CHUNK]).unwrap();
+                assert!(!panics, "a bug in the middle");
+                Err(failed())
+            }));
+            assert!(body.is_err(), "{panics}: it breaks off");
+        }
     }
 }

@@ -683,6 +683,10 @@ fn the_rights_of_a_unix_socket_decide() {
         let errors = String::from_utf8(second.stderr).unwrap();
         assert!(errors.contains("cannot listen on"), "{errors}");
     }
+    let mut server = HttpServer::start(colours, &["--socket", flag]);
+    let id = server.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(server.child.wait().unwrap().success() && !path.exists(), "{}", server.log());
 }
 
 #[test]
@@ -743,6 +747,46 @@ fn the_official_client_in_python() {
     let text: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(text, json!([5, REDS]), "{errors}");
 }
+
+/// Runs lines of TypeScript's official client, if that is installed.
+#[test]
+fn the_official_client_in_typescript() {
+    // A folder with `node_modules/@modelcontextprotocol/sdk`.
+    let sdk = std::env::var_os("MCP_SDK").map(PathBuf::from).unwrap_or_default();
+    if !sdk.join("node_modules/@modelcontextprotocol/sdk").is_dir() {
+        eprintln!(
+            "left out: no SDK here (npm install @modelcontextprotocol/sdk; MCP_SDK names the folder)"
+        );
+        return;
+    }
+    let server = HttpServer::start(colours, &[]);
+    let output = Command::new("node")
+        .args(["--input-type=module", "-e", TYPESCRIPT_CLIENT])
+        .arg(format!("http://{}/mcp", server.address))
+        .arg(&server.token)
+        .current_dir(&sdk)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(text, json!([5, [REDS]]), "{errors}");
+}
+
+const TYPESCRIPT_CLIENT: &str = r#"
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+const [url, token] = process.argv.slice(-2);
+const headers = { Authorization: `Bearer ${token}` };
+const client = new Client({ name: "test", version: "1" });
+await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
+const { tools } = await client.listTools();
+const call = () => client.callTool({ name: "conversation_search", arguments: { query: "red" } });
+const answers = await Promise.all(Array.from({ length: 8 }, call));
+const texts = [...new Set(answers.map((answer) => answer.content[0].text))];
+console.log(JSON.stringify([tools.length, texts]));
+await client.close();
+"#;
 
 const PYTHON_CLIENT: &str = r#"
 import asyncio, json, sys
