@@ -13,9 +13,9 @@ use super::{
         probe,
     },
     environment::Environment,
-    listen::token_of,
     output::{FOUND, NOTHING, confirmed, harmless},
     places::default_home,
+    token::token_of,
 };
 use crate::engine::Config;
 

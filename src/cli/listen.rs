@@ -9,7 +9,10 @@ use std::{
 
 use axum::Router;
 
-use super::{environment::Environment, error::Error, filters::usage, output::complain, search};
+use super::{
+    environment::Environment, error::Error, filters::usage, output::complain, search,
+    token::token_of,
+};
 use crate::{
     engine::{Config, Engine, Error as E},
     http::{
@@ -83,15 +86,6 @@ impl Admission {
             None => token_of(config, environment),
         }
     }
-}
-
-/// Returns the token of VERBATIM_TOKEN, or of the home.
-pub(super) fn token_of(config: &Config, environment: &Environment) -> Result<Token, http::Error> {
-    let given = environment.verbatim_token.as_ref().filter(|token| !token.0.is_empty());
-    Ok(match given {
-        Some(given) => Token::given(&given.0.to_string_lossy(), "VERBATIM_TOKEN")?,
-        None => Token::of_home(&config.home)?,
-    })
 }
 
 fn sockets(places: &Places<'_>) -> Result<Sockets, Error> {

@@ -41,6 +41,7 @@ mod show;
 mod stats;
 mod status;
 mod threads;
+mod token;
 mod watch;
 mod web;
 mod words;

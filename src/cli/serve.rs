@@ -91,7 +91,8 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     server.logs = true;
     options.page_url = server.url().filter(|_| args.page);
     if let Some(url) = server.url() {
-        log(&format!("serves MCP at {url}/mcp; `verbatim token` prints the token"));
+        let page = if args.page { format!(" and the page at {url}") } else { String::new() };
+        log(&format!("serves MCP at {url}/mcp{page}; `verbatim token` prints the token"));
     }
     if let Some(path) = &args.socket {
         log(&format!("serves MCP on the socket {}, at /mcp", path.display()));

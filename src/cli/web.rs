@@ -5,9 +5,10 @@ use std::{io::Write, sync::Arc};
 use super::{
     environment::Environment,
     error::Error,
-    listen::{self, ADDRESS, Admission, Places, token_of},
+    listen::{self, ADDRESS, Admission, Places},
     output::{FOUND, complain},
     serve::{self, log},
+    token::token_of,
 };
 use crate::{
     engine::Engine,

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{login, token::Token};
+use super::{login, paths, token::Token};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -50,14 +50,14 @@ pub(super) struct Gate {
 
 /// The paths that need no token: they tell nothing.
 const OPEN: [(&str, Method); 4] = [
-    (super::HEALTH, Method::GET),
+    (paths::HEALTH, Method::GET),
     (login::LOGIN, Method::POST),
     (login::SCRIPT, Method::GET),
     (login::STYLE, Method::GET),
 ];
 
 /// The paths for programs, which the cookie of a browser does not open.
-const FOR_PROGRAMS: [&str; 2] = [super::MCP, super::METRICS];
+const FOR_PROGRAMS: [&str; 2] = [paths::MCP, paths::METRICS];
 
 /// Passes a request on if the gate admits it.
 pub(super) async fn guard(

@@ -5,14 +5,16 @@
 
 mod gate;
 mod listener;
+mod log;
 mod login;
 mod metrics;
+mod paths;
 pub(crate) mod search;
 mod timed;
 pub(crate) mod token;
 
 use std::{
-    io::{self, Write},
+    io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     sync::Arc,
 };
@@ -36,20 +38,14 @@ use tower_http::{
 use self::{
     gate::{Credential, Gate, refused},
     listener::{Acceptor, Listener},
+    log::log,
     login::{LoginCode, LoginForm},
     metrics::Metrics,
+    paths::{HEALTH, MCP, METRICS, SEARCH},
     search::{SearchRun, Searches},
     token::Token,
 };
-use crate::text::terminal::harmless;
-
 pub use listener::Limits;
-
-/// The paths of the routes.
-const MCP: &str = "/mcp";
-const SEARCH: &str = "/search";
-const METRICS: &str = "/metrics";
-const HEALTH: &str = "/healthz";
 
 /// Bytes of the form with the token at most.
 const FORM_BYTES: usize = 4 << 10;
@@ -341,9 +337,4 @@ fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
     log(&format!("a request panicked: {text}"));
     let why = "this request failed; see the server's log";
     refused(StatusCode::INTERNAL_SERVER_ERROR, why).into_response()
-}
-
-/// Writes a line to standard error; a failure to write is ignored.
-fn log(message: &str) {
-    let _ = writeln!(io::stderr(), "verbatim: {}", harmless(message));
 }

@@ -16,7 +16,7 @@ use axum::{
 use hyper::body::Frame;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::gate::refused;
+use super::{gate::refused, log::log};
 use crate::{map_faults, model::Stop};
 
 /// Searches that run at one time; further ones wait.
@@ -75,7 +75,7 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
         let done = map_faults::caught(|| run(&asked, &stop, &mut out));
         // A panic must not end the answer as if it were whole.
         let done = done.unwrap_or_else(|panic| {
-            super::log(&format!("a search panicked: {panic}"));
+            log(&format!("a search panicked: {panic}"));
             let why = "the search failed; see the server's log";
             Err(SearchFailure::Failed(why.to_owned()))
         });
@@ -156,7 +156,7 @@ impl HttpBody for PartsBody {
         Poll::Ready(match ready!(self.parts.poll_recv(context)) {
             Some(Ok(part)) => Some(Ok(Frame::data(part))),
             Some(Err(SearchFailure::Asked(why) | SearchFailure::Failed(why))) => {
-                super::log(&format!("a search failed after its answer began: {why}"));
+                log(&format!("a search failed after its answer began: {why}"));
                 Some(Err(io::Error::other(why)))
             }
             None => None,

@@ -95,8 +95,12 @@ async fn answer(State(services): State<Services>, request: Request) -> Response 
     let (head, body) = request.into_parts();
     let body = match timeout(BODY_TIME, to_bytes(body, MOST_BYTES)).await {
         Ok(Ok(body)) => body,
+        Ok(Err(_)) if !is_too_long(&head.headers) => {
+            let why = "the body is cut short, or came too slowly";
+            return problem(StatusCode::BAD_REQUEST, &refusal(Value::Null, INVALID_REQUEST, why));
+        }
         Ok(Err(_)) => {
-            let why = format!("the body is cut short, or longer than {MOST_BYTES} bytes");
+            let why = format!("the body is longer than {MOST_BYTES} bytes");
             return problem(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 &refusal(Value::Null, INVALID_REQUEST, &why),
@@ -184,6 +188,13 @@ async fn answer_batch(service: &Service, head: &Parts, messages: Vec<Value>) -> 
         true => StatusCode::ACCEPTED.into_response(),
         false => problem(StatusCode::OK, &Value::Array(answers)),
     }
+}
+
+/// Returns whether a body that could not be read is longer than is allowed: it says so, or does not
+/// say how long it is.
+fn is_too_long(headers: &HeaderMap) -> bool {
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    length.and_then(|length| length.parse::<usize>().ok()).is_none_or(|length| length > MOST_BYTES)
 }
 
 /// Returns whether the client's revision has batches.

@@ -551,6 +551,14 @@ fn revisions_batches_and_what_is_no_message() {
     let lone = r#"{"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"conversation_search","arguments":{"query":"red \ud83d"}}}"#;
     assert_eq!(raw(lone).status, 200);
     assert!(raw(&"x".repeat((4 << 20) + 1)).status == 413);
+    let text = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{}\r\n{JSON}\r\n{ACCEPT}\r\nContent-Length: 50\r\n\r\n{{}}",
+        server.bearer()
+    );
+    let mut cut = server.connect();
+    cut.write_all(text.as_bytes()).unwrap();
+    cut.shutdown(Shutdown::Write).unwrap();
+    assert!([0, 400].contains(&read_answer(&mut BufReader::new(cut)).status));
 }
 
 #[test]
@@ -647,6 +655,24 @@ fn a_call_ends_when_its_client_goes_or_the_server_stops() {
         stream.write_all(request.as_bytes()).unwrap();
         thread::sleep(Duration::from_millis(50));
     }
+    let begun = Instant::now();
+    let found = server.call("manage_conversation", &json!({"command": "list"}));
+    assert!(begun.elapsed() < PATIENCE / 2, "{found}");
+    // So do calls whose answers are streams already.
+    let mut told = call(2, "conversation_search", &slow());
+    told["params"]["_meta"] = json!({"progressToken": 1});
+    let told = told.to_string();
+    let head = request.split("Content-Length").next().unwrap();
+    let streams: Vec<TcpStream> = (0..8)
+        .map(|_| {
+            let mut stream = server.connect();
+            write!(stream, "{head}Content-Length: {}\r\n\r\n{told}", told.len()).unwrap();
+            stream
+        })
+        .collect();
+    let mut first = BufReader::new(&streams[0]).lines().map_while(Result::ok);
+    assert!(first.any(|line| line.contains("notifications/progress")), "{}", server.log());
+    drop(streams);
     let begun = Instant::now();
     let found = server.call("manage_conversation", &json!({"command": "list"}));
     assert!(begun.elapsed() < PATIENCE / 2, "{found}");

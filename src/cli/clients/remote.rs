@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Client, Server};
+use super::{Client, Server, URL_KEYS};
 
 /// The variable that holds the token for clients that read it from there.
 pub(crate) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
-
-/// The keys under which clients name the address of a server.
-pub(super) const URL_KEYS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
 
 /// The path of MCP, and of what says whether the server is there.
 const MCP: &str = "/mcp";
