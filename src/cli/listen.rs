@@ -18,7 +18,7 @@ use crate::{
     http::{
         self, Server, Sockets,
         search::{SearchFailure, SearchRun},
-        token::Token,
+        token::AccessToken,
     },
 };
 
@@ -44,7 +44,7 @@ pub(super) struct Admission {
 
 /// Where a server listens.
 #[derive(Debug, Default)]
-pub(super) struct Places<'a> {
+pub(super) struct ListenAt<'a> {
     /// The address that was named, or [`ADDRESS`].
     pub(super) address: Option<&'a str>,
     /// The path of a Unix socket.
@@ -55,7 +55,7 @@ impl Admission {
     /// Returns a server that listens already.
     pub(super) fn server(
         &self,
-        places: &Places<'_>,
+        places: &ListenAt<'_>,
         page: Option<Router>,
         config: &Config,
         environment: &Environment,
@@ -80,15 +80,15 @@ impl Admission {
         &self,
         config: &Config,
         environment: &Environment,
-    ) -> Result<Token, http::Error> {
+    ) -> Result<AccessToken, http::Error> {
         match &self.token_file {
-            Some(path) => Ok(Token::in_file(path)?),
+            Some(path) => Ok(AccessToken::in_file(path)?),
             None => token_of(config, environment),
         }
     }
 }
 
-fn sockets(places: &Places<'_>) -> Result<Sockets, Error> {
+fn sockets(places: &ListenAt<'_>) -> Result<Sockets, Error> {
     let mut sockets = Sockets::default();
     if let Some(named) = places.address {
         sockets.tcp = Some(tcp(named)?);

@@ -5,7 +5,7 @@ use std::{ffi::OsStr, path::PathBuf, sync::Arc, time::Duration};
 use super::{
     environment::Environment,
     error::Error,
-    listen::{self, ADDRESS, Admission, Places},
+    listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
     places,
     watch::{described, interrupted},
@@ -84,7 +84,7 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
         served?;
         return Ok(FOUND);
     }
-    let places = Places { address: args.http.as_deref(), socket: args.socket.as_deref() };
+    let places = ListenAt { address: args.http.as_deref(), socket: args.socket.as_deref() };
     let page = args.page.then(|| page(&engine));
     let mut server = args.admission.server(&places, page, engine.config(), environment)?;
     server = server.with_search(listen::search_by(&engine, environment));

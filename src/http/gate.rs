@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{login, paths, token::Token};
+use super::{login, paths, token::AccessToken};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -39,7 +39,7 @@ pub(super) enum Credential {
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     /// `None` lets every client in that reaches the server.
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<AccessToken>,
     /// The name of the cookie. Cookies do not know ports, so the name has the port.
     pub(super) cookie_name: String,
     /// The names of this server, beside `localhost` and its address.

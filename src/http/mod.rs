@@ -43,9 +43,9 @@ use self::{
     metrics::Metrics,
     paths::{HEALTH, MCP, METRICS, SEARCH},
     search::{SearchRun, Searches},
-    token::Token,
+    token::AccessToken,
 };
-pub use listener::Limits;
+pub use listener::ConnectionLimits;
 
 /// Bytes of the form with the token at most.
 const FORM_BYTES: usize = 4 << 10;
@@ -128,7 +128,7 @@ pub struct Server {
     page: Option<Router>,
     code: Arc<LoginCode>,
     /// What connections may take.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
     /// Whether each request is logged.
     pub logs: bool,
     search: Option<Arc<SearchRun>>,
@@ -140,7 +140,7 @@ impl Server {
     /// `localhost` and its address.
     pub fn new(
         sockets: Sockets,
-        token: Option<Token>,
+        token: Option<AccessToken>,
         names: Vec<String>,
         page: Option<Router>,
     ) -> Result<Server, Error> {
@@ -154,7 +154,7 @@ impl Server {
         let port = address.map_or(0, |address| address.port());
         let cookie_name = format!("verbatim_{port}");
         let gate = Gate { token, cookie_name, names, has_page: page.is_some() };
-        let (limits, code) = (Limits::default(), Arc::default());
+        let (limits, code) = (ConnectionLimits::default(), Arc::default());
         Ok(Server { sockets, gate, page, code, limits, logs: false, search: None })
     }
 
@@ -300,7 +300,7 @@ async fn search_for(State(found): State<FoundBy>, request: Request) -> Response 
 
 /// What the form with the token needs.
 struct LoginState {
-    token: Option<Token>,
+    token: Option<AccessToken>,
     code: Arc<LoginCode>,
     cookie_name: String,
 }

@@ -55,7 +55,7 @@ impl Searches {
 }
 
 /// What the search sends to the client: a part of the answer, or why there is none.
-type Part = Result<Bytes, SearchFailure>;
+type AnswerPart = Result<Bytes, SearchFailure>;
 
 pub(super) async fn answer(State(searches): State<Searches>, request: Request) -> Response {
     let asked = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(request.uri());
@@ -71,7 +71,7 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
     let run = searches.run;
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
-        let mut out = Parts { sender: sender.clone(), held: Vec::new() };
+        let mut out = PartWriter { sender: sender.clone(), held: Vec::new() };
         let done = map_faults::caught(|| run(&asked, &stop, &mut out));
         // A panic must not end the answer as if it were whole.
         let done = done.unwrap_or_else(|panic| {
@@ -96,7 +96,7 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
         }
         None => None,
     };
-    let body = Body::new(PartsBody { first, parts, _guard: guard });
+    let body = Body::new(PartBody { first, parts, _guard: guard });
     ([(header::CONTENT_TYPE, "application/x-ndjson; charset=utf-8")], body).into_response()
 }
 
@@ -110,12 +110,12 @@ impl Drop for StopOnDrop {
 }
 
 /// Sends what is written, in parts; waits for a client that is slow, and fails when it has gone.
-struct Parts {
-    sender: mpsc::Sender<Part>,
+struct PartWriter {
+    sender: mpsc::Sender<AnswerPart>,
     held: Vec<u8>,
 }
 
-impl Write for Parts {
+impl Write for PartWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.held.extend_from_slice(bytes);
         if self.held.len() >= CHUNK {
@@ -136,13 +136,13 @@ impl Write for Parts {
 
 /// The body of an answer. A search that fails in the middle breaks the connection off, so that the
 /// client does not take a part for the whole.
-struct PartsBody {
+struct PartBody {
     first: Option<Bytes>,
-    parts: mpsc::Receiver<Part>,
+    parts: mpsc::Receiver<AnswerPart>,
     _guard: StopOnDrop,
 }
 
-impl HttpBody for PartsBody {
+impl HttpBody for PartBody {
     type Data = Bytes;
     type Error = io::Error;
 

@@ -46,14 +46,14 @@ const WITH_BATCHES: &str = "2025-03-26";
 
 const INVALID_REQUEST: i64 = -32600;
 
-type Service = StreamableHttpService<ClientSession, LocalSessionManager>;
+type McpService = StreamableHttpService<ClientSession, LocalSessionManager>;
 
 /// Answers requests: one service for each kind of client, because a request over HTTP does not say
 /// again how its client called itself.
 #[derive(Clone)]
-struct Services {
-    usual: Service,
-    chatgpt: Service,
+struct McpServices {
+    usual: McpService,
+    chatgpt: McpService,
 }
 
 /// Returns what answers MCP's requests over HTTP. Calls end when `is_over` is cancelled.
@@ -76,14 +76,14 @@ pub(crate) fn router(
         let (shared, is_over) = (shared.clone(), is_over.clone());
         let session =
             move || Ok(ClientSession::of_request(shared.clone(), is_over.clone(), client));
-        Service::new(session, Arc::default(), config.clone())
+        McpService::new(session, Arc::default(), config.clone())
     };
-    let services = Services { usual: service(None), chatgpt: service(Some(CHATGPT_CLIENT)) };
+    let services = McpServices { usual: service(None), chatgpt: service(Some(CHATGPT_CLIENT)) };
     any(answer).with_state(services)
 }
 
 /// Answers a request.
-async fn answer(State(services): State<Services>, request: Request) -> Response {
+async fn answer(State(services): State<McpServices>, request: Request) -> Response {
     let agent = request.headers().get(header::USER_AGENT).map(|agent| agent.as_bytes());
     let service = match agent.is_some_and(|agent| agent.starts_with(CHATGPT_CLIENT.as_bytes())) {
         true => services.chatgpt,
@@ -131,12 +131,12 @@ async fn answer(State(services): State<Services>, request: Request) -> Response 
     }
 }
 
-async fn forward(service: &Service, request: Request) -> Response {
+async fn forward(service: &McpService, request: Request) -> Response {
     service.handle(request).await.map(Body::new)
 }
 
 /// Answers the messages of a batch, all at one time, in one array.
-async fn answer_batch(service: &Service, head: &Parts, messages: Vec<Value>) -> Response {
+async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) -> Response {
     let why = match messages.len() {
         _ if !has_batches(&head.headers) => {
             "this revision of the protocol has no batches: one message a request"

@@ -385,7 +385,7 @@ fn the_form_gives_a_cookie_that_opens_the_page_only() {
     }
     assert_eq!(of("POST /import", &[]), 403, "a change that no page of ours asks for");
     assert_ne!(of("POST /import", &[&format!("Origin: http://{}", server.address)]), 403);
-    let bad = cookie.replace(|c: char| c == '0', "1");
+    let bad = format!("{cookie}0");
     assert_eq!(server.ask("GET /", &[&bad, html], "").status, 401);
 }
 
@@ -710,6 +710,8 @@ fn the_rights_of_a_unix_socket_decide() {
         assert!(errors.contains("cannot listen on"), "{errors}");
     }
     let mut server = HttpServer::start(colours, &["--socket", flag]);
+    // It answers, so it also hears signals.
+    assert_eq!(server.ask("GET /healthz", &[], "").status, 200);
     let id = server.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert!(server.child.wait().unwrap().success() && !path.exists(), "{}", server.log());
@@ -817,21 +819,32 @@ await client.close();
 const PYTHON_CLIENT: &str = r#"
 import asyncio, json, sys
 from mcp import ClientSession
-from mcp.client.streamable_http import streamablehttp_client
+try:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+    def connect(url, headers):
+        return streamable_http_client(url, http_client=httpx2.AsyncClient(headers=headers))
+except ImportError:
+    from mcp.client.streamable_http import streamablehttp_client
+    def connect(url, headers):
+        return streamablehttp_client(url, headers=headers)
 
-async def main():
+async def ask(begin):
     headers = {"Authorization": "Bearer " + sys.argv[2]}
-    async with streamablehttp_client(sys.argv[1], headers=headers) as (read, write, *_):
+    async with connect(sys.argv[1], headers) as (read, write, *_):
         async with ClientSession(read, write) as session:
-            await session.initialize()
+            await getattr(session, begin)()
             tools = await session.list_tools()
             answers = await asyncio.gather(
                 *[session.call_tool("conversation_search", {"query": "red"}) for _ in range(8)])
             texts = {answer.content[0].text for answer in answers}
             assert len(texts) == 1, texts
-            print(json.dumps([len(tools.tools), texts.pop()]))
+            return [len(tools.tools), texts.pop()]
 
-asyncio.run(main())
+begins = [begin for begin in ["initialize", "discover"] if hasattr(ClientSession, begin)]
+answers = [asyncio.run(ask(begin)) for begin in begins]
+assert all(answer == answers[0] for answer in answers), answers
+print(json.dumps(answers[0]))
 "#;
 
 #[test]
