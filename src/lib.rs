@@ -195,7 +195,9 @@
 //! Each room uses only those below it. Rooms are private; this package's own tests see them by the
 //! feature `internals`.
 //!
-//! - `cli`, `mcp`: the faces; one file per command, the tool table over stdio
+//! - `cli`: the commands, one file each
+//! - `http`: listens, lets clients in, and serves MCP, the search and the page
+//! - `mcp`: the tool table over the Model Context Protocol
 //! - `watch`: file events, and a thread that keeps the indexes current
 //! - `tools`: the tool contracts: arguments, engine, answer; knows no protocol
 //! - `engine`: the only room that joins `db`, `index`, `import` and `workspace`
@@ -230,6 +232,10 @@ mod engine;
 pub mod failpoint;
 #[cfg(not(feature = "internals"))]
 mod failpoint;
+#[cfg(feature = "internals")]
+pub mod http;
+#[cfg(not(feature = "internals"))]
+mod http;
 #[cfg(feature = "internals")]
 pub mod import;
 #[cfg(not(feature = "internals"))]

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use super::{connect, eval, import, places::WrongProvider, settings_file};
 use crate::{
     engine::{self, WriterError},
-    mcp,
+    http, mcp,
     tools::{self, hint::Explained},
 };
 
@@ -21,16 +21,19 @@ pub enum Error {
     /// The server could not serve.
     #[error(transparent)]
     Serve(#[from] mcp::Error),
+    /// The server could not serve over HTTP.
+    #[error(transparent)]
+    Http(#[from] http::Error),
     /// A named thread does not exist, or turns cannot be read.
     #[error("{0}")]
     Threads(String),
-    /// A named tool does not exist.
+    /// The named tools cannot be offered.
     #[error("{by}: {source}")]
     Tools {
-        /// What names it.
+        /// What names them.
         by: String,
-        /// The unknown name.
-        source: tools::UnknownTool,
+        /// The reason.
+        source: tools::OfferError,
     },
     /// The configuration file cannot be read, or says something wrong.
     #[error(transparent)]

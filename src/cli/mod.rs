@@ -24,6 +24,7 @@ mod indexing;
 mod interrupt;
 mod lines;
 mod list;
+mod listen;
 mod look;
 mod markdown;
 mod notes;
@@ -40,14 +41,17 @@ mod ranked;
 mod reindex;
 mod search;
 mod serve;
+mod service;
 mod settings;
 mod settings_file;
 mod show;
 mod stats;
 mod status;
 mod threads;
+mod token;
 mod version;
 mod watch;
+mod web;
 mod words;
 mod workspace;
 
@@ -120,7 +124,10 @@ enum Command {
     Forget(forget::Args),
     Connect(connect::ConnectArgs),
     Disconnect(connect::DisconnectArgs),
+    Web(web::Args),
     Serve(serve::Args),
+    Token(web::TokenArgs),
+    Service(service::ServiceArgs),
     Threads(threads::Args),
     Watch(watch::Args),
     Workspace(workspace::Args),
@@ -144,6 +151,7 @@ impl Command {
                 | Command::Serve(_)
                 | Command::Threads(_)
                 | Command::Watch(_)
+                | Command::Web(_)
         )
     }
 
@@ -273,6 +281,9 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Stats(args) => stats::run(&args, &engine, environment, out),
         Command::Connect(args) => Ok(connect::connect(&args, engine.config(), environment, out)?),
         Command::Disconnect(args) => Ok(connect::disconnect(&args, environment, out)?),
+        Command::Web(args) => web::run(&args, engine, environment, out),
+        Command::Service(args) => Ok(service::run(&args, engine.config(), environment, out)?),
+        Command::Token(args) => web::token(&args, &engine, environment, out),
         Command::Serve(args) => serve::run(&args, engine, environment),
         Command::Threads(args) => threads::run(&args, &engine, environment, out),
         Command::Watch(args) => watch::run(&args, engine, out),

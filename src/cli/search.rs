@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant as Clockwork},
 };
 
-use clap::ValueEnum;
+use clap::{Args as _, FromArgMatches, ValueEnum, error::ErrorKind};
 
 use super::{
     clock::Clock,
@@ -20,14 +20,14 @@ use super::{
     lines::{FlatLines, JsonLines},
     look::{Color, DIM, Look},
     notes,
-    output::{FOUND, NOTHING, complain, counted},
+    output::{FOUND, NOTHING, complain, counted, json_line},
     patterns::{self, Patterns},
     ranked, settings, settings_file,
 };
 use crate::{
-    engine::{self, Engine, IndexError, Render, Scope, SearchPlan, Searched},
+    engine::{self, Engine, IndexError, Note, Render, Scope, SearchPlan, Searched},
     model::{Hit, Matching, Request, Stop},
-    text::matcher::Matchers,
+    text::{matcher::Matchers, snippet},
 };
 
 /// Matches of a message that are marked at most.
@@ -147,21 +147,15 @@ pub(super) fn run(
         let form = ranked::Form { flat: args.flat, json: args.json };
         return ranked::run(asked, form, page, environment, out);
     }
-    let request = Request {
-        roles: scope.roles.clone(),
-        since: scope.since,
-        until: scope.until,
-        raw_content: args.raw_content,
-        ..args.patterns.request()
-    };
-    let matchers = Matchers::of(&request)
-        .map_err(|error| engine::Error::from(IndexError::of_expression(error)))?;
-    let is_smart = args.patterns.is_smart(&request);
-    let search = Exact { page, scope, request, matchers, is_smart, limit: args.limit, stop };
+    let search = Exact::of(args, page, scope, stop)?;
     let count = match () {
         () if args.count => search.count(args.json, out)?,
         () if args.explain => search.explain(out)?,
-        () if args.json => search.json(out)?,
+        () if args.json => {
+            let (count, notes) = search.json(out)?;
+            notes::print(&notes);
+            count
+        }
         () if args.flat => search.flat(out)?,
         () => search.grouped(environment.terminal, out)?,
     };
@@ -171,6 +165,79 @@ pub(super) fn run(
     notes::print(engine.unknown_role(&search.scope, &search.stop)?.as_slice());
     complain(&search.nothing()?);
     Ok(NOTHING)
+}
+
+/// The parameters of `/search` that are flags with a value, and those without one.
+const VALUES: [&str; 16] = [
+    "mode", "in", "source", "project", "branch", "folder", "role", "model", "tool", "file",
+    "since", "until", "limit", "or", "and", "not",
+];
+const SWITCHES: [&str; 7] =
+    ["like", "word", "fold", "ignore-case", "case-sensitive", "raw-content", "utc"];
+
+/// The parameter of `/search` that makes the text a regular expression.
+const REGEX: &str = "regex";
+
+/// Answers `/search`: the parameters are the flags of this command, and `q` is the text. Writes what
+/// `--json` writes and, if there are notes, a last line with them.
+pub(super) fn answer(
+    asked: &[(String, String)],
+    engine: &Engine,
+    environment: &Environment,
+    stop: &Stop,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let args = parse(asked).map_err(Error::Usage)?;
+    let clock = Clock::of(environment, args.filters.utc);
+    let mode = rank_by(&args)?;
+    let (scope, mut notes) = args.filters.scope(engine, clock, stop)?;
+    let look = Look::of(environment);
+    let page = Page { engine, look, clock, context: 0, raw_content: args.raw_content };
+    notes.extend(match mode {
+        Some(mode) => {
+            let text = args.patterns.text();
+            let asked = ranked::Asked { text, mode, scope, limit: args.limit };
+            ranked::json(asked, page, stop, out)?
+        }
+        None => Exact::of(&args, page, scope, stop.clone())?.json(out)?.1,
+    });
+    if !notes.is_empty() {
+        json_line(out, &serde_json::json!({"notes": notes::lines(&notes)}))?;
+    }
+    Ok(())
+}
+
+/// Parses the parameters of `/search`.
+fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
+    let mut words = vec!["--json".to_owned()];
+    let (mut text, mut is_regex) = (None, false);
+    for (name, value) in asked {
+        let is_on = !["false", "0"].contains(&value.as_str());
+        match name.as_str() {
+            "q" => text = Some(value.clone()),
+            REGEX => is_regex = is_on,
+            name if VALUES.contains(&name) => words.push(format!("--{name}={value}")),
+            name if SWITCHES.contains(&name) => {
+                words.extend(is_on.then(|| format!("--{name}")));
+            }
+            name => {
+                let known = [&VALUES[..], &SWITCHES, &[REGEX]].concat().join(", ");
+                let name = snippet::echo(name);
+                let message = format!("there is no parameter {name:?}; they are q, {known}\n");
+                return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
+            }
+        }
+    }
+    let required = || {
+        clap::Error::raw(ErrorKind::MissingRequiredArgument, "q, the text to find, is missing\n")
+    };
+    let text = text.ok_or_else(required)?;
+    match is_regex {
+        true => words.push(format!("--regexp={text}")),
+        false => words.extend(["--".to_owned(), text]),
+    }
+    let command = Args::augment_args(clap::Command::new("search").no_binary_name(true));
+    Args::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
 /// Returns the mode to rank by; `None` for exact search.
@@ -201,8 +268,34 @@ struct Exact<'a> {
     stop: Stop,
 }
 
-impl Exact<'_> {
+impl<'a> Exact<'a> {
+    fn of(args: &Args, page: Page<'a>, scope: Scope, stop: Stop) -> Result<Exact<'a>, Error> {
+        let request = Request {
+            roles: scope.roles.clone(),
+            since: scope.since,
+            until: scope.until,
+            raw_content: args.raw_content,
+            ..args.patterns.request()
+        };
+        let matchers = Matchers::of(&request)
+            .map_err(|error| engine::Error::from(IndexError::of_expression(error)))?;
+        let is_smart = args.patterns.is_smart(&request);
+        Ok(Exact { page, scope, request, matchers, is_smart, limit: args.limit, stop })
+    }
+
     fn all<T: Send>(
+        &self,
+        limit: Option<usize>,
+        render: Render<'_, T>,
+        show: &mut dyn FnMut(T) -> ControlFlow<()>,
+    ) -> Result<Searched, Error> {
+        let searched = self.quietly(limit, render, show)?;
+        notes::print(&searched.notes);
+        Ok(searched)
+    }
+
+    /// Searches, and prints no notes.
+    fn quietly<T: Send>(
         &self,
         limit: Option<usize>,
         render: Render<'_, T>,
@@ -211,10 +304,7 @@ impl Exact<'_> {
         // The source can stop at the limit only if every hit of it is shown.
         let is_narrow = self.scope.conversation.is_some() || self.scope.conversations.is_some();
         let request = Request { limit: limit.filter(|_| !is_narrow), ..self.request.clone() };
-        let searched =
-            self.page.engine.exact_in_all(&request, &self.scope, &self.stop, render, show)?;
-        notes::print(&searched.notes);
-        Ok(searched)
+        Ok(self.page.engine.exact_in_all(&request, &self.scope, &self.stop, render, show)?)
     }
 
     fn most(&self) -> usize {
@@ -245,12 +335,12 @@ impl Exact<'_> {
         Ok(searched.plans.iter().map(|(_, count)| count).sum())
     }
 
-    fn json(&self, out: &mut dyn Write) -> Result<usize, Error> {
+    fn json(&self, out: &mut dyn Write) -> Result<(usize, Vec<Note>), Error> {
         let mut lines = JsonLines::new(self.page, self.most(), out);
         let clock = self.page.clock;
         let render = |kind, hit: Hit<'_>| Some(JsonLines::render(kind, &hit, clock));
-        self.all(self.at_most(), &render, &mut |page| lines.show(page))?;
-        lines.finish()
+        let searched = self.quietly(self.at_most(), &render, &mut |page| lines.show(page))?;
+        Ok((lines.finish()?, searched.notes))
     }
 
     fn flat(&self, out: &mut dyn Write) -> Result<usize, Error> {

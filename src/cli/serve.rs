@@ -1,19 +1,21 @@
 //! `verbatim serve`.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     environment::{Environment, is_off},
     error::Error,
+    listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
     places, settings, settings_file,
-    watch::described,
+    watch::{described, interrupted},
     workspace::Workspaces,
 };
 use crate::{
     engine::Engine,
+    http::Server,
     mcp,
-    tools::{self, Options},
+    tools::{self, Offer, Options},
     watch,
 };
 
@@ -24,11 +26,14 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// Speaks MCP on standard input and output until the input ends; the log goes to
 /// standard error. Clients start this command themselves; `verbatim connect` writes
-/// their configuration.
+/// their configuration. With --http or --socket, speaks MCP over HTTP at /mcp until Ctrl-C;
+/// clients send the token that `verbatim token` prints.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(group(clap::ArgGroup::new("listens").args(["http", "socket"]).multiple(true)))]
 pub(super) struct Args {
-    /// Offer these tools, by name, separated by commas; agent, letta and all stand for several
+    /// Offer these tools, by name, separated by commas; agent, letta, chatgpt and all stand for
+    /// several
     /// [default: VERBATIM_TOOLS, then all but those that save and delete conversations]
     #[arg(long, value_name = "NAMES")]
     tools: Option<String>,
@@ -44,6 +49,17 @@ pub(super) struct Args {
     /// indexes in the background
     #[arg(long)]
     pub(super) no_watch: bool,
+    /// Speak HTTP on this address: a port, a host, or both
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS)]
+    http: Option<String>,
+    /// Speak HTTP on this Unix socket; only you can connect to it, without a token
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Serve the page for browsers too
+    #[arg(long, requires = "listens")]
+    page: bool,
+    #[command(flatten)]
+    admission: Admission,
 }
 
 impl Args {
@@ -61,35 +77,78 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     let flag = args.tools.as_ref().map(|names| vec![names.into()]);
     let named = settings::given(&settings_file::TOOLS, flag, environment);
     let has_workspace = !engine.config().workspaces.is_empty();
-    let tools = tools::selected(named.text().as_deref(), has_workspace)
+    let offer = tools::selected(named.text().as_deref(), has_workspace)
         .map_err(|source| Error::Tools { by: named.by.to_string(), source })?;
-    let options = Options {
+    let mut options = Options {
         case_sensitive: args.case_sensitive,
         raw_content: args.raw_content,
         verbose: is_off(environment.compact_responses.as_deref()),
         no_conversations: is_off(environment.enable_conversations.as_deref()),
+        page_url: None,
     };
     if let Some(note) = places::local_note(engine.config()) {
         log(&note);
     }
     let engine = Arc::new(engine);
-    // Searches are right without the watch, so a server that cannot start its thread still serves.
-    let watch = match args.no_watch {
-        true => None,
-        false => watch::start(Arc::clone(&engine), |event| log(&described(&event)))
-            .map_err(|e| log(&e))
-            .ok(),
-    };
-    let served = mcp::serve(engine, options, tools);
-    if let Some(watch) = watch {
-        watch.end(SHUTDOWN_PATIENCE);
+    if args.http.is_none() && args.socket.is_none() {
+        let watch = watched(&engine, args.no_watch);
+        let served = mcp::serve(engine, options, offer);
+        end(watch);
+        served?;
+        return Ok(FOUND);
     }
-    served?;
+    let places = ListenAt { address: args.http.as_deref(), socket: args.socket.as_deref() };
+    let page = args.page.then(|| page(&engine));
+    let mut server = args.admission.server(&places, page, engine.config(), environment)?;
+    server = server.with_search(listen::search_by(&engine, environment));
+    server.logs = true;
+    options.page_url = server.url().filter(|_| args.page);
+    if let Some(url) = server.url() {
+        let page = if args.page { format!(" and the page at {url}") } else { String::new() };
+        log(&format!("serves MCP at {url}/mcp{page}; `verbatim token` prints the token"));
+    }
+    if let Some(path) = &args.socket {
+        log(&format!("serves MCP on the socket {}, at /mcp", path.display()));
+    }
+    let watch = watched(&engine, args.no_watch);
+    let served = over_http(server, engine, options, offer);
+    end(watch);
+    served
+}
+
+/// Answers over HTTP until the user or the system wants the program to end.
+pub(super) fn over_http(
+    server: Server,
+    engine: Arc<Engine>,
+    options: Options,
+    offer: Offer,
+) -> Result<u8, Error> {
+    let end = async { drop(interrupted().await) };
+    server.serve(|is_over| mcp::http::router(engine, options, offer, is_over), end)?;
     Ok(FOUND)
 }
 
-/// Returns whether a variable says no; any other value, or none, leaves the default.
+/// Returns the page for browsers.
+pub(super) fn page(_engine: &Arc<Engine>) -> axum::Router {
+    axum::Router::new()
+}
+
+/// Follows the databases, unless that is not wanted. Searches are right without it, so a server that
+/// cannot start its thread still serves.
+pub(super) fn watched(engine: &Arc<Engine>, is_off: bool) -> Option<watch::Watch> {
+    let start = || watch::start(Arc::clone(engine), |event| log(&described(&event)));
+    let started = (!is_off).then(start)?;
+    started.map_err(|e| log(&e)).ok()
+}
+
+/// Ends the watch.
+pub(super) fn end(watch: Option<watch::Watch>) {
+    if let Some(watch) = watch {
+        watch.end(SHUTDOWN_PATIENCE);
+    }
+}
+
 /// Writes a line to standard error; a failure to write is ignored.
-fn log(message: &dyn std::fmt::Display) {
+pub(super) fn log(message: &dyn std::fmt::Display) {
     complain(&message.to_string());
 }

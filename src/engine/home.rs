@@ -28,6 +28,8 @@ const THREADS: &str = "threads.db";
 
 /// The beginning of the names of the list of forgotten conversations and of its lock.
 const FORGOTTEN: &str = "forgotten.";
+/// The file of a home that holds the token of its server.
+pub(crate) const TOKEN_FILE: &str = "token";
 
 /// The ends of the names of SQLite's files.
 const DATABASE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
@@ -131,8 +133,9 @@ fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
     }
     tighten(&config.home, |path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_file = name.starts_with(FORGOTTEN) || name == TOKEN_FILE;
         is_database(path, is_in_home)
-            || path.is_file() && name.starts_with(FORGOTTEN)
+            || path.is_file() && is_file
             || ours.iter().any(|folder| folder == path)
     })
 }

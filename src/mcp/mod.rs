@@ -1,4 +1,4 @@
-//! The tools over the Model Context Protocol, on standard input and output.
+//! The tools over the Model Context Protocol, on standard input and output and over HTTP.
 //!
 //! Invariant: nothing but protocol messages goes to standard output.
 //! Invariant: work runs off the async threads and ends when its call is cancelled.
@@ -6,6 +6,7 @@
 mod batches;
 mod calls;
 mod completion;
+pub(crate) mod http;
 pub mod lines;
 mod logging;
 mod prompts;
@@ -19,15 +20,16 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
         CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
-        Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-        ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+        Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+        ToolAnnotations,
     },
     service::{RequestContext, ServerInitializeError, serve_server},
 };
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::session::CONCURRENT_CALLS;
 use self::{
     logging::log,
     session::{ClientSession, ServerState},
@@ -35,14 +37,8 @@ use self::{
 use crate::{
     engine::Engine,
     text::snippet,
-    tools::{self, Effect, Options},
+    tools::{self, Effect, Offer, Options},
 };
-
-/// Calls that run at one time; further calls wait.
-const CONCURRENT_CALLS: usize = 8;
-
-/// Calls among them that search without an index, which can take minutes. The others find room.
-const CONCURRENT_SCANS: usize = 4;
 
 /// How long the program waits at its end for calls that were asked to stop, and for the last output.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(300);
@@ -59,20 +55,14 @@ pub enum Error {
 }
 
 /// Serves tools on standard input and output until the input ends.
-pub fn serve(
-    engine: Arc<Engine>,
-    options: Options,
-    tools: Vec<&'static tools::Tool>,
-) -> Result<(), Error> {
+pub fn serve(engine: Arc<Engine>, options: Options, offer: Offer) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(CONCURRENT_CALLS)
         .enable_time()
         .build()
         .map_err(Error::Start)?;
-    let permits = Arc::new(Semaphore::new(CONCURRENT_CALLS));
-    let scans = Semaphore::new(CONCURRENT_SCANS);
-    let shared = Arc::new(ServerState { engine, options, tools, permits, scans });
+    let shared = Arc::new(ServerState::new(engine, options, offer));
     let is_over = CancellationToken::new();
     let (transport, writer) = lines::standard(is_over.clone());
     let session = ClientSession::new(shared, is_over);
@@ -105,21 +95,36 @@ impl ServerHandler for ClientSession {
             .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("verbatim", env!("CARGO_PKG_VERSION")))
-            .with_instructions(instructions(&self.shared.tools))
+            .with_instructions(instructions(&self.tools(None)))
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        self.meet(&request.client_info.name);
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        if self.is_stateless {
+            // There is no session that a level could be set for.
+            result.capabilities.logging = None;
+        }
+        Ok(result)
     }
 
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         on_one_page(request.as_ref())?;
-        let tools = self.shared.tools.iter().map(|tool| described(tool)).collect();
+        let tools = self.tools(Some(&context)).into_iter().map(described).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tool(name).map(described)
+        self.tools(None).into_iter().find(|tool| tool.name == name).map(described)
     }
 
     async fn call_tool(
@@ -165,19 +170,19 @@ impl ServerHandler for ClientSession {
     async fn list_prompts(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         on_one_page(request.as_ref())?;
-        Ok(prompts::list(&self.shared.tools))
+        Ok(prompts::list(&self.tools(Some(&context))))
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        Ok(prompts::get(&self.shared.tools, &request.name, &arguments)?.into())
+        Ok(prompts::get(&self.tools(Some(&context)), &request.name, &arguments)?.into())
     }
 
     async fn complete(
@@ -197,6 +202,10 @@ impl ServerHandler for ClientSession {
         request: rmcp::model::SetLevelRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        if self.is_stateless {
+            let message = "over HTTP there is no session to set a level for";
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None));
+        }
         self.log.set(request.level);
         Ok(())
     }

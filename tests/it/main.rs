@@ -21,6 +21,8 @@ mod export;
 mod filters;
 mod hammer;
 mod home;
+#[cfg(unix)]
+mod http;
 mod import;
 mod index;
 #[cfg(target_os = "linux")]

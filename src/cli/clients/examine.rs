@@ -155,8 +155,11 @@ fn check(
             format!("list it under {:?}", client.key),
         );
     }
-    if let Some(why) = unreachable(server) {
+    if let Some(why) = switched_off(server) {
         return Check::Skip(why);
+    }
+    if server.url().is_some() && server.command().is_none() {
+        return Check::Skip("is reached by its URL, which is not looked at");
     }
     let program = environment.program.display();
     let Some((command, args)) = server.command() else {
@@ -240,17 +243,11 @@ fn check_places(server: &Server<'_>, places: Places) -> Check {
     }
 }
 
-/// Returns why a server is not started to check it.
-pub(crate) fn unreachable(server: &Server<'_>) -> Option<&'static str> {
+/// Returns why the client does not start a server.
+pub(crate) fn switched_off(server: &Server<'_>) -> Option<&'static str> {
     let is = |key: &str, value: bool| server.entry.get(key) == Some(&Value::Bool(value));
-    let has_url = server.entry.get("url").is_some_and(Value::is_string);
-    match () {
-        () if is("disabled", true) || is("enabled", false) => Some("is switched off in the client"),
-        () if has_url && server.command().is_none() => {
-            Some("is reached by its URL, which is not looked at")
-        }
-        () => None,
-    }
+    let is_off = is("disabled", true) || is("enabled", false);
+    is_off.then_some("is switched off in the client")
 }
 
 fn is_texts(value: &Value) -> bool {
