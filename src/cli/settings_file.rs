@@ -375,7 +375,7 @@ mod tests {
             ("watch = 'no'", 1, "watch takes true or false, not this text"),
             ("memory = '1M'", 1, "memory takes a size of 16M or more"),
             ("threads = 0", 1, "threads takes a number from 1 to 256"),
-            ("exclude = ['a[']", 1, "exclude"),
+            ("exclude = ['{a']", 1, "exclude"),
             ("home = '/a'\nhome = '/b'", 2, "duplicate key"),
             ("home = ", 1, ""),
         ] {

@@ -112,7 +112,7 @@ mod tests {
                 "{pattern} {project} {folder}"
             );
         }
-        assert!(Exclusions::of(&["a[".to_owned()]).is_err());
+        assert!(Exclusions::of(&["{a".to_owned()]).is_err());
         assert!(Exclusions::of(&[]).unwrap().is_empty());
     }
 
