@@ -160,6 +160,7 @@
 //!
 //! - `cli`, `mcp`: the faces; one file per command, the tool table over stdio
 //! - `watch`: file events, and a thread that keeps the indexes current
+//! - `web`: the page in the browser, as a router without authorisation
 //! - `tools`: the tool contracts: arguments, engine, answer; knows no protocol
 //! - `engine`: the only room that joins `db`, `index`, `import` and `workspace`
 //! - `db`: canonical SQLite databases; `index`: n-grams in tantivy, derived and rebuildable;
@@ -227,6 +228,10 @@ mod tools;
 pub mod watch;
 #[cfg(not(feature = "internals"))]
 mod watch;
+#[cfg(all(feature = "internals", not(doctest)))]
+pub mod web;
+#[cfg(all(not(feature = "internals"), not(doctest)))]
+mod web;
 #[cfg(feature = "internals")]
 pub mod workspace;
 #[cfg(not(feature = "internals"))]

@@ -14,6 +14,7 @@
 mod config;
 mod error;
 mod exact;
+mod facets;
 mod home;
 pub mod import;
 mod lookup;
@@ -33,7 +34,7 @@ use std::{
 
 use crate::{
     db::{self, Service},
-    model::{Hit, Provenance, Request, Stop},
+    model::{Hit, Instant, Provenance, Request, Stop},
 };
 
 use rank::Ranker;
@@ -73,7 +74,8 @@ pub use upkeep::{
 
 pub(crate) use crate::workspace;
 pub(crate) use exact::{Render, Searched};
-pub(crate) use source::{Narrowing, Note, Sketch};
+pub(crate) use facets::{Choice, Facets};
+pub(crate) use source::{Narrowing, Note, Place, Sketch};
 #[cfg(test)]
 pub(crate) use testing::TestExport;
 // Types of the rooms below that the faces name.
@@ -160,6 +162,25 @@ impl Engine {
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched, Error> {
         self.sources.exact_in_all(request, scope, stop, render, show)
+    }
+
+    /// Counts the messages whose text matches a request, as `Sources::facets` says.
+    pub(crate) fn facets(
+        &self,
+        request: &Request,
+        choice: &Choice,
+        month: &dyn Fn(Instant) -> Option<String>,
+        stop: &Stop,
+    ) -> Result<Facets, Error> {
+        self.sources.facets(request, choice, month, stop)
+    }
+
+    /// Returns where every conversation is from.
+    pub(crate) fn places(
+        &self,
+        stop: &Stop,
+    ) -> Result<HashMap<(SourceKind, String), Place>, Error> {
+        self.sources.places(stop)
     }
 
     /// Returns the scope with the conversations that a person describes. Notes names that nothing has.

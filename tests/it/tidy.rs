@@ -11,7 +11,7 @@ use verbatim_search::{cli, tools};
 /// The rooms of `src/` from top to bottom. A room uses only rooms on lower lines.
 const ROOMS: &[&[&str]] = &[
     &["cli"],
-    &["mcp", "watch"],
+    &["mcp", "watch", "web"],
     &["tools"],
     &["engine"],
     &["db", "index", "embed", "import", "workspace"],
@@ -23,6 +23,7 @@ const ROOMS: &[&[&str]] = &[
 /// The rooms of `src/engine/` from top to bottom. A room uses only rooms on lower lines.
 const ENGINE_ROOMS: &[&[&str]] = &[
     &["mod"],
+    &["facets"],
     &["lookup", "exact", "import", "home"],
     &["report"],
     &["memory"],
