@@ -158,7 +158,9 @@
 //!
 //! Each room uses only those below it. They are private but for this package's own tests.
 //!
-//! - `cli`, `mcp`: the faces; one file per command, the tool table over stdio
+//! - `cli`: the commands, one file each
+//! - `http`: listens, lets clients in, and serves MCP, the search and the page
+//! - `mcp`: the tool table over the Model Context Protocol
 //! - `watch`: file events, and a thread that keeps the indexes current
 //! - `web`: the page in the browser, as a router without authorisation
 //! - `tools`: the tool contracts: arguments, engine, answer; knows no protocol
@@ -195,6 +197,10 @@ pub mod failpoint;
 #[cfg(not(feature = "internals"))]
 mod failpoint;
 #[cfg(feature = "internals")]
+pub mod http;
+#[cfg(not(feature = "internals"))]
+mod http;
+#[cfg(feature = "internals")]
 pub mod import;
 #[cfg(not(feature = "internals"))]
 mod import;
@@ -228,9 +234,9 @@ mod tools;
 pub mod watch;
 #[cfg(not(feature = "internals"))]
 mod watch;
-#[cfg(all(feature = "internals", not(doctest)))]
+#[cfg(feature = "internals")]
 pub mod web;
-#[cfg(all(not(feature = "internals"), not(doctest)))]
+#[cfg(not(feature = "internals"))]
 mod web;
 #[cfg(feature = "internals")]
 pub mod workspace;

@@ -7,7 +7,10 @@
 //! On Windows a new file has the rights of its folder, and the user's own folders are private there.
 
 #[cfg(unix)]
-use std::fs;
+use std::{
+    fs,
+    os::unix::net::{UnixListener, UnixStream},
+};
 use std::{
     fs::{DirBuilder, File, Metadata, OpenOptions},
     io::{self, Write},
@@ -54,6 +57,22 @@ pub(crate) fn create_file(path: &Path) -> io::Result<File> {
 /// Opens a file to read and write, and makes it if it is missing.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     options().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+/// Makes a Unix socket that only its owner can connect to. One that no server answers at is replaced.
+#[cfg(unix)]
+pub(crate) fn bind_socket(path: &Path) -> io::Result<UnixListener> {
+    use std::os::unix::fs::FileTypeExt;
+    if fs::symlink_metadata(path).is_ok_and(|seen| seen.file_type().is_socket())
+        && UnixStream::connect(path).is_err_and(|it| it.kind() == io::ErrorKind::ConnectionRefused)
+    {
+        fs::remove_file(path)?;
+    }
+    // A mode that is set later would leave a moment in which others can connect.
+    let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
+    let bound = UnixListener::bind(path);
+    rustix::process::umask(umask);
+    bound
 }
 
 /// Writes a whole file, and replaces the content of one that is there.

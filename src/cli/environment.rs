@@ -27,6 +27,8 @@ pub struct Environment {
     pub compact_responses: Option<OsString>,
     /// `ENABLE_CONVERSATIONS`.
     pub enable_conversations: Option<OsString>,
+    /// `VERBATIM_TOKEN`.
+    pub verbatim_token: Option<Secret>,
     /// `VERBATIM_EMBEDDINGS`.
     pub verbatim_embeddings: Option<OsString>,
     /// `VERBATIM_EMBEDDINGS_KEY`; shown nowhere.
@@ -98,6 +100,7 @@ impl Environment {
             verbatim_tools: env::var_os("VERBATIM_TOOLS"),
             compact_responses: env::var_os("COMPACT_RESPONSES"),
             enable_conversations: env::var_os("ENABLE_CONVERSATIONS"),
+            verbatim_token: env::var_os("VERBATIM_TOKEN").map(Secret),
             verbatim_embeddings: env::var_os("VERBATIM_EMBEDDINGS"),
             verbatim_embeddings_key: env::var_os("VERBATIM_EMBEDDINGS_KEY").map(Secret),
             openai_api_key: env::var_os("OPENAI_API_KEY").map(Secret),

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use super::{connect, eval, import};
 use crate::{
     engine::{self, UnknownProvider, WriterError},
-    mcp,
+    http, mcp,
     tools::{self, hint::Explained},
 };
 
@@ -21,6 +21,9 @@ pub enum Error {
     /// The server could not serve.
     #[error(transparent)]
     Serve(#[from] mcp::Error),
+    /// The server could not serve over HTTP.
+    #[error(transparent)]
+    Http(#[from] http::Error),
     /// A named thread does not exist, or turns cannot be read.
     #[error("{0}")]
     Threads(String),

@@ -21,6 +21,7 @@ mod indexing;
 mod interrupt;
 mod lines;
 mod list;
+mod listen;
 mod look;
 mod notes;
 mod old_home;
@@ -40,6 +41,7 @@ mod stats;
 mod status;
 mod threads;
 mod watch;
+mod web;
 mod words;
 mod workspace;
 
@@ -109,7 +111,9 @@ enum Command {
     Export(export::Args),
     Connect(connect::ConnectArgs),
     Disconnect(connect::DisconnectArgs),
+    Web(web::Args),
     Serve(serve::Args),
+    Token(web::TokenArgs),
     Threads(threads::Args),
     Watch(watch::Args),
     Workspace(workspace::Args),
@@ -130,6 +134,7 @@ impl Command {
                 | Command::Serve(_)
                 | Command::Threads(_)
                 | Command::Watch(_)
+                | Command::Web(_)
         )
     }
 
@@ -247,6 +252,8 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Stats(args) => stats::run(&args, &engine, environment, out),
         Command::Connect(args) => Ok(connect::connect(&args, engine.config(), environment, out)?),
         Command::Disconnect(args) => Ok(connect::disconnect(&args, environment, out)?),
+        Command::Web(args) => web::run(&args, engine, environment, out),
+        Command::Token(args) => web::token(&args, &engine, environment, out),
         Command::Serve(args) => serve::run(&args, engine, environment),
         Command::Threads(args) => threads::run(&args, &engine, environment, out),
         Command::Watch(args) => watch::run(&args, engine, out),

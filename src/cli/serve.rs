@@ -1,20 +1,22 @@
 //! `verbatim serve`.
 
-use std::{ffi::OsStr, sync::Arc, time::Duration};
+use std::{ffi::OsStr, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     environment::Environment,
     error::Error,
+    listen::{ADDRESS, Admission, Places},
     output::{FOUND, complain},
     places,
-    watch::described,
+    watch::{described, interrupted},
     workspace::Workspaces,
 };
 use crate::{
     engine::Engine,
+    http::Server,
     mcp,
-    tools::{self, Options},
-    watch,
+    tools::{self, Options, Tool},
+    watch, web,
 };
 
 /// How long the program waits at its end for a refresh to stop and clean up.
@@ -24,7 +26,8 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// Speaks MCP on standard input and output until the input ends; the log goes to
 /// standard error. Clients start this command themselves; the README says what to put
-/// into their configuration.
+/// into their configuration. With --http or --socket, speaks MCP over HTTP at /mcp until Ctrl-C;
+/// clients send the token that `verbatim token` prints.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
@@ -44,6 +47,17 @@ pub(super) struct Args {
     /// indexes in the background
     #[arg(long)]
     pub(super) no_watch: bool,
+    /// Speak HTTP on this address: a port, a host, or both
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS, group = "listens")]
+    http: Option<String>,
+    /// Speak HTTP on this Unix socket; only you can connect to it, without a token
+    #[arg(long, value_name = "PATH", group = "listens")]
+    socket: Option<PathBuf>,
+    /// Serve the page for browsers too
+    #[arg(long, requires = "listens")]
+    page: bool,
+    #[command(flatten)]
+    admission: Admission,
 }
 
 pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8, Error> {
@@ -60,19 +74,59 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
         log(&note);
     }
     let engine = Arc::new(engine);
-    // Searches are right without the watch, so a server that cannot start its thread still serves.
-    let watch = match args.no_watch {
-        true => None,
-        false => watch::start(Arc::clone(&engine), |event| log(&described(&event)))
-            .map_err(|e| log(&e))
-            .ok(),
-    };
-    let served = mcp::serve(engine, options, tools);
+    if args.http.is_none() && args.socket.is_none() {
+        let watch = watched(&engine, args.no_watch);
+        let served = mcp::serve(engine, options, tools);
+        end(watch);
+        served?;
+        return Ok(FOUND);
+    }
+    let places = Places { address: args.http.as_deref(), socket: args.socket.as_deref() };
+    let page = args.page.then(|| page(&engine, environment));
+    let mut server = args.admission.server(&places, page, engine.config(), environment)?;
+    server.logs = true;
+    if let Some(url) = server.url() {
+        log(&format!("serves MCP at {url}/mcp; `verbatim token` prints the token"));
+    }
+    if let Some(path) = &args.socket {
+        log(&format!("serves MCP on the socket {}, at /mcp", path.display()));
+    }
+    let watch = watched(&engine, args.no_watch);
+    let served = over_http(server, engine, options, tools);
+    end(watch);
+    served
+}
+
+/// Answers over HTTP until the user or the system wants the program to end.
+pub(super) fn over_http(
+    server: Server,
+    engine: Arc<Engine>,
+    options: Options,
+    tools: Vec<&'static Tool>,
+) -> Result<u8, Error> {
+    let end = async { drop(interrupted().await) };
+    server.serve(|is_over| mcp::http::router(engine, options, tools, is_over), end)?;
+    Ok(FOUND)
+}
+
+/// Returns the page for browsers.
+pub(super) fn page(engine: &Arc<Engine>, environment: &Environment) -> axum::Router {
+    web::router(Arc::clone(engine), environment.local_time)
+}
+
+/// Follows the databases, unless that is not wanted. Searches are right without it, so a server that
+/// cannot start its thread still serves.
+pub(super) fn watched(engine: &Arc<Engine>, is_off: bool) -> Option<watch::Watch> {
+    let start = || watch::start(Arc::clone(engine), |event| log(&described(&event)));
+    let started = (!is_off).then(start)?;
+    started.map_err(|e| log(&e)).ok()
+}
+
+/// Ends the watch.
+pub(super) fn end(watch: Option<watch::Watch>) {
     if let Some(watch) = watch {
         watch.end(SHUTDOWN_PATIENCE);
     }
-    served?;
-    Ok(FOUND)
 }
 
 /// Returns whether a variable says no; any other value, or none, leaves the default.
@@ -82,6 +136,6 @@ fn is_off(variable: Option<&OsStr>) -> bool {
 }
 
 /// Writes a line to standard error; a failure to write is ignored.
-fn log(message: &dyn std::fmt::Display) {
+pub(super) fn log(message: &dyn std::fmt::Display) {
     complain(&message.to_string());
 }

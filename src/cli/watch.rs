@@ -62,7 +62,7 @@ pub(super) fn run(_: &Args, engine: Engine, out: &mut dyn Write) -> Result<u8, E
 }
 
 /// Waits until the user or the system wants the program to end.
-async fn interrupted() -> std::io::Result<()> {
+pub(super) async fn interrupted() -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -26,6 +26,9 @@ const IMPORTED: &str = "verbatim.db";
 /// The name of the database of recorded threads.
 const THREADS: &str = "threads.db";
 
+/// The file of a home that holds the token of its server.
+pub(crate) const TOKEN_FILE: &str = "token";
+
 /// The ends of the names of SQLite's files.
 const DATABASE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
@@ -126,7 +129,8 @@ fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
         }
     }
     tighten(&config.home, |path| {
-        is_database(path, |stem| stem == THREADS) || ours.iter().any(|folder| folder == path)
+        let is_file = is_database(path, |stem| stem == THREADS) || path.ends_with(TOKEN_FILE);
+        is_file || ours.iter().any(|folder| folder == path)
     })
 }
 

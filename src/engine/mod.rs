@@ -43,7 +43,7 @@ use source::Sources;
 
 pub use config::Config;
 pub use error::Error;
-pub(crate) use home::{OldHome, prepare};
+pub(crate) use home::{OldHome, TOKEN_FILE, prepare};
 pub use lookup::{ConversationHeading, Lookup};
 pub(crate) use lookup::{address_of, id_at};
 pub use memory::{database::Memory, recall::Recalled};

@@ -36,7 +36,7 @@ const GRACE: Duration = Duration::from_secs(1);
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 
-enum LineAction {
+pub(super) enum LineAction {
     Deliver(Box<ClientJsonRpcMessage>),
     Batch(Vec<Value>),
     Answer(Value),
@@ -201,7 +201,7 @@ fn cancelled(message: &ClientJsonRpcMessage) -> Option<&rmcp::model::RequestId> 
     }
 }
 
-fn parse(bytes: &[u8]) -> LineAction {
+pub(super) fn parse(bytes: &[u8]) -> LineAction {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii();
     if bytes.is_empty() {
         return LineAction::Ignore;
@@ -236,7 +236,7 @@ fn refused(id: Value, code: i64, message: &str) -> LineAction {
     LineAction::Answer(refusal(id, code, message))
 }
 
-fn refusal(id: Value, code: i64, message: &str) -> Value {
+pub(super) fn refusal(id: Value, code: i64, message: &str) -> Value {
     let message = snippet::echo(message);
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }

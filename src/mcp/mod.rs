@@ -1,4 +1,4 @@
-//! The tools over the Model Context Protocol, on standard input and output.
+//! The tools over the Model Context Protocol, on standard input and output and over HTTP.
 //!
 //! Invariant: nothing but protocol messages goes to standard output.
 //! Invariant: work runs off the async threads and ends when its call is cancelled.
@@ -6,6 +6,7 @@
 mod batches;
 mod calls;
 mod completion;
+pub(crate) mod http;
 pub mod lines;
 mod logging;
 mod prompts;
@@ -19,13 +20,13 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
         CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
-        Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-        ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+        Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+        ToolAnnotations,
     },
     service::{RequestContext, ServerInitializeError, serve_server},
 };
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -39,7 +40,7 @@ use crate::{
 };
 
 /// Calls that run at one time; further calls wait.
-const CONCURRENT_CALLS: usize = 8;
+pub(crate) const CONCURRENT_CALLS: usize = 8;
 
 /// Calls among them that search without an index, which can take minutes. The others find room.
 const CONCURRENT_SCANS: usize = 4;
@@ -70,9 +71,7 @@ pub fn serve(
         .enable_time()
         .build()
         .map_err(Error::Start)?;
-    let permits = Arc::new(Semaphore::new(CONCURRENT_CALLS));
-    let scans = Semaphore::new(CONCURRENT_SCANS);
-    let shared = Arc::new(ServerState { engine, options, tools, permits, scans });
+    let shared = Arc::new(ServerState::new(engine, options, tools));
     let is_over = CancellationToken::new();
     let (transport, writer) = lines::standard(is_over.clone());
     let session = ClientSession::new(shared, is_over);
@@ -106,6 +105,21 @@ impl ServerHandler for ClientSession {
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("verbatim", env!("CARGO_PKG_VERSION")))
             .with_instructions(instructions(&self.shared.tools))
+    }
+
+    #[expect(deprecated, reason = "clients of older revisions know no other way to set the level")]
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        if self.is_stateless {
+            // There is no session that a level could be set for.
+            result.capabilities.logging = None;
+        }
+        Ok(result)
     }
 
     async fn list_tools(
@@ -197,6 +211,10 @@ impl ServerHandler for ClientSession {
         request: rmcp::model::SetLevelRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        if self.is_stateless {
+            let message = "over HTTP there is no session to set a level for";
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None));
+        }
         self.log.set(request.level);
         Ok(())
     }

@@ -115,7 +115,7 @@ impl Ask {
     pub(super) fn address(&self) -> String {
         match self.query() {
             query if query.is_empty() => "/".to_owned(),
-            query => format!("/search?{query}"),
+            query => format!("/?{query}"),
         }
     }
 

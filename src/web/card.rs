@@ -16,7 +16,6 @@ pub(super) type Key = (SourceKind, String);
 
 /// What is known of a conversation.
 pub(super) struct Card {
-    pub(super) kind: SourceKind,
     pub(super) id: String,
     pub(super) short_id: String,
     pub(super) service: String,
@@ -147,7 +146,7 @@ pub(super) fn cards(
             let origin = sketch.as_ref().and_then(|sketch| sketch.origin.clone());
             let origin = origin.unwrap_or_default();
             let id = id.to_owned();
-            let card = Card { kind, id: id.clone(), short_id, service, origin, link, sketch };
+            let card = Card { id: id.clone(), short_id, service, origin, link, sketch };
             cards.insert((kind, id), card);
         }
     }

@@ -154,7 +154,7 @@ pub(super) fn columns(months: &[(String, u64)]) -> Markup {
             }
             @for (at, (name, count)) in months.iter().enumerate() {
                 @if *count > 0 {
-                    rect.bar x=(percent(at as f64 + 0.09, all)) y=(format!("{:.1}", FOOT - height(*count).max(1.0)))
+                    rect.col x=(percent(at as f64 + 0.09, all)) y=(format!("{:.1}", FOOT - height(*count).max(1.0)))
                         width=(percent(0.82, all)) height=(format!("{:.1}", height(*count).max(1.0))) {
                         title { (month_name(name)) ": " (grouped(*count as usize)) }
                     }

@@ -11,7 +11,7 @@ use crate::{
 
 /// Characters that are shown before the first match, and from there on.
 const BEFORE: usize = 90;
-const AFTER: usize = 240;
+const AFTER: usize = 200;
 
 /// Matches of a text that are marked.
 const MOST_SPANS: usize = 200;

@@ -94,7 +94,9 @@ pub(super) fn filters(
     let roles = ROLES.iter().rev().zip(1..).map(|(role, rank)| ((*role).to_owned(), rank));
     let named = |name: &str| if name == NO_PROJECT { String::new() } else { name.to_owned() };
     let of = |counts: Option<&BTreeMap<String, u64>>, name: &str| -> Option<u64> {
-        counts.map(|counts| counts.get(name).copied().unwrap_or(0))
+        // Where counting ended early, nothing is known of what was not seen.
+        let rest = counted.and_then(|facets| facets.is_complete.then_some(0));
+        counts.and_then(|counts| counts.get(name).copied().or(rest))
     };
     let with_projects = counted.filter(|facets| !facets.projects.is_empty());
     let all = [

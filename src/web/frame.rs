@@ -77,7 +77,7 @@ impl Frame<'_> {
                             }
                         }
                     }
-                    form.find #find role="search" action="/search" method="get" {
+                    form.find #find role="search" action="/" method="get" {
                         button aria-label="Search" {
                             svg width="16" height="16" aria-hidden="true" {
                                 circle cx="6.5" cy="6.5" r="5" {}

@@ -11,7 +11,7 @@ addEventListener("DOMContentLoaded", () => {
   let asked = null; // the request for results that is under way
   let counting = null; // the request for counts
   let composing = false;
-  let chosen = -1;
+  let chosen = 0;
 
   // The address that the form means; the same as without this script.
   const query = () => {
@@ -53,7 +53,7 @@ addEventListener("DOMContentLoaded", () => {
     asked?.abort();
     counting?.abort();
     asked = new AbortController();
-    history.replaceState(null, "", fields ? "/search?" + fields : "/");
+    history.replaceState(null, "", fields ? "/?" + fields : "/");
     try {
       const { ok, page } = await fetched("/results?" + fields, asked.signal);
       if (!ok) {
@@ -64,8 +64,7 @@ addEventListener("DOMContentLoaded", () => {
       swap(page, "count");
       swap(page, "list");
       document.title = (field.value.trim() || "Search") + " – verbatim";
-      chosen = -1;
-      at("peek")?.replaceChildren();
+      begin();
       count(fields);
     } catch (error) {
       if (error.name !== "AbortError") {
@@ -94,7 +93,9 @@ addEventListener("DOMContentLoaded", () => {
       }
       const exact = page.getElementById("exact");
       const status = at("status");
-      if (exact && status && at("total")) {
+      const known = at("total");
+      const isBetter = exact && known && (!("more" in exact.dataset) || +exact.dataset.count > +known.dataset.count);
+      if (isBetter && status) {
         status.replaceChildren(...exact.childNodes);
         status.firstElementChild.id = "total";
       }
@@ -139,8 +140,20 @@ addEventListener("DOMContentLoaded", () => {
     }
   };
 
+  // The first result is chosen, and the caret stays where it is.
+  const begin = () => {
+    chosen = 0;
+    const row = rows()[0];
+    row?.setAttribute("aria-current", "true");
+    at("peek")?.replaceChildren();
+    if (row) peek(row.querySelector("a"));
+  };
+
   const step = (by) => {
-    if (isSearch) return choose(chosen + by);
+    if (isSearch) {
+      const isThere = at("list").contains(document.activeElement);
+      return choose(isThere ? chosen + by : chosen);
+    }
     const prompts = [...document.querySelectorAll(".msg.you")];
     if (!prompts.length) return;
     const line = 140;
@@ -156,7 +169,7 @@ addEventListener("DOMContentLoaded", () => {
     event.preventDefault();
     const fields = query();
     search();
-    history.pushState(null, "", fields ? "/search?" + fields : "/");
+    history.pushState(null, "", fields ? "/?" + fields : "/");
   });
   field?.addEventListener("compositionstart", () => (composing = true));
   field?.addEventListener("compositionend", () => {
@@ -196,7 +209,7 @@ addEventListener("DOMContentLoaded", () => {
     if (typing) {
       if (event.key === "ArrowDown" && event.target === field && isSearch) {
         event.preventDefault();
-        choose(Math.max(chosen, 0));
+        choose(chosen);
       } else if (event.key === "Escape") {
         event.target.blur();
       }
@@ -259,6 +272,7 @@ addEventListener("DOMContentLoaded", () => {
   if (isSearch) {
     // The caret stays behind what was typed.
     if (document.activeElement === field) field.setSelectionRange(field.value.length, field.value.length);
-    if (at("hist")) count(query());
+    begin();
+    count(query());
   }
 });

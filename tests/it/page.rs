@@ -3,26 +3,14 @@
 
 use std::{
     io::{BufRead, BufReader},
-    net::TcpListener,
     process::{Child, Command, Stdio},
-    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use axum::{
-    http::{HeaderValue, header},
-    middleware::map_response,
-    response::Response,
-};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use verbatim_search::{Config, Engine, web};
-
-/// What every view must live with.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Sets a sentinel wherever it runs.
 const HOSTILE: &str = "<script>window.hacked=1</script><img src=x onerror=\"window.hacked=2\">\
@@ -37,7 +25,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Chats that the tests know, and a server of the page.
 struct Site {
     _home: TempDir,
+    server: Child,
     address: String,
+    /// The address that lets a browser in.
+    door: String,
 }
 
 impl Site {
@@ -45,24 +36,27 @@ impl Site {
         let home = tempfile::tempdir().expect("folders can be made");
         std::fs::create_dir(home.path().join("db")).expect("folders can be made");
         fill(&Connection::open(home.path().join("db/chats.db")).expect("it can be made"));
-        let engine = Engine::new(Config { home: home.path().to_owned(), ..Config::default() });
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        listener.set_nonblocking(true).expect("it can be set");
-        let address = format!("http://{}", listener.local_addr().expect("it is bound"));
-        let secured = |mut answer: Response| async {
-            let policy = HeaderValue::from_static(POLICY);
-            answer.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
-            answer
-        };
-        let router = web::router(Arc::new(engine), false).layer(map_response(secured));
-        thread::spawn(move || {
-            let runtime = tokio::runtime::Runtime::new().expect("threads can be made");
-            runtime.block_on(async {
-                let listener = tokio::net::TcpListener::from_std(listener).expect("it is bound");
-                axum::serve(listener, router).await.expect("it serves");
-            });
-        });
-        Site { _home: home, address }
+        let mut server = Command::new(env!("CARGO_BIN_EXE_verbatim"))
+            .arg("--home")
+            .arg(home.path())
+            .args(["web", "--no-open", "127.0.0.1:0"])
+            .env("HOME", home.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let mut door = String::new();
+        let output = server.stdout.take().expect("it is piped");
+        BufReader::new(output).read_line(&mut door).expect("it prints its address");
+        let door = door.trim().to_owned();
+        let address = door.split("/#").next().unwrap_or_default().to_owned();
+        Site { _home: home, server, address, door }
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = (self.server.kill(), self.server.wait());
     }
 }
 
@@ -77,7 +71,8 @@ fn fill(connection: &Connection) {
         connection.execute(sql, [id, title]).expect("a new id");
         for (role, content) in messages {
             next += 1;
-            let sql = "INSERT INTO messages VALUES ('m' || ?1, ?2, ?3, ?4, 1700000000 + ?1 * 86400)";
+            let sql =
+                "INSERT INTO messages VALUES ('m' || ?1, ?2, ?3, ?4, 1700000000 + ?1 * 86400)";
             connection.execute(sql, (next, id, role, content)).expect("a new id");
         }
     };
@@ -94,7 +89,9 @@ fn fill(connection: &Connection) {
         .collect();
     let long: Vec<(&str, &str)> = long.iter().map(|(role, text)| (*role, text.as_str())).collect();
     add("long", "A long conversation", &long);
-    let markdown = format!("[sentinel](javascript:window.hacked=4) ![a](http://evil.example/a.png)\n\n```html\n{HOSTILE}\n```\n\n{HOSTILE}");
+    let markdown = format!(
+        "[sentinel](javascript:window.hacked=4) ![a](http://evil.example/a.png)\n\n```html\n{HOSTILE}\n```\n\n{HOSTILE}"
+    );
     add(HOSTILE, HOSTILE, &[("user", HOSTILE), (HOSTILE, &markdown), ("tool", HOSTILE)]);
 }
 
@@ -123,9 +120,16 @@ impl Browser {
         thread::spawn(move || lines.for_each(drop));
         let profile = tempfile::tempdir().expect("folders can be made");
         let arguments = [
-            "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            "--window-size=1600,1000", &format!("--user-data-dir={}", profile.path().display()),
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-dev-shm-usage",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--window-size=1600,1000",
+            &format!("--user-data-dir={}", profile.path().display()),
         ];
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": {"args": arguments},
@@ -166,13 +170,15 @@ impl Browser {
 
     fn keys(&self, selector: &str, keys: &str) {
         let found = self.post("element", &json!({"using": "css selector", "value": selector}));
-        let id = found[ELEMENT].as_str().unwrap_or_else(|| panic!("{selector}: {found}")).to_owned();
+        let id =
+            found[ELEMENT].as_str().unwrap_or_else(|| panic!("{selector}: {found}")).to_owned();
         self.post(&format!("element/{id}/value"), &json!({ "text": keys }));
     }
 
     fn click(&self, selector: &str) {
         let found = self.post("element", &json!({"using": "css selector", "value": selector}));
-        let id = found[ELEMENT].as_str().unwrap_or_else(|| panic!("{selector}: {found}")).to_owned();
+        let id =
+            found[ELEMENT].as_str().unwrap_or_else(|| panic!("{selector}: {found}")).to_owned();
         self.post(&format!("element/{id}/click"), &json!({}));
     }
 
@@ -211,7 +217,8 @@ impl Drop for Browser {
 
 /// Calls WebDriver; returns the value of its answer, an error's too.
 fn call(method: &str, address: &str, body: &Value) -> Value {
-    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let answer = match method {
         "DELETE" => agent.delete(address).call(),
         _ => agent.post(address).content_type("application/json").send(body.to_string()),
@@ -227,7 +234,12 @@ fn start() -> Option<(Browser, Site)> {
     if browser.is_none() {
         println!("left out: chromium or chromedriver is not installed");
     }
-    Some((browser?, Site::start()))
+    let (browser, site) = (browser?, Site::start());
+    browser.open(&site.door);
+    browser.wait("document.querySelector('#q')");
+    // The page that asks for the token was refused once, which the console says.
+    browser.post("se/log", &json!({"type": "browser"}));
+    Some((browser, site))
 }
 
 #[test]
@@ -261,7 +273,8 @@ fn from_the_first_letter_to_the_message_and_back() {
     browser.keys("body", "N");
     browser.wait("location.pathname === '/c/c1/3'");
     browser.keys("body", "u");
-    browser.wait("location.pathname === '/search' && document.querySelector('#q').value === 'bread'");
+    browser
+        .wait("location.search === '?q=bread' && document.querySelector('#q').value === 'bread'");
     browser.run("history.go(-4)");
     browser.wait("document.querySelectorAll('#list .hits li').length === 4");
     browser.assert_sound(&site);
@@ -293,7 +306,7 @@ fn nothing_is_searched_in_the_middle_of_a_composition() {
 #[test]
 fn no_script_of_a_chat_runs_and_nothing_is_loaded_from_elsewhere() {
     let Some((browser, site)) = start() else { return };
-    browser.open(&format!("{}/search?q=sentinel", site.address));
+    browser.open(&format!("{}/?q=sentinel", site.address));
     browser.wait("document.querySelectorAll('#list .hits li').length === 3");
     browser.run("document.activeElement.blur()");
     browser.keys("body", "jj");
@@ -324,7 +337,7 @@ fn searching_and_reading_work_without_the_script() {
     browser.click(".hop [rel=next]");
     browser.wait("location.pathname === '/c/long/91' && document.querySelector('#m91 mark.now')");
     browser.click("[rel=up]");
-    browser.wait("location.pathname === '/search'");
+    browser.wait("location.pathname === '/'");
     browser.click(".filters summary, [name=role][value=tool]");
     browser.assert_sound(&site);
 }
@@ -334,7 +347,9 @@ fn views_fit_a_phone_and_ask_for_little() {
     let Some((browser, site)) = start() else { return };
     let phone = json!({"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true});
     browser.chromium("Emulation.setDeviceMetricsOverride", &phone);
-    for path in ["/", "/search?q=bread", "/search?q=nothing+at+all", "/c/c1?q=bread", "/stats", "/status", "/import"] {
+    for path in
+        ["/", "/?q=bread", "/?q=nothing+at+all", "/c/c1?q=bread", "/stats", "/status", "/import"]
+    {
         browser.open(&format!("{}{path}", site.address));
         browser.wait("document.readyState === 'complete'");
         thread::sleep(Duration::from_millis(200));

@@ -11,6 +11,7 @@ use verbatim_search::{cli, tools};
 /// The rooms of `src/` from top to bottom. A room uses only rooms on lower lines.
 const ROOMS: &[&[&str]] = &[
     &["cli"],
+    &["http"],
     &["mcp", "watch", "web"],
     &["tools"],
     &["engine"],

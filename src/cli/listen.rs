@@ -1,0 +1,153 @@
+//! What `serve --http` and `web` share: where the server listens, and whom it lets in.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs},
+    path::{Path, PathBuf},
+};
+
+use axum::Router;
+
+use super::{environment::Environment, error::Error, filters::usage, output::complain};
+use crate::{
+    engine::Config,
+    http::{self, Server, Sockets, token::Token},
+};
+
+/// The port, if no other is named.
+pub(super) const PORT: u16 = 8377;
+
+/// The address, if no other is named, as clap shows it.
+pub(super) const ADDRESS: &str = "127.0.0.1:8377";
+
+/// Whom the server lets in.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct Admission {
+    /// Take the token from this file, not from VERBATIM_TOKEN or the home
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Let every user of this computer in, without a token; on 127.0.0.1 only
+    #[arg(long, conflicts_with = "token_file")]
+    no_token: bool,
+    /// A name under which clients reach the server, beside localhost and its address (repeatable)
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+}
+
+/// Where a server listens.
+#[derive(Debug, Default)]
+pub(super) struct Places<'a> {
+    /// The address that was named, or [`ADDRESS`].
+    pub(super) address: Option<&'a str>,
+    /// The path of a Unix socket.
+    pub(super) socket: Option<&'a Path>,
+}
+
+impl Admission {
+    /// Returns a server that listens already.
+    pub(super) fn server(
+        &self,
+        places: &Places<'_>,
+        page: Option<Router>,
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<Server, Error> {
+        let needs_token = places.address.is_some() && !self.no_token;
+        let token = needs_token.then(|| self.token(config, environment)).transpose()?;
+        let server = Server::new(sockets(places)?, token, self.hosts.clone(), page)?;
+        if self.no_token && places.address.is_some() {
+            complain("without a token, every user of this computer can read your chats");
+        }
+        if let Some(address) = server.address().filter(|address| !address.ip().is_loopback()) {
+            complain(&format!(
+                "{address} can be reached from other machines, and what goes over it can be read on \
+                 the way: put a proxy that speaks TLS before it"
+            ));
+        }
+        Ok(server)
+    }
+
+    /// Returns the token that a server takes.
+    pub(super) fn token(&self, config: &Config, environment: &Environment) -> Result<Token, Error> {
+        let given = environment.verbatim_token.as_ref().filter(|token| !token.0.is_empty());
+        let token = match (&self.token_file, given) {
+            (Some(path), _) => Token::in_file(path),
+            (None, Some(given)) => Token::given(&given.0.to_string_lossy(), "VERBATIM_TOKEN"),
+            (None, None) => Token::of_home(&config.home),
+        };
+        Ok(token.map_err(http::Error::from)?)
+    }
+}
+
+fn sockets(places: &Places<'_>) -> Result<Sockets, Error> {
+    let mut sockets = Sockets::default();
+    if let Some(named) = places.address {
+        sockets.tcp = Some(tcp(named)?);
+    }
+    if let Some(path) = places.socket {
+        #[cfg(unix)]
+        {
+            let failed = |source| http::Error::Bind { address: path.display().to_string(), source };
+            sockets.unix = Some(crate::private::bind_socket(path).map_err(failed)?);
+        }
+        #[cfg(not(unix))]
+        return Err(usage(format!("{}: only Unix has such sockets", path.display())));
+    }
+    Ok(sockets)
+}
+
+/// Listens on an address. The usual port may be taken; another one serves as well if none was named.
+fn tcp(named: &str) -> Result<TcpListener, Error> {
+    let address = parse(named)?;
+    let bound = match TcpListener::bind(address) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && named == ADDRESS => {
+            TcpListener::bind(SocketAddr::new(address.ip(), 0))
+        }
+        bound => bound,
+    };
+    Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
+}
+
+/// Parses an address: a port, a host, or both.
+fn parse(text: &str) -> Result<SocketAddr, Error> {
+    if let Ok(port) = text.parse() {
+        return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
+    }
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(address, PORT));
+    }
+    let found = match text.contains(':') {
+        true => text.to_socket_addrs(),
+        false => (text, PORT).to_socket_addrs(),
+    };
+    // A name can have an address of each kind; clients try that of IPv4 too.
+    let found: Vec<SocketAddr> = found.map(Iterator::collect).unwrap_or_default();
+    let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    first.copied().ok_or_else(|| {
+        usage(format!(
+            "{text:?} is no address of this computer; write 8377, 0.0.0.0 or 127.0.0.1:8377"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for (text, address) in [
+            ("9000", "127.0.0.1:9000"),
+            ("0.0.0.0", "0.0.0.0:8377"),
+            ("::1", "[::1]:8377"),
+            ("[::1]:80", "[::1]:80"),
+            ("localhost:9000", "127.0.0.1:9000"),
+            (ADDRESS, "127.0.0.1:8377"),
+        ] {
+            assert_eq!(parse(text).unwrap().to_string(), address, "{text}");
+        }
+        for text in ["", "70000", "127.0.0.1:x", "no such host"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! `verbatim web`.
+
+use std::{io::Write, sync::Arc};
+
+use super::{
+    environment::Environment,
+    error::Error,
+    listen::{ADDRESS, Admission, Places},
+    output::{FOUND, complain},
+    serve::{self, log},
+};
+use crate::{
+    engine::Engine,
+    tools::{self, Options},
+};
+
+/// Search and read your chats in the browser
+///
+///     verbatim web
+///     verbatim web 9000 --no-open
+///
+/// Starts a server on this computer and opens its page. The address that it prints holds the token
+/// that lets your browser in; other users of the computer cannot open the page. AI clients reach the
+/// same server at /mcp. Ctrl-C ends it.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// Listen here: a port, a host, or both
+    #[arg(value_name = "ADDRESS", default_value = ADDRESS)]
+    address: String,
+    /// Only print the address, and do not open it
+    #[arg(long)]
+    no_open: bool,
+    #[command(flatten)]
+    admission: Admission,
+}
+
+pub(super) fn run(
+    args: &Args,
+    engine: Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let engine = Arc::new(engine);
+    let places = Places { address: Some(&args.address), socket: None };
+    let page = serve::page(&engine, environment);
+    let config = engine.config();
+    let server = args.admission.server(&places, Some(page), config, environment)?;
+    let Some(address) = server.url() else { return Ok(FOUND) };
+    // The token stays out of the command line of the browser, which other users can see.
+    let (mut printed, mut opened) = (address.clone(), address);
+    if let Some(code) = server.login_code()? {
+        let token = args.admission.token(config, environment)?;
+        printed = format!("{printed}/#token={}", token.as_str());
+        opened = format!("{opened}/#token={code}");
+    }
+    writeln!(out, "{printed}")?;
+    out.flush()?;
+    if !args.no_open
+        && let Err(error) = open::that_detached(&opened)
+    {
+        complain(&format!("no browser could be started ({error}); open the address above"));
+    }
+    let watch = serve::watched(&engine, false);
+    let tools = tools::selected(None, false)?;
+    let served = serve::over_http(server, engine, Options::default(), tools);
+    serve::end(watch);
+    served
+}
+
+/// Print the token that lets clients in over HTTP
+///
+///     verbatim token
+///
+/// The first server over HTTP makes it; so does this command. Clients send it as
+/// `Authorization: Bearer TOKEN`, and the page asks for it once.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct TokenArgs {
+    /// Make a new token; clients with the old one are let in until the server starts again
+    #[arg(long)]
+    new: bool,
+}
+
+pub(super) fn token(
+    args: &TokenArgs,
+    engine: &Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    let config = engine.config();
+    let token = match args.new {
+        true => {
+            crate::http::token::Token::renewed(&config.home).map_err(crate::http::Error::from)?
+        }
+        false => Admission::default().token(config, environment)?,
+    };
+    writeln!(out, "{}", token.as_str())?;
+    if args.new {
+        log(&"clients need the new token from the next start of the server on");
+    }
+    Ok(FOUND)
+}

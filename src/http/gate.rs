@@ -1,0 +1,218 @@
+//! Who is let in: the checks that every request passes before a route sees it.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, Method, StatusCode, header, uri::Authority},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+
+use super::{login, token::Token};
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// The name under which every platform reaches itself.
+const LOCALHOST: &str = "localhost";
+
+/// The connection that a request came through.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Peer {
+    /// TCP; the address is that of this end.
+    Tcp(IpAddr),
+    /// A Unix socket, whose file says who may connect.
+    Socket,
+}
+
+/// How a client showed that it may come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Credential {
+    /// The token in a header, or none where none is needed.
+    Token,
+    /// The cookie of a browser. It opens the page only.
+    Cookie,
+}
+
+/// Lets requests in, or refuses them.
+#[derive(Clone, Debug)]
+pub(super) struct Gate {
+    /// `None` lets every client in that reaches the server.
+    pub(super) token: Option<Token>,
+    /// The name of the cookie. Cookies do not know ports, so the name has the port.
+    pub(super) cookie_name: String,
+    /// The names of this server, beside `localhost` and its address.
+    pub(super) names: Vec<String>,
+    /// Whether there is a page that a browser can open.
+    pub(super) has_page: bool,
+}
+
+/// The paths that need no token: they tell nothing.
+const OPEN: [(&str, Method); 4] = [
+    (super::HEALTH, Method::GET),
+    (login::LOGIN, Method::POST),
+    (login::SCRIPT, Method::GET),
+    (login::STYLE, Method::GET),
+];
+
+/// The paths for programs, which the cookie of a browser does not open.
+const FOR_PROGRAMS: [&str; 2] = [super::MCP, super::METRICS];
+
+/// Passes a request on if the gate admits it.
+pub(super) async fn guard(
+    State(gate): State<Arc<Gate>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match gate.admit(&request) {
+        Ok(credential) => {
+            request.extensions_mut().insert(credential);
+            next.run(request).await
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+impl Gate {
+    /// Returns the credential of a request, or the answer that refuses it.
+    #[expect(clippy::result_large_err, reason = "the answer is the error")]
+    fn admit(&self, request: &Request) -> Result<Credential, Response> {
+        let headers = request.headers();
+        let peer = request.extensions().get::<Peer>().copied();
+        if !matches!(peer, Some(Peer::Socket)) {
+            self.check_host(request, peer)?;
+        }
+        self.check_origin(request)?;
+        let path = request.uri().path();
+        let is_open = OPEN.iter().any(|(open, method)| path == *open && request.method() == method);
+        if is_open || matches!(peer, Some(Peer::Socket)) {
+            return Ok(Credential::Token);
+        }
+        let Some(token) = &self.token else { return Ok(Credential::Token) };
+        if bearer(headers).is_some_and(|given| token.is(given)) {
+            return Ok(Credential::Token);
+        }
+        let has_cookie = || cookies(headers, &self.cookie_name).any(|given| token.is_cookie(given));
+        if !FOR_PROGRAMS.contains(&path) && has_cookie() {
+            return Ok(Credential::Cookie);
+        }
+        Err(self.unauthorised(request))
+    }
+
+    /// Checks that the request names this server: a page that has made its own name mean this
+    /// machine (DNS rebinding) sends that name.
+    #[expect(clippy::result_large_err, reason = "the answer is the error")]
+    fn check_host(&self, request: &Request, peer: Option<Peer>) -> Result<(), Response> {
+        let headers = request.headers();
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let (Some(host), None) = (hosts.next(), hosts.next()) else {
+            return Err(refused(StatusCode::BAD_REQUEST, "a request has one Host header"));
+        };
+        let host = Authority::try_from(host.as_bytes())
+            .map_err(|_| refused(StatusCode::BAD_REQUEST, "the Host header is no host"))?;
+        let in_uri = request.uri().authority();
+        let is_ours = [Some(&host), in_uri].into_iter().flatten().all(|it| self.is_ours(it, peer));
+        match is_ours && !host.as_str().contains('@') {
+            true => Ok(()),
+            false => Err(refused(
+                StatusCode::FORBIDDEN,
+                "this is no name of this server; `--host NAME` gives it one",
+            )),
+        }
+    }
+
+    fn is_ours(&self, host: &Authority, peer: Option<Peer>) -> bool {
+        let name = host.host().trim_start_matches('[').trim_end_matches(']');
+        if let Ok(address) = name.parse::<IpAddr>() {
+            let is_own = matches!(peer, Some(Peer::Tcp(own)) if own.to_canonical() == address.to_canonical());
+            return is_own || address.is_loopback();
+        }
+        let mut names = self.names.iter().map(String::as_str).chain([LOCALHOST]);
+        names.any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    /// Checks that no page of another site makes the request.
+    #[expect(clippy::result_large_err, reason = "the answer is the error")]
+    fn check_origin(&self, request: &Request) -> Result<(), Response> {
+        let headers = request.headers();
+        let site = headers.get(FETCH_SITE).map(|value| value.as_bytes());
+        let is_same_site = site == Some(b"same-origin");
+        let is_visit = request.method() == Method::GET
+            && headers.get(FETCH_MODE).is_some_and(|mode| mode == "navigate");
+        if !is_same_site && site.is_some_and(|site| site != b"none") {
+            return Err(match is_visit && self.has_page {
+                true => login::sent_by_another_site(&path_and_query(request)),
+                false => refused(StatusCode::FORBIDDEN, "a page of another site asks"),
+            });
+        }
+        // Browsers say `null` for the form of a page that sends no referrer, and say with the other
+        // header, which no page can set, that it is ours.
+        let is_ours = headers.get_all(header::ORIGIN).iter().all(|origin| {
+            let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
+            let origin = origin.as_bytes();
+            let of_ours = |scheme: &[u8]| {
+                origin.strip_prefix(scheme).is_some_and(|rest| rest.eq_ignore_ascii_case(host))
+            };
+            of_ours(b"http://") || of_ours(b"https://") || origin == b"null" && is_same_site
+        });
+        match is_ours {
+            true => Ok(()),
+            false => Err(refused(StatusCode::FORBIDDEN, "a page of another site asks")),
+        }
+    }
+
+    /// Returns the answer to a client without the token: the form for a browser.
+    fn unauthorised(&self, request: &Request) -> Response {
+        let accepts_html = request
+            .headers()
+            .get(header::ACCEPT)
+            .and_then(|accept| accept.to_str().ok())
+            .is_some_and(|accept| accept.contains("text/html"));
+        let is_program = FOR_PROGRAMS.contains(&request.uri().path());
+        let mut answer = match accepts_html && self.has_page && !is_program {
+            true => login::page(StatusCode::UNAUTHORIZED, ""),
+            false => refused(
+                StatusCode::UNAUTHORIZED,
+                "the token is missing or wrong; `verbatim token` prints it, and the header is \
+                 `Authorization: Bearer TOKEN`",
+            ),
+        };
+        let scheme = header::HeaderValue::from_static("Bearer");
+        answer.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        answer
+    }
+}
+
+/// Returns whether a request with a cookie may change something: only our own page asks so.
+pub(super) fn is_from_page(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::ORIGIN) || headers.contains_key(FETCH_SITE)
+}
+
+/// Returns the one token in the headers.
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (given.next(), given.next()) else { return None };
+    let (scheme, token) = value.as_bytes().split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
+}
+
+/// Returns the values of the cookies of a name.
+fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let cookies = lines.flat_map(|line| line.split(';'));
+    cookies
+        .filter_map(|cookie| cookie.trim().split_once('='))
+        .filter_map(move |(key, value)| (key == name).then_some(value.as_bytes()))
+}
+
+fn path_and_query(request: &Request) -> String {
+    let path = request.uri().path_and_query();
+    path.map_or_else(|| "/".to_owned(), |path| path.as_str().to_owned())
+}
+
+/// Returns an answer that says why a request is refused.
+pub(super) fn refused(status: StatusCode, why: &str) -> Response {
+    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{why}\n"))
+        .into_response()
+}

@@ -1,0 +1,163 @@
+//! Connections: accepted, bounded in number and in time, and closed in good order.
+
+use std::{
+    io, net,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use axum::Router;
+use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+#[cfg(unix)]
+use tokio::net::UnixListener;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use super::{gate::Peer, metrics::Metrics, timed::Timed};
+
+/// What connections may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections that are open at one time; further ones wait to be accepted.
+    pub connections: usize,
+    /// The time for the headers of a request, and for a connection without one.
+    pub header_time: Duration,
+    /// The time in which a client takes something of its answer.
+    pub write_time: Duration,
+    /// The time between two parts of a request's body.
+    pub body_time: Duration,
+    /// The time that open connections have at the end.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 512,
+            header_time: Duration::from_secs(15),
+            write_time: Duration::from_secs(30),
+            body_time: Duration::from_secs(30),
+            grace: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Bytes of a request's headers at most.
+const HEADER_BYTES: usize = 32 << 10;
+
+/// Headers of a request at most.
+const HEADERS: usize = 100;
+
+/// How long the server waits after an error of the system, such as no free file number.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A socket that the server listens on.
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    #[cfg(unix)]
+    Unix(UnixListener),
+}
+
+/// What a connection reads and writes.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+impl Listener {
+    pub(super) fn tcp(listener: net::TcpListener) -> io::Result<Listener> {
+        listener.set_nonblocking(true)?;
+        Ok(Listener::Tcp(TcpListener::from_std(listener)?))
+    }
+
+    #[cfg(unix)]
+    pub(super) fn unix(listener: std::os::unix::net::UnixListener) -> io::Result<Listener> {
+        listener.set_nonblocking(true)?;
+        Ok(Listener::Unix(UnixListener::from_std(listener)?))
+    }
+
+    async fn accept(&self) -> io::Result<(Box<dyn Stream>, Peer)> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // Answers are short: waiting for more of them helps nobody.
+                stream.set_nodelay(true)?;
+                let peer = Peer::Tcp(stream.local_addr()?.ip());
+                Ok((Box::new(stream), peer))
+            }
+            #[cfg(unix)]
+            Listener::Unix(listener) => Ok((Box::new(listener.accept().await?.0), Peer::Socket)),
+        }
+    }
+}
+
+/// Accepts connections and answers them.
+#[derive(Clone)]
+pub(super) struct Acceptor {
+    pub(super) app: Router,
+    pub(super) limits: Limits,
+    pub(super) slots: Arc<Semaphore>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) stop: CancellationToken,
+}
+
+impl Acceptor {
+    /// Accepts connections until the server stops.
+    pub(super) async fn accept_all(self, listener: Listener) {
+        let mut connections = JoinSet::new();
+        loop {
+            while connections.try_join_next().is_some() {}
+            let accept = async {
+                let slot = self.slots.clone().acquire_owned().await.map_err(io::Error::other)?;
+                Ok::<_, io::Error>((listener.accept().await?, slot))
+            };
+            let accepted = tokio::select! {
+                () = self.stop.cancelled() => break,
+                accepted = accept => accepted,
+            };
+            match accepted {
+                Ok(((stream, peer), slot)) => {
+                    connections.spawn(self.clone().answer(stream, peer, slot));
+                }
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+        // Nobody connects to a server that stops.
+        drop(listener);
+        while connections.join_next().await.is_some() {}
+    }
+
+    /// Answers the requests of a connection, one after the other.
+    async fn answer(self, stream: Box<dyn Stream>, peer: Peer, _slot: OwnedSemaphorePermit) {
+        let Acceptor { app, limits, metrics, stop, .. } = self;
+        metrics.connections.fetch_add(1, Ordering::Relaxed);
+        let stream = TokioIo::new(Timed::new(stream, limits.write_time));
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            app.clone().oneshot(request)
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.header_time)
+            .max_headers(HEADERS)
+            .max_buf_size(HEADER_BYTES)
+            .serve_connection(stream, service);
+        let mut connection = std::pin::pin!(connection);
+        // How a connection ends is the client's matter.
+        tokio::select! {
+            _ = connection.as_mut() => {}
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                let _ = timeout(limits.grace, connection).await;
+            }
+        }
+        metrics.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,217 @@
+//! How a browser gets its cookie: the page that asks for the token, and the form that it posts.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use maud::{DOCTYPE, html};
+
+use super::token::{self, Token, is_equal};
+
+/// The paths of the form and of what its page needs.
+pub(super) const LOGIN: &str = "/login";
+pub(super) const SCRIPT: &str = "/login.js";
+pub(super) const STYLE: &str = "/login.css";
+
+/// How long a browser keeps the cookie.
+const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
+
+/// How long the code in the address of a browser that the program starts is good.
+const CODE_LIFE: Duration = Duration::from_secs(120);
+
+/// Takes the token out of the address, and posts it. The address's fragment is never sent.
+const SCRIPT_TEXT: &str = "\
+'use strict';
+const form = document.querySelector('form');
+const given = new URLSearchParams(location.hash.slice(1)).get('token');
+form.elements.next.value = location.pathname === '/login' ? '/' : location.pathname + location.search;
+if (given) {
+  history.replaceState(null, '', location.pathname + location.search);
+  form.elements.token.value = given;
+  form.submit();
+}
+";
+
+const STYLE_TEXT: &str = "\
+:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
+body { max-width: 32rem; margin: 15vh auto 0; padding: 0 1.25rem; }
+h1 { font-size: 1.5rem; }
+label { display: block; margin-bottom: .25rem; }
+input { font: inherit; width: 100%; box-sizing: border-box; padding: .5rem .75rem; }
+button { font: inherit; margin-top: .75rem; padding: .5rem 1.25rem; }
+";
+
+/// The code that lets the browser in that the program starts: it works once, and not for long.
+///
+/// Other users of the machine see the command line of the browser, so the token must not be in it.
+#[derive(Debug, Default)]
+pub(super) struct LoginCode(Mutex<Option<(String, Instant)>>);
+
+impl LoginCode {
+    /// Makes the code.
+    pub(super) fn make(&self) -> Result<String, token::Error> {
+        let code = token::random()?;
+        *self.locked() = Some((code.clone(), Instant::now() + CODE_LIFE));
+        Ok(code)
+    }
+
+    /// Takes the code; returns whether it was the right one.
+    fn take(&self, given: &[u8]) -> bool {
+        let mut held = self.locked();
+        let is_right = held.as_ref().is_some_and(|(code, until)| {
+            Instant::now() < *until && is_equal(code.as_bytes(), given)
+        });
+        if is_right {
+            *held = None;
+        }
+        is_right
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, Option<(String, Instant)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the form posts.
+#[derive(Debug, serde::Deserialize)]
+pub(super) struct LoginForm {
+    token: String,
+    #[serde(default)]
+    next: String,
+}
+
+/// Answers the form: with the cookie and the page that was asked for, or with the form again.
+pub(super) fn log_in(
+    form: &LoginForm,
+    token: &Token,
+    code: &LoginCode,
+    cookie_name: &str,
+    is_secure: bool,
+) -> Response {
+    let given = form.token.trim().as_bytes();
+    if !token.is(given) && !code.take(given) {
+        return page(StatusCode::UNAUTHORIZED, "This token is not right, or was used already.");
+    }
+    let secure = if is_secure { "; Secure" } else { "" };
+    let cookie = format!(
+        "{cookie_name}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={COOKIE_SECONDS}{secure}",
+        token.cookie()
+    );
+    let next = if is_path(&form.next) { &form.next } else { "/" };
+    let location = HeaderValue::from_str(next).unwrap_or(HeaderValue::from_static("/"));
+    let mut answer = StatusCode::SEE_OTHER.into_response();
+    answer.headers_mut().insert(header::LOCATION, location);
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        answer.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    answer
+}
+
+/// Returns whether a text is an address on this server.
+fn is_path(text: &str) -> bool {
+    let is_local = text.starts_with('/') && !text[1..].starts_with(['/', '\\']);
+    is_local && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Returns the page that asks for the token.
+pub(super) fn page(status: StatusCode, problem: &str) -> Response {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "Verbatim: token" }
+                link rel="stylesheet" href=(STYLE);
+                script src=(SCRIPT) defer {}
+            }
+            body {
+                main {
+                    h1 { "Verbatim" }
+                    @if !problem.is_empty() { p role="alert" { (problem) } }
+                    p { "Your chats are private. The command " code { "verbatim token" } " prints the token that opens them." }
+                    form method="post" action=(LOGIN) {
+                        input type="hidden" name="next" value="/";
+                        label for="token" { "Token" }
+                        input id="token" name="token" type="password" autocomplete="off" required autofocus;
+                        button { "Open" }
+                    }
+                }
+            }
+        }
+    };
+    (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], page.into_string())
+        .into_response()
+}
+
+/// Returns the page for a visitor whom another site sent here: the cookie does not come with such a
+/// request, and the link makes one that has it.
+pub(super) fn sent_by_another_site(path: &str) -> Response {
+    let path = if is_path(path) { path } else { "/" };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "Verbatim" }
+                link rel="stylesheet" href=(STYLE);
+            }
+            body {
+                main {
+                    h1 { "Verbatim" }
+                    p { "Another site or program sent you here." }
+                    p { a href=(path) { "Open your chats" } }
+                }
+            }
+        }
+    };
+    let kind = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
+    (StatusCode::FORBIDDEN, kind, page.into_string()).into_response()
+}
+
+pub(super) async fn script() -> Response {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], SCRIPT_TEXT).into_response()
+}
+
+pub(super) async fn style() -> Response {
+    ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE_TEXT).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_on_this_server() {
+        for path in ["/", "/c/1?q=a%20b", "/search?q=%C3%A4"] {
+            assert!(is_path(path), "{path}");
+        }
+        for other in [
+            "",
+            "c/1",
+            "//evil.example",
+            "/\\evil.example",
+            "/a b",
+            "/a\r\nSet-Cookie:x",
+            "https://x",
+        ] {
+            assert!(!is_path(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_code_works_once() {
+        let codes = LoginCode::default();
+        assert!(!codes.take(b""));
+        let code = codes.make().unwrap();
+        assert!(
+            !codes.take(b"wrong") && codes.take(code.as_bytes()) && !codes.take(code.as_bytes())
+        );
+    }
+}

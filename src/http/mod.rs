@@ -1,0 +1,298 @@
+//! The HTTP server: listens, lets clients in, and hands requests to MCP, the search and the page.
+//!
+//! Invariant: over TCP, a request without the token reaches no chat.
+//! Invariant: no address, query or token is logged or counted.
+
+mod gate;
+mod listener;
+mod login;
+mod metrics;
+mod timed;
+pub(crate) mod token;
+
+use std::{
+    io::{self, Write},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    sync::Arc,
+};
+
+use axum::{
+    Form, Router,
+    extract::{DefaultBodyLimit, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use tokio::{sync::Semaphore, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+use tower_http::{
+    catch_panic::CatchPanicLayer, set_header::SetResponseHeaderLayer,
+    timeout::RequestBodyTimeoutLayer,
+};
+
+use self::{
+    gate::{Credential, Gate, refused},
+    listener::{Acceptor, Listener},
+    login::{LoginCode, LoginForm},
+    metrics::Metrics,
+    token::Token,
+};
+use crate::text::terminal::harmless;
+
+pub use listener::Limits;
+
+/// The paths of the routes.
+const MCP: &str = "/mcp";
+const SEARCH: &str = "/search";
+const METRICS: &str = "/metrics";
+const HEALTH: &str = "/healthz";
+
+/// Bytes of the form with the token at most.
+const FORM_BYTES: usize = 4 << 10;
+
+/// Calls of the page that run at one time on threads of their own, beside those of MCP.
+const PAGE_THREADS: usize = 16;
+
+/// Nothing is loaded from anywhere but this server, and no text of a chat is run.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The headers of every answer, unless the answer has its own.
+const HEADERS: [(&str, &str); 7] = [
+    ("content-security-policy", CONTENT_SECURITY_POLICY),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("x-frame-options", "DENY"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("cache-control", "no-store"),
+];
+
+/// What can go wrong with serving.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The address, or the path of the socket.
+        address: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// There is no token, and others could reach the server.
+    #[error(
+        "{0} can be reached from other machines, so it needs a token; leave out --no-token, or listen \
+         on 127.0.0.1"
+    )]
+    Open(SocketAddr),
+    /// The server could not be started.
+    #[error("cannot start the server: {0}")]
+    Start(#[source] io::Error),
+    /// The token cannot be had.
+    #[error(transparent)]
+    Token(#[from] token::Error),
+}
+
+/// The sockets that a server listens on.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    /// The TCP socket.
+    pub tcp: Option<TcpListener>,
+    /// The Unix socket.
+    #[cfg(unix)]
+    pub unix: Option<std::os::unix::net::UnixListener>,
+}
+
+impl Sockets {
+    fn listeners(self) -> Result<Vec<Listener>, Error> {
+        let mut listeners = Vec::new();
+        if let Some(tcp) = self.tcp {
+            listeners.push(Listener::tcp(tcp).map_err(Error::Start)?);
+        }
+        #[cfg(unix)]
+        if let Some(unix) = self.unix {
+            listeners.push(Listener::unix(unix).map_err(Error::Start)?);
+        }
+        Ok(listeners)
+    }
+}
+
+/// What a server does beside MCP.
+pub struct Server {
+    sockets: Sockets,
+    gate: Gate,
+    page: Option<Router>,
+    code: Arc<LoginCode>,
+    /// What connections may take.
+    pub limits: Limits,
+    /// Whether each request is logged.
+    pub logs: bool,
+}
+
+impl Server {
+    /// Returns a server. `token` lets clients in over TCP; `None` lets every user of this machine in,
+    /// and is refused where other machines reach the server. `names` are the server's names beside
+    /// `localhost` and its address.
+    pub fn new(
+        sockets: Sockets,
+        token: Option<Token>,
+        names: Vec<String>,
+        page: Option<Router>,
+    ) -> Result<Server, Error> {
+        let address = sockets.tcp.as_ref().map(TcpListener::local_addr).transpose();
+        let address = address.map_err(Error::Start)?;
+        if let (Some(address), None) = (address, &token)
+            && !address.ip().is_loopback()
+        {
+            return Err(Error::Open(address));
+        }
+        let port = address.map_or(0, |address| address.port());
+        let cookie_name = format!("verbatim_{port}");
+        let gate = Gate { token, cookie_name, names, has_page: page.is_some() };
+        let (limits, code) = (Limits::default(), Arc::default());
+        Ok(Server { sockets, gate, page, code, limits, logs: false })
+    }
+
+    /// Returns the address of the TCP socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.sockets.tcp.as_ref().and_then(|tcp| tcp.local_addr().ok())
+    }
+
+    /// Returns the address under which this computer reaches the server, as a browser takes it.
+    pub fn url(&self) -> Option<String> {
+        let mut address = self.address()?;
+        if address.ip().is_unspecified() {
+            address.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
+        Some(format!("http://{address}"))
+    }
+
+    /// Returns a code that lets one browser in, for the fragment of the page's address.
+    pub fn login_code(&self) -> Result<Option<String>, Error> {
+        let make = || self.code.make();
+        Ok(self.gate.token.is_some().then(make).transpose()?)
+    }
+
+    /// Answers requests until `end` comes. `mcp` makes what answers at `/mcp`; its token is cancelled
+    /// when calls must end.
+    pub fn serve(
+        self,
+        mcp: impl FnOnce(CancellationToken) -> Router,
+        end: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(crate::mcp::CONCURRENT_CALLS + PAGE_THREADS)
+            .enable_all()
+            .build()
+            .map_err(Error::Start)?;
+        let (stop, is_over) = (CancellationToken::new(), CancellationToken::new());
+        let grace = self.limits.grace;
+        let outcome = runtime.block_on(async {
+            let (app, metrics) = self.app(mcp(is_over.clone()));
+            let acceptor = Acceptor {
+                app,
+                limits: self.limits,
+                slots: Arc::new(Semaphore::new(self.limits.connections)),
+                metrics,
+                stop: stop.clone(),
+            };
+            let mut accepting = JoinSet::new();
+            for listener in self.sockets.listeners()? {
+                accepting.spawn(acceptor.clone().accept_all(listener));
+            }
+            end.await;
+            stop.cancel();
+            while accepting.join_next().await.is_some() {}
+            Ok(())
+        });
+        is_over.cancel();
+        runtime.shutdown_timeout(grace);
+        outcome
+    }
+
+    /// Returns the routes with all that guards them.
+    fn app(&self, mcp: Router) -> (Router, Arc<Metrics>) {
+        let metrics = Arc::new(Metrics::new(self.logs));
+        let login = LoginState {
+            token: self.gate.token.clone(),
+            code: self.code.clone(),
+            cookie_name: self.gate.cookie_name.clone(),
+        };
+        let gate = Arc::new(self.gate.clone());
+        let measured = middleware::from_fn_with_state(metrics.clone(), metrics::measure);
+        let mut app = Router::new()
+            .route(HEALTH, get(async || "ok\n"))
+            .route(METRICS, get(metrics::answer).with_state(metrics.clone()))
+            .route_service(MCP, mcp);
+        if let Some(page) = &self.page {
+            let log_in = post(log_in).with_state(Arc::new(login));
+            app = app
+                .route(login::LOGIN, log_in.layer(DefaultBodyLimit::max(FORM_BYTES)))
+                .route(login::SCRIPT, get(login::script))
+                .route(login::STYLE, get(login::style))
+                .fallback_service(page.clone());
+        } else {
+            app = app.fallback(async || refused(StatusCode::NOT_FOUND, "there is nothing here"));
+        }
+        let mut app = app
+            .layer(RequestBodyTimeoutLayer::new(self.limits.body_time))
+            .layer(middleware::from_fn(only_the_page_changes))
+            .layer(middleware::from_fn_with_state(gate, gate::guard))
+            .layer(CatchPanicLayer::custom(panicked))
+            .layer(measured);
+        for (name, value) in HEADERS {
+            let value = HeaderValue::from_static(value);
+            let name = HeaderName::from_static(name);
+            app = app.layer(SetResponseHeaderLayer::if_not_present(name, value));
+        }
+        (app, metrics)
+    }
+}
+
+/// What the form with the token needs.
+struct LoginState {
+    token: Option<Token>,
+    code: Arc<LoginCode>,
+    cookie_name: String,
+}
+
+async fn log_in(
+    State(login): State<Arc<LoginState>>,
+    headers: HeaderMap,
+    Form(form): Form<LoginForm>,
+) -> Response {
+    // A proxy that speaks TLS is known by the origin.
+    let is_secure =
+        headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
+    match &login.token {
+        Some(token) => login::log_in(&form, token, &login.code, &login.cookie_name, is_secure),
+        None => refused(StatusCode::NOT_FOUND, "this server needs no token"),
+    }
+}
+
+/// Refuses a change that a browser asks for with its cookie, but not from our page.
+async fn only_the_page_changes(request: Request, next: Next) -> Response {
+    let reads = [Method::GET, Method::HEAD].contains(request.method());
+    let has_cookie = request.extensions().get() == Some(&Credential::Cookie);
+    match reads || !has_cookie || gate::is_from_page(request.headers()) {
+        true => next.run(request).await,
+        false => refused(StatusCode::FORBIDDEN, "only the page itself can ask for a change"),
+    }
+}
+
+/// Answers where a route panicked; the panic is in the log.
+#[expect(clippy::needless_pass_by_value, reason = "the layer gives it so")]
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    log(&format!("a request panicked: {text}"));
+    let why = "this request failed; see the server's log";
+    refused(StatusCode::INTERNAL_SERVER_ERROR, why).into_response()
+}
+
+/// Writes a line to standard error; a failure to write is ignored.
+fn log(message: &str) {
+    let _ = writeln!(io::stderr(), "verbatim: {}", harmless(message));
+}

@@ -1,0 +1,188 @@
+//! The token that lets clients in over TCP.
+
+use std::{
+    fmt, fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::{engine::TOKEN_FILE, private};
+
+/// Random bytes of a token that the program makes.
+const RANDOM_BYTES: usize = 32;
+
+/// Characters of a token at least: 128 bits in base64.
+const SHORTEST: usize = 22;
+
+/// What the hash in the cookie is of, beside the token.
+const COOKIE_PURPOSE: &[u8] = b"verbatim page cookie\0";
+
+/// An error of reading or making a token.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file with the token cannot be read or made.
+    #[error("{}: the token cannot be read or made: {source}", path.display())]
+    File {
+        /// The path of the file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The token is too short, or has characters that a header cannot hold.
+    #[error(
+        "{place}: a token has at least {SHORTEST} characters, all of them letters, digits or \
+         punctuation of ASCII, without spaces"
+    )]
+    Weak {
+        /// The file or the variable.
+        place: String,
+    },
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers for a token: {0}")]
+    NoRandomness(String),
+}
+
+/// A secret that a client sends with each request. `Debug` does not show it.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// Takes a token that the user made; `place` says where it stands.
+    pub fn given(text: &str, place: &str) -> Result<Token, Error> {
+        let text = text.trim();
+        if text.len() < SHORTEST || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Error::Weak { place: place.to_owned() });
+        }
+        Ok(Token(text.to_owned()))
+    }
+
+    /// Reads the token in a file.
+    pub fn in_file(path: &Path) -> Result<Token, Error> {
+        let failed = |source| Error::File { path: path.to_owned(), source };
+        let text = fs::read_to_string(path).map_err(failed)?;
+        Token::given(&text, &path.display().to_string())
+    }
+
+    /// Reads the token of a home, and makes it if there is none.
+    pub fn of_home(home: &Path) -> Result<Token, Error> {
+        let path = home.join(TOKEN_FILE);
+        private::tighten(&path);
+        match Token::in_file(&path) {
+            Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            read => return read,
+        }
+        let (token, file) = Token::written(&path)?;
+        match file.persist_noclobber(&path) {
+            Ok(_) => Ok(token),
+            // Another process was faster: its token counts.
+            Err(_) => Token::in_file(&path),
+        }
+    }
+
+    /// Replaces the token of a home with a new one.
+    pub fn renewed(home: &Path) -> Result<Token, Error> {
+        let path = home.join(TOKEN_FILE);
+        let (token, file) = Token::written(&path)?;
+        let failed =
+            |error: tempfile::PersistError| Error::File { path: path.clone(), source: error.error };
+        file.persist(&path).map_err(failed)?;
+        Ok(token)
+    }
+
+    /// Makes a token and a temporary file beside `path` that holds it.
+    fn written(path: &Path) -> Result<(Token, tempfile::NamedTempFile), Error> {
+        let token = Token(random()?);
+        let failed = |source| Error::File { path: path.to_owned(), source };
+        let folder = path.parent().unwrap_or(Path::new("."));
+        private::create_dir_all(folder).map_err(failed)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+        writeln!(file, "{}", token.0).map_err(failed)?;
+        Ok((token, file))
+    }
+
+    /// Returns whether a client gave this token; how long it takes does not tell how much is right.
+    pub(super) fn is(&self, given: &[u8]) -> bool {
+        is_equal(self.0.as_bytes(), given)
+    }
+
+    /// Returns whether a browser gave the cookie of this token.
+    pub(super) fn is_cookie(&self, given: &[u8]) -> bool {
+        is_equal(self.cookie().as_bytes(), given)
+    }
+
+    /// Returns the value of the cookie that stands for the token in a browser. The token cannot be
+    /// found from it, and it opens the page only.
+    pub(super) fn cookie(&self) -> String {
+        let hash = Sha256::new().chain_update(COOKIE_PURPOSE).chain_update(&self.0).finalize();
+        hex(&hash)
+    }
+
+    /// The token as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Compares secrets; the time depends on their lengths only.
+pub(super) fn is_equal(secret: &[u8], given: &[u8]) -> bool {
+    secret.ct_eq(given).into()
+}
+
+/// Returns a new secret text.
+pub(super) fn random() -> Result<String, Error> {
+    let mut bytes = [0; RANDOM_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| Error::NoRandomness(error.to_string()))?;
+    Ok(hex(&bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_made_once_and_is_private() {
+        let home = tempfile::tempdir().unwrap();
+        let token = Token::of_home(&home.path().join("new")).unwrap();
+        assert_eq!(token.as_str().len(), 2 * RANDOM_BYTES);
+        assert!(token.is(Token::of_home(&home.path().join("new")).unwrap().as_str().as_bytes()));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let path = home.path().join("new").join(TOKEN_FILE);
+            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(&path), 0o600);
+            // One that was left open is closed when it is read.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+            Token::of_home(&home.path().join("new")).unwrap();
+            assert_eq!(mode(&path), 0o600);
+        }
+        let other = Token::renewed(&home.path().join("new")).unwrap();
+        assert!(!token.is(other.as_str().as_bytes()) && token.cookie() != other.cookie());
+        assert!(Token::of_home(&home.path().join("new")).unwrap().is(other.as_str().as_bytes()));
+        assert!(!format!("{other:?}").contains(other.as_str()));
+    }
+
+    #[test]
+    fn weak_tokens_are_refused() {
+        for weak in ["", "secret", "twenty-two characters!", "ääääääääääääääääääääääää"]
+        {
+            assert!(Token::given(weak, "VERBATIM_TOKEN").is_err(), "{weak}");
+        }
+        let token = Token::given(" abcdefghijklmnopqrstuv\n", "a file").unwrap();
+        assert!(token.is(b"abcdefghijklmnopqrstuv") && !token.is(b"abcdefghijklmnopqrstuw"));
+        assert!(!token.is(b"") && !token.is(b"abcdefghijklmnopqrstuvw"));
+    }
+}

@@ -1,0 +1,178 @@
+//! The protocol over HTTP: each request stands for itself, so the server keeps no sessions.
+//!
+//! rmcp answers the requests. This file reads the bodies, as [`lines`](super::lines) reads lines: what
+//! is no message gets an answer that says so, and batches are taken apart.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, Method, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+};
+use serde_json::{Value, json};
+use tokio::{task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    lines::{LineAction, parse, refusal},
+    session::{ClientSession, ServerState},
+};
+use crate::{
+    engine::Engine,
+    text::content::mend_surrogates,
+    tools::{Options, Tool},
+};
+
+/// Bytes of a request's body at most.
+const MOST_BYTES: usize = 4 << 20;
+
+/// The time in which the body of a request comes.
+const BODY_TIME: Duration = Duration::from_secs(60);
+
+/// Messages of a batch at most.
+const MOST_MESSAGES: usize = 100;
+
+/// The header that says which revision of the protocol a client speaks.
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// The revision that has batches; clients of this revision send no version.
+const WITH_BATCHES: &str = "2025-03-26";
+
+const INVALID_REQUEST: i64 = -32600;
+
+type Service = StreamableHttpService<ClientSession, LocalSessionManager>;
+
+/// Returns what answers MCP's requests over HTTP. Calls end when `is_over` is cancelled.
+///
+/// Whoever routes requests here has checked `Host`, `Origin` and the token.
+pub(crate) fn router(
+    engine: Arc<Engine>,
+    options: Options,
+    tools: Vec<&'static Tool>,
+    is_over: CancellationToken,
+) -> Router {
+    let shared = Arc::new(ServerState::new(engine, options, tools));
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(MOST_BYTES)
+        .with_cancellation_token(is_over.clone());
+    let session = move || Ok(ClientSession::of_request(shared.clone(), is_over.clone()));
+    let service = Service::new(session, Arc::default(), config);
+    Router::new().fallback(answer).with_state(service)
+}
+
+/// Answers a request.
+async fn answer(State(service): State<Service>, request: Request) -> Response {
+    if request.method() != Method::POST {
+        return forward(&service, request).await;
+    }
+    let (head, body) = request.into_parts();
+    let body = match timeout(BODY_TIME, to_bytes(body, MOST_BYTES)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => {
+            let why = format!("the body is cut short, or longer than {MOST_BYTES} bytes");
+            return problem(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                &refusal(Value::Null, INVALID_REQUEST, &why),
+            );
+        }
+        Err(_) => {
+            let why = format!("the body did not come within {} s", BODY_TIME.as_secs());
+            return problem(
+                StatusCode::REQUEST_TIMEOUT,
+                &refusal(Value::Null, INVALID_REQUEST, &why),
+            );
+        }
+    };
+    match parse(&body) {
+        LineAction::Deliver(_) => {
+            // It was just found to be text.
+            let text = mend_surrogates(&String::from_utf8_lossy(&body)).into_owned();
+            let text = text.trim_start_matches('\u{FEFF}').to_owned();
+            forward(&service, Request::from_parts(head, text.into())).await
+        }
+        LineAction::Batch(messages) => answer_batch(&service, &head, messages).await,
+        LineAction::Answer(answer) => problem(StatusCode::BAD_REQUEST, &answer),
+        LineAction::Ignore if body.trim_ascii().is_empty() => {
+            let why = "the body is empty; it is one JSON-RPC message";
+            problem(StatusCode::BAD_REQUEST, &refusal(Value::Null, INVALID_REQUEST, why))
+        }
+        LineAction::Ignore => StatusCode::ACCEPTED.into_response(),
+    }
+}
+
+async fn forward(service: &Service, request: Request) -> Response {
+    service.handle(request).await.map(Body::new)
+}
+
+/// Answers the messages of a batch, all at one time, in one array.
+async fn answer_batch(service: &Service, head: &Parts, messages: Vec<Value>) -> Response {
+    let why = match messages.len() {
+        _ if !has_batches(&head.headers) => {
+            "this revision of the protocol has no batches: one message a request"
+        }
+        0 => "an empty batch",
+        1..=MOST_MESSAGES => "",
+        _ => "a batch of more than 100 messages",
+    };
+    if !why.is_empty() {
+        let answer = refusal(Value::Null, INVALID_REQUEST, why);
+        return problem(StatusCode::BAD_REQUEST, &answer);
+    }
+    let (mut answers, mut calls) = (Vec::new(), JoinSet::new());
+    for mut message in messages {
+        // An answer in an array cannot be a stream, so there is no progress.
+        if let Some(params) = message.get_mut("params").and_then(Value::as_object_mut) {
+            params.remove("_meta");
+        }
+        match parse(message.to_string().as_bytes()) {
+            LineAction::Deliver(_) => {
+                let (service, mut request) = (service.clone(), Request::new(Body::empty()));
+                *request.method_mut() = head.method.clone();
+                *request.headers_mut() = head.headers.clone();
+                request.headers_mut().remove(header::CONTENT_LENGTH);
+                *request.body_mut() = message.to_string().into();
+                calls.spawn(async move {
+                    let answer = forward(&service, request).await;
+                    to_bytes(answer.into_body(), usize::MAX).await
+                });
+            }
+            LineAction::Answer(answer) => answers.push(answer),
+            LineAction::Batch(_) => {
+                answers.push(refusal(Value::Null, INVALID_REQUEST, "a batch within a batch"));
+            }
+            LineAction::Ignore => {}
+        }
+    }
+    // If the client goes, this future is dropped, and the calls with it.
+    while let Some(answer) = calls.join_next().await {
+        // A notification has no answer.
+        if let Ok(Ok(bytes)) = answer
+            && !bytes.is_empty()
+        {
+            let text = String::from_utf8_lossy(&bytes);
+            answers.push(serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(text)));
+        }
+    }
+    match answers.is_empty() {
+        true => StatusCode::ACCEPTED.into_response(),
+        false => problem(StatusCode::OK, &Value::Array(answers)),
+    }
+}
+
+/// Returns whether the client's revision has batches.
+fn has_batches(headers: &HeaderMap) -> bool {
+    headers.get(VERSION).is_none_or(|version| version == WITH_BATCHES)
+}
+
+fn problem(status: StatusCode, answer: &Value) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
+}
