@@ -72,10 +72,11 @@ pub(super) fn around(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
         Some(span) => span.start,
         None => text.find(|c: char| !c.is_whitespace()).unwrap_or(0),
     };
-    let from = back(text, first);
+    let blank = text.len() - text.trim_start().len();
+    let from = back(text, first).max(blank.min(first));
     let end = first + snippet::cut(&text[first..], AFTER).map_or(text.len() - first, str::len);
     let mut pieces = pieces(text, from..end, spans);
-    if from > 0 {
+    if from > blank {
         pieces.insert(0, Piece { text: "…".to_owned(), is_match: false });
     }
     if !text[end..].trim_end().is_empty() {

@@ -15,6 +15,7 @@ mod facets;
 mod find;
 mod frame;
 mod import;
+mod imports;
 mod mark;
 mod markdown;
 mod message;
@@ -24,6 +25,7 @@ mod site;
 mod stats;
 mod status;
 mod talk;
+mod upload;
 
 use std::sync::Arc;
 
@@ -53,7 +55,8 @@ pub fn router(engine: Arc<Engine>, local_time: bool) -> Router {
         .route("/peek/{id}/{number}", get(peek))
         .route("/stats", get(statistics))
         .route("/status", get(state))
-        .route("/import", get(exports))
+        .route("/import", get(exports).post(upload::receive))
+        .route("/import/progress", get(progress))
         .route("/static/{hash}/{name}", get(assets::asset))
         .route("/favicon.ico", get(assets::favicon))
         .fallback(missing)
@@ -117,6 +120,10 @@ async fn state(State(site): Shared) -> Response {
 
 async fn exports(State(site): Shared) -> Response {
     html(&site, import::page).await
+}
+
+async fn progress(State(site): Shared) -> Response {
+    html(&site, |site, _| Ok(import::progress(site))).await
 }
 
 async fn missing(State(site): Shared) -> Response {
@@ -184,7 +191,7 @@ mod tests {
                     && by_title.contains("Found by its title")
             );
             let (_, recent) = get_of(&router, "/").await;
-            assert!(words_of(&recent).contains("3 conversations , the latest first"), "{recent}");
+            assert!(words_of(&recent).contains("3 conversations, the latest first"), "{recent}");
         }
     }
 
@@ -222,7 +229,9 @@ mod tests {
         let router = router_of(&export);
         let (status, page) = get_of(&router, "/c/0/252?q=needle").await;
         assert_eq!(status, StatusCode::OK);
-        assert!(page.contains("<strong><mark class=\"now\">nee</mark></strong><mark>dle</mark>"));
+        assert!(page.contains(
+            "<strong><mark class=\"now\">nee</mark></strong><mark class=\"now\">dle</mark>"
+        ));
         assert!(words_of(&page).contains("3 of 4"), "{page}");
         assert!(page.contains("/c/0/352?q=needle#m352\" rel=\"next\""));
         assert!(page.contains("/c/0/152?q=needle#m152\" rel=\"prev\""));
@@ -291,6 +300,39 @@ mod tests {
         assert!(answer.status().is_success() && cache.contains("immutable"), "{cache}");
         let (status, _) = get_of(&router, "/static/0000000000000000/style.css").await;
         assert_eq!(status, StatusCode::NOT_FOUND);
+    }
+
+    #[tokio::test]
+    async fn a_dropped_export_is_imported_and_found() {
+        let home = tempfile::tempdir().unwrap();
+        let config = crate::engine::Config { home: home.path().to_owned(), ..Default::default() };
+        std::fs::create_dir(config.db_folder()).unwrap();
+        let router = router(Arc::new(Engine::new(config)), false);
+        let post = |name: &str, body: String| {
+            let request = Request::post(format!("/import?name={name}")).body(Body::from(body));
+            router.clone().oneshot(request.unwrap())
+        };
+        let ended = || async {
+            loop {
+                let (_, progress) = get_of(&router, "/import/progress").await;
+                if !progress.contains("data-running") {
+                    return progress;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        let answer = post("..%2Fno.zip", "no zip at all".to_owned()).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::ACCEPTED);
+        let failed = ended().await;
+        assert!(failed.contains("was not imported") && failed.contains("no.zip"), "{failed}");
+        assert!(!failed.contains("/tmp"), "{failed}");
+        let export = r#"[{"uuid": "c1", "name": "Baking", "chat_messages": [{"uuid": "m1", "sender": "human",
+            "created_at": "2025-01-03T10:00:00Z", "text": "How long does sourdough proof?"}]}]"#;
+        let answer = post("conversations.json", export.to_owned()).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::ACCEPTED);
+        let done = ended().await;
+        assert!(words_of(&done).contains("1 conversation and 1 message are new"), "{done}");
+        assert!(get_of(&router, "/?q=SOURDOUGH").await.1.contains("<mark>sourdough</mark>"));
     }
 
     #[tokio::test]

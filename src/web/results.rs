@@ -9,6 +9,7 @@ use super::{
     facets,
     find::{GROUPS, Group, Line, Results, find},
     frame::{Frame, Tab},
+    import,
     site::{Problem, Site},
 };
 use crate::{engine::Note, model::Stop, text::snippet, tools::notes::grouped};
@@ -278,7 +279,9 @@ fn begin(ask: &Ask) -> Markup {
             main #main {
                 h1 { "Bring your chats" }
                 p { "There is nothing to search yet. verbatim finds what you and your AI wrote, word for word; for ChatGPT and Claude.ai it needs the export that they mail to you." }
-                (super::import::begin())
+                (import::drop_zone())
+                div #progress {}
+                (import::begin())
             }
         }
     })

@@ -269,6 +269,48 @@ addEventListener("DOMContentLoaded", () => {
     });
   });
 
+  // An export that is dropped on the page, or chosen.
+  const zone = at("drop");
+  let sending = false;
+  const watch = async () => {
+    try {
+      const answer = await fetch("/import/progress");
+      if (answer.ok) swap(parsed(await answer.text()), "progress");
+    } catch {
+      at("progress").textContent = "verbatim does not answer. Start it again, then reload this page.";
+      return;
+    }
+    if (sending || "running" in at("progress").dataset) setTimeout(watch, 300);
+  };
+  const send = async (file) => {
+    if (!file || sending) return;
+    sending = true;
+    setTimeout(watch, 100);
+    try {
+      await fetch("/import?name=" + encodeURIComponent(file.name), { method: "POST", body: file });
+    } catch {
+      // The progress says what went wrong.
+    }
+    sending = false;
+  };
+  if (zone) {
+    zone.addEventListener("submit", (event) => {
+      event.preventDefault();
+      send(at("file").files[0]);
+    });
+    addEventListener("dragover", (event) => {
+      event.preventDefault();
+      zone.classList.add("over");
+    });
+    addEventListener("dragleave", () => zone.classList.remove("over"));
+    addEventListener("drop", (event) => {
+      event.preventDefault();
+      zone.classList.remove("over");
+      send(event.dataTransfer.files[0]);
+    });
+    if (at("progress") && "running" in at("progress").dataset) watch();
+  }
+
   if (isSearch) {
     // The caret stays behind what was typed.
     if (document.activeElement === field) field.setSelectionRange(field.value.length, field.value.length);

@@ -11,7 +11,7 @@ use axum::{
 };
 use maud::Markup;
 
-use super::frame;
+use super::{frame, imports::Imports};
 use crate::{
     engine::{self, Engine},
     map_faults,
@@ -34,11 +34,12 @@ pub(super) struct Site {
     local_time: bool,
     /// The number of all messages, and when it was counted.
     counted: Mutex<Option<(Instant, u64)>>,
+    pub(super) imports: Imports,
 }
 
 impl Site {
     pub(super) fn new(engine: Arc<Engine>, local_time: bool) -> Site {
-        Site { engine, local_time, counted: Mutex::default() }
+        Site { engine, local_time, counted: Mutex::default(), imports: Imports::default() }
     }
 
     pub(super) fn clock(&self) -> Clock {
@@ -56,6 +57,11 @@ impl Site {
         let mut counted = self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         *counted = Some((Instant::now(), count));
         Some(count)
+    }
+
+    /// Lets the number of all messages be counted again.
+    pub(super) fn forget_counts(&self) {
+        *self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
     }
 }
 

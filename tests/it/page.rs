@@ -16,6 +16,18 @@ use tempfile::TempDir;
 const HOSTILE: &str = "<script>window.hacked=1</script><img src=x onerror=\"window.hacked=2\">\
     <svg onload=\"window.hacked=3\"></svg> sentinel";
 
+/// Every view.
+const VIEWS: [&str; 8] = [
+    "/",
+    "/?q=bread",
+    "/?q=nothing+at+all",
+    "/c/c1/2?q=bread",
+    "/c/c1",
+    "/stats",
+    "/status",
+    "/import",
+];
+
 /// The name by which WebDriver's answers give elements.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -358,5 +370,32 @@ fn views_fit_a_phone_and_ask_for_little() {
         let requests = browser.run("return performance.getEntriesByType('resource').length + 1");
         assert!(requests.as_u64().is_some_and(|requests| requests <= 6), "{path}: {requests}");
         browser.assert_sound(&site);
+    }
+}
+
+#[test]
+fn no_view_has_a_barrier() {
+    // `npm pack axe-core` has it; `.ci/run` puts it there.
+    let axe = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/axe.min.js");
+    let Ok(axe) = std::fs::read_to_string(axe) else {
+        println!("left out: target/tools/axe.min.js is not there");
+        return;
+    };
+    let Some((browser, site)) = start() else { return };
+    for theme in ["light", "dark"] {
+        let features = json!([{"name": "prefers-color-scheme", "value": theme}]);
+        browser.chromium("Emulation.setEmulatedMedia", &json!({ "features": features }));
+        for path in VIEWS {
+            browser.open(&format!("{}{path}", site.address));
+            browser.wait("document.readyState === 'complete'");
+            thread::sleep(Duration::from_millis(300));
+            browser.run("document.querySelectorAll('details').forEach(fold => fold.open = true)");
+            browser.run(&axe);
+            let script = "const done = arguments[0];
+                axe.run().then(found => done(found.violations.map(it =>
+                    it.id + ': ' + it.nodes.slice(0, 3).map(node => node.html).join(' '))))";
+            let found = browser.post("execute/async", &json!({"script": script, "args": []}));
+            assert_eq!(found, json!([]), "{path}, {theme}");
+        }
     }
 }
