@@ -27,9 +27,9 @@ pub enum Error {
     /// A named thread does not exist, or turns cannot be read.
     #[error("{0}")]
     Threads(String),
-    /// A named tool does not exist.
+    /// The named tools cannot be offered.
     #[error("--tools: {0}")]
-    Tools(#[from] tools::UnknownTool),
+    Tools(#[from] tools::OfferError),
     /// The import failed.
     #[error(transparent)]
     Import(#[from] import::Error),

@@ -4,14 +4,19 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use axum::Router;
 
-use super::{environment::Environment, error::Error, filters::usage, output::complain};
+use super::{environment::Environment, error::Error, filters::usage, output::complain, search};
 use crate::{
-    engine::Config,
-    http::{self, Server, Sockets, token::Token},
+    engine::{Config, Engine, Error as E},
+    http::{
+        self, Server, Sockets,
+        search::{SearchFailure, SearchRun},
+        token::Token,
+    },
 };
 
 /// The port, if no other is named.
@@ -127,6 +132,23 @@ fn parse(text: &str) -> Result<SocketAddr, Error> {
         usage(format!(
             "{text:?} is no address of this computer; write 8377, 0.0.0.0 or 127.0.0.1:8377"
         ))
+    })
+}
+
+/// Returns what answers `/search`.
+pub(super) fn search_by(engine: &Arc<Engine>, environment: &Environment) -> Arc<SearchRun> {
+    let (engine, environment) = (Arc::clone(engine), environment.clone());
+    Arc::new(move |asked, stop, out| {
+        search::answer(asked, &engine, &environment, stop, out).map_err(|error| match error {
+            Error::Usage(error) => SearchFailure::Asked(error.to_string()),
+            Error::Engine(
+                error @ (E::NoConversation { .. }
+                | E::Ambiguous { .. }
+                | E::NulInQuery
+                | E::QueryTooLong { .. }),
+            ) => SearchFailure::Asked(error.to_string()),
+            error => SearchFailure::Failed(error.to_string()),
+        })
     })
 }
 

@@ -9,6 +9,11 @@ pub(super) fn print(notes: &[Note]) {
     }
 }
 
+/// Returns the lines of some notes.
+pub(super) fn lines(notes: &[Note]) -> Vec<String> {
+    notes.iter().map(line).collect()
+}
+
 fn line(note: &Note) -> String {
     let advice = match note {
         Note::NotIndexed { can_be: true, .. }

@@ -66,12 +66,7 @@ pub(super) fn run(
         return Ok(NOTHING);
     }
     if form.json {
-        let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
-        let keys: Vec<Key> = ranking.items.iter().map(key).collect();
-        let conversations = conversations(page.engine, &keys, &stop)?;
-        for (one, key) in ranking.items.iter().zip(&keys) {
-            json_line(out, &JsonMatch::of(one, page, &conversations[key]))?;
-        }
+        write_json(&ranking.items, page, &stop, out)?;
         return Ok(FOUND);
     }
     let mark = |text: &str| words.spans(text);
@@ -101,6 +96,39 @@ pub(super) fn run(
     }
     groups.write(&page, &mark, out)?;
     Ok(FOUND)
+}
+
+/// Writes the messages that answer a question as JSON; returns the notes.
+pub(super) fn json(
+    asked: Asked,
+    page: Page<'_>,
+    stop: &Stop,
+    out: &mut dyn Write,
+) -> Result<Vec<Note>, Error> {
+    let Asked { text, mode, scope, limit } = asked;
+    let limit = if limit == 0 { MOST } else { limit };
+    let question =
+        Question { concepts: vec![text.clone()], mode, scope, limit, ..Question::default() };
+    let ranking = page.engine.rank(&question, stop)?;
+    write_json(&ranking.items, page, stop, out)?;
+    let words = Words::of(&text);
+    let written = |note| as_written(note, &text, &ranking.items, &words);
+    Ok(ranking.notes.iter().map(written).collect())
+}
+
+fn write_json(
+    found: &[Match],
+    page: Page<'_>,
+    stop: &Stop,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
+    let keys: Vec<Key> = found.iter().map(key).collect();
+    let conversations = conversations(page.engine, &keys, stop)?;
+    for (one, key) in found.iter().zip(&keys) {
+        json_line(out, &JsonMatch::of(one, page, &conversations[key]))?;
+    }
+    Ok(())
 }
 
 /// Returns a note with words as they are written in the question and in its answers, not in the form

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant as Clockwork},
 };
 
-use clap::{ValueEnum, error::ErrorKind};
+use clap::{Args as _, FromArgMatches, ValueEnum, error::ErrorKind};
 
 use super::{
     clock::Clock,
@@ -19,13 +19,13 @@ use super::{
     lines::{FlatLines, JsonLines},
     look::{DIM, Look},
     notes,
-    output::{FOUND, NOTHING, complain, counted},
+    output::{FOUND, NOTHING, complain, counted, json_line},
     ranked, words,
 };
 use crate::{
-    engine::{self, Engine, Render, Scope, SearchPlan, Searched},
+    engine::{self, Engine, Note, Render, Scope, SearchPlan, Searched},
     model::{Hit, Request, Stop},
-    text::matcher::Matcher,
+    text::{matcher::Matcher, snippet},
 };
 
 /// Matches of a message that are marked at most.
@@ -152,20 +152,15 @@ pub(super) fn run(
         let form = ranked::Form { flat: args.flat, json: args.json };
         return ranked::run(asked, form, page, environment, out);
     }
-    let request = Request {
-        text: engine::trimmed(&text).to_owned(),
-        roles: scope.roles.clone(),
-        since: scope.since,
-        until: scope.until,
-        limit: None,
-        literal: !args.like && !engine::trimmed(&text).is_empty(),
-        case_sensitive: args.case_sensitive,
-        raw_content: args.raw_content,
-    };
+    let request = request(args, &text, &scope);
     let search = Exact { page, scope, request, limit: args.limit, stop };
     let count = match () {
         () if args.explain => search.explain(out)?,
-        () if args.json => search.json(out)?,
+        () if args.json => {
+            let (count, notes) = search.json(out)?;
+            notes::print(&notes);
+            count
+        }
         () if args.flat => search.flat(out)?,
         () => search.grouped(environment.terminal, out)?,
     };
@@ -175,6 +170,91 @@ pub(super) fn run(
     notes::print(engine.unknown_role(&search.scope, &search.stop)?.as_slice());
     complain(&search.nothing()?);
     Ok(NOTHING)
+}
+
+/// Returns what an exact search looks for.
+fn request(args: &Args, text: &str, scope: &Scope) -> Request {
+    let text = engine::trimmed(text);
+    Request {
+        text: text.to_owned(),
+        roles: scope.roles.clone(),
+        since: scope.since,
+        until: scope.until,
+        limit: None,
+        literal: !args.like && !text.is_empty(),
+        case_sensitive: args.case_sensitive,
+        raw_content: args.raw_content,
+    }
+}
+
+/// The parameters of `/search` that are flags with a value, and those without one.
+const VALUES: [&str; 10] =
+    ["mode", "in", "source", "project", "branch", "folder", "role", "since", "until", "limit"];
+const SWITCHES: [&str; 4] = ["like", "case-sensitive", "raw-content", "utc"];
+
+/// Answers `/search`: the parameters are the flags of this command, and `q` is the text. Writes what
+/// `--json` writes and, if there are notes, a last line with them.
+pub(super) fn answer(
+    asked: &[(String, String)],
+    engine: &Engine,
+    environment: &Environment,
+    stop: &Stop,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let args = parse(asked).map_err(Error::Usage)?;
+    let clock = Clock::of(environment, args.filters.utc);
+    let mode = rank_by(&args)?;
+    let (mut scope, mut notes) = args.filters.scope(engine, clock, stop)?;
+    if let Some(word) = &args.within {
+        let about = engine.find(stop).by_word(word)?;
+        (scope.sources, scope.conversation) = (vec![about.source], Some(about.id));
+    }
+    let look = Look::of(environment);
+    let page = Page { engine, look, clock, context: 0, raw_content: args.raw_content };
+    let text = args.words.join(" ");
+    notes.extend(match mode {
+        Some(mode) => {
+            let asked = ranked::Asked { text, mode, scope, limit: args.limit };
+            ranked::json(asked, page, stop, out)?
+        }
+        None => {
+            let request = request(&args, &text, &scope);
+            Exact { page, scope, request, limit: args.limit, stop: stop.clone() }.json(out)?.1
+        }
+    });
+    if !notes.is_empty() {
+        json_line(out, &serde_json::json!({"notes": notes::lines(&notes)}))?;
+    }
+    Ok(())
+}
+
+/// Parses the parameters of `/search`.
+fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
+    let mut words = vec!["--json".to_owned()];
+    let mut text = None;
+    for (name, value) in asked {
+        match name.as_str() {
+            "q" => text = Some(value.clone()),
+            name if VALUES.contains(&name) => words.push(format!("--{name}={value}")),
+            name if SWITCHES.contains(&name) => {
+                if !["false", "0"].contains(&value.as_str()) {
+                    words.push(format!("--{name}"));
+                }
+            }
+            name => {
+                let known = [&VALUES[..], &SWITCHES].concat().join(", ");
+                let name = snippet::echo(name);
+                let message = format!("there is no parameter {name:?}; they are q, {known}\n");
+                return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
+            }
+        }
+    }
+    let required = || {
+        clap::Error::raw(ErrorKind::MissingRequiredArgument, "q, the text to find, is missing\n")
+    };
+    words.extend(["--".to_owned(), text.ok_or_else(required)?]);
+    let command = Args::augment_args(clap::Command::new("search").no_binary_name(true));
+    Args::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
 /// Returns the mode to rank by; `None` for exact search.
@@ -216,13 +296,22 @@ impl Exact<'_> {
         render: Render<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched, Error> {
+        let searched = self.quietly(limit, render, show)?;
+        notes::print(&searched.notes);
+        Ok(searched)
+    }
+
+    /// Searches, and prints no notes.
+    fn quietly<T: Send>(
+        &self,
+        limit: Option<usize>,
+        render: Render<'_, T>,
+        show: &mut dyn FnMut(T) -> ControlFlow<()>,
+    ) -> Result<Searched, Error> {
         // The source can stop at the limit only if every hit of it is shown.
         let is_narrow = self.scope.conversation.is_some() || self.scope.conversations.is_some();
         let request = Request { limit: limit.filter(|_| !is_narrow), ..self.request.clone() };
-        let searched =
-            self.page.engine.exact_in_all(&request, &self.scope, &self.stop, render, show)?;
-        notes::print(&searched.notes);
-        Ok(searched)
+        Ok(self.page.engine.exact_in_all(&request, &self.scope, &self.stop, render, show)?)
     }
 
     fn most(&self) -> usize {
@@ -246,12 +335,12 @@ impl Exact<'_> {
         Ok(searched.plans.iter().map(|(_, count)| count).sum())
     }
 
-    fn json(&self, out: &mut dyn Write) -> Result<usize, Error> {
+    fn json(&self, out: &mut dyn Write) -> Result<(usize, Vec<Note>), Error> {
         let mut lines = JsonLines::new(self.page, self.most(), out);
         let clock = self.page.clock;
         let render = |kind, hit: Hit<'_>| Some(JsonLines::render(kind, &hit, clock));
-        self.all(self.at_most(), &render, &mut |page| lines.show(page))?;
-        lines.finish()
+        let searched = self.quietly(self.at_most(), &render, &mut |page| lines.show(page))?;
+        Ok((lines.finish()?, searched.notes))
     }
 
     fn flat(&self, out: &mut dyn Write) -> Result<usize, Error> {

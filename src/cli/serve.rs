@@ -5,7 +5,7 @@ use std::{ffi::OsStr, path::PathBuf, sync::Arc, time::Duration};
 use super::{
     environment::Environment,
     error::Error,
-    listen::{ADDRESS, Admission, Places},
+    listen::{self, ADDRESS, Admission, Places},
     output::{FOUND, complain},
     places,
     watch::{described, interrupted},
@@ -15,7 +15,7 @@ use crate::{
     engine::Engine,
     http::Server,
     mcp,
-    tools::{self, Options, Tool},
+    tools::{self, Offer, Options},
     watch, web,
 };
 
@@ -31,7 +31,8 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Offer these tools, by name, separated by commas; agent, letta and all stand for several
+    /// Offer these tools, by name, separated by commas; agent, letta, chatgpt and all stand for
+    /// several
     /// [default: VERBATIM_TOOLS, then all but those that save and delete conversations]
     #[arg(long, value_name = "NAMES")]
     tools: Option<String>,
@@ -63,12 +64,13 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8, Error> {
     let variable = environment.verbatim_tools.as_ref().map(|names| names.to_string_lossy());
     let has_workspace = !engine.config().workspaces.is_empty();
-    let tools = tools::selected(args.tools.as_deref().or(variable.as_deref()), has_workspace)?;
-    let options = Options {
+    let offer = tools::selected(args.tools.as_deref().or(variable.as_deref()), has_workspace)?;
+    let mut options = Options {
         case_sensitive: args.case_sensitive,
         raw_content: args.raw_content,
         verbose: is_off(environment.compact_responses.as_deref()),
         no_conversations: is_off(environment.enable_conversations.as_deref()),
+        page_url: None,
     };
     if let Some(note) = places::local_note(engine.config()) {
         log(&note);
@@ -76,7 +78,7 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     let engine = Arc::new(engine);
     if args.http.is_none() && args.socket.is_none() {
         let watch = watched(&engine, args.no_watch);
-        let served = mcp::serve(engine, options, tools);
+        let served = mcp::serve(engine, options, offer);
         end(watch);
         served?;
         return Ok(FOUND);
@@ -84,7 +86,9 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     let places = Places { address: args.http.as_deref(), socket: args.socket.as_deref() };
     let page = args.page.then(|| page(&engine, environment));
     let mut server = args.admission.server(&places, page, engine.config(), environment)?;
+    server = server.with_search(listen::search_by(&engine, environment));
     server.logs = true;
+    options.page_url = server.url().filter(|_| args.page);
     if let Some(url) = server.url() {
         log(&format!("serves MCP at {url}/mcp; `verbatim token` prints the token"));
     }
@@ -92,7 +96,7 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
         log(&format!("serves MCP on the socket {}, at /mcp", path.display()));
     }
     let watch = watched(&engine, args.no_watch);
-    let served = over_http(server, engine, options, tools);
+    let served = over_http(server, engine, options, offer);
     end(watch);
     served
 }
@@ -102,10 +106,10 @@ pub(super) fn over_http(
     server: Server,
     engine: Arc<Engine>,
     options: Options,
-    tools: Vec<&'static Tool>,
+    offer: Offer,
 ) -> Result<u8, Error> {
     let end = async { drop(interrupted().await) };
-    server.serve(|is_over| mcp::http::router(engine, options, tools, is_over), end)?;
+    server.serve(|is_over| mcp::http::router(engine, options, offer, is_over), end)?;
     Ok(FOUND)
 }
 

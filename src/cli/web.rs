@@ -5,7 +5,7 @@ use std::{io::Write, sync::Arc};
 use super::{
     environment::Environment,
     error::Error,
-    listen::{ADDRESS, Admission, Places},
+    listen::{self, ADDRESS, Admission, Places},
     output::{FOUND, complain},
     serve::{self, log},
 };
@@ -46,6 +46,7 @@ pub(super) fn run(
     let page = serve::page(&engine, environment);
     let config = engine.config();
     let server = args.admission.server(&places, Some(page), config, environment)?;
+    let server = server.with_search(listen::search_by(&engine, environment));
     let Some(address) = server.url() else { return Ok(FOUND) };
     // The token stays out of the command line of the browser, which other users can see.
     let (mut printed, mut opened) = (address.clone(), address);
@@ -62,8 +63,9 @@ pub(super) fn run(
         complain(&format!("no browser could be started ({error}); open the address above"));
     }
     let watch = serve::watched(&engine, false);
-    let tools = tools::selected(None, false)?;
-    let served = serve::over_http(server, engine, Options::default(), tools);
+    let offer = tools::selected(None, false)?;
+    let options = Options { page_url: server.url(), ..Options::default() };
+    let served = serve::over_http(server, engine, options, offer);
     serve::end(watch);
     served
 }

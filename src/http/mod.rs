@@ -7,6 +7,7 @@ mod gate;
 mod listener;
 mod login;
 mod metrics;
+pub(crate) mod search;
 mod timed;
 pub(crate) mod token;
 
@@ -22,10 +23,11 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::{MethodRouter, get, post},
 };
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
 use tower_http::{
     catch_panic::CatchPanicLayer, set_header::SetResponseHeaderLayer,
     timeout::RequestBodyTimeoutLayer,
@@ -36,6 +38,7 @@ use self::{
     listener::{Acceptor, Listener},
     login::{LoginCode, LoginForm},
     metrics::Metrics,
+    search::{SearchRun, Searches},
     token::Token,
 };
 use crate::text::terminal::harmless;
@@ -128,6 +131,7 @@ pub struct Server {
     pub limits: Limits,
     /// Whether each request is logged.
     pub logs: bool,
+    search: Option<Arc<SearchRun>>,
 }
 
 impl Server {
@@ -151,7 +155,12 @@ impl Server {
         let cookie_name = format!("verbatim_{port}");
         let gate = Gate { token, cookie_name, names, has_page: page.is_some() };
         let (limits, code) = (Limits::default(), Arc::default());
-        Ok(Server { sockets, gate, page, code, limits, logs: false })
+        Ok(Server { sockets, gate, page, code, limits, logs: false, search: None })
+    }
+
+    /// Answers `/search` by a function.
+    pub(crate) fn with_search(self, search: Arc<SearchRun>) -> Server {
+        Server { search: Some(search), ..self }
     }
 
     /// Returns the address of the TCP socket.
@@ -178,7 +187,7 @@ impl Server {
     /// when calls must end.
     pub fn serve(
         self,
-        mcp: impl FnOnce(CancellationToken) -> Router,
+        mcp: impl FnOnce(CancellationToken) -> MethodRouter,
         end: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -213,7 +222,7 @@ impl Server {
     }
 
     /// Returns the routes with all that guards them.
-    fn app(&self, mcp: Router) -> (Router, Arc<Metrics>) {
+    fn app(&self, mcp: MethodRouter) -> (Router, Arc<Metrics>) {
         let metrics = Arc::new(Metrics::new(self.logs));
         let login = LoginState {
             token: self.gate.token.clone(),
@@ -225,14 +234,19 @@ impl Server {
         let mut app = Router::new()
             .route(HEALTH, get(async || "ok\n"))
             .route(METRICS, get(metrics::answer).with_state(metrics.clone()))
-            .route_service(MCP, mcp);
-        if let Some(page) = &self.page {
+            .route(MCP, mcp);
+        if let Some(search) = &self.search {
+            let found =
+                FoundBy { searches: Searches::new(search.clone()), page: self.page.clone() };
+            app = app.route(SEARCH, get(search_for).with_state(found));
+        }
+        if let Some(page) = self.page.clone() {
             let log_in = post(log_in).with_state(Arc::new(login));
             app = app
                 .route(login::LOGIN, log_in.layer(DefaultBodyLimit::max(FORM_BYTES)))
                 .route(login::SCRIPT, get(login::script))
                 .route(login::STYLE, get(login::style))
-                .fallback_service(page.clone());
+                .fallback_service(page);
         } else {
             app = app.fallback(async || refused(StatusCode::NOT_FOUND, "there is nothing here"));
         }
@@ -248,6 +262,24 @@ impl Server {
             app = app.layer(SetResponseHeaderLayer::if_not_present(name, value));
         }
         (app, metrics)
+    }
+}
+
+/// What answers `/search`: JSON for programs, the page for browsers.
+#[derive(Clone)]
+struct FoundBy {
+    searches: Searches,
+    page: Option<Router>,
+}
+
+async fn search_for(State(found): State<FoundBy>, request: Request) -> Response {
+    let headers = request.headers();
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let is_program = headers.contains_key(header::AUTHORIZATION)
+        || accept.is_some_and(|accept| accept.contains("json"));
+    match found.page {
+        Some(page) if !is_program => page.oneshot(request).await.into_response(),
+        _ => search::answer(State(found.searches), request).await,
     }
 }
 

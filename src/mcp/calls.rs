@@ -30,8 +30,9 @@ impl ClientSession {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = self.tool(&request.name) else {
-            let known: Vec<&str> = self.shared.tools.iter().map(|tool| tool.name).collect();
+        let tools = self.tools(Some(&context));
+        let Some(tool) = tools.iter().copied().find(|tool| tool.name == request.name) else {
+            let known: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
             let name = snippet::echo(&request.name);
             let message = format!("Unknown tool: {name} (there is {})", known.join(", "));
             return Err(ErrorData::invalid_params(message, None));

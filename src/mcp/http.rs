@@ -6,11 +6,11 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Router,
     body::{Body, to_bytes},
     extract::{Request, State},
     http::{HeaderMap, HeaderName, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
+    routing::{MethodRouter, any},
 };
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
@@ -26,7 +26,7 @@ use super::{
 use crate::{
     engine::Engine,
     text::content::mend_surrogates,
-    tools::{Options, Tool},
+    tools::{CHATGPT_CLIENT, Offer, Options},
 };
 
 /// Bytes of a request's body at most.
@@ -48,29 +48,47 @@ const INVALID_REQUEST: i64 = -32600;
 
 type Service = StreamableHttpService<ClientSession, LocalSessionManager>;
 
+/// Answers requests: one service for each kind of client, because a request over HTTP does not say
+/// again how its client called itself.
+#[derive(Clone)]
+struct Services {
+    usual: Service,
+    chatgpt: Service,
+}
+
 /// Returns what answers MCP's requests over HTTP. Calls end when `is_over` is cancelled.
 ///
 /// Whoever routes requests here has checked `Host`, `Origin` and the token.
 pub(crate) fn router(
     engine: Arc<Engine>,
     options: Options,
-    tools: Vec<&'static Tool>,
+    offer: Offer,
     is_over: CancellationToken,
-) -> Router {
-    let shared = Arc::new(ServerState::new(engine, options, tools));
+) -> MethodRouter {
+    let shared = Arc::new(ServerState::new(engine, options, offer));
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_max_request_body_bytes(MOST_BYTES)
         .with_cancellation_token(is_over.clone());
-    let session = move || Ok(ClientSession::of_request(shared.clone(), is_over.clone()));
-    let service = Service::new(session, Arc::default(), config);
-    Router::new().fallback(answer).with_state(service)
+    let service = |client: Option<&'static str>| {
+        let (shared, is_over) = (shared.clone(), is_over.clone());
+        let session =
+            move || Ok(ClientSession::of_request(shared.clone(), is_over.clone(), client));
+        Service::new(session, Arc::default(), config.clone())
+    };
+    let services = Services { usual: service(None), chatgpt: service(Some(CHATGPT_CLIENT)) };
+    any(answer).with_state(services)
 }
 
 /// Answers a request.
-async fn answer(State(service): State<Service>, request: Request) -> Response {
+async fn answer(State(services): State<Services>, request: Request) -> Response {
+    let agent = request.headers().get(header::USER_AGENT).map(|agent| agent.as_bytes());
+    let service = match agent.is_some_and(|agent| agent.starts_with(CHATGPT_CLIENT.as_bytes())) {
+        true => services.chatgpt,
+        false => services.usual,
+    };
     if request.method() != Method::POST {
         return forward(&service, request).await;
     }

@@ -36,7 +36,7 @@ use self::{
 use crate::{
     engine::Engine,
     text::snippet,
-    tools::{self, Effect, Options},
+    tools::{self, Effect, Offer, Options},
 };
 
 /// Calls that run at one time; further calls wait.
@@ -60,18 +60,14 @@ pub enum Error {
 }
 
 /// Serves tools on standard input and output until the input ends.
-pub fn serve(
-    engine: Arc<Engine>,
-    options: Options,
-    tools: Vec<&'static tools::Tool>,
-) -> Result<(), Error> {
+pub fn serve(engine: Arc<Engine>, options: Options, offer: Offer) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(CONCURRENT_CALLS)
         .enable_time()
         .build()
         .map_err(Error::Start)?;
-    let shared = Arc::new(ServerState::new(engine, options, tools));
+    let shared = Arc::new(ServerState::new(engine, options, offer));
     let is_over = CancellationToken::new();
     let (transport, writer) = lines::standard(is_over.clone());
     let session = ClientSession::new(shared, is_over);
@@ -104,15 +100,15 @@ impl ServerHandler for ClientSession {
             .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("verbatim", env!("CARGO_PKG_VERSION")))
-            .with_instructions(instructions(&self.shared.tools))
+            .with_instructions(instructions(&self.tools(None)))
     }
 
-    #[expect(deprecated, reason = "clients of older revisions know no other way to set the level")]
     async fn initialize(
         &self,
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
+        self.meet(&request.client_info.name);
         context.peer.set_peer_info(request.clone());
         let mut result = self.negotiate_initialize(&request)?;
         if self.is_stateless {
@@ -125,15 +121,15 @@ impl ServerHandler for ClientSession {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         on_one_page(request.as_ref())?;
-        let tools = self.shared.tools.iter().map(|tool| described(tool)).collect();
+        let tools = self.tools(Some(&context)).into_iter().map(described).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tool(name).map(described)
+        self.tools(None).into_iter().find(|tool| tool.name == name).map(described)
     }
 
     async fn call_tool(
@@ -179,19 +175,19 @@ impl ServerHandler for ClientSession {
     async fn list_prompts(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         on_one_page(request.as_ref())?;
-        Ok(prompts::list(&self.shared.tools))
+        Ok(prompts::list(&self.tools(Some(&context))))
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        Ok(prompts::get(&self.shared.tools, &request.name, &arguments)?.into())
+        Ok(prompts::get(&self.tools(Some(&context)), &request.name, &arguments)?.into())
     }
 
     async fn complete(

@@ -1,21 +1,22 @@
 //! The state of one session, and the state that all sessions of a server share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rmcp::{RoleServer, service::RequestContext};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::logging::ClientLog;
 use crate::{
     engine::Engine,
-    tools::{Options, Tool},
+    tools::{Offer, Options, Tool},
 };
 
 /// The state that all sessions of a server share.
 pub(super) struct ServerState {
     pub(super) engine: Arc<Engine>,
     pub(super) options: Options,
-    pub(super) tools: Vec<&'static Tool>,
+    offer: Offer,
     /// One permit for each call that may run.
     pub(super) permits: Arc<Semaphore>,
     /// One permit for each call that may search without an index.
@@ -23,14 +24,10 @@ pub(super) struct ServerState {
 }
 
 impl ServerState {
-    pub(super) fn new(
-        engine: Arc<Engine>,
-        options: Options,
-        tools: Vec<&'static Tool>,
-    ) -> ServerState {
+    pub(super) fn new(engine: Arc<Engine>, options: Options, offer: Offer) -> ServerState {
         let permits = Arc::new(Semaphore::new(super::CONCURRENT_CALLS));
         let scans = Semaphore::new(super::CONCURRENT_SCANS);
-        ServerState { engine, options, tools, permits, scans }
+        ServerState { engine, options, offer, permits, scans }
     }
 }
 
@@ -39,24 +36,42 @@ pub(super) struct ClientSession {
     /// Cancelled some time after the client has gone; calls end then.
     pub(super) is_over: CancellationToken,
     pub(super) log: ClientLog,
-    /// Whether nothing is kept between two requests.
+    /// Whether nothing is kept between two requests, as over HTTP.
     pub(super) is_stateless: bool,
+    /// How the client calls itself, once it has said so.
+    client: Mutex<Option<String>>,
 }
 
 impl ClientSession {
     pub(super) fn new(shared: Arc<ServerState>, is_over: CancellationToken) -> ClientSession {
-        ClientSession { shared, is_over, log: ClientLog::default(), is_stateless: false }
+        let (log, client) = (ClientLog::default(), Mutex::default());
+        ClientSession { shared, is_over, log, is_stateless: false, client }
     }
 
-    /// Returns the session of one request over HTTP, where nothing is kept for the next.
+    /// Returns the session of one request over HTTP of a client.
     pub(super) fn of_request(
         shared: Arc<ServerState>,
         is_over: CancellationToken,
+        client: Option<&str>,
     ) -> ClientSession {
-        ClientSession { is_stateless: true, ..ClientSession::new(shared, is_over) }
+        let session = ClientSession::new(shared, is_over);
+        ClientSession {
+            is_stateless: true,
+            client: Mutex::new(client.map(str::to_owned)),
+            ..session
+        }
     }
 
-    pub(super) fn tool(&self, name: &str) -> Option<&'static Tool> {
-        self.shared.tools.iter().copied().find(|tool| tool.name == name)
+    /// Keeps how the client calls itself.
+    pub(super) fn meet(&self, client: &str) {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.to_owned());
+    }
+
+    /// Returns the tools for this client. Clients of the newest revision say with each request who
+    /// they are.
+    pub(super) fn tools(&self, context: Option<&RequestContext<RoleServer>>) -> Vec<&'static Tool> {
+        let said = context.and_then(|context| Some(context.meta.client_info()?.name));
+        let met = || self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.shared.offer.to(said.or_else(met).as_deref())
     }
 }

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod bound;
+pub mod chatgpt;
 pub(crate) mod clock;
 pub mod conversation_search;
 pub mod delete_conversation;
@@ -42,6 +43,15 @@ pub const ALL: &[Tool] = &[
 const ON_REQUEST: [&str; 2] =
     [save_conversation_context::TOOL.name, delete_conversation::TOOL.name];
 
+/// The tools that ChatGPT knows. One is a `search` of another shape, so they are offered alone.
+const CHATGPT: &[Tool] = &[chatgpt::SEARCH, chatgpt::FETCH];
+
+/// The name that stands for them.
+const CHATGPT_PROFILE: &str = "chatgpt";
+
+/// How ChatGPT's client calls itself.
+pub(crate) const CHATGPT_CLIENT: &str = "openai-mcp";
+
 /// Names that stand for several tools.
 const PROFILES: [(&str, &[&str]); 2] = [
     ("agent", &[search::TOOL.name, read::TOOL.name, manage_conversation::TOOL.name]),
@@ -51,31 +61,60 @@ const PROFILES: [(&str, &[&str]); 2] = [
 /// The name that stands for every tool.
 const EVERY: &str = "all";
 
-/// A name that no tool has.
+/// An error of a list of tools.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "there is no tool {:?}; the tools are {}; agent, letta and all stand for several",
-    snippet::echo(name), names().join(", ")
-)]
-pub struct UnknownTool {
-    /// The name of the unknown tool.
-    pub name: String,
+pub enum OfferError {
+    /// No tool has the name.
+    #[error(
+        "there is no tool {:?}; the tools are {}; agent, letta, chatgpt and all stand for several",
+        snippet::echo(name), names().join(", ")
+    )]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The tools of ChatGPT are named with others.
+    #[error("chatgpt stands alone: its search has another shape than the tool of that name")]
+    NotAlone,
+}
+
+/// The tools that a server offers.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    tools: Vec<&'static Tool>,
+    /// Whether ChatGPT gets the tools that it knows instead.
+    adapts: bool,
+}
+
+impl Offer {
+    /// Returns the tools for a client that calls itself so.
+    pub fn to(&self, client: Option<&str>) -> Vec<&'static Tool> {
+        match self.adapts && client.is_some_and(|name| name.starts_with(CHATGPT_CLIENT)) {
+            true => CHATGPT.iter().collect(),
+            false => self.tools.clone(),
+        }
+    }
 }
 
 /// Returns the tools that a list of names and profiles selects. Without a list, those are the tools of
-/// the contracts that the set-up allows: `search_workspace` needs a workspace.
-pub fn selected(
-    list: Option<&str>,
-    has_workspace: bool,
-) -> Result<Vec<&'static Tool>, UnknownTool> {
+/// the contracts that the set-up allows (`search_workspace` needs a workspace), and for ChatGPT those
+/// that it knows.
+pub fn selected(list: Option<&str>, has_workspace: bool) -> Result<Offer, OfferError> {
     let words = list.unwrap_or_default().split(',').map(str::trim);
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    if words.contains(&CHATGPT_PROFILE) {
+        return match words.iter().all(|word| *word == CHATGPT_PROFILE) {
+            true => Ok(Offer { tools: CHATGPT.iter().collect(), adapts: false }),
+            false => Err(OfferError::NotAlone),
+        };
+    }
     let mut wanted: Vec<&str> = Vec::new();
-    for word in words.filter(|word| !word.is_empty()) {
+    for word in words {
         match PROFILES.iter().find(|(name, _)| *name == word) {
             Some((_, names)) => wanted.extend(*names),
             None if word == EVERY => wanted.extend(names()),
             None if names().contains(&word) => wanted.push(word),
-            None => return Err(UnknownTool { name: word.to_owned() }),
+            None => return Err(OfferError::Unknown { name: word.to_owned() }),
         }
     }
     let is_usual = |name: &str| {
@@ -83,7 +122,8 @@ pub fn selected(
     };
     let is_wanted =
         |name: &str| if wanted.is_empty() { is_usual(name) } else { wanted.contains(&name) };
-    Ok(ALL.iter().filter(|tool| is_wanted(tool.name)).collect())
+    let tools = ALL.iter().filter(|tool| is_wanted(tool.name)).collect();
+    Ok(Offer { tools, adapts: wanted.is_empty() })
 }
 
 fn names() -> Vec<&'static str> {

@@ -11,7 +11,7 @@ use super::{
     },
 };
 use crate::{
-    engine::{self, Engine, Scope, Session, file_stem},
+    engine::{self, About, Engine, Scope, Session, file_stem},
     model::Stop,
     text::snippet,
 };
@@ -118,6 +118,45 @@ pub fn transcript(
     Ok(None)
 }
 
+/// Where to begin in a conversation that does not fit as a whole.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    /// A line; 0 stands for the first.
+    pub(super) line: u32,
+    /// Characters of the line's message to skip.
+    pub(super) offset: usize,
+    /// Whether to begin just there: not a little before, and not at the start of a short conversation.
+    pub(super) is_exact: bool,
+}
+
+/// Lines before a place that are shown with it.
+const LINES_BEFORE: u32 = 10;
+
+/// Returns a conversation, or as much of it as fits from a place on, with the id that continues it.
+pub(super) fn part(call: &Call<'_>, about: &About, place: Place) -> Result<Option<String>, Error> {
+    let Call { engine, options, stop, .. } = call;
+    let session = engine.session(about.source, &about.id, options.raw_content, stop)?;
+    let Some(session) = session else { return Ok(None) };
+    let most = bound::MOST_TOKENS - bound::FRAME;
+    let from = |start, offset| {
+        let part = Part { start, end: u32::MAX, offset, most };
+        let page = Page::written(&session, part).map_err(Error::Refused);
+        page.map(|(text, rest)| (text, rest.map(|rest| rest.for_id(&about.id))))
+    };
+    let mut shown = match place.is_exact {
+        true => from(place.line.max(1), place.offset)?,
+        false => from(1, 0)?,
+    };
+    if !place.is_exact && shown.1.is_some() && place.line > LINES_BEFORE {
+        shown = from(place.line - LINES_BEFORE, 0)?;
+    }
+    let (mut text, rest) = shown;
+    if let Some(rest) = rest {
+        text.push_str(&format!("\n---\n\n*{rest}*\n"));
+    }
+    Ok(Some(text))
+}
+
 /// What to show of a conversation.
 struct Part {
     /// The first and the last line.
@@ -145,6 +184,15 @@ struct Page<'a> {
 impl Page<'_> {
     /// Returns the messages of a part, as many as fit; the error says why there are none.
     fn of(session: &Session, part: Part) -> Result<String, String> {
+        let (mut text, whereabouts) = Page::written(session, part)?;
+        if let Some(whereabouts) = whereabouts {
+            text.push_str(&format!("\n---\n\n*{}*\n", whereabouts.for_lines()));
+        }
+        Ok(text)
+    }
+
+    /// Returns the messages of a part, and which part of the whole they are.
+    fn written(session: &Session, part: Part) -> Result<(String, Option<Whereabouts>), String> {
         let turns = session.turns();
         let first = partition(turns, |turn| session.line(turn) < part.start);
         let after = partition(turns, |turn| session.line(turn) <= part.end);
@@ -161,12 +209,8 @@ impl Page<'_> {
             }
             shown += 1;
         }
-        let note = page.whereabouts(first, shown, after, part.offset);
-        let mut text = page.text;
-        if let Some(note) = note {
-            text.push_str(&format!("\n---\n\n*{note}*\n"));
-        }
-        Ok(text)
+        let whereabouts = page.whereabouts(first, shown, after, part.offset);
+        Ok((page.text, whereabouts))
     }
 
     /// Adds a message; returns whether it fits. The first one is cut if it does not.
@@ -202,15 +246,14 @@ impl Page<'_> {
         Ok(true)
     }
 
-    /// Says which lines the page shows and what to ask for next; `None` if it shows the whole
-    /// conversation.
+    /// Returns which lines the page shows; `None` if it shows the whole conversation.
     fn whereabouts(
         &self,
         first: usize,
         shown: usize,
         after: usize,
         offset: usize,
-    ) -> Option<String> {
+    ) -> Option<Whereabouts> {
         let (session, turns) = (self.session, self.session.turns());
         if (first, offset, shown) == (0, 0, turns) && self.cut.is_none() {
             return None;
@@ -221,23 +264,61 @@ impl Page<'_> {
             let next = (first < turns).then(|| session.line(first));
             let near: Vec<String> =
                 before.into_iter().chain(next).map(|line| format!("line {line}")).collect();
-            return Some(format!("No message begins there; the nearest: {}.", near.join(", ")));
+            let says = format!("No message begins there; the nearest: {}.", near.join(", "));
+            return Some(Whereabouts { says, next: None });
         }
         let (from, to) = (session.line(first), session.line(shown - 1));
-        let mut lines = format!("Lines {from}-{to} of {last}");
+        let mut says = format!("Lines {from}-{to} of {last}");
         if offset > 0 {
-            lines.push_str(&format!(", line {from} from character {} on", offset + 1));
+            says.push_str(&format!(", line {from} from character {} on", offset + 1));
         }
-        Some(match self.cut {
-            Some((next, all)) => format!(
-                "{lines}. Line {to} is cut after character {next} of {all}. Next: startLine {to}, offset {next}."
-            ),
-            None if shown < turns => {
-                let why = if shown < after { ", cut to keep it short" } else { "" };
-                format!("{lines}{why}. Next: startLine {}.", session.line(shown))
+        let next = match self.cut {
+            Some((next, all)) => {
+                says.push_str(&format!(". Line {to} is cut after character {next} of {all}."));
+                Some((to, Some(next)))
             }
-            None => format!("{lines}."),
-        })
+            None if shown < turns => {
+                says.push_str(if shown < after { ", cut to keep it short." } else { "." });
+                Some((session.line(shown), None))
+            }
+            None => {
+                says.push('.');
+                None
+            }
+        };
+        Some(Whereabouts { says, next })
+    }
+}
+
+/// Which part of a conversation a page shows.
+struct Whereabouts {
+    says: String,
+    /// The line that comes next, with the characters to skip of a message that was cut.
+    next: Option<(u32, Option<usize>)>,
+}
+
+impl Whereabouts {
+    /// Returns what `read` says, with the arguments that continue.
+    fn for_lines(&self) -> String {
+        let says = &self.says;
+        match self.next {
+            Some((line, Some(offset))) => {
+                format!("{says} Next: startLine {line}, offset {offset}.")
+            }
+            Some((line, None)) => format!("{says} Next: startLine {line}."),
+            None => says.clone(),
+        }
+    }
+
+    /// Returns what `fetch` says, with the id that continues.
+    fn for_id(&self, id: &str) -> String {
+        let says = &self.says;
+        match self.next {
+            Some((line, offset)) => {
+                format!("{says} Next: id {id}:{line}:{}.", offset.unwrap_or_default())
+            }
+            None => says.clone(),
+        }
     }
 }
 

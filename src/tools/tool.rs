@@ -122,6 +122,8 @@ pub struct Options {
     pub verbose: bool,
     /// The tools for conversation sessions are switched off: `ENABLE_CONVERSATIONS=false`.
     pub no_conversations: bool,
+    /// The address of the page for browsers, if there is one.
+    pub page_url: Option<String>,
 }
 
 /// The answer of a tool.

@@ -15,6 +15,8 @@ mod damage;
 mod export;
 mod hammer;
 mod home;
+#[cfg(unix)]
+mod http;
 mod import;
 mod index;
 #[cfg(unix)]
