@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// What a conversation is known by among those of all sources.
-pub(super) type Key = (SourceKind, String);
+pub(super) type CardKey = (SourceKind, String);
 
 /// What is known of a conversation.
 pub(super) struct Card {
@@ -125,9 +125,9 @@ pub(super) fn moment(clock: Clock, time: Option<Instant>) -> Markup {
 /// Looks conversations up; each is in the answer, whatever of it can be read.
 pub(super) fn cards(
     engine: &Engine,
-    keys: &[Key],
+    keys: &[CardKey],
     stop: &Stop,
-) -> Result<HashMap<Key, Card>, Error> {
+) -> Result<HashMap<CardKey, Card>, Error> {
     let mut by_kind: BTreeMap<SourceKind, Vec<&str>> = BTreeMap::new();
     for (kind, id) in keys {
         by_kind.entry(*kind).or_default().push(id);

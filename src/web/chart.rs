@@ -10,6 +10,9 @@ use crate::tools::notes::grouped;
 /// thousand months.
 const LONGEST_GAP: u32 = 36;
 
+/// Months that a chart has room for at least: a few of them make no wide columns.
+const FEWEST: usize = 24;
+
 /// Pixels of the highest column.
 const HEIGHT: u64 = 48;
 
@@ -78,7 +81,7 @@ pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
     let Some((first, last)) = months.first().zip(months.last()) else { return html! {} };
     let most = months.iter().map(|month| month.count).max().unwrap_or(0).max(1);
     let busiest = months.iter().find(|month| month.count == most).unwrap_or(first);
-    let all = months.len() as f64;
+    let all = months.len().max(FEWEST) as f64;
     let label = format!(
         "Messages by month, {} to {}; most, {}, in {}",
         month_name(first.name),
@@ -136,7 +139,7 @@ pub(super) fn columns(months: &[(String, u64)]) -> Markup {
     const FOOT: f64 = 200.0;
 
     let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
-    let all = months.len().max(12) as f64;
+    let all = months.len().max(FEWEST) as f64;
     let step = round_step(most);
     let lines: Vec<u64> = (0..=most / step).map(|line| line * step).collect();
     let height = |count: u64| count as f64 / most as f64 * TALL;

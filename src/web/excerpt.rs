@@ -13,6 +13,10 @@ use crate::{
 const BEFORE: usize = 90;
 const AFTER: usize = 200;
 
+/// The same, in a narrow list.
+const SHORT_BEFORE: usize = 20;
+const SHORT_AFTER: usize = 60;
+
 /// Matches of a text that are marked.
 const MOST_SPANS: usize = 200;
 
@@ -52,13 +56,13 @@ impl Marker {
 
 /// A piece of a text that matches or does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct TextPiece {
     text: String,
     is_match: bool,
 }
 
 /// Returns pieces as HTML.
-pub(super) fn marked(pieces: &[Piece]) -> Markup {
+pub(super) fn marked(pieces: &[TextPiece]) -> Markup {
     html! {
         @for piece in pieces {
             @if piece.is_match { mark { (piece.text) } } @else { (piece.text) }
@@ -67,33 +71,42 @@ pub(super) fn marked(pieces: &[Piece]) -> Markup {
 }
 
 /// Returns the part of a text around its first match, on one line.
-pub(super) fn around(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
+pub(super) fn around(text: &str, spans: &[Range<usize>]) -> Vec<TextPiece> {
+    cut(text, spans, BEFORE, AFTER)
+}
+
+/// Returns the few words around the first match of a text, on one line.
+pub(super) fn few_words(text: &str, spans: &[Range<usize>]) -> Vec<TextPiece> {
+    cut(text, spans, SHORT_BEFORE, SHORT_AFTER)
+}
+
+fn cut(text: &str, spans: &[Range<usize>], before: usize, after: usize) -> Vec<TextPiece> {
     let first = match spans.first() {
         Some(span) => span.start,
         None => text.find(|c: char| !c.is_whitespace()).unwrap_or(0),
     };
     let blank = text.len() - text.trim_start().len();
-    let from = back(text, first).max(blank.min(first));
-    let end = first + snippet::cut(&text[first..], AFTER).map_or(text.len() - first, str::len);
+    let from = back(text, first, before).max(blank.min(first));
+    let end = first + snippet::cut(&text[first..], after).map_or(text.len() - first, str::len);
     let mut pieces = pieces(text, from..end, spans);
     if from > blank {
-        pieces.insert(0, Piece { text: "…".to_owned(), is_match: false });
+        pieces.insert(0, TextPiece { text: "…".to_owned(), is_match: false });
     }
     if !text[end..].trim_end().is_empty() {
-        pieces.push(Piece { text: "…".to_owned(), is_match: false });
+        pieces.push(TextPiece { text: "…".to_owned(), is_match: false });
     }
     pieces
 }
 
 /// Returns a whole text in pieces, on one line.
-pub(super) fn whole(text: &str, spans: &[Range<usize>]) -> Vec<Piece> {
+pub(super) fn whole(text: &str, spans: &[Range<usize>]) -> Vec<TextPiece> {
     pieces(text, 0..text.len(), spans)
 }
 
 /// Returns where the part before a match begins: at a line, at a word, or where it is long enough.
-fn back(text: &str, place: usize) -> usize {
+fn back(text: &str, place: usize, most: usize) -> usize {
     let before = &text[..place];
-    let start = before.char_indices().rev().nth(BEFORE).map_or(0, |(at, _)| at);
+    let start = before.char_indices().rev().nth(most).map_or(0, |(at, _)| at);
     if start == 0 {
         return 0;
     }
@@ -105,13 +118,13 @@ fn back(text: &str, place: usize) -> usize {
 }
 
 /// Returns the pieces of a part of a text; white space becomes single spaces.
-fn pieces(text: &str, part: Range<usize>, spans: &[Range<usize>]) -> Vec<Piece> {
+fn pieces(text: &str, part: Range<usize>, spans: &[Range<usize>]) -> Vec<TextPiece> {
     let mut pieces = Vec::new();
     let mut at = part.start;
     let mut add = |range: Range<usize>, is_match| {
         let text = single_spaced(&text[range]);
         if !text.is_empty() {
-            pieces.push(Piece { text, is_match });
+            pieces.push(TextPiece { text, is_match });
         }
     };
     for span in spans {
@@ -145,7 +158,7 @@ mod tests {
 
     fn shown(text: &str, pattern: &str) -> String {
         let pieces = around(text, &LiteralPattern::new(pattern, false).first_spans(text, 10));
-        let piece = |piece: &Piece| match piece.is_match {
+        let piece = |piece: &TextPiece| match piece.is_match {
             true => format!("[{}]", piece.text),
             false => piece.text.clone(),
         };

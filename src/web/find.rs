@@ -9,8 +9,8 @@ use std::{
 
 use super::{
     ask::{Ask, Way},
-    card::{Card, Key, cards},
-    excerpt::{Marker, Piece, around, whole},
+    card::{Card, CardKey, cards},
+    excerpt::{Marker, TextPiece, around, whole},
     scope,
     site::{Problem, Site},
 };
@@ -25,7 +25,7 @@ use crate::{
 pub(super) const GROUPS: usize = 20;
 
 /// Messages of a conversation that are shown; the others are in the conversation itself.
-const MOST_LINES: usize = 30;
+const MOST_LINES: usize = 13;
 
 /// How long messages beyond a full page are counted.
 const MOST_COUNTING: Duration = Duration::from_millis(25);
@@ -34,8 +34,8 @@ const MOST_COUNTING: Duration = Duration::from_millis(25);
 const NEAREST: usize = 60;
 
 /// What was found, grouped by conversation.
-pub(super) struct Results {
-    pub(super) groups: Vec<Group>,
+pub(super) struct SearchResults {
+    pub(super) groups: Vec<FoundGroup>,
     /// Messages and conversations that were counted.
     pub(super) messages: usize,
     pub(super) conversations: usize,
@@ -46,30 +46,30 @@ pub(super) struct Results {
 }
 
 /// A conversation that was found.
-pub(super) struct Group {
+pub(super) struct FoundGroup {
     pub(super) card: Card,
-    pub(super) title: Vec<Piece>,
+    pub(super) title: Vec<TextPiece>,
     pub(super) time: Option<Instant>,
     /// What it is about, where no text was looked for.
     pub(super) summary: String,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<FoundLine>,
     /// Messages that were counted and are not among the lines.
     pub(super) more: usize,
 }
 
 /// A message that was found.
-pub(super) struct Line {
+pub(super) struct FoundLine {
     pub(super) number: u32,
     /// Where in its conversation it lies, from 0 to 1.
     pub(super) place: f64,
     pub(super) role: String,
-    pub(super) text: Vec<Piece>,
+    pub(super) text: Vec<TextPiece>,
     /// Messages with the same text, this one included.
     pub(super) copies: u32,
 }
 
 /// Finds what is asked for.
-pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<Results, Problem> {
+pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
     let scope = scope::scope(site, ask, stop)?;
     let mut results = match (ask.text(), ask.way) {
@@ -92,7 +92,7 @@ pub(super) fn marker(ask: &Ask) -> Marker {
     }
 }
 
-fn title_of(title: &str, marker: &Marker) -> Vec<Piece> {
+fn title_of(title: &str, marker: &Marker) -> Vec<TextPiece> {
     match snippet::trim(title) {
         "" => whole("Untitled", &[]),
         title => whole(title, &marker.spans(title)),
@@ -100,38 +100,38 @@ fn title_of(title: &str, marker: &Marker) -> Vec<Piece> {
 }
 
 /// A hit of the stream.
-struct Found {
+struct StreamedHit {
     kind: SourceKind,
     /// The message, without its texts but the role and, once a page is full, without these too.
     hit: Hit<'static>,
-    title: Vec<Piece>,
+    title: Vec<TextPiece>,
     /// `None` if only the title matches.
-    text: Option<Vec<Piece>>,
+    text: Option<Vec<TextPiece>>,
 }
 
 /// The conversations of an exact search as they come.
 #[derive(Default)]
 struct Grouping {
-    places: HashMap<Key, usize>,
-    seen: Vec<Seen>,
+    places: HashMap<CardKey, usize>,
+    seen: Vec<SeenConversation>,
     messages: usize,
 }
 
-struct Seen {
-    key: Key,
-    title: Vec<Piece>,
+struct SeenConversation {
+    key: CardKey,
+    title: Vec<TextPiece>,
     time: Option<Instant>,
-    found: Vec<(Hit<'static>, Vec<Piece>)>,
+    found: Vec<(Hit<'static>, Vec<TextPiece>)>,
     messages: usize,
 }
 
 impl Grouping {
-    fn take(&mut self, found: Found, first_shown: usize) {
-        let Found { kind, hit, title, text } = found;
+    fn take(&mut self, found: StreamedHit, first_shown: usize) {
+        let StreamedHit { kind, hit, title, text } = found;
         let key = (kind, hit.conversation_id.clone().into_owned());
         let place = *self.places.entry(key).or_insert_with_key(|key| {
             let (key, time) = (key.clone(), hit.time);
-            self.seen.push(Seen { key, title, time, found: Vec::new(), messages: 0 });
+            self.seen.push(SeenConversation { key, title, time, found: Vec::new(), messages: 0 });
             self.seen.len() - 1
         });
         let Some(text) = text else { return };
@@ -146,7 +146,7 @@ impl Grouping {
 }
 
 /// Finds the messages that contain the text, newest first.
-fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<Results, Problem> {
+fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
     let request = scope::request(ask, scope);
     let (pattern, marker) = (LiteralPattern::new(&request.text, false), marker(ask));
@@ -163,12 +163,12 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<Results, 
         };
         let text = is_in_text.then(text);
         let hit = Hit { content: "".into(), title: "".into(), ..hit }.into_owned();
-        Some(Found { kind, hit, title, text })
+        Some(StreamedHit { kind, hit, title, text })
     };
     let mut grouping = Grouping::default();
     let mut until = None;
     let mut is_cut = false;
-    let mut show = |found: Found| {
+    let mut show = |found: StreamedHit| {
         grouping.take(found, first_shown);
         // One more than are shown: then there is a next page.
         if grouping.seen.len() <= first_shown + GROUPS {
@@ -185,14 +185,15 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<Results, 
     let searched = site.engine.exact_in_all(&request, scope, stop, &render, &mut show)?;
     let took = begun.elapsed();
     let (messages, conversations) = (grouping.messages, grouping.seen.len());
-    let shown: Vec<Seen> = grouping.seen.into_iter().skip(first_shown).take(GROUPS).collect();
-    let keys: Vec<Key> = shown.iter().map(|seen| seen.key.clone()).collect();
+    let shown: Vec<SeenConversation> =
+        grouping.seen.into_iter().skip(first_shown).take(GROUPS).collect();
+    let keys: Vec<CardKey> = shown.iter().map(|seen| seen.key.clone()).collect();
     let mut cards = cards(&site.engine, &keys, stop)?;
     let groups = shown.into_iter().filter_map(|seen| {
         let card = cards.remove(&seen.key)?;
         Some(seen.group(card))
     });
-    Ok(Results {
+    Ok(SearchResults {
         groups: groups.collect(),
         messages,
         conversations,
@@ -203,7 +204,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<Results, 
 }
 
 /// Finds the messages that answer best.
-fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Results, Problem> {
+fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<SearchResults, Problem> {
     let concepts = vec![ask.text().to_owned()];
     let question =
         Question { concepts, mode: Mode::Both, scope, limit: NEAREST, ..Question::default() };
@@ -216,10 +217,10 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Resul
     }
     let marker = Marker::Words(words);
     let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
-    let keys: Vec<Key> = ranking.items.iter().map(key).collect();
+    let keys: Vec<CardKey> = ranking.items.iter().map(key).collect();
     let mut cards = cards(&site.engine, &keys, stop)?;
-    let mut places: HashMap<Key, usize> = HashMap::new();
-    let mut groups: Vec<Group> = Vec::new();
+    let mut places: HashMap<CardKey, usize> = HashMap::new();
+    let mut groups: Vec<FoundGroup> = Vec::new();
     let messages = ranking.items.len();
     for (one, key) in ranking.items.iter().zip(keys) {
         let place = match places.get(&key) {
@@ -228,14 +229,14 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Resul
                 let Some(card) = cards.remove(&key) else { continue };
                 let title = title_of(&one.hit.title, &marker);
                 let (time, summary, lines) = (one.hit.time, String::new(), Vec::new());
-                groups.push(Group { card, title, time, summary, lines, more: 0 });
+                groups.push(FoundGroup { card, title, time, summary, lines, more: 0 });
                 places.insert(key, groups.len() - 1);
                 groups.len() - 1
             }
         };
         let group = &mut groups[place];
         let passage = one.passage.trim();
-        group.lines.push(Line {
+        group.lines.push(FoundLine {
             number: one.line,
             place: group.card.place(&one.hit).1,
             role: one.hit.role.clone().into_owned(),
@@ -245,17 +246,18 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Resul
     }
     let conversations = groups.len();
     let took = Duration::ZERO;
-    Ok(Results { groups, messages, conversations, is_cut: false, took, notes: ranking.notes })
+    Ok(SearchResults { groups, messages, conversations, is_cut: false, took, notes: ranking.notes })
 }
 
 /// Lists the conversations, latest activity first.
-fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<Results, Problem> {
+fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
     let page = site.engine.listed(scope, ask.page * GROUPS, GROUPS, stop)?;
-    let keys: Vec<Key> = page.abouts.iter().map(|about| (about.source, about.id.clone())).collect();
+    let keys: Vec<CardKey> =
+        page.abouts.iter().map(|about| (about.source, about.id.clone())).collect();
     let mut cards = cards(&site.engine, &keys, stop)?;
     let groups = page.abouts.into_iter().filter_map(|about| {
         let card = cards.remove(&(about.source, about.id))?;
-        Some(Group {
+        Some(FoundGroup {
             card,
             title: title_of(&about.title, &Marker::Nothing),
             time: about.last,
@@ -264,7 +266,7 @@ fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<Results,
             more: about.turns as usize,
         })
     });
-    Ok(Results {
+    Ok(SearchResults {
         groups: groups.collect(),
         messages: 0,
         conversations: page.total,
@@ -274,18 +276,18 @@ fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<Results,
     })
 }
 
-impl Seen {
-    fn group(self, card: Card) -> Group {
-        let Seen { title, time, found, messages, .. } = self;
-        let mut lines: Vec<Line> = found
+impl SeenConversation {
+    fn group(self, card: Card) -> FoundGroup {
+        let SeenConversation { title, time, found, messages, .. } = self;
+        let mut lines: Vec<FoundLine> = found
             .into_iter()
             .map(|(hit, text)| {
                 let (number, place) = card.place(&hit);
-                Line { number, place, role: hit.role.into_owned(), text, copies: 1 }
+                FoundLine { number, place, role: hit.role.into_owned(), text, copies: 1 }
             })
             .collect();
         lines.sort_by_key(|line| line.number);
         let more = messages - lines.len();
-        Group { card, title, time, summary: String::new(), lines, more }
+        FoundGroup { card, title, time, summary: String::new(), lines, more }
     }
 }

@@ -20,7 +20,7 @@ pub(super) enum Stage {
     /// The file is being received: bytes that came, of how many if the browser said so.
     Receiving(u64, Option<u64>),
     /// It is being read.
-    Reading(Read),
+    Reading(ReadSoFar),
     /// It was imported.
     Done(Outcome),
     /// It could not be imported; why.
@@ -29,7 +29,7 @@ pub(super) enum Stage {
 
 /// How much of a file was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Read {
+pub(super) struct ReadSoFar {
     pub(super) done: u64,
     pub(super) total: u64,
     pub(super) conversations: u64,

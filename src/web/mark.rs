@@ -46,7 +46,7 @@ const ENTITIES: [(&str, char); 6] = [
 ];
 
 /// A piece of HTML: a tag, or text with its place in the text without tags.
-enum Token {
+enum HtmlPiece {
     Tag(Range<usize>),
     Text { html: Range<usize>, plain: Range<usize> },
 }
@@ -67,11 +67,11 @@ pub(super) fn mark_html(
     let mut next = 0;
     for token in tokens {
         let (at, plain) = match token {
-            Token::Tag(at) => {
+            HtmlPiece::Tag(at) => {
                 out.push_str(&html[at]);
                 continue;
             }
-            Token::Text { html, plain } => (html, plain),
+            HtmlPiece::Text { html, plain } => (html, plain),
         };
         // An escaped character is whole inside a match or outside of it.
         let is_escaped = at.len() != plain.len();
@@ -105,7 +105,7 @@ pub(super) fn mark_html(
 }
 
 /// Cuts HTML into tags and text; returns also the text without tags.
-fn tokens(html: &str) -> (Vec<Token>, String) {
+fn tokens(html: &str) -> (Vec<HtmlPiece>, String) {
     let mut tokens = Vec::new();
     let mut plain = String::with_capacity(html.len());
     let mut at = 0;
@@ -116,7 +116,7 @@ fn tokens(html: &str) -> (Vec<Token>, String) {
             if is_block(&rest[..length]) && !plain.ends_with('\n') {
                 plain.push('\n');
             }
-            tokens.push(Token::Tag(at..at + length));
+            tokens.push(HtmlPiece::Tag(at..at + length));
             at += length;
             continue;
         }
@@ -134,7 +134,7 @@ fn tokens(html: &str) -> (Vec<Token>, String) {
                 length
             }
         };
-        tokens.push(Token::Text { html: at..at + length, plain: start..plain.len() });
+        tokens.push(HtmlPiece::Text { html: at..at + length, plain: start..plain.len() });
         at += length;
     }
     (tokens, plain)

@@ -35,7 +35,8 @@ pub(super) fn escaped(text: &str) -> String {
 pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) -> String {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut writer = Writer { is_typed, highlighter, code: None, picture: None, links: Vec::new() };
+    let mut writer =
+        SafeEvents { is_typed, highlighter, code: None, picture: None, links: Vec::new() };
     let events = Parser::new_ext(text, options).filter_map(|event| writer.event(event));
     let mut html = String::with_capacity(text.len() * 3 / 2);
     html::push_html(&mut html, events);
@@ -43,7 +44,7 @@ pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) 
 }
 
 /// Replaces what is shown in another way than pulldown-cmark does.
-struct Writer<'h> {
+struct SafeEvents<'h> {
     is_typed: bool,
     highlighter: &'h mut Highlighter,
     /// The language and the text of the code block that is open.
@@ -54,7 +55,7 @@ struct Writer<'h> {
     links: Vec<bool>,
 }
 
-impl Writer<'_> {
+impl SafeEvents<'_> {
     fn event<'e>(&mut self, event: Event<'e>) -> Option<Event<'e>> {
         if let Some((_, code)) = &mut self.code {
             match event {

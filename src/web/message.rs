@@ -26,7 +26,7 @@ const SUMMARY: usize = 120;
 const BEFORE_MATCH: usize = 4_000;
 
 /// A message to show.
-pub(super) struct Message<'a> {
+pub(super) struct ShownMessage<'a> {
     pub(super) number: u32,
     pub(super) role: &'a str,
     pub(super) time: Option<Instant>,
@@ -60,8 +60,8 @@ enum Part<'a> {
 
 impl Reading<'_> {
     /// Returns a message with its heading.
-    pub(super) fn message(&mut self, message: &Message<'_>) -> Markup {
-        let Message { number, role, .. } = message;
+    pub(super) fn message(&mut self, message: &ShownMessage<'_>) -> Markup {
+        let ShownMessage { number, role, .. } = message;
         let class = match *role {
             "user" => "msg you",
             "tool" | "system" => "msg tool",
@@ -82,23 +82,23 @@ impl Reading<'_> {
         }
     }
 
-    fn body(&mut self, message: &Message<'_>) -> Markup {
+    fn body(&mut self, message: &ShownMessage<'_>) -> Markup {
         let content = snippet::trim(message.content);
         let spans = self.marker.spans(content);
         let shown = if message.is_whole { 0..content.len() } else { part_of(content, &spans) };
         let text = &content[shown.clone()];
         let mut marks = 0;
         let mut is_first = message.is_current;
-        let parts = html! {
-            @for part in parts(message.role, text) {
-                @let (html, count) = self.part(&part, message, is_first);
-                @let _ = { marks += count; is_first &= count == 0; };
-                (html)
-            }
-        };
+        let mut shown_parts = Vec::new();
+        for part in parts(message.role, text) {
+            let (html, count) = self.part(&part, message, !spans.is_empty(), is_first);
+            marks += count;
+            is_first &= count == 0;
+            shown_parts.push(html);
+        }
         html! {
             @if shown.start > 0 { (rest(message, shown.start, "before this")) }
-            (parts)
+            @for part in shown_parts { (part) }
             @if shown.end < content.len() { (rest(message, content.len() - shown.end, "more")) }
             @if marks == 0 && !spans.is_empty() {
                 p.note.as-written { "In the text as it was written: "
@@ -109,10 +109,17 @@ impl Reading<'_> {
     }
 
     /// Returns a part of a message, and how many matches are in it.
-    fn part(&mut self, part: &Part<'_>, message: &Message<'_>, is_first: bool) -> (Markup, usize) {
+    fn part(
+        &mut self,
+        part: &Part<'_>,
+        message: &ShownMessage<'_>,
+        is_hit: bool,
+        is_first: bool,
+    ) -> (Markup, usize) {
         let is_markdown = message.content.len() <= MOST_RENDERED;
         let is_typed = message.role == "user";
-        let marker = self.marker;
+        // What the search does not find as it was written is not marked as it is shown.
+        let marker = if is_hit { self.marker } else { &Marker::Nothing };
         let mark = |html: &str| mark_html(html, is_first, &|text| marker.spans(text));
         let plain = |text: &str, label: &str| {
             format!(
@@ -155,7 +162,7 @@ impl Reading<'_> {
 }
 
 /// Says that a message is longer than what is shown of it.
-fn rest(message: &Message<'_>, bytes: usize, what: &str) -> Markup {
+fn rest(message: &ShownMessage<'_>, bytes: usize, what: &str) -> Markup {
     let query = if message.address.contains('?') { "&" } else { "?" };
     let (address, anchor) = message.address.split_once('#').unwrap_or((&message.address, ""));
     html! {

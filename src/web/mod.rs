@@ -35,6 +35,7 @@ use axum::{
     response::Response,
     routing::get,
 };
+use tower_http::compression::CompressionLayer;
 
 use crate::engine::Engine;
 use ask::Ask;
@@ -60,6 +61,7 @@ pub fn router(engine: Arc<Engine>, local_time: bool) -> Router {
         .route("/static/{hash}/{name}", get(assets::asset))
         .route("/favicon.ico", get(assets::favicon))
         .fallback(missing)
+        .layer(CompressionLayer::new())
         .with_state(site)
 }
 
@@ -223,7 +225,7 @@ mod tests {
         let export = TestExport::of(&["first"]);
         let insert = "INSERT INTO messages VALUES ('n' || ?1, 0, 'assistant', ?2, 1700000001 + ?1)";
         for number in 0..400 {
-            let text = if number % 100 == 50 { "a **nee**dle here" } else { "hay" };
+            let text = if number % 100 == 50 { "a **needle** here" } else { "a nee**dle**" };
             export.connection.execute(insert, (number, text)).unwrap();
         }
         let router = router_of(&export);
@@ -243,7 +245,7 @@ mod tests {
         let (status, _) = get_of(&router, "/c/none").await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         let (_, markdown) = get_of(&router, "/c/0.md").await;
-        assert!(markdown.starts_with("# Title 0\n") && markdown.contains("a **nee**dle here"));
+        assert!(markdown.starts_with("# Title 0\n") && markdown.contains("a **needle** here"));
     }
 
     #[tokio::test]

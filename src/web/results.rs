@@ -7,7 +7,7 @@ use super::{
     card::{counted, role_name},
     excerpt::marked,
     facets,
-    find::{GROUPS, Group, Line, Results, find},
+    find::{FoundGroup, FoundLine, GROUPS, SearchResults, find},
     frame::{Frame, Tab},
     import,
     site::{Problem, Site},
@@ -45,7 +45,7 @@ pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Pr
     Ok(found(site, ask, &results, site.messages(stop)))
 }
 
-fn found(site: &Site, ask: &Ask, results: &Results, messages: Option<u64>) -> Markup {
+fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
     html! {
         div #count {
             (headline(ask, results))
@@ -66,7 +66,7 @@ fn found(site: &Site, ask: &Ask, results: &Results, messages: Option<u64>) -> Ma
     }
 }
 
-fn headline(ask: &Ask, results: &Results) -> Markup {
+fn headline(ask: &Ask, results: &SearchResults) -> Markup {
     let text = snippet::echo(ask.text());
     let is_empty = results.groups.is_empty() && ask.page == 0;
     html! {
@@ -86,7 +86,7 @@ fn headline(ask: &Ask, results: &Results) -> Markup {
 }
 
 /// Returns how much was found, where, and in what time.
-fn count(ask: &Ask, results: &Results, messages: Option<u64>) -> Markup {
+fn count(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
     let more = if results.is_cut { "more than " } else { "" };
     let conversations = counted(results.conversations, "conversation");
     let took = results.took.as_secs_f64() * 1e3;
@@ -131,7 +131,7 @@ fn notices(notes: &[Note]) -> Markup {
     }
 }
 
-fn conversation(site: &Site, ask: &Ask, group: &Group) -> Markup {
+fn conversation(site: &Site, ask: &Ask, group: &FoundGroup) -> Markup {
     let address = format!("{}{}", group.card.address(), ask.marks());
     let (open, folded) = group.lines.split_at(group.lines.len().min(OPEN_LINES));
     let clock = site.clock();
@@ -139,13 +139,13 @@ fn conversation(site: &Site, ask: &Ask, group: &Group) -> Markup {
         li.group {
             header {
                 h2 dir="auto" { a href=(address) { (marked(&group.title)) } }
-                p.meta { (group.card.meta(clock, group.time)) }
+                p.meta {
+                    @if ask.text().is_empty() { span { (counted(group.more, "message")) } " " }
+                    (group.card.meta(clock, group.time))
+                }
                 @if !group.lines.is_empty() { (ticks(&group.lines)) }
             }
-            @if ask.text().is_empty() {
-                @if !group.summary.is_empty() { p.text.summary dir="auto" { (group.summary) } }
-                p.note { (counted(group.more, "message")) }
-            }
+            @if !group.summary.is_empty() { p.text.summary dir="auto" { (group.summary) } }
             @if !open.is_empty() {
                 ol.hits { @for line in open { (hit(ask, group, line)) } }
             } @else if !ask.text().is_empty() {
@@ -164,7 +164,7 @@ fn conversation(site: &Site, ask: &Ask, group: &Group) -> Markup {
     }
 }
 
-fn hit(ask: &Ask, group: &Group, line: &Line) -> Markup {
+fn hit(ask: &Ask, group: &FoundGroup, line: &FoundLine) -> Markup {
     let number = line.number;
     let address = format!("{}/{number}{}#m{number}", group.card.address(), ask.marks());
     let label = format!("Message {number}, {}", role_name(&line.role));
@@ -181,7 +181,7 @@ fn hit(ask: &Ask, group: &Group, line: &Line) -> Markup {
 }
 
 /// Draws where in their conversation messages lie.
-fn ticks(lines: &[Line]) -> Markup {
+fn ticks(lines: &[FoundLine]) -> Markup {
     html! {
         svg.pos aria-hidden="true" {
             rect y="5.5" width="100%" height="1" {}
@@ -192,7 +192,7 @@ fn ticks(lines: &[Line]) -> Markup {
     }
 }
 
-fn pages(ask: &Ask, results: &Results) -> Markup {
+fn pages(ask: &Ask, results: &SearchResults) -> Markup {
     let to = |page| Ask { page, ..ask.clone() }.address();
     let has_more = results.conversations > (ask.page + 1) * GROUPS;
     html! {

@@ -167,9 +167,7 @@ addEventListener("DOMContentLoaded", () => {
   form?.addEventListener("submit", (event) => {
     if (!isSearch) return;
     event.preventDefault();
-    const fields = query();
-    search();
-    history.pushState(null, "", fields ? "/?" + fields : "/");
+    choose(0);
   });
   field?.addEventListener("compositionstart", () => (composing = true));
   field?.addEventListener("compositionend", () => {
@@ -193,7 +191,6 @@ addEventListener("DOMContentLoaded", () => {
       search();
     }
   });
-  addEventListener("popstate", () => location.reload());
 
   document.addEventListener("keydown", (event) => {
     if (event.isComposing || event.altKey || event.metaKey) return;

@@ -8,10 +8,10 @@ use super::{
     ask::{Ask, Way, encoded, fields},
     card::{Card, cards, counted, moment},
     code::Highlighter,
-    excerpt::{Marker, around, marked, whole},
+    excerpt::{Marker, few_words, marked, whole},
     find::marker,
     frame::{Frame, Tab},
-    message::{MOST_SHOWN, Message, Reading},
+    message::{MOST_SHOWN, Reading, ShownMessage},
     site::{Problem, Site},
 };
 use crate::{
@@ -112,7 +112,7 @@ pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
     };
     let hit = session.message(turn);
     let address = address(&card, &view.ask, number);
-    let message = Message {
+    let message = ShownMessage {
         number,
         role: session.role(turn),
         time: hit.time,
@@ -276,7 +276,7 @@ impl Talk {
             }
             @for turn in shown.clone() {
                 @let hit = self.session.message(turn);
-                (reading.message(&Message {
+                (reading.message(&ShownMessage {
                     number: line(turn),
                     role: self.session.role(turn),
                     time: hit.time,
@@ -376,7 +376,7 @@ impl Talk {
                             a href=(self.link(*turn))
                                 aria-current=[(self.turn == Some(*turn)).then_some("true")] {
                                 b { (self.session.line(*turn)) }
-                                " " span dir="auto" { (marked(&around(&hit.content, &spans))) }
+                                " " span dir="auto" { (marked(&few_words(&hit.content, &spans))) }
                             }
                         }
                     }

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use super::{
     ask::fields,
-    imports::{Outcome, Read, Stage},
+    imports::{Outcome, ReadSoFar, Stage},
     message::size,
     site::Site,
 };
@@ -131,6 +131,10 @@ async fn store(
 fn import(site: &Site, path: &Path) -> Result<Outcome, String> {
     let config = site.engine.config();
     let target = config.db.clone().unwrap_or_else(|| config.db_folder().join("verbatim.db"));
+    if let Some(folder) = target.parent() {
+        private::create_dir_all(folder)
+            .map_err(|error| format!("{}: cannot be made: {error}", folder.display()))?;
+    }
     match may_write(&target) {
         Ok(true) => {}
         Ok(false) => {
@@ -139,10 +143,10 @@ fn import(site: &Site, path: &Path) -> Result<Outcome, String> {
         }
         Err(error) => return Err(error.to_string()),
     }
-    site.imports.set(Stage::Reading(Read::default()));
+    site.imports.set(Stage::Reading(ReadSoFar::default()));
     let sources = [path.to_owned()];
     let report = import_until(&sources, &target, Branches::Shown, &Stop::never(), &|progress| {
-        site.imports.set(Stage::Reading(Read {
+        site.imports.set(Stage::Reading(ReadSoFar {
             done: progress.done,
             total: progress.total,
             conversations: progress.source.conversations,

@@ -213,7 +213,10 @@ impl Browser {
                 serde_json::from_str(event["message"].as_str().unwrap_or("{}")).expect("JSON");
             if event["message"]["method"] == "Network.requestWillBeSent" {
                 let url = event["message"]["params"]["request"]["url"].as_str().unwrap_or("");
-                let is_ours = url.starts_with(&site.address) || url.starts_with("data:");
+                // Chromium asks itself for the page of a new tab.
+                let inner = ["data:", "chrome:", "about:"];
+                let is_ours = url.starts_with(&site.address)
+                    || inner.iter().any(|start| url.starts_with(start));
                 assert!(is_ours, "a request to {url}");
             }
         }
@@ -287,8 +290,8 @@ fn from_the_first_letter_to_the_message_and_back() {
     browser.keys("body", "u");
     browser
         .wait("location.search === '?q=bread' && document.querySelector('#q').value === 'bread'");
-    browser.run("history.go(-4)");
-    browser.wait("document.querySelectorAll('#list .hits li').length === 4");
+    browser.run("history.back()");
+    browser.wait("location.pathname === '/c/c1/3' && document.querySelector('#m3 mark.now')");
     browser.assert_sound(&site);
 }
 
@@ -350,7 +353,6 @@ fn searching_and_reading_work_without_the_script() {
     browser.wait("location.pathname === '/c/long/91' && document.querySelector('#m91 mark.now')");
     browser.click("[rel=up]");
     browser.wait("location.pathname === '/'");
-    browser.click(".filters summary, [name=role][value=tool]");
     browser.assert_sound(&site);
 }
 
