@@ -11,7 +11,7 @@ use syntect::{
     util::LinesWithEndings,
 };
 
-use super::markdown::escaped;
+use super::mark::escaped;
 
 /// The languages, which are read when the first code is shown.
 static LANGUAGES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);

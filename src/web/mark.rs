@@ -104,6 +104,21 @@ pub(super) fn mark_html(
     (out, spans.len())
 }
 
+/// Returns a text with the characters escaped that mean something in HTML.
+pub(super) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '"' => escaped.push_str("&quot;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
 /// Cuts HTML into tags and text; returns also the text without tags.
 fn tokens(html: &str) -> (Vec<HtmlPiece>, String) {
     let mut tokens = Vec::new();

@@ -7,7 +7,7 @@ use pulldown_cmark::{
     CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html,
 };
 
-use super::code::Highlighter;
+use super::{code::Highlighter, mark::escaped};
 
 /// Headings of a message begin at this level: those above are ours.
 const FIRST_HEADING: usize = 3;
@@ -15,21 +15,6 @@ const LAST_HEADING: usize = 6;
 
 /// What the links of a message may begin with.
 const SCHEMES: [&str; 3] = ["https://", "http://", "mailto:"];
-
-/// Returns a text with the characters escaped that mean something in HTML.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            '"' => escaped.push_str("&quot;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
-}
 
 /// Returns the HTML of a Markdown text. A person's line breaks are kept where `is_typed`.
 pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) -> String {

@@ -8,8 +8,8 @@ use super::{
     card::{counted, moment, role_name},
     code::Highlighter,
     excerpt::{Marker, around, marked},
-    mark::mark_html,
-    markdown::{escaped, render},
+    mark::{escaped, mark_html},
+    markdown::render,
 };
 use crate::{model::Instant, text::snippet, tools::clock::Clock};
 
