@@ -8,10 +8,14 @@ use std::{
 use clap::builder::PossibleValuesParser;
 
 use super::{
-    clients::{self, Client, ConfigFile, PROFILE, SERVER, known, probe},
+    clients::{
+        self, Client, ConfigFile, PROFILE, RemoteEntry, SERVER, TOKEN_VARIABLE, answers, known,
+        probe,
+    },
     environment::Environment,
     output::{FOUND, NOTHING, confirmed, harmless},
     places::default_home,
+    token::token_of,
 };
 use crate::engine::Config;
 
@@ -31,6 +35,9 @@ const IDS: [&str; 12] = [
     "opencode",
 ];
 
+/// The address of MCP if the server listens where it does by default.
+const DEFAULT_URL: &str = "http://127.0.0.1:8377/mcp";
+
 /// Lines shown around a change.
 const CONTEXT: usize = 2;
 
@@ -48,6 +55,10 @@ pub(super) struct ConnectArgs {
     /// The client to connect
     #[arg(value_parser = PossibleValuesParser::new(IDS))]
     client: Option<String>,
+    /// Let the client reach a server that runs already (`verbatim serve --http`, `verbatim service`), with
+    /// its token
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = DEFAULT_URL, requires = "client")]
+    http: Option<String>,
     #[command(flatten)]
     how: How,
 }
@@ -102,6 +113,17 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
+    /// The client's configuration has no servers over HTTP.
+    #[error("{0} has no servers over HTTP in its configuration; leave out --http")]
+    NoHttp(&'static str),
+    /// The address is none of HTTP.
+    #[error(
+        "{0:?} is no address of a server; it begins with http:// or https:// and ends with /mcp"
+    )]
+    NoUrl(String),
+    /// There is no token.
+    #[error(transparent)]
+    Token(#[from] crate::http::Error),
     /// There is no terminal to ask for a yes.
     #[error("nothing was changed, because there is no terminal to ask; --yes makes the change")]
     NoTerminal,
@@ -120,25 +142,56 @@ pub(super) fn connect(
     let Some(id) = &args.client else { return list(environment, out) };
     let client = client(id, environment)?;
     let file = read(&client)?;
-    let entry = client.entry(&environment.program, &server_arguments(config, environment));
-    let name = present(&client, &file)?.unwrap_or_else(|| SERVER.to_owned());
-    let text = file
-        .with_server(client.key, &name, &entry)
-        .map_err(|reason| Error::Syntax { path: client.path.clone(), reason })?;
+    let remote = args.http.as_deref().map(|url| remote_entry(&client, url, config, environment));
+    let remote = remote.transpose()?;
+    let entry = match &remote {
+        Some(remote) => remote.entry.clone(),
+        None => client.entry(&environment.program, &server_arguments(config, environment)),
+    };
+    let syntax = |reason| Error::Syntax { path: client.path.clone(), reason };
+    let (name, was_remote) =
+        present(&client, &file)?.unwrap_or_else(|| (SERVER.to_owned(), remote.is_some()));
+    // An entry of the other kind keeps nothing: no client takes a command and an address.
+    let base = match was_remote == remote.is_some() {
+        true => file.text().to_owned(),
+        false => file.without_server(client.key, &name).map_err(syntax)?,
+    };
+    let base = ConfigFile::new(&client.path, client.syntax, Some(base));
+    let text = base.with_server(client.key, &name, &entry).map_err(syntax)?;
+    if remote.as_ref().is_some_and(|remote| remote.holds_token) && !args.how.print {
+        // Other users of the computer must not read the token.
+        crate::private::tighten(&client.path);
+    }
     if !change(&client, &file, &text, &args.how, environment, out)? {
         return Ok(if args.how.print || text == file.text() { FOUND } else { NOTHING });
     }
-    writeln!(
-        out,
-        "{} is connected, with the tools that suit it (--tools {PROFILE}). {}",
-        client.name,
-        client.restart()
-    )?;
+    let suits = match remote {
+        Some(_) => String::new(),
+        None => format!(", with the tools that suit it (--tools {PROFILE})"),
+    };
+    writeln!(out, "{} is connected{suits}. {}", client.name, client.restart())?;
+    if remote.as_ref().is_some_and(|remote| !remote.holds_token) {
+        writeln!(
+            out,
+            "{} reads the token from a variable; set it where you start it: \
+             export {TOKEN_VARIABLE}=$(verbatim token)",
+            client.name
+        )?;
+    }
     match reached(&client, environment) {
-        Some(Ok(_)) => writeln!(out, "Checked: the server starts and answers a search.")?,
+        Some(Ok(())) if remote.is_some() => writeln!(out, "Checked: the server answers.")?,
+        Some(Ok(())) => writeln!(out, "Checked: the server starts and answers a search.")?,
         Some(Err(what)) => {
             writeln!(out, "But the server {}", harmless(&what))?;
-            writeln!(out, "If no chats are imported yet: verbatim import")?;
+            writeln!(
+                out,
+                "{}",
+                match remote {
+                    Some(_) =>
+                        "Start it: verbatim serve --http, or let the system do so: verbatim service install",
+                    None => "If no chats are imported yet: verbatim import",
+                }
+            )?;
         }
         None => {}
     }
@@ -154,7 +207,7 @@ pub(super) fn disconnect(
 ) -> Result<u8, Error> {
     let client = client(&args.client, environment)?;
     let file = read(&client)?;
-    let Some(name) = present(&client, &file)? else {
+    let Some((name, _)) = present(&client, &file)? else {
         writeln!(out, "{} does not start Verbatim; nothing to do.", client.name)?;
         return Ok(FOUND);
     };
@@ -175,7 +228,7 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
     for client in &here {
         let state = match reached(client, environment) {
             None => format!("not connected; verbatim connect {}", client.id),
-            Some(Ok(_)) => "connected, and the server answers".to_owned(),
+            Some(Ok(())) => "connected, and the server answers".to_owned(),
             Some(Err(what)) => format!("connected, but the server {what}"),
         };
         writeln!(out, "{:<20}{}", client.name, harmless(&state))?;
@@ -201,19 +254,35 @@ fn read(client: &Client) -> Result<ConfigFile, Error> {
         .map_err(|source| Error::File { path: client.path.clone(), source })
 }
 
-/// Returns the name of the server in a configuration that is this program.
-fn present(client: &Client, file: &ConfigFile) -> Result<Option<String>, Error> {
+/// Returns what the client's configuration says about a server over HTTP.
+fn remote_entry(
+    client: &Client,
+    url: &str,
+    config: &Config,
+    environment: &Environment,
+) -> Result<RemoteEntry, Error> {
+    let is_web = ["http://", "https://"].iter().any(|start| url.starts_with(start));
+    if !is_web || url.contains(char::is_whitespace) {
+        return Err(Error::NoUrl(url.to_owned()));
+    }
+    let token = token_of(config, environment)?;
+    client.remote_entry(url, token.as_str()).ok_or(Error::NoHttp(client.name))
+}
+
+/// Returns the name of the server in a configuration that is this program, and whether it is reached
+/// over HTTP.
+fn present(client: &Client, file: &ConfigFile) -> Result<Option<(String, bool)>, Error> {
     let config =
         file.parse().map_err(|reason| Error::Syntax { path: client.path.clone(), reason })?;
     let list = &config[client.key];
     let mut ours = clients::servers(&config).into_iter();
     let at_the_top =
         |server: &clients::Server<'_>| server.key == client.key && list.get(server.name).is_some();
-    Ok(ours.find(at_the_top).map(|server| server.name.to_owned()))
+    Ok(ours.find(at_the_top).map(|server| (server.name.to_owned(), server.url().is_some())))
 }
 
-/// Starts the server that a client's configuration names; `None` if it names none.
-fn reached(client: &Client, environment: &Environment) -> Option<Result<usize, String>> {
+/// Starts or asks the server that a client's configuration names; `None` if it names none.
+fn reached(client: &Client, environment: &Environment) -> Option<Result<(), String>> {
     let config = match read(client).map(|file| file.parse()) {
         Ok(Ok(config)) => config,
         Ok(Err(reason)) => {
@@ -224,7 +293,10 @@ fn reached(client: &Client, environment: &Environment) -> Option<Result<usize, S
     let folder = environment.user_folder.as_deref().unwrap_or(Path::new("/"));
     let servers = clients::servers(&config);
     let server = servers.iter().find(|server| server.key == client.key)?;
-    Some(probe(server, folder))
+    Some(match server.url() {
+        Some(url) => answers(url),
+        None => probe(server, folder).map(drop),
+    })
 }
 
 /// Shows a change and makes it after a yes. Returns whether it was made.
@@ -286,6 +358,13 @@ fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()
 /// default are named.
 fn server_arguments(config: &Config, environment: &Environment) -> Vec<String> {
     let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
+    arguments.extend(server_places(config, environment));
+    arguments
+}
+
+/// Returns the flags that name the places of a server that are not the default.
+pub(super) fn server_places(config: &Config, environment: &Environment) -> Vec<String> {
+    let mut arguments = Vec::new();
     let mut add = |flag: &str, path: &Path| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         arguments.extend([flag.to_owned(), path.to_string_lossy().into_owned()]);

@@ -9,13 +9,16 @@ use std::{
 
 use axum::Router;
 
-use super::{environment::Environment, error::Error, filters::usage, output::complain, search};
+use super::{
+    environment::Environment, error::Error, filters::usage, output::complain, search,
+    token::token_of,
+};
 use crate::{
     engine::{Config, Engine, Error as E},
     http::{
         self, Server, Sockets,
         search::{SearchFailure, SearchRun},
-        token::Token,
+        token::AccessToken,
     },
 };
 
@@ -41,7 +44,7 @@ pub(super) struct Admission {
 
 /// Where a server listens.
 #[derive(Debug, Default)]
-pub(super) struct Places<'a> {
+pub(super) struct ListenAt<'a> {
     /// The address that was named, or [`ADDRESS`].
     pub(super) address: Option<&'a str>,
     /// The path of a Unix socket.
@@ -52,7 +55,7 @@ impl Admission {
     /// Returns a server that listens already.
     pub(super) fn server(
         &self,
-        places: &Places<'_>,
+        places: &ListenAt<'_>,
         page: Option<Router>,
         config: &Config,
         environment: &Environment,
@@ -72,19 +75,20 @@ impl Admission {
         Ok(server)
     }
 
-    /// Returns the token that a server takes.
-    pub(super) fn token(&self, config: &Config, environment: &Environment) -> Result<Token, Error> {
-        let given = environment.verbatim_token.as_ref().filter(|token| !token.0.is_empty());
-        let token = match (&self.token_file, given) {
-            (Some(path), _) => Token::in_file(path),
-            (None, Some(given)) => Token::given(&given.0.to_string_lossy(), "VERBATIM_TOKEN"),
-            (None, None) => Token::of_home(&config.home),
-        };
-        Ok(token.map_err(http::Error::from)?)
+    /// Returns the token that the server takes.
+    pub(super) fn token(
+        &self,
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<AccessToken, http::Error> {
+        match &self.token_file {
+            Some(path) => Ok(AccessToken::in_file(path)?),
+            None => token_of(config, environment),
+        }
     }
 }
 
-fn sockets(places: &Places<'_>) -> Result<Sockets, Error> {
+fn sockets(places: &ListenAt<'_>) -> Result<Sockets, Error> {
     let mut sockets = Sockets::default();
     if let Some(named) = places.address {
         sockets.tcp = Some(tcp(named)?);

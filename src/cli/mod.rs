@@ -36,10 +36,12 @@ mod ranked;
 mod reindex;
 mod search;
 mod serve;
+mod service;
 mod show;
 mod stats;
 mod status;
 mod threads;
+mod token;
 mod watch;
 mod web;
 mod words;
@@ -114,6 +116,7 @@ enum Command {
     Web(web::Args),
     Serve(serve::Args),
     Token(web::TokenArgs),
+    Service(service::ServiceArgs),
     Threads(threads::Args),
     Watch(watch::Args),
     Workspace(workspace::Args),
@@ -253,6 +256,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Connect(args) => Ok(connect::connect(&args, engine.config(), environment, out)?),
         Command::Disconnect(args) => Ok(connect::disconnect(&args, environment, out)?),
         Command::Web(args) => web::run(&args, engine, environment, out),
+        Command::Service(args) => Ok(service::run(&args, engine.config(), environment, out)?),
         Command::Token(args) => web::token(&args, &engine, environment, out),
         Command::Serve(args) => serve::run(&args, engine, environment),
         Command::Threads(args) => threads::run(&args, &engine, environment, out),

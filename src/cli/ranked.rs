@@ -16,7 +16,8 @@ use super::{
     words::{Words, quoted},
 };
 use crate::{
-    engine::{Match, Mode, Note, Question, Scope},
+    engine::{self, Match, Mode, Note, Question, Scope},
+    map_faults,
     model::{Hit, Stop},
 };
 
@@ -109,7 +110,12 @@ pub(super) fn json(
     let limit = if limit == 0 { MOST } else { limit };
     let question =
         Question { concepts: vec![text.clone()], mode, scope, limit, ..Question::default() };
+    let faults = map_faults::count();
     let ranking = page.engine.rank(&question, stop)?;
+    if map_faults::count() > faults {
+        let folder = page.engine.config().index_folder();
+        return Err(engine::Error::Torn { folder }.into());
+    }
     write_json(&ranking.items, page, stop, out)?;
     let words = Words::of(&text);
     let written = |note| as_written(note, &text, &ranking.items, &words);

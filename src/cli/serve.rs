@@ -5,7 +5,7 @@ use std::{ffi::OsStr, path::PathBuf, sync::Arc, time::Duration};
 use super::{
     environment::Environment,
     error::Error,
-    listen::{self, ADDRESS, Admission, Places},
+    listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
     places,
     watch::{described, interrupted},
@@ -30,6 +30,7 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// clients send the token that `verbatim token` prints.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(group(clap::ArgGroup::new("listens").args(["http", "socket"]).multiple(true)))]
 pub(super) struct Args {
     /// Offer these tools, by name, separated by commas; agent, letta, chatgpt and all stand for
     /// several
@@ -49,10 +50,10 @@ pub(super) struct Args {
     #[arg(long)]
     pub(super) no_watch: bool,
     /// Speak HTTP on this address: a port, a host, or both
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS, group = "listens")]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS)]
     http: Option<String>,
     /// Speak HTTP on this Unix socket; only you can connect to it, without a token
-    #[arg(long, value_name = "PATH", group = "listens")]
+    #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// Serve the page for browsers too
     #[arg(long, requires = "listens")]
@@ -83,14 +84,15 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
         served?;
         return Ok(FOUND);
     }
-    let places = Places { address: args.http.as_deref(), socket: args.socket.as_deref() };
+    let places = ListenAt { address: args.http.as_deref(), socket: args.socket.as_deref() };
     let page = args.page.then(|| page(&engine, environment));
     let mut server = args.admission.server(&places, page, engine.config(), environment)?;
     server = server.with_search(listen::search_by(&engine, environment));
     server.logs = true;
     options.page_url = server.url().filter(|_| args.page);
     if let Some(url) = server.url() {
-        log(&format!("serves MCP at {url}/mcp; `verbatim token` prints the token"));
+        let page = if args.page { format!(" and the page at {url}") } else { String::new() };
+        log(&format!("serves MCP at {url}/mcp{page}; `verbatim token` prints the token"));
     }
     if let Some(path) = &args.socket {
         log(&format!("serves MCP on the socket {}, at /mcp", path.display()));

@@ -5,9 +5,10 @@ use std::{io::Write, sync::Arc};
 use super::{
     environment::Environment,
     error::Error,
-    listen::{self, ADDRESS, Admission, Places},
+    listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
     serve::{self, log},
+    token::token_of,
 };
 use crate::{
     engine::Engine,
@@ -42,7 +43,7 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
     let engine = Arc::new(engine);
-    let places = Places { address: Some(&args.address), socket: None };
+    let places = ListenAt { address: Some(&args.address), socket: None };
     let page = serve::page(&engine, environment);
     let config = engine.config();
     let server = args.admission.server(&places, Some(page), config, environment)?;
@@ -92,10 +93,9 @@ pub(super) fn token(
 ) -> Result<u8, Error> {
     let config = engine.config();
     let token = match args.new {
-        true => {
-            crate::http::token::Token::renewed(&config.home).map_err(crate::http::Error::from)?
-        }
-        false => Admission::default().token(config, environment)?,
+        true => crate::http::token::AccessToken::renewed(&config.home)
+            .map_err(crate::http::Error::from)?,
+        false => token_of(config, environment)?,
     };
     writeln!(out, "{}", token.as_str())?;
     if args.new {

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{login, token::Token};
+use super::{login, paths, token::AccessToken};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -39,7 +39,7 @@ pub(super) enum Credential {
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     /// `None` lets every client in that reaches the server.
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<AccessToken>,
     /// The name of the cookie. Cookies do not know ports, so the name has the port.
     pub(super) cookie_name: String,
     /// The names of this server, beside `localhost` and its address.
@@ -50,14 +50,14 @@ pub(super) struct Gate {
 
 /// The paths that need no token: they tell nothing.
 const OPEN: [(&str, Method); 4] = [
-    (super::HEALTH, Method::GET),
+    (paths::HEALTH, Method::GET),
     (login::LOGIN, Method::POST),
     (login::SCRIPT, Method::GET),
     (login::STYLE, Method::GET),
 ];
 
 /// The paths for programs, which the cookie of a browser does not open.
-const FOR_PROGRAMS: [&str; 2] = [super::MCP, super::METRICS];
+const FOR_PROGRAMS: [&str; 2] = [paths::MCP, paths::METRICS];
 
 /// Passes a request on if the gate admits it.
 pub(super) async fn guard(

@@ -25,7 +25,7 @@ use super::{gate::Peer, metrics::Metrics, timed::Timed};
 
 /// What connections may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Connections that are open at one time; further ones wait to be accepted.
     pub connections: usize,
     /// The time for the headers of a request, and for a connection without one.
@@ -38,9 +38,9 @@ pub struct Limits {
     pub grace: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ConnectionLimits {
+    fn default() -> ConnectionLimits {
+        ConnectionLimits {
             connections: 512,
             header_time: Duration::from_secs(15),
             write_time: Duration::from_secs(30),
@@ -66,10 +66,22 @@ pub(super) enum Listener {
     Unix(UnixListener),
 }
 
-/// What a connection reads and writes.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl Drop for Listener {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Listener::Unix(listener) = self
+            && let Ok(address) = listener.local_addr()
+            && let Some(path) = address.as_pathname()
+        {
+            drop(std::fs::remove_file(path));
+        }
+    }
+}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+/// What a connection reads and writes.
+pub(super) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
 
 impl Listener {
     pub(super) fn tcp(listener: net::TcpListener) -> io::Result<Listener> {
@@ -83,7 +95,7 @@ impl Listener {
         Ok(Listener::Unix(UnixListener::from_std(listener)?))
     }
 
-    async fn accept(&self) -> io::Result<(Box<dyn Stream>, Peer)> {
+    async fn accept(&self) -> io::Result<(Box<dyn ByteStream>, Peer)> {
         match self {
             Listener::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
@@ -102,7 +114,7 @@ impl Listener {
 #[derive(Clone)]
 pub(super) struct Acceptor {
     pub(super) app: Router,
-    pub(super) limits: Limits,
+    pub(super) limits: ConnectionLimits,
     pub(super) slots: Arc<Semaphore>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) stop: CancellationToken,
@@ -135,7 +147,7 @@ impl Acceptor {
     }
 
     /// Answers the requests of a connection, one after the other.
-    async fn answer(self, stream: Box<dyn Stream>, peer: Peer, _slot: OwnedSemaphorePermit) {
+    async fn answer(self, stream: Box<dyn ByteStream>, peer: Peer, _slot: OwnedSemaphorePermit) {
         let Acceptor { app, limits, metrics, stop, .. } = self;
         metrics.connections.fetch_add(1, Ordering::Relaxed);
         let stream = TokioIo::new(Timed::new(stream, limits.write_time));

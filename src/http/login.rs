@@ -11,7 +11,7 @@ use axum::{
 };
 use maud::{DOCTYPE, html};
 
-use super::token::{self, Token, is_equal};
+use super::token::{self, AccessToken, is_equal};
 
 /// The paths of the form and of what its page needs.
 pub(super) const LOGIN: &str = "/login";
@@ -88,7 +88,7 @@ pub(super) struct LoginForm {
 /// Answers the form: with the cookie and the page that was asked for, or with the form again.
 pub(super) fn log_in(
     form: &LoginForm,
-    token: &Token,
+    token: &AccessToken,
     code: &LoginCode,
     cookie_name: &str,
     is_secure: bool,

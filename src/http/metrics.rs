@@ -14,7 +14,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{HEALTH, MCP, METRICS, SEARCH, login};
+use super::{
+    log::log,
+    login,
+    paths::{HEALTH, MCP, METRICS, SEARCH},
+};
 
 /// The upper bounds of the histogram, in seconds.
 const BOUNDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
@@ -62,7 +66,7 @@ impl Metrics {
         if self.logs {
             // A method can be any word.
             let method = if method.as_str().len() > 10 { "?" } else { method.as_str() };
-            super::log(&format!("{method} {route} {status} {} ms", took.as_millis()));
+            log(&format!("{method} {route} {status} {} ms", took.as_millis()));
         }
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = routes.entry(route).or_default();
@@ -122,5 +126,5 @@ pub(super) async fn answer(State(metrics): State<Arc<Metrics>>) -> Response {
 /// Returns the name of a path's route: paths can hold ids.
 fn route(path: &str) -> &'static str {
     let known = [MCP, SEARCH, METRICS, HEALTH, login::LOGIN];
-    known.into_iter().find(|known| *known == path).unwrap_or("page")
+    known.into_iter().find(|known| *known == path).map_or("page", |known| &known[1..])
 }

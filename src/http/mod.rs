@@ -5,14 +5,16 @@
 
 mod gate;
 mod listener;
+mod log;
 mod login;
 mod metrics;
+mod paths;
 pub(crate) mod search;
 mod timed;
 pub(crate) mod token;
 
 use std::{
-    io::{self, Write},
+    io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     sync::Arc,
 };
@@ -36,23 +38,21 @@ use tower_http::{
 use self::{
     gate::{Credential, Gate, refused},
     listener::{Acceptor, Listener},
+    log::log,
     login::{LoginCode, LoginForm},
     metrics::Metrics,
+    paths::{HEALTH, MCP, METRICS, SEARCH},
     search::{SearchRun, Searches},
-    token::Token,
+    token::AccessToken,
 };
-use crate::text::terminal::harmless;
-
-pub use listener::Limits;
-
-/// The paths of the routes.
-const MCP: &str = "/mcp";
-const SEARCH: &str = "/search";
-const METRICS: &str = "/metrics";
-const HEALTH: &str = "/healthz";
+pub use listener::ConnectionLimits;
 
 /// Bytes of the form with the token at most.
 const FORM_BYTES: usize = 4 << 10;
+
+/// Files that the program may have open, if the system allows it.
+#[cfg(unix)]
+const OPEN_FILES: u64 = 4096;
 
 /// Calls of the page that run at one time on threads of their own, beside those of MCP.
 const PAGE_THREADS: usize = 16;
@@ -128,7 +128,7 @@ pub struct Server {
     page: Option<Router>,
     code: Arc<LoginCode>,
     /// What connections may take.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
     /// Whether each request is logged.
     pub logs: bool,
     search: Option<Arc<SearchRun>>,
@@ -140,7 +140,7 @@ impl Server {
     /// `localhost` and its address.
     pub fn new(
         sockets: Sockets,
-        token: Option<Token>,
+        token: Option<AccessToken>,
         names: Vec<String>,
         page: Option<Router>,
     ) -> Result<Server, Error> {
@@ -154,7 +154,7 @@ impl Server {
         let port = address.map_or(0, |address| address.port());
         let cookie_name = format!("verbatim_{port}");
         let gate = Gate { token, cookie_name, names, has_page: page.is_some() };
-        let (limits, code) = (Limits::default(), Arc::default());
+        let (limits, code) = (ConnectionLimits::default(), Arc::default());
         Ok(Server { sockets, gate, page, code, limits, logs: false, search: None })
     }
 
@@ -196,6 +196,7 @@ impl Server {
             .enable_all()
             .build()
             .map_err(Error::Start)?;
+        allow_files();
         let (stop, is_over) = (CancellationToken::new(), CancellationToken::new());
         let grace = self.limits.grace;
         let outcome = runtime.block_on(async {
@@ -265,6 +266,20 @@ impl Server {
     }
 }
 
+/// Lets the program open more files, where the system allows it: each connection is one.
+fn allow_files() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let limit = getrlimit(Resource::Nofile);
+        let wanted = limit.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
+        if limit.current.is_some_and(|now| now < wanted) {
+            // Without it, the server serves fewer clients at a time.
+            let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
+        }
+    }
+}
+
 /// What answers `/search`: JSON for programs, the page for browsers.
 #[derive(Clone)]
 struct FoundBy {
@@ -285,7 +300,7 @@ async fn search_for(State(found): State<FoundBy>, request: Request) -> Response 
 
 /// What the form with the token needs.
 struct LoginState {
-    token: Option<Token>,
+    token: Option<AccessToken>,
     code: Arc<LoginCode>,
     cookie_name: String,
 }
@@ -322,9 +337,4 @@ fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
     log(&format!("a request panicked: {text}"));
     let why = "this request failed; see the server's log";
     refused(StatusCode::INTERNAL_SERVER_ERROR, why).into_response()
-}
-
-/// Writes a line to standard error; a failure to write is ignored.
-fn log(message: &str) {
-    let _ = writeln!(io::stderr(), "verbatim: {}", harmless(message));
 }

@@ -16,8 +16,8 @@ use axum::{
 use hyper::body::Frame;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::gate::refused;
-use crate::model::Stop;
+use super::{gate::refused, log::log};
+use crate::{map_faults, model::Stop};
 
 /// Searches that run at one time; further ones wait.
 const CONCURRENT: usize = 8;
@@ -55,7 +55,7 @@ impl Searches {
 }
 
 /// What the search sends to the client: a part of the answer, or why there is none.
-type Part = Result<Bytes, SearchFailure>;
+type AnswerPart = Result<Bytes, SearchFailure>;
 
 pub(super) async fn answer(State(searches): State<Searches>, request: Request) -> Response {
     let asked = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(request.uri());
@@ -71,8 +71,14 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
     let run = searches.run;
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
-        let mut out = Parts { sender: sender.clone(), held: Vec::new() };
-        let done = run(&asked, &stop, &mut out);
+        let mut out = PartWriter { sender: sender.clone(), held: Vec::new() };
+        let done = map_faults::caught(|| run(&asked, &stop, &mut out));
+        // A panic must not end the answer as if it were whole.
+        let done = done.unwrap_or_else(|panic| {
+            log(&format!("a search panicked: {panic}"));
+            let why = "the search failed; see the server's log";
+            Err(SearchFailure::Failed(why.to_owned()))
+        });
         // If the client has gone, nobody waits for the rest.
         match done {
             Ok(()) => drop(out.flush()),
@@ -90,7 +96,7 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
         }
         None => None,
     };
-    let body = Body::new(PartsBody { first, parts, _guard: guard });
+    let body = Body::new(PartBody { first, parts, _guard: guard });
     ([(header::CONTENT_TYPE, "application/x-ndjson; charset=utf-8")], body).into_response()
 }
 
@@ -104,12 +110,12 @@ impl Drop for StopOnDrop {
 }
 
 /// Sends what is written, in parts; waits for a client that is slow, and fails when it has gone.
-struct Parts {
-    sender: mpsc::Sender<Part>,
+struct PartWriter {
+    sender: mpsc::Sender<AnswerPart>,
     held: Vec<u8>,
 }
 
-impl Write for Parts {
+impl Write for PartWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.held.extend_from_slice(bytes);
         if self.held.len() >= CHUNK {
@@ -130,13 +136,13 @@ impl Write for Parts {
 
 /// The body of an answer. A search that fails in the middle breaks the connection off, so that the
 /// client does not take a part for the whole.
-struct PartsBody {
+struct PartBody {
     first: Option<Bytes>,
-    parts: mpsc::Receiver<Part>,
+    parts: mpsc::Receiver<AnswerPart>,
     _guard: StopOnDrop,
 }
 
-impl HttpBody for PartsBody {
+impl HttpBody for PartBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -150,10 +156,55 @@ impl HttpBody for PartsBody {
         Poll::Ready(match ready!(self.parts.poll_recv(context)) {
             Some(Ok(part)) => Some(Ok(Frame::data(part))),
             Some(Err(SearchFailure::Asked(why) | SearchFailure::Failed(why))) => {
-                super::log(&format!("a search failed after its answer began: {why}"));
+                log(&format!("a search failed after its answer began: {why}"));
                 Some(Err(io::Error::other(why)))
             }
             None => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower::ServiceExt;
+
+    use super::*;
+
+    /// Returns the status and the body of an answer; the error of a body that breaks off.
+    fn asked(run: Arc<SearchRun>) -> (StatusCode, Result<Bytes, String>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let router = axum::Router::new()
+                .route("/search", axum::routing::get(answer).with_state(Searches::new(run)));
+            let request = Request::get("/search?q=a").body(Body::empty()).unwrap();
+            let answer = router.oneshot(request).await.unwrap();
+            let status = answer.status();
+            let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await;
+            (status, body.map_err(|error| error.to_string()))
+        })
+    }
+
+    #[test]
+    fn a_search_that_fails_is_no_whole_answer() {
+        let (status, body) = asked(Arc::new(|asked, _, out| {
+            assert_eq!(asked, [("q".to_owned(), "a".to_owned())]);
+            out.write_all(b"{}\n").unwrap();
+            Ok(())
+        }));
+        assert_eq!((status, body), (StatusCode::OK, Ok(Bytes::from_static(b"{}\n"))));
+        let (status, _) = asked(Arc::new(|_, _, _| panic!("a bug")));
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        let failed = || SearchFailure::Failed("the disk is gone".to_owned());
+        let (status, body) = asked(Arc::new(move |_, _, _| Err(failed())));
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(body.unwrap(), "the disk is gone\n");
+        for panics in [false, true] {
+            let (_, body) = asked(Arc::new(move |_, _, out| {
+                out.write_all(&vec![b' '; 2 * CHUNK]).unwrap();
+                assert!(!panics, "a bug in the middle");
+                Err(failed())
+            }));
+            assert!(body.is_err(), "{panics}: it breaks off");
+        }
     }
 }

@@ -91,3 +91,32 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
         self.timed(context, closed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[test]
+    fn a_peer_that_takes_nothing_is_given_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let patience = Duration::from_secs(1);
+            let (near, mut far) = tokio::io::duplex(16);
+            let mut timed = Timed::new(near, patience);
+            let error = timed.write_all(&[0; 64]).await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            // One that is slow, but takes something, is waited for.
+            let reader = tokio::spawn(async move {
+                let mut taken = 0;
+                while taken < 128 {
+                    tokio::time::sleep(patience / 4).await;
+                    taken += far.read(&mut [0; 16]).await.unwrap();
+                }
+            });
+            timed.write_all(&[0; 112]).await.unwrap();
+            reader.await.unwrap();
+        });
+    }
+}

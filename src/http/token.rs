@@ -47,51 +47,51 @@ pub enum Error {
 
 /// A secret that a client sends with each request. `Debug` does not show it.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct AccessToken(String);
 
-impl fmt::Debug for Token {
+impl fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
+        f.write_str("AccessToken(…)")
     }
 }
 
-impl Token {
+impl AccessToken {
     /// Takes a token that the user made; `place` says where it stands.
-    pub fn given(text: &str, place: &str) -> Result<Token, Error> {
+    pub fn given(text: &str, place: &str) -> Result<AccessToken, Error> {
         let text = text.trim();
         if text.len() < SHORTEST || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Error::Weak { place: place.to_owned() });
         }
-        Ok(Token(text.to_owned()))
+        Ok(AccessToken(text.to_owned()))
     }
 
     /// Reads the token in a file.
-    pub fn in_file(path: &Path) -> Result<Token, Error> {
+    pub fn in_file(path: &Path) -> Result<AccessToken, Error> {
         let failed = |source| Error::File { path: path.to_owned(), source };
         let text = fs::read_to_string(path).map_err(failed)?;
-        Token::given(&text, &path.display().to_string())
+        AccessToken::given(&text, &path.display().to_string())
     }
 
     /// Reads the token of a home, and makes it if there is none.
-    pub fn of_home(home: &Path) -> Result<Token, Error> {
+    pub fn of_home(home: &Path) -> Result<AccessToken, Error> {
         let path = home.join(TOKEN_FILE);
         private::tighten(&path);
-        match Token::in_file(&path) {
+        match AccessToken::in_file(&path) {
             Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             read => return read,
         }
-        let (token, file) = Token::written(&path)?;
+        let (token, file) = AccessToken::written(&path)?;
         match file.persist_noclobber(&path) {
             Ok(_) => Ok(token),
             // Another process was faster: its token counts.
-            Err(_) => Token::in_file(&path),
+            Err(_) => AccessToken::in_file(&path),
         }
     }
 
     /// Replaces the token of a home with a new one.
-    pub fn renewed(home: &Path) -> Result<Token, Error> {
+    pub fn renewed(home: &Path) -> Result<AccessToken, Error> {
         let path = home.join(TOKEN_FILE);
-        let (token, file) = Token::written(&path)?;
+        let (token, file) = AccessToken::written(&path)?;
         let failed =
             |error: tempfile::PersistError| Error::File { path: path.clone(), source: error.error };
         file.persist(&path).map_err(failed)?;
@@ -99,8 +99,8 @@ impl Token {
     }
 
     /// Makes a token and a temporary file beside `path` that holds it.
-    fn written(path: &Path) -> Result<(Token, tempfile::NamedTempFile), Error> {
-        let token = Token(random()?);
+    fn written(path: &Path) -> Result<(AccessToken, tempfile::NamedTempFile), Error> {
+        let token = AccessToken(random()?);
         let failed = |source| Error::File { path: path.to_owned(), source };
         let folder = path.parent().unwrap_or(Path::new("."));
         private::create_dir_all(folder).map_err(failed)?;
@@ -155,9 +155,11 @@ mod tests {
     #[test]
     fn a_token_is_made_once_and_is_private() {
         let home = tempfile::tempdir().unwrap();
-        let token = Token::of_home(&home.path().join("new")).unwrap();
+        let token = AccessToken::of_home(&home.path().join("new")).unwrap();
         assert_eq!(token.as_str().len(), 2 * RANDOM_BYTES);
-        assert!(token.is(Token::of_home(&home.path().join("new")).unwrap().as_str().as_bytes()));
+        assert!(
+            token.is(AccessToken::of_home(&home.path().join("new")).unwrap().as_str().as_bytes())
+        );
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -166,12 +168,14 @@ mod tests {
             assert_eq!(mode(&path), 0o600);
             // One that was left open is closed when it is read.
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-            Token::of_home(&home.path().join("new")).unwrap();
+            AccessToken::of_home(&home.path().join("new")).unwrap();
             assert_eq!(mode(&path), 0o600);
         }
-        let other = Token::renewed(&home.path().join("new")).unwrap();
+        let other = AccessToken::renewed(&home.path().join("new")).unwrap();
         assert!(!token.is(other.as_str().as_bytes()) && token.cookie() != other.cookie());
-        assert!(Token::of_home(&home.path().join("new")).unwrap().is(other.as_str().as_bytes()));
+        assert!(
+            AccessToken::of_home(&home.path().join("new")).unwrap().is(other.as_str().as_bytes())
+        );
         assert!(!format!("{other:?}").contains(other.as_str()));
     }
 
@@ -179,9 +183,9 @@ mod tests {
     fn weak_tokens_are_refused() {
         for weak in ["", "secret", "twenty-two characters!", "ääääääääääääääääääääääää"]
         {
-            assert!(Token::given(weak, "VERBATIM_TOKEN").is_err(), "{weak}");
+            assert!(AccessToken::given(weak, "VERBATIM_TOKEN").is_err(), "{weak}");
         }
-        let token = Token::given(" abcdefghijklmnopqrstuv\n", "a file").unwrap();
+        let token = AccessToken::given(" abcdefghijklmnopqrstuv\n", "a file").unwrap();
         assert!(token.is(b"abcdefghijklmnopqrstuv") && !token.is(b"abcdefghijklmnopqrstuw"));
         assert!(!token.is(b"") && !token.is(b"abcdefghijklmnopqrstuvw"));
     }

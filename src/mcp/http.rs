@@ -46,14 +46,14 @@ const WITH_BATCHES: &str = "2025-03-26";
 
 const INVALID_REQUEST: i64 = -32600;
 
-type Service = StreamableHttpService<ClientSession, LocalSessionManager>;
+type McpService = StreamableHttpService<ClientSession, LocalSessionManager>;
 
 /// Answers requests: one service for each kind of client, because a request over HTTP does not say
 /// again how its client called itself.
 #[derive(Clone)]
-struct Services {
-    usual: Service,
-    chatgpt: Service,
+struct McpServices {
+    usual: McpService,
+    chatgpt: McpService,
 }
 
 /// Returns what answers MCP's requests over HTTP. Calls end when `is_over` is cancelled.
@@ -76,14 +76,14 @@ pub(crate) fn router(
         let (shared, is_over) = (shared.clone(), is_over.clone());
         let session =
             move || Ok(ClientSession::of_request(shared.clone(), is_over.clone(), client));
-        Service::new(session, Arc::default(), config.clone())
+        McpService::new(session, Arc::default(), config.clone())
     };
-    let services = Services { usual: service(None), chatgpt: service(Some(CHATGPT_CLIENT)) };
+    let services = McpServices { usual: service(None), chatgpt: service(Some(CHATGPT_CLIENT)) };
     any(answer).with_state(services)
 }
 
 /// Answers a request.
-async fn answer(State(services): State<Services>, request: Request) -> Response {
+async fn answer(State(services): State<McpServices>, request: Request) -> Response {
     let agent = request.headers().get(header::USER_AGENT).map(|agent| agent.as_bytes());
     let service = match agent.is_some_and(|agent| agent.starts_with(CHATGPT_CLIENT.as_bytes())) {
         true => services.chatgpt,
@@ -95,8 +95,12 @@ async fn answer(State(services): State<Services>, request: Request) -> Response 
     let (head, body) = request.into_parts();
     let body = match timeout(BODY_TIME, to_bytes(body, MOST_BYTES)).await {
         Ok(Ok(body)) => body,
+        Ok(Err(_)) if !is_too_long(&head.headers) => {
+            let why = "the body is cut short, or came too slowly";
+            return problem(StatusCode::BAD_REQUEST, &refusal(Value::Null, INVALID_REQUEST, why));
+        }
         Ok(Err(_)) => {
-            let why = format!("the body is cut short, or longer than {MOST_BYTES} bytes");
+            let why = format!("the body is longer than {MOST_BYTES} bytes");
             return problem(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 &refusal(Value::Null, INVALID_REQUEST, &why),
@@ -127,12 +131,12 @@ async fn answer(State(services): State<Services>, request: Request) -> Response 
     }
 }
 
-async fn forward(service: &Service, request: Request) -> Response {
+async fn forward(service: &McpService, request: Request) -> Response {
     service.handle(request).await.map(Body::new)
 }
 
 /// Answers the messages of a batch, all at one time, in one array.
-async fn answer_batch(service: &Service, head: &Parts, messages: Vec<Value>) -> Response {
+async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) -> Response {
     let why = match messages.len() {
         _ if !has_batches(&head.headers) => {
             "this revision of the protocol has no batches: one message a request"
@@ -184,6 +188,13 @@ async fn answer_batch(service: &Service, head: &Parts, messages: Vec<Value>) -> 
         true => StatusCode::ACCEPTED.into_response(),
         false => problem(StatusCode::OK, &Value::Array(answers)),
     }
+}
+
+/// Returns whether a body that could not be read is longer than is allowed: it says so, or does not
+/// say how long it is.
+fn is_too_long(headers: &HeaderMap) -> bool {
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    length.and_then(|length| length.parse::<usize>().ok()).is_none_or(|length| length > MOST_BYTES)
 }
 
 /// Returns whether the client's revision has batches.

@@ -29,6 +29,7 @@ use rmcp::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::session::CONCURRENT_CALLS;
 use self::{
     logging::log,
     session::{ClientSession, ServerState},
@@ -38,12 +39,6 @@ use crate::{
     text::snippet,
     tools::{self, Effect, Offer, Options},
 };
-
-/// Calls that run at one time; further calls wait.
-pub(crate) const CONCURRENT_CALLS: usize = 8;
-
-/// Calls among them that search without an index, which can take minutes. The others find room.
-const CONCURRENT_SCANS: usize = 4;
 
 /// How long the program waits at its end for calls that were asked to stop, and for the last output.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(300);

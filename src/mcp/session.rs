@@ -12,6 +12,12 @@ use crate::{
     tools::{Offer, Options, Tool},
 };
 
+/// Calls that run at one time; further calls wait.
+pub(crate) const CONCURRENT_CALLS: usize = 8;
+
+/// Calls among them that search without an index, which can take minutes. The others find room.
+const CONCURRENT_SCANS: usize = 4;
+
 /// The state that all sessions of a server share.
 pub(super) struct ServerState {
     pub(super) engine: Arc<Engine>,
@@ -25,8 +31,8 @@ pub(super) struct ServerState {
 
 impl ServerState {
     pub(super) fn new(engine: Arc<Engine>, options: Options, offer: Offer) -> ServerState {
-        let permits = Arc::new(Semaphore::new(super::CONCURRENT_CALLS));
-        let scans = Semaphore::new(super::CONCURRENT_SCANS);
+        let permits = Arc::new(Semaphore::new(CONCURRENT_CALLS));
+        let scans = Semaphore::new(CONCURRENT_SCANS);
         ServerState { engine, options, offer, permits, scans }
     }
 }

@@ -9,7 +9,7 @@ use super::{
     bound,
     error::Error,
     notes,
-    read::{self, Place},
+    read::{self, ReadFrom},
     tool::{self, Answer, Call, Effect, Tool, object, plain_error},
 };
 use crate::{
@@ -127,17 +127,17 @@ fn fetch(call: &Call<'_>) -> Result<Answer, Error> {
 
 /// Returns the conversation that an id names, and the place behind it: `ID`, `ID:LINE` or
 /// `ID:LINE:OFFSET`.
-fn target(call: &Call<'_>, given: &str) -> Result<(About, Place), Error> {
+fn target(call: &Call<'_>, given: &str) -> Result<(About, ReadFrom), Error> {
     let number = |text: &str| text.parse::<u32>().ok();
-    let mut ways = vec![(given, Place::default())];
+    let mut ways = vec![(given, ReadFrom::default())];
     if let Some((id, line)) = given.rsplit_once(':')
         && let Some(last) = number(line)
     {
-        ways.push((id, Place { line: last, offset: 0, is_exact: false }));
+        ways.push((id, ReadFrom { line: last, offset: 0, is_exact: false }));
         if let Some((id, line)) = id.rsplit_once(':')
             && let Some(line) = number(line)
         {
-            ways.push((id, Place { line, offset: last as usize, is_exact: true }));
+            ways.push((id, ReadFrom { line, offset: last as usize, is_exact: true }));
         }
     }
     for (id, place) in ways {

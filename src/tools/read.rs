@@ -120,7 +120,7 @@ pub fn transcript(
 
 /// Where to begin in a conversation that does not fit as a whole.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct ReadFrom {
     /// A line; 0 stands for the first.
     pub(super) line: u32,
     /// Characters of the line's message to skip.
@@ -133,7 +133,11 @@ pub(super) struct Place {
 const LINES_BEFORE: u32 = 10;
 
 /// Returns a conversation, or as much of it as fits from a place on, with the id that continues it.
-pub(super) fn part(call: &Call<'_>, about: &About, place: Place) -> Result<Option<String>, Error> {
+pub(super) fn part(
+    call: &Call<'_>,
+    about: &About,
+    place: ReadFrom,
+) -> Result<Option<String>, Error> {
     let Call { engine, options, stop, .. } = call;
     let session = engine.session(about.source, &about.id, options.raw_content, stop)?;
     let Some(session) = session else { return Ok(None) };

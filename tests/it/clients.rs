@@ -243,3 +243,62 @@ fn the_doctor_finds_every_faulty_configuration() {
     user.write(CLAUDE_DESKTOP, &args(&["serve", "--db", elsewhere.to_str().unwrap()]));
     assert!(user.says(&["doctor"], 0).contains("nothing is wrong"));
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn clients_reach_a_server_over_http() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let user = User::new();
+    let token = user.says(&["token"], 0).trim().to_owned();
+    for (id, file, key) in FILES {
+        let path = user.path(file);
+        if id == "claude-desktop" {
+            let says = user.says(&["connect", id, "--http", "--yes"], 2);
+            assert!(says.contains("no servers over HTTP in its configuration"), "{says}");
+            continue;
+        }
+        // It takes the place of a server that the client starts.
+        user.says(&["connect", id, "--yes"], 0);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let says = user.says(&["connect", id, "--http", "http://127.0.0.1:9/mcp", "--yes"], 0);
+        assert!(
+            says.contains("But the server does not answer at http://127.0.0.1:9"),
+            "{id}: {says}"
+        );
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(key) && text.contains("http://127.0.0.1:9/mcp"), "{id}: {text}");
+        assert!(!text.contains("command") && !text.contains(PROGRAM), "{id}: {text}");
+        let by_variable = ["codex", "gemini", "opencode"].contains(&id);
+        assert_eq!(text.contains(&token), !by_variable, "{id}: {text}");
+        assert_eq!(text.contains("VERBATIM_TOKEN"), by_variable, "{id}: {text}");
+        assert_eq!(says.contains("export VERBATIM_TOKEN=$(verbatim token)"), by_variable, "{says}");
+        if !by_variable {
+            let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o600, "{id}: others must not read the token");
+        }
+        let says = user.says(&["connect", id, "--http", "http://127.0.0.1:9/mcp", "--yes"], 0);
+        assert!(says.contains("connected already"), "{id}: {says}");
+        // And back.
+        user.says(&["connect", id, "--yes"], 0);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(PROGRAM) && !text.contains("127.0.0.1:9"), "{id}: {text}");
+        user.says(&["disconnect", id, "--yes"], 0);
+    }
+    let says = user.says(&["connect", "cursor", "--http", "localhost:8377", "--yes"], 2);
+    assert!(says.contains("it begins with http:// or https://"), "{says}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_service_is_shown_before_it_is_made() {
+    let user = User::new();
+    let unit = user.path("config/systemd/user/verbatim.service");
+    let says = user.says(&["service", "install", "9000", "--page", "--print"], 0);
+    let words = r#""serve" "--http" "9000" "--page""#.replace('\\', "");
+    assert!(says.contains("ExecStart=") && says.contains(&words), "{says}");
+    assert!(!unit.exists());
+    let says = user.says(&["service", "install"], 2);
+    assert!(says.contains("there is no terminal to ask") && !unit.exists(), "{says}");
+    assert!(user.says(&["service", "remove", "--yes"], 0).contains("There is no service"));
+}

@@ -240,7 +240,7 @@ fn without_the_token_nothing_is_reached() {
     ];
     for path in paths {
         for header in wrong {
-            for method in ["GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "TRACE"] {
+            for method in ["GET", "POST", "PUT", "DELETE", "OPTIONS", "TRACE"] {
                 if (method, path) == ("POST", "/login") {
                     continue;
                 }
@@ -385,7 +385,7 @@ fn the_form_gives_a_cookie_that_opens_the_page_only() {
     }
     assert_eq!(of("POST /import", &[]), 403, "a change that no page of ours asks for");
     assert_ne!(of("POST /import", &[&format!("Origin: http://{}", server.address)]), 403);
-    let bad = cookie.replace(|c: char| c == '0', "1");
+    let bad = format!("{cookie}0");
     assert_eq!(server.ask("GET /", &[&bad, html], "").status, 401);
 }
 
@@ -551,6 +551,14 @@ fn revisions_batches_and_what_is_no_message() {
     let lone = r#"{"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"conversation_search","arguments":{"query":"red \ud83d"}}}"#;
     assert_eq!(raw(lone).status, 200);
     assert!(raw(&"x".repeat((4 << 20) + 1)).status == 413);
+    let text = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{}\r\n{JSON}\r\n{ACCEPT}\r\nContent-Length: 50\r\n\r\n{{}}",
+        server.bearer()
+    );
+    let mut cut = server.connect();
+    cut.write_all(text.as_bytes()).unwrap();
+    cut.shutdown(Shutdown::Write).unwrap();
+    assert!([0, 400].contains(&read_answer(&mut BufReader::new(cut)).status));
 }
 
 #[test]
@@ -650,6 +658,24 @@ fn a_call_ends_when_its_client_goes_or_the_server_stops() {
     let begun = Instant::now();
     let found = server.call("manage_conversation", &json!({"command": "list"}));
     assert!(begun.elapsed() < PATIENCE / 2, "{found}");
+    // So do calls whose answers are streams already.
+    let mut told = call(2, "conversation_search", &slow());
+    told["params"]["_meta"] = json!({"progressToken": 1});
+    let told = told.to_string();
+    let head = request.split("Content-Length").next().unwrap();
+    let streams: Vec<TcpStream> = (0..8)
+        .map(|_| {
+            let mut stream = server.connect();
+            write!(stream, "{head}Content-Length: {}\r\n\r\n{told}", told.len()).unwrap();
+            stream
+        })
+        .collect();
+    let mut first = BufReader::new(&streams[0]).lines().map_while(Result::ok);
+    assert!(first.any(|line| line.contains("notifications/progress")), "{}", server.log());
+    drop(streams);
+    let begun = Instant::now();
+    let found = server.call("manage_conversation", &json!({"command": "list"}));
+    assert!(begun.elapsed() < PATIENCE / 2, "{found}");
     // One is running when the server is asked to stop.
     let mut stream = server.connect();
     stream.write_all(request.as_bytes()).unwrap();
@@ -683,6 +709,12 @@ fn the_rights_of_a_unix_socket_decide() {
         let errors = String::from_utf8(second.stderr).unwrap();
         assert!(errors.contains("cannot listen on"), "{errors}");
     }
+    let mut server = HttpServer::start(colours, &["--socket", flag]);
+    // It answers, so it also hears signals.
+    assert_eq!(server.ask("GET /healthz", &[], "").status, 200);
+    let id = server.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(server.child.wait().unwrap().success() && !path.exists(), "{}", server.log());
 }
 
 #[test]
@@ -744,24 +776,75 @@ fn the_official_client_in_python() {
     assert_eq!(text, json!([5, REDS]), "{errors}");
 }
 
+/// Runs lines of TypeScript's official client, if that is installed.
+#[test]
+fn the_official_client_in_typescript() {
+    // A folder with `node_modules/@modelcontextprotocol/sdk`.
+    let sdk = std::env::var_os("MCP_SDK").map(PathBuf::from).unwrap_or_default();
+    if !sdk.join("node_modules/@modelcontextprotocol/sdk").is_dir() {
+        eprintln!(
+            "left out: no SDK here (npm install @modelcontextprotocol/sdk; MCP_SDK names the folder)"
+        );
+        return;
+    }
+    let server = HttpServer::start(colours, &[]);
+    let output = Command::new("node")
+        .args(["--input-type=module", "-e", TYPESCRIPT_CLIENT])
+        .arg(format!("http://{}/mcp", server.address))
+        .arg(&server.token)
+        .current_dir(&sdk)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(text, json!([5, [REDS]]), "{errors}");
+}
+
+const TYPESCRIPT_CLIENT: &str = r#"
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+const [url, token] = process.argv.slice(-2);
+const headers = { Authorization: `Bearer ${token}` };
+const client = new Client({ name: "test", version: "1" });
+await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
+const { tools } = await client.listTools();
+const call = () => client.callTool({ name: "conversation_search", arguments: { query: "red" } });
+const answers = await Promise.all(Array.from({ length: 8 }, call));
+const texts = [...new Set(answers.map((answer) => answer.content[0].text))];
+console.log(JSON.stringify([tools.length, texts]));
+await client.close();
+"#;
+
 const PYTHON_CLIENT: &str = r#"
 import asyncio, json, sys
 from mcp import ClientSession
-from mcp.client.streamable_http import streamablehttp_client
+try:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+    def connect(url, headers):
+        return streamable_http_client(url, http_client=httpx2.AsyncClient(headers=headers))
+except ImportError:
+    from mcp.client.streamable_http import streamablehttp_client
+    def connect(url, headers):
+        return streamablehttp_client(url, headers=headers)
 
-async def main():
+async def ask(begin):
     headers = {"Authorization": "Bearer " + sys.argv[2]}
-    async with streamablehttp_client(sys.argv[1], headers=headers) as (read, write, *_):
+    async with connect(sys.argv[1], headers) as (read, write, *_):
         async with ClientSession(read, write) as session:
-            await session.initialize()
+            await getattr(session, begin)()
             tools = await session.list_tools()
             answers = await asyncio.gather(
                 *[session.call_tool("conversation_search", {"query": "red"}) for _ in range(8)])
             texts = {answer.content[0].text for answer in answers}
             assert len(texts) == 1, texts
-            print(json.dumps([len(tools.tools), texts.pop()]))
+            return [len(tools.tools), texts.pop()]
 
-asyncio.run(main())
+begins = [begin for begin in ["initialize", "discover"] if hasattr(ClientSession, begin)]
+answers = [asyncio.run(ask(begin)) for begin in begins]
+assert all(answer == answers[0] for answer in answers), answers
+print(json.dumps(answers[0]))
 "#;
 
 #[test]

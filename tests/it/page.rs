@@ -247,7 +247,7 @@ fn call(method: &str, address: &str, body: &Value) -> Value {
 fn start() -> Option<(Browser, Site)> {
     let browser = Browser::start();
     if browser.is_none() {
-        println!("left out: chromium or chromedriver is not installed");
+        eprintln!("left out: chromium or chromedriver is not installed");
     }
     let (browser, site) = (browser?, Site::start());
     browser.open(&site.door);
@@ -380,7 +380,7 @@ fn no_view_has_a_barrier() {
     // `npm pack axe-core` has it; `.ci/run` puts it there.
     let axe = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/axe.min.js");
     let Ok(axe) = std::fs::read_to_string(axe) else {
-        println!("left out: target/tools/axe.min.js is not there");
+        eprintln!("left out: target/tools/axe.min.js is not there");
         return;
     };
     let Some((browser, site)) = start() else { return };

@@ -151,7 +151,7 @@ fn check(
     }
     let program = environment.program.display();
     let Some((command, args)) = server.command() else {
-        return match server.entry.get("url").is_some_and(Value::is_string) {
+        return match server.url().is_some() {
             true => Check::Skip("is reached by its URL, which is not looked at"),
             false => {
                 fault("names no \"command\"".to_owned(), format!("set \"command\" to {program}"))

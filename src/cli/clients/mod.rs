@@ -4,6 +4,7 @@
 pub mod config_file;
 mod examine;
 mod probe;
+mod remote;
 
 use std::{
     env,
@@ -16,11 +17,15 @@ pub(super) use self::{
     config_file::ConfigFile,
     examine::{ParseServe, examine, names_other_places},
     probe::probe,
+    remote::{RemoteEntry, TOKEN_VARIABLE, answers},
 };
 use super::environment::Environment;
 
 /// The name of the server in the configurations that this program writes.
 pub(super) const SERVER: &str = "verbatim";
+
+/// The keys under which clients name the address of a server.
+const URL_KEYS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
 
 /// The profile of tools that suits the models of every known client.
 pub(super) const PROFILE: &str = "agent";
@@ -221,8 +226,8 @@ pub(super) fn servers(config: &Value) -> Vec<Server<'_>> {
         .flat_map(|(key, list)| {
             list.iter().filter_map(move |(name, entry)| {
                 let server = Server { key, name, entry: entry.as_object()? };
-                let is_server =
-                    ["command", "url", "args"].iter().any(|it| server.entry.contains_key(*it));
+                let mut keys = ["command", "args"].into_iter().chain(URL_KEYS);
+                let is_server = keys.any(|it| server.entry.contains_key(it));
                 (is_server && server.is_ours()).then_some(server)
             })
         })

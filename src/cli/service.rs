@@ -1,0 +1,229 @@
+//! `verbatim service`: the system starts the server over HTTP, and again when it ends.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use super::{
+    connect::{self, server_places},
+    environment::Environment,
+    listen::ADDRESS,
+    output::{FOUND, NOTHING, complain, confirmed, harmless},
+};
+use crate::{engine::Config, private};
+
+/// The names of the service.
+const UNIT: &str = "verbatim.service";
+const LABEL: &str = "io.github.verbatim-search";
+
+/// Let the system run the server over HTTP, from each login on
+///
+///     verbatim service install --page
+///     verbatim service remove
+///
+/// Writes a unit of systemd for your user, or a file of launchd on macOS: shows it first, and makes it
+/// after a yes. AI clients reach the server with `verbatim connect CLIENT --http`.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct ServiceArgs {
+    #[command(subcommand)]
+    action: ServiceAction,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum ServiceAction {
+    /// Make the service and start it
+    Install {
+        /// Listen here: a port, a host, or both
+        #[arg(value_name = "ADDRESS", default_value = ADDRESS)]
+        address: String,
+        /// Serve the page for browsers too
+        #[arg(long)]
+        page: bool,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+        /// Only show the file
+        #[arg(long, conflicts_with = "yes")]
+        print: bool,
+    },
+    /// Stop the service and remove it
+    Remove {
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+/// The service manager of the platform.
+struct Manager {
+    path: PathBuf,
+    /// The commands that start the service, and those that stop it.
+    start: Vec<Vec<String>>,
+    stop: Vec<Vec<String>>,
+}
+
+pub(super) fn run(
+    args: &ServiceArgs,
+    config: &Config,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, connect::Error> {
+    let manager = manager(environment)?;
+    let failed = |source| connect::Error::File { path: manager.path.clone(), source };
+    match &args.action {
+        ServiceAction::Install { address, page, yes, print } => {
+            let mut words = ["serve", "--http", address].map(str::to_owned).to_vec();
+            words.extend(page.then(|| "--page".to_owned()));
+            words.extend(server_places(config, environment));
+            let text = match cfg!(target_os = "macos") {
+                true => launchd(&environment.program, &words),
+                false => systemd(&environment.program, &words),
+            };
+            writeln!(out, "{}", harmless(&manager.path.display().to_string()))?;
+            for line in text.lines() {
+                writeln!(out, "  + {}", harmless(line))?;
+            }
+            if *print || !agreed(*yes, "Make this file and start the service?", environment, out)? {
+                return Ok(if *print { FOUND } else { NOTHING });
+            }
+            if let Some(folder) = manager.path.parent() {
+                private::create_dir_all(folder).map_err(failed)?;
+            }
+            private::write(&manager.path, text.as_bytes()).map_err(failed)?;
+            let is_started = all_run(&manager.start);
+            writeln!(
+                out,
+                "The file is made{}.",
+                if is_started { ", and the service runs" } else { "" }
+            )?;
+            Ok(if is_started { FOUND } else { NOTHING })
+        }
+        ServiceAction::Remove { yes } => {
+            if !manager.path.exists() {
+                writeln!(out, "There is no service of Verbatim.")?;
+                return Ok(FOUND);
+            }
+            writeln!(out, "  - {}", harmless(&manager.path.display().to_string()))?;
+            if !agreed(*yes, "Stop the service and remove this file?", environment, out)? {
+                return Ok(NOTHING);
+            }
+            all_run(&manager.stop);
+            std::fs::remove_file(&manager.path).map_err(failed)?;
+            writeln!(out, "The service is removed.")?;
+            Ok(FOUND)
+        }
+    }
+}
+
+fn manager(environment: &Environment) -> Result<Manager, connect::Error> {
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let folder = |folder: &Option<PathBuf>| {
+        folder.clone().ok_or_else(|| connect::Error::NoFolder("service".to_owned()))
+    };
+    if cfg!(windows) {
+        let problem = "Windows has no services of a user; put `verbatim serve --http` into the task scheduler";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, problem).into());
+    }
+    if cfg!(target_os = "macos") {
+        let path =
+            folder(&environment.user_folder)?.join(format!("Library/LaunchAgents/{LABEL}.plist"));
+        let with_path = |command: &str| {
+            let mut command = words(command);
+            command.push(path.to_string_lossy().into_owned());
+            vec![command]
+        };
+        let (start, stop) = (with_path("launchctl load -w"), with_path("launchctl unload -w"));
+        return Ok(Manager { path, start, stop });
+    }
+    let path = folder(&environment.config_folder)?.join("systemd/user").join(UNIT);
+    let systemctl = |what: &str| words(&format!("systemctl --user {what}"));
+    let enable = systemctl(&format!("enable --now {UNIT}"));
+    let disable = systemctl(&format!("disable --now {UNIT}"));
+    Ok(Manager { path, start: vec![systemctl("daemon-reload"), enable], stop: vec![disable] })
+}
+
+/// Returns whether the user agrees.
+fn agreed(
+    yes: bool,
+    question: &str,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<bool, connect::Error> {
+    if yes {
+        return Ok(true);
+    }
+    if !environment.can_ask {
+        return Err(connect::Error::NoTerminal);
+    }
+    out.flush()?;
+    Ok(confirmed(question)?)
+}
+
+/// Runs commands; says which of them failed. Returns whether none did.
+fn all_run(commands: &[Vec<String>]) -> bool {
+    commands.iter().all(|words| {
+        let ran = Command::new(&words[0]).args(&words[1..]).status();
+        let is_done = ran.as_ref().is_ok_and(std::process::ExitStatus::success);
+        if !is_done {
+            let why = ran.map_or_else(|error| error.to_string(), |status| status.to_string());
+            complain(&format!("`{}` failed ({why}); run it yourself", words.join(" ")));
+        }
+        is_done
+    })
+}
+
+/// Returns a unit of systemd.
+fn systemd(program: &Path, words: &[String]) -> String {
+    // In quotes, systemd still replaces % and $, and reads backslashes.
+    let quoted = |word: &str| {
+        let escaped = word.replace('\\', "\\\\").replace('"', "\\\"");
+        format!("\"{}\"", escaped.replace('%', "%%").replace('$', "$$"))
+    };
+    let program = program.to_string_lossy();
+    let command: Vec<String> =
+        std::iter::once(&*program).chain(words.iter().map(String::as_str)).map(quoted).collect();
+    format!(
+        "[Unit]\nDescription=Verbatim: search over your AI chats\n\n[Service]\nExecStart={}\n\
+         Restart=on-failure\nUMask=0077\nNoNewPrivileges=true\n\n[Install]\nWantedBy=default.target\n",
+        command.join(" ")
+    )
+}
+
+/// Returns a file of launchd.
+fn launchd(program: &Path, words: &[String]) -> String {
+    let escaped = |word: &str| word.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let program = program.to_string_lossy();
+    let all = std::iter::once(&*program).chain(words.iter().map(String::as_str));
+    let arguments: Vec<String> =
+        all.map(|word| format!("    <string>{}</string>\n", escaped(word))).collect();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \
+         \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\
+         <plist version=\"1.0\">\n<dict>\n  <key>Label</key>\n  <string>{LABEL}</string>\n  \
+         <key>ProgramArguments</key>\n  <array>\n{}  </array>\n  <key>RunAtLoad</key>\n  <true/>\n  \
+         <key>KeepAlive</key>\n  <true/>\n</dict>\n</plist>\n",
+        arguments.concat()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stay_words() {
+        let words = ["serve", "--home", "/a b/50% \"$HOME\"\\"].map(str::to_owned);
+        let unit = systemd(Path::new("/bin/verbatim"), &words);
+        let line = r#"ExecStart="/bin/verbatim" "serve" "--home" "/a b/50%% \"$$HOME\"\\""#;
+        assert!(unit.lines().any(|it| it == line), "{unit}");
+        let file = launchd(Path::new("/bin/verbatim"), &["<&>".to_owned()]);
+        assert!(
+            file.contains("<string>/bin/verbatim</string>\n    <string>&lt;&amp;&gt;</string>"),
+            "{file}"
+        );
+    }
+}

@@ -1,0 +1,19 @@
+//! The token that clients send over HTTP.
+
+use super::environment::Environment;
+use crate::{
+    engine::Config,
+    http::{self, token::AccessToken},
+};
+
+/// Returns the token of VERBATIM_TOKEN, or of the home.
+pub(super) fn token_of(
+    config: &Config,
+    environment: &Environment,
+) -> Result<AccessToken, http::Error> {
+    let given = environment.verbatim_token.as_ref().filter(|token| !token.0.is_empty());
+    Ok(match given {
+        Some(given) => AccessToken::given(&given.0.to_string_lossy(), "VERBATIM_TOKEN")?,
+        None => AccessToken::of_home(&config.home)?,
+    })
+}
