@@ -199,6 +199,7 @@
 //! - `http`: listens, lets clients in, and serves MCP, the search and the page
 //! - `mcp`: the tool table over the Model Context Protocol
 //! - `watch`: file events, and a thread that keeps the indexes current
+//! - `web`: the page in the browser, as a router without authorisation
 //! - `tools`: the tool contracts: arguments, engine, answer; knows no protocol
 //! - `engine`: the only room that joins `db`, `index`, `import` and `workspace`
 //! - `db`: canonical SQLite databases; `index`: n-grams in tantivy, derived and rebuildable;
@@ -270,6 +271,10 @@ mod tools;
 pub mod watch;
 #[cfg(not(feature = "internals"))]
 mod watch;
+#[cfg(feature = "internals")]
+pub mod web;
+#[cfg(not(feature = "internals"))]
+mod web;
 #[cfg(feature = "internals")]
 pub mod workspace;
 #[cfg(not(feature = "internals"))]

@@ -136,12 +136,8 @@ impl Conversation {
         self.origin.as_ref()?.gone
     }
 
-    /// The folder in which a coding agent worked, and the session's id. A session is over when its
-    /// transcript is gone.
-    pub(super) fn session(&self) -> Option<(Option<&str>, &str)> {
-        let origin = self.origin.as_ref().filter(|origin| origin.gone.is_none())?;
-        let folder = origin.folder.as_deref().filter(|folder| !folder.is_empty());
-        Some((folder, origin.session.as_deref()?))
+    pub(super) fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
     }
 
     /// Returns the source with the project and the branch.

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     engine::{About, Engine},
     model::Stop,
-    text::shell::quoted,
+    tools::session::Session,
 };
 
 /// Open a conversation on its service's site, in the browser
@@ -151,67 +151,7 @@ fn find(engine: &Engine, word: &str) -> Result<(About, Conversation), Error> {
     Ok((about, found))
 }
 
-/// The session of a coding agent, as the agent resumes it. `Display` gives the command.
-pub(super) struct Session<'a> {
-    folder: Option<&'a str>,
-    words: [&'a str; 3],
-}
-
 /// Returns the session of a conversation; `None` if no agent that we know can resume it.
 pub(super) fn session(found: &Conversation) -> Option<Session<'_>> {
-    let (folder, session) = found.session()?;
-    session_of(found.source(), folder, session)
-}
-
-fn session_of<'a>(agent: &str, folder: Option<&'a str>, session: &'a str) -> Option<Session<'a>> {
-    // A transcript may hold anything, and this becomes a command.
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if session.is_empty() || session.starts_with('-') || !session.chars().all(is_plain) {
-        return None;
-    }
-    // What the shells of Windows read between quotes cannot be quoted.
-    let is_hostile = |c: char| c.is_control() || cfg!(windows) && "\"%$`".contains(c);
-    let folder = folder.filter(|folder| !folder.contains(is_hostile));
-    match agent {
-        "claude-code" => Some(Session { folder, words: ["claude", "--resume", session] }),
-        "codex" => Some(Session { folder: None, words: ["codex", "resume", session] }),
-        _ => None,
-    }
-}
-
-impl std::fmt::Display for Session<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(folder) = self.folder {
-            // With /d, cmd changes the drive too.
-            let cd = if cfg!(windows) { "cd /d" } else { "cd" };
-            write!(f, "{cd} {} && ", quoted(folder))?;
-        }
-        let words = self.words.map(quoted);
-        f.write_str(&words.join(" "))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[cfg(not(windows))]
-    #[test]
-    fn commands_that_resume() {
-        let command = |agent, folder, session| {
-            session_of(agent, Some(folder), session).map(|session| session.to_string())
-        };
-        for (agent, folder, session, expected) in [
-            ("claude-code", "/home/me/app", "0a-1_b", "cd /home/me/app && claude --resume 0a-1_b"),
-            ("claude-code", "/it's $(x)", "0a", r"cd '/it'\''s $(x)' && claude --resume 0a"),
-            ("claude-code", "/a\nb", "0a", "claude --resume 0a"),
-            ("codex", "/a", "0a", "codex resume 0a"),
-        ] {
-            assert_eq!(command(agent, folder, session).as_deref(), Some(expected));
-        }
-        for session in ["", "a b", "$(rm)", "-x", "a;b"] {
-            assert_eq!(command("codex", "/", session), None, "{session}");
-        }
-        assert_eq!(command("chatgpt", "/", "0a"), None);
-    }
+    Session::of(found.source(), found.origin()?)
 }

@@ -16,7 +16,7 @@ use crate::{
     http::Server,
     mcp,
     tools::{self, Offer, Options},
-    watch,
+    watch, web,
 };
 
 /// How long the program waits at its end for a refresh to stop and clean up.
@@ -98,7 +98,7 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
         return Ok(FOUND);
     }
     let places = ListenAt { address: args.http.as_deref(), socket: args.socket.as_deref() };
-    let page = args.page.then(|| page(&engine));
+    let page = args.page.then(|| page(&engine, environment));
     let mut server = args.admission.server(&places, page, engine.config(), environment)?;
     server = server.with_search(listen::search_by(&engine, environment));
     server.logs = true;
@@ -129,8 +129,8 @@ pub(super) fn over_http(
 }
 
 /// Returns the page for browsers.
-pub(super) fn page(_engine: &Arc<Engine>) -> axum::Router {
-    axum::Router::new()
+pub(super) fn page(engine: &Arc<Engine>, environment: &Environment) -> axum::Router {
+    web::router(Arc::clone(engine), environment.local_time)
 }
 
 /// Follows the databases, unless that is not wanted. Searches are right without it, so a server that

@@ -44,7 +44,7 @@ pub(super) fn run(
 ) -> Result<u8, Error> {
     let engine = Arc::new(engine);
     let places = ListenAt { address: Some(&args.address), socket: None };
-    let page = serve::page(&engine);
+    let page = serve::page(&engine, environment);
     let config = engine.config();
     let server = args.admission.server(&places, Some(page), config, environment)?;
     let server = server.with_search(listen::search_by(&engine, environment));

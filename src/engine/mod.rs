@@ -16,6 +16,7 @@ mod config;
 mod error;
 mod exact;
 mod exclusions;
+mod facets;
 mod forget;
 mod forgotten;
 mod home;
@@ -76,8 +77,9 @@ pub use upkeep::{
 pub(crate) use crate::workspace;
 pub(crate) use exact::{Render, Searched};
 pub(crate) use exclusions::Exclusions;
+pub(crate) use facets::{Choice, Facets};
 pub(crate) use forget::{Forgettable, Forgetter};
-pub(crate) use source::{Narrowing, Note, Sketch};
+pub(crate) use source::{Narrowing, Note, Place, Sketch};
 #[cfg(test)]
 pub(crate) use testing::TestExport;
 pub(crate) use withheld::Withheld;
@@ -165,6 +167,25 @@ impl Engine {
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched, Error> {
         self.sources.exact_in_all(request, scope, stop, render, show)
+    }
+
+    /// Counts the messages whose text matches a request, as `Sources::facets` says.
+    pub(crate) fn facets(
+        &self,
+        request: &Request,
+        choice: &Choice,
+        month: &dyn Fn(Instant) -> Option<String>,
+        stop: &Stop,
+    ) -> Result<Facets, Error> {
+        self.sources.facets(request, choice, month, stop)
+    }
+
+    /// Returns where every conversation is from.
+    pub(crate) fn places(
+        &self,
+        stop: &Stop,
+    ) -> Result<HashMap<(SourceKind, String), Place>, Error> {
+        self.sources.places(stop)
     }
 
     /// Returns the scope with the conversations that a person describes. Notes names that nothing has.

@@ -7,18 +7,21 @@
 mod arguments;
 mod bound;
 pub mod chatgpt;
+pub(crate) mod clock;
 pub mod conversation_search;
 pub mod delete_conversation;
 mod error;
 pub(crate) mod hint;
 pub mod manage_conversation;
-mod notes;
+pub(crate) mod notes;
 pub mod query_conversations;
 pub mod read;
 pub mod save_conversation_context;
 pub mod search;
 pub mod search_workspace;
+pub(crate) mod session;
 mod tool;
+pub(crate) mod words;
 
 use crate::text::snippet;
 

@@ -51,7 +51,7 @@ pub(super) fn more(given: usize, total: usize, is_exact: bool) -> Option<String>
 }
 
 /// Returns a number with commas between its thousands.
-fn grouped(number: usize) -> String {
+pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -40,6 +40,7 @@ mod memory;
 mod migration;
 mod notes;
 mod open;
+mod page;
 mod picker;
 #[cfg(unix)]
 mod private;

@@ -12,7 +12,7 @@ use verbatim_search::{cli, tools};
 const ROOMS: &[&[&str]] = &[
     &["cli"],
     &["http"],
-    &["mcp", "watch"],
+    &["mcp", "watch", "web"],
     &["tools"],
     &["engine"],
     &["db", "index", "embed", "import", "workspace"],
@@ -24,7 +24,7 @@ const ROOMS: &[&[&str]] = &[
 /// The rooms of `src/engine/` from top to bottom. A room uses only rooms on lower lines.
 const ENGINE_ROOMS: &[&[&str]] = &[
     &["mod"],
-    &["forget"],
+    &["forget", "facets"],
     &["lookup", "exact", "import", "home"],
     &["report"],
     &["memory"],

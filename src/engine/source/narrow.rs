@@ -242,6 +242,49 @@ impl Sources {
     }
 }
 
+/// Where a conversation is from, as filters name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The service or the agent; the source where that is not known.
+    pub(crate) service: Arc<str>,
+    /// The project, of a coding agent's conversation.
+    pub(crate) project: Option<Arc<str>>,
+}
+
+impl Sources {
+    /// Returns where every conversation is from. Sources that cannot be read are left out.
+    pub(crate) fn places(
+        &self,
+        stop: &Stop,
+    ) -> Result<HashMap<(SourceKind, String), Place>, Error> {
+        let mut names: HashSet<Arc<str>> = HashSet::new();
+        let mut shared = |name: &str| match names.get(name) {
+            Some(name) => Arc::clone(name),
+            None => {
+                let name: Arc<str> = name.into();
+                names.insert(Arc::clone(&name));
+                name
+            }
+        };
+        let mut places = HashMap::new();
+        self.each(&Scope::default(), |source| {
+            let provenance = source.provenance(None, stop)?;
+            let listing = source.reader(stop).list(&Scope::default(), stop)?;
+            for at in 0..listing.len() {
+                let (id, _) = listing.heading(at);
+                let service = provenance.get(id).map(|it| &*it.service);
+                let service = service.filter(|name| !name.is_empty());
+                let project = listing.origin(at).and_then(|origin| origin.project.as_deref());
+                let project = project.filter(|name| !name.is_empty()).map(&mut shared);
+                let service = shared(service.unwrap_or(source.kind.name()));
+                places.insert((source.kind, id.to_owned()), Place { service, project });
+            }
+            Ok(())
+        })?;
+        Ok(places)
+    }
+}
+
 impl Source {
     /// Calls `take` with what `render` makes of each message of an assistant that has a text.
     fn calls<T>(

@@ -34,6 +34,11 @@ enum ReadingOrder {
 impl Sketch {
     /// Returns the line of a message of the conversation.
     pub(crate) fn line(&self, hit: &Hit<'_>) -> u32 {
+        line_number(self.about.source, hit.position, self.turn(hit))
+    }
+
+    /// Returns the number of a message of the conversation, from 0 in reading order.
+    pub(crate) fn turn(&self, hit: &Hit<'_>) -> usize {
         let turn = match &self.order {
             ReadingOrder::Open(messages) => messages.turn_of(hit),
             ReadingOrder::Read(skeleton) => skeleton
@@ -41,7 +46,7 @@ impl Sketch {
                 .iter()
                 .position(|(id, position, _)| *id == hit.message_id && *position == hit.position),
         };
-        line_number(self.about.source, hit.position, turn.unwrap_or(0))
+        turn.unwrap_or(0)
     }
 }
 

@@ -1,0 +1,193 @@
+//! Times as a person reads and writes them.
+
+use chrono::{
+    DateTime, Datelike, FixedOffset, Local, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc,
+};
+
+use crate::{
+    model::Instant,
+    text::date::{self, Edge},
+};
+
+/// Shows and reads times, in the time zone of this computer or in UTC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    is_local: bool,
+    now: DateTime<Utc>,
+}
+
+impl Clock {
+    /// Returns a clock of this computer's time zone, or of UTC.
+    pub(crate) fn new(is_local: bool) -> Clock {
+        Clock { is_local, now: Utc::now() }
+    }
+
+    /// Returns the name of the time zone as it is now.
+    pub(crate) fn zone(self) -> String {
+        match self.is_local {
+            true => self.at(self.now).format("UTC%:z").to_string(),
+            false => "UTC".to_owned(),
+        }
+    }
+
+    /// Returns the month of a time, as `2025-01`.
+    pub(crate) fn month(self, instant: Instant) -> Option<String> {
+        Some(self.of_instant(instant)?.format("%Y-%m").to_string())
+    }
+
+    fn at(self, time: DateTime<Utc>) -> DateTime<FixedOffset> {
+        let offset = match self.is_local {
+            true => Local.offset_from_utc_datetime(&time.naive_utc()).fix(),
+            false => Utc.fix(),
+        };
+        time.with_timezone(&offset)
+    }
+
+    fn of_instant(self, instant: Instant) -> Option<DateTime<FixedOffset>> {
+        Some(self.at(DateTime::from_timestamp(instant.seconds, instant.nanos)?))
+    }
+
+    /// Returns a time in words, such as `today 09:18` or `18 Nov 2023`.
+    pub(crate) fn words(self, instant: Option<Instant>) -> String {
+        let Some(time) = instant.and_then(|instant| self.of_instant(instant)) else {
+            return "(no time)".to_owned();
+        };
+        let now = self.at(self.now);
+        let days = now.date_naive().signed_duration_since(time.date_naive()).num_days();
+        let format = match days {
+            0 => "today %H:%M",
+            1 => "yesterday %H:%M",
+            _ if time.year() == now.year() => "%a %-d %b",
+            _ => "%-d %b %Y",
+        };
+        time.format(format).to_string()
+    }
+
+    /// Returns the minute of a time, with its day in numbers.
+    pub(crate) fn minute(self, instant: Instant) -> Option<String> {
+        Some(self.of_instant(instant)?.format("%Y-%m-%d %H:%M").to_string())
+    }
+
+    /// Returns the day of a time, counted from 1970-01-01.
+    pub(crate) fn day(self, instant: Instant) -> i64 {
+        let offset = self.of_instant(instant).map_or(0, |time| time.offset().local_minus_utc());
+        Instant { seconds: instant.seconds.saturating_add(offset.into()), ..instant }.day()
+    }
+
+    /// Returns a time as ISO 8601 with its offset.
+    pub(crate) fn iso(self, instant: Instant) -> Option<String> {
+        let time = self.of_instant(instant)?;
+        Some(time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true))
+    }
+
+    /// Parses the start or the end of a range of time: ISO 8601, a number of days such as `7d`, or a
+    /// word.
+    pub(crate) fn parse(self, text: &str, edge: Edge) -> Result<Instant, String> {
+        let text = text.trim();
+        let today = self.at(self.now).date_naive();
+        let day = match text.to_lowercase().as_str() {
+            "today" => Some(today),
+            "yesterday" => today.pred_opt(),
+            _ => None,
+        };
+        if let Some(length) = length(text) {
+            let time = self.now.checked_sub_signed(length);
+            return time.map(of_utc).ok_or_else(|| unreadable(text));
+        }
+        let text = day.map_or_else(|| text.to_owned(), |day| day.to_string());
+        let parsed = date::parse_iso(&text, edge).ok_or_else(|| unreadable(&text))?;
+        Ok(if has_offset(&text) { parsed } else { self.at_wall(parsed, edge) })
+    }
+
+    /// Returns the instant at which the clocks here show what clocks in UTC show at `wall`.
+    fn at_wall(self, wall: Instant, edge: Edge) -> Instant {
+        let naive: Option<NaiveDateTime> =
+            DateTime::from_timestamp(wall.seconds, wall.nanos).map(|time| time.naive_utc());
+        let Some(naive) = naive.filter(|_| self.is_local) else { return wall };
+        // An hour that the clocks leave out begins when they are put forward.
+        let local = Local.from_local_datetime(&naive);
+        let local = match edge {
+            Edge::Start => local.earliest(),
+            Edge::End => local.latest(),
+        };
+        let later = || Local.from_local_datetime(&(naive + TimeDelta::hours(1))).earliest();
+        local.or_else(later).map_or(wall, |time| of_utc(time.to_utc()))
+    }
+}
+
+fn of_utc(time: DateTime<Utc>) -> Instant {
+    Instant { seconds: time.timestamp(), nanos: time.timestamp_subsec_nanos() }
+}
+
+fn unreadable(text: &str) -> String {
+    format!(
+        "{text:?} is not a date; write 7d, 2w, today, yesterday, 2025, 2025-01, 2025-01-31 or \
+         2025-01-31T14:30 (ISO 8601)"
+    )
+}
+
+/// Returns the length of time that a number of hours, days or weeks means.
+fn length(text: &str) -> Option<TimeDelta> {
+    let unit = text.char_indices().next_back()?;
+    let number: i64 = text[..unit.0].parse().ok().filter(|number| *number >= 0)?;
+    match unit.1 {
+        'h' => TimeDelta::try_hours(number),
+        'd' => TimeDelta::try_days(number),
+        'w' => TimeDelta::try_weeks(number),
+        _ => None,
+    }
+}
+
+/// Returns whether a date-time says how far its clock is from UTC.
+fn has_offset(text: &str) -> bool {
+    let clock = text.find(['T', 't', ' ']).map_or("", |at| &text[at + 1..]);
+    clock.contains(['Z', 'z', '+', '-'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock() -> Clock {
+        let now = DateTime::parse_from_rfc3339("2026-11-22T09:30:00Z").unwrap();
+        Clock { is_local: false, now: now.to_utc() }
+    }
+
+    #[test]
+    fn times_in_words() {
+        for (time, expected) in [
+            ("2026-11-22T00:00:00Z", "today 00:00"),
+            ("2026-11-21T23:59:00Z", "yesterday 23:59"),
+            ("2026-11-18T10:00:00Z", "Wed 18 Nov"),
+            ("2026-12-24T10:00:00Z", "Thu 24 Dec"),
+            ("2025-11-22T09:30:00Z", "22 Nov 2025"),
+        ] {
+            let instant = date::parse_iso(time, Edge::Start);
+            assert_eq!(clock().words(instant), expected);
+        }
+        assert_eq!(clock().words(None), "(no time)");
+    }
+
+    #[test]
+    fn dates_as_people_write_them() {
+        for (text, edge, expected) in [
+            ("7d", Edge::Start, "2026-11-15T09:30:00Z"),
+            ("2w", Edge::Start, "2026-11-08T09:30:00Z"),
+            ("12h", Edge::End, "2026-11-21T21:30:00Z"),
+            ("today", Edge::Start, "2026-11-22T00:00:00Z"),
+            ("Yesterday", Edge::Start, "2026-11-21T00:00:00Z"),
+            ("yesterday", Edge::End, "2026-11-21T23:59:59.999Z"),
+            ("2025-01", Edge::End, "2025-01-31T23:59:59.999Z"),
+            ("2025-01-31T14:30+02:00", Edge::Start, "2025-01-31T12:30:00Z"),
+        ] {
+            let parsed = clock().parse(text, edge).unwrap();
+            assert_eq!(clock().iso(parsed).as_deref(), Some(expected), "{text}");
+        }
+        for wrong in
+            ["31.01.2025", "2025/01/01", "", "-7d", "d", "7", "tomorrow", "99999999999999d"]
+        {
+            let error = clock().parse(wrong, Edge::Start).unwrap_err();
+            assert!(error.contains("2025-01-31") && error.contains("7d"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The words of a question: quoted in messages, and found in the texts that answer it.
+
+use std::{collections::HashSet, ops::Range};
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::text::{snippet, words::Tokenizer};
+
+/// Returns a text as a message repeats it.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("\"{}\"", snippet::echo(text))
+}
+
+/// The words of a question, in every form that is ranked as they are.
+pub(crate) struct Words {
+    tokenizer: Tokenizer,
+    terms: HashSet<String>,
+}
+
+impl Words {
+    pub(crate) fn of(question: &str) -> Words {
+        let tokenizer = Tokenizer::default();
+        let terms = tokenizer.question(question).into_iter().collect();
+        Words { tokenizer, terms }
+    }
+
+    /// Adds a word in the form that is ranked.
+    pub(crate) fn add(&mut self, term: &str) {
+        self.terms.insert(term.to_owned());
+    }
+
+    /// Returns the first word of some texts that is ranked as `term` is.
+    pub(crate) fn written<'t>(
+        &self,
+        term: &str,
+        texts: impl IntoIterator<Item = &'t str>,
+    ) -> Option<&'t str> {
+        let is_it = |word: &&str| {
+            let mut is_it = false;
+            self.tokenizer.word(word, &mut |other| is_it |= other == term);
+            is_it
+        };
+        texts.into_iter().find_map(|text| text.unicode_words().find(is_it))
+    }
+
+    /// Returns the spans of the words in a text.
+    pub(crate) fn spans(&self, text: &str) -> Vec<Range<usize>> {
+        let mut spans = Vec::new();
+        for (start, word) in text.unicode_word_indices() {
+            let mut is_asked = false;
+            self.tokenizer.word(word, &mut |term| is_asked |= self.terms.contains(term));
+            if is_asked {
+                spans.push(start..start + word.len());
+            }
+        }
+        spans
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_in_every_form() {
+        let text = "Borrowing checks: the BORROWED value.";
+        let found: Vec<&str> =
+            Words::of("how to borrow").spans(text).into_iter().map(|span| &text[span]).collect();
+        assert_eq!(found, ["Borrowing", "BORROWED"]);
+        let words = Words::of("");
+        assert_eq!(words.written("queri", ["no", "two queries, a query"]), Some("queries"));
+        assert_eq!(words.written("queri", ["none"]), None);
+    }
+}

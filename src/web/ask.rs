@@ -1,0 +1,146 @@
+//! What is asked for, as it stands in the address: every filter is in it.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use crate::engine;
+
+/// The project filter's value for conversations without a project.
+pub(super) const NO_PROJECT: &str = "-";
+
+/// The characters of an address that stay as they are.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// How messages are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Way {
+    /// They contain the text, in any letter case.
+    #[default]
+    Exact,
+    /// They answer it best, by words and by meaning.
+    Meaning,
+}
+
+impl Way {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Way::Exact => "exact",
+            Way::Meaning => "meaning",
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ask {
+    /// The text as it was typed.
+    pub(super) q: String,
+    pub(super) way: Way,
+    pub(super) sources: Vec<String>,
+    pub(super) projects: Vec<String>,
+    pub(super) roles: Vec<String>,
+    pub(super) from: String,
+    pub(super) to: String,
+    /// The page of the results, from 0.
+    pub(super) page: usize,
+}
+
+/// Returns the fields of a query string.
+pub(super) fn fields(query: &str) -> impl Iterator<Item = (String, String)> {
+    let decoded = |text: &str| {
+        let text = text.replace('+', " ");
+        percent_decode_str(&text).decode_utf8_lossy().into_owned()
+    };
+    query.split('&').filter(|field| !field.is_empty()).map(move |field| {
+        let (name, value) = field.split_once('=').unwrap_or((field, ""));
+        (decoded(name), decoded(value))
+    })
+}
+
+/// Returns a text as a part of an address.
+pub(super) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
+
+impl Ask {
+    pub(super) fn parse(query: &str) -> Ask {
+        let mut ask = Ask::default();
+        for (name, value) in fields(query) {
+            match &*name {
+                "q" => ask.q = value,
+                "mode" if value == Way::Meaning.name() => ask.way = Way::Meaning,
+                "source" if !value.is_empty() => ask.sources.push(value),
+                "project" if !value.is_empty() => ask.projects.push(value),
+                "role" if !value.is_empty() => ask.roles.push(value),
+                "from" => ask.from = value.trim().to_owned(),
+                "to" => ask.to = value.trim().to_owned(),
+                "page" => ask.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
+                _ => {}
+            }
+        }
+        ask
+    }
+
+    /// Returns the text without white space at its ends.
+    pub(super) fn text(&self) -> &str {
+        engine::trimmed(&self.q)
+    }
+
+    pub(super) fn has_filters(&self) -> bool {
+        let lists = [&self.sources, &self.projects, &self.roles];
+        lists.iter().any(|list| !list.is_empty()) || !self.from.is_empty() || !self.to.is_empty()
+    }
+
+    /// Returns the query string that means the same.
+    pub(super) fn query(&self) -> String {
+        let mut fields = Vec::new();
+        let mut add = |name: &str, value: &str| {
+            if !value.is_empty() {
+                fields.push(format!("{name}={}", encoded(value)));
+            }
+        };
+        add("q", &self.q);
+        add("mode", if self.way == Way::Meaning { self.way.name() } else { "" });
+        self.sources.iter().for_each(|value| add("source", value));
+        self.projects.iter().for_each(|value| add("project", value));
+        self.roles.iter().for_each(|value| add("role", value));
+        add("from", &self.from);
+        add("to", &self.to);
+        if self.page > 0 {
+            add("page", &(self.page + 1).to_string());
+        }
+        fields.join("&")
+    }
+
+    /// Returns the address of the search.
+    pub(super) fn address(&self) -> String {
+        match self.query() {
+            query if query.is_empty() => "/".to_owned(),
+            query => format!("/?{query}"),
+        }
+    }
+
+    /// Returns the part of a conversation's address that keeps the text marked.
+    pub(super) fn marks(&self) -> String {
+        match self.query() {
+            query if self.text().is_empty() || query.is_empty() => String::new(),
+            query => format!("?{query}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_says_everything() {
+        let query = "q=a+b%26%3D%e6%97%a5&mode=meaning&source=chatgpt&source=codex&project=-\
+                     &role=user&from=2025-06&to=30d&page=3&unknown=1&&flag";
+        let ask = Ask::parse(query);
+        assert_eq!((ask.q.as_str(), ask.way, ask.page), ("a b&=日", Way::Meaning, 2));
+        assert_eq!(ask.sources, ["chatgpt", "codex"]);
+        assert_eq!(Ask::parse(&ask.query()), ask);
+        assert_eq!(Ask::default().address(), "/");
+        assert_eq!(Ask::parse("q=%ff%zz").q, "\u{fffd}%zz");
+    }
+}

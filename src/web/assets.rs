@@ -1,0 +1,66 @@
+//! The stylesheet, the script and the icon. Their addresses have a hash of their content, so browsers
+//! keep them for good.
+
+use std::sync::LazyLock;
+
+use axum::{
+    extract::Path,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+
+use crate::text::hash::fnv1a;
+
+/// A file that the page is made with.
+pub(super) struct Asset {
+    name: &'static str,
+    kind: &'static str,
+    content: &'static str,
+}
+
+pub(super) static STYLE: Asset = Asset {
+    name: "style.css",
+    kind: "text/css; charset=utf-8",
+    content: include_str!("style.css"),
+};
+
+pub(super) static SCRIPT: Asset = Asset {
+    name: "script.js",
+    kind: "text/javascript; charset=utf-8",
+    content: include_str!("script.js"),
+};
+
+pub(super) static FAVICON: Asset =
+    Asset { name: "favicon.svg", kind: "image/svg+xml", content: include_str!("favicon.svg") };
+
+static ALL: [&Asset; 3] = [&STYLE, &SCRIPT, &FAVICON];
+
+/// One hash of all of them.
+static HASH: LazyLock<String> = LazyLock::new(|| {
+    let contents: String = ALL.iter().map(|asset| asset.content).collect();
+    format!("{:016x}", fnv1a(contents.as_bytes()))
+});
+
+impl Asset {
+    pub(super) fn address(&self) -> String {
+        format!("/static/{}/{}", *HASH, self.name)
+    }
+
+    fn answer(&self, cache: &'static str) -> Response {
+        let headers = [(header::CONTENT_TYPE, self.kind), (header::CACHE_CONTROL, cache)];
+        (headers, self.content).into_response()
+    }
+}
+
+/// Answers with a file; the address of an older program's file leads to nothing.
+pub(super) async fn asset(Path((hash, name)): Path<(String, String)>) -> Response {
+    match ALL.iter().find(|asset| asset.name == name && *HASH == hash) {
+        Some(asset) => asset.answer("public, max-age=31536000, immutable"),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// Answers browsers that look for an icon at its old address.
+pub(super) async fn favicon() -> Response {
+    FAVICON.answer("public, max-age=86400")
+}

@@ -1,0 +1,145 @@
+//! What is shown of a conversation beside its title.
+
+use std::collections::{BTreeMap, HashMap};
+
+use maud::{Markup, html};
+
+use super::ask::encoded;
+use crate::{
+    engine::{Engine, Error, Sketch, SourceKind},
+    model::{Hit, Instant, Origin, Stop},
+    tools::{clock::Clock, notes::grouped, session::Session},
+};
+
+/// What a conversation is known by among those of all sources.
+pub(super) type CardKey = (SourceKind, String);
+
+/// What is known of a conversation.
+pub(super) struct Card {
+    pub(super) id: String,
+    pub(super) short_id: String,
+    pub(super) service: String,
+    pub(super) origin: Origin,
+    /// The address on the service's site.
+    pub(super) link: Option<String>,
+    sketch: Option<Sketch>,
+}
+
+impl Card {
+    /// Returns the number of a message and its place in the conversation, from 0 to 1.
+    pub(super) fn place(&self, hit: &Hit<'_>) -> (u32, f64) {
+        let Some(sketch) = &self.sketch else { return (1, 0.0) };
+        let turns = f64::from(sketch.about.turns.max(1));
+        (sketch.line(hit), sketch.turn(hit) as f64 / turns)
+    }
+
+    /// Returns the address of the conversation's page.
+    pub(super) fn address(&self) -> String {
+        format!("/c/{}", encoded(&self.id))
+    }
+
+    /// Returns the command that resumes the session of a coding agent.
+    pub(super) fn resume(&self) -> Option<String> {
+        Session::of(&self.service, &self.origin).map(|session| session.to_string())
+    }
+
+    /// Returns the project with the branch; `None` without a project.
+    pub(super) fn project(&self) -> Option<String> {
+        let named = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
+        let project = named(&self.origin.project)?;
+        Some(match named(&self.origin.branch) {
+            Some(branch) => format!("{project}@{branch}"),
+            None => project,
+        })
+    }
+
+    /// Returns the service, the project and the short id.
+    pub(super) fn meta(&self, clock: Clock, time: Option<Instant>) -> Markup {
+        html! {
+            (service(&self.service))
+            @if let Some(project) = self.project() { " " span dir="auto" { (project) } }
+            " " (moment(clock, time))
+            " " span.id { (self.short_id) }
+        }
+    }
+}
+
+/// Returns the name of a service, an agent or a source, with its colour.
+pub(super) fn service(name: &str) -> Markup {
+    let (class, label) = label_of(name);
+    html! { span class=(format!("src {class}")) { (label) } }
+}
+
+/// Returns the class of colour and the name for people of a service, an agent or a source.
+pub(super) fn label_of(name: &str) -> (&str, &str) {
+    match name {
+        "chatgpt" => ("chatgpt", "ChatGPT"),
+        "claude" => ("claude", "Claude.ai"),
+        "claude-code" => ("code-agent", "Claude Code"),
+        "codex" => ("codex", "Codex"),
+        "export" => ("", "Database"),
+        "archive" => ("", "Transcripts"),
+        "threads" => ("", "Saved threads"),
+        other => ("", other),
+    }
+}
+
+/// Returns the name of a role for people.
+pub(super) fn role_name(role: &str) -> &str {
+    match role {
+        "user" => "You",
+        "assistant" => "Assistant",
+        "tool" => "Tool",
+        "system" => "System",
+        "" => "Unknown",
+        other => other,
+    }
+}
+
+/// Returns a number with its unit.
+pub(super) fn counted(number: usize, unit: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {unit}{plural}", grouped(number))
+}
+
+/// Returns a time in words, with its exact form for machines.
+pub(super) fn moment(clock: Clock, time: Option<Instant>) -> Markup {
+    let iso = time.and_then(|time| clock.iso(time));
+    let minute = time.and_then(|time| clock.minute(time));
+    html! {
+        @if let (Some(iso), Some(minute)) = (iso, minute) {
+            time datetime=(iso) title=(minute) { (clock.words(time)) }
+        }
+    }
+}
+
+/// Looks conversations up; each is in the answer, whatever of it can be read.
+pub(super) fn cards(
+    engine: &Engine,
+    keys: &[CardKey],
+    stop: &Stop,
+) -> Result<HashMap<CardKey, Card>, Error> {
+    let mut by_kind: BTreeMap<SourceKind, Vec<&str>> = BTreeMap::new();
+    for (kind, id) in keys {
+        by_kind.entry(*kind).or_default().push(id);
+    }
+    let mut cards = HashMap::new();
+    for (kind, mut ids) in by_kind {
+        ids.sort_unstable();
+        ids.dedup();
+        let mut sketches = engine.sketches(kind, &ids, stop)?;
+        let mut provenance = engine.provenance(kind, &ids, stop)?;
+        let short = engine.find(stop).short_ids(&ids)?;
+        for (id, short_id) in ids.into_iter().zip(short) {
+            let (sketch, provenance) = (sketches.remove(id), provenance.remove(id));
+            let (service, link) = provenance.map(|it| (it.service, it.link)).unwrap_or_default();
+            let service = if service.is_empty() { kind.name().to_owned() } else { service };
+            let origin = sketch.as_ref().and_then(|sketch| sketch.origin.clone());
+            let origin = origin.unwrap_or_default();
+            let id = id.to_owned();
+            let card = Card { id: id.clone(), short_id, service, origin, link, sketch };
+            cards.insert((kind, id), card);
+        }
+    }
+    Ok(cards)
+}

@@ -1,0 +1,209 @@
+//! Charts, drawn by the server. They have percent for widths, so they are sharp at every width.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use crate::tools::notes::grouped;
+
+/// Empty months in a row that are drawn: one message with a wrong date must not make a chart of a
+/// thousand months.
+const LONGEST_GAP: u32 = 36;
+
+/// Months that a chart has room for at least: a few of them make no wide columns.
+const FEWEST: usize = 24;
+
+/// Pixels of the highest column.
+const HEIGHT: u64 = 48;
+
+/// Names of the months.
+const NAMES: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+/// A column of the timeline.
+pub(super) struct Month<'a> {
+    pub(super) name: &'a str,
+    pub(super) count: u64,
+    /// Whether the month is within the dates.
+    pub(super) is_in: bool,
+}
+
+/// Returns the months in order, with the empty ones between them. Messages without a time are left
+/// out.
+pub(super) fn months(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
+    let mut months: Vec<(String, u64)> = Vec::new();
+    let mut last: Option<u32> = None;
+    for (name, count) in counts {
+        let Some(number) = number_of(name) else { continue };
+        if let Some(last) = last.filter(|last| number > *last && number - last <= LONGEST_GAP) {
+            let name = |number: u32| format!("{:04}-{:02}", number / 12, number % 12 + 1);
+            months.extend((last + 1..number).map(|number| (name(number), 0)));
+        }
+        last = Some(number);
+        months.push((name.clone(), *count));
+    }
+    months
+}
+
+/// Returns the number of a month since the year 0.
+fn number_of(month: &str) -> Option<u32> {
+    let (year, month) = month.split_once('-').filter(|(year, _)| year.len() == 4)?;
+    Some(year.parse::<u32>().ok()? * 12 + month.parse::<u32>().ok()?.checked_sub(1)?)
+}
+
+/// Returns a month for people, such as `January 2025`.
+pub(super) fn month_name(month: &str) -> String {
+    match number_of(month) {
+        Some(number) => format!("{} {}", NAMES[number as usize % 12], number / 12),
+        None => month.to_owned(),
+    }
+}
+
+/// Returns the share of a number, in percent of a width.
+fn percent(part: f64, whole: f64) -> String {
+    format!("{:.2}%", part / whole.max(1.0) * 100.0)
+}
+
+/// Draws the timeline of a search.
+pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
+    let Some((first, last)) = months.first().zip(months.last()) else { return html! {} };
+    let most = months.iter().map(|month| month.count).max().unwrap_or(0).max(1);
+    let busiest = months.iter().find(|month| month.count == most).unwrap_or(first);
+    let all = months.len().max(FEWEST) as f64;
+    let label = format!(
+        "Messages by month, {} to {}; most, {}, in {}",
+        month_name(first.name),
+        month_name(last.name),
+        grouped(most as usize),
+        month_name(busiest.name)
+    );
+    let height = |count: u64| if count == 0 { 0 } else { (count * HEIGHT / most).max(2) };
+    let width = percent(0.82, all);
+    let within: Vec<usize> = (0..months.len()).filter(|at| months[*at].is_in).collect();
+    let brush = within.first().zip(within.last()).filter(|_| within.len() < months.len());
+    html! {
+        svg.hist width="100%" height="68" role="img" aria-label=(label) {
+            @if let Some((from, to)) = brush {
+                rect.brush x=(percent(*from as f64, all)) y="0"
+                    width=(percent((to - from + 1) as f64, all)) height=(HEIGHT) {}
+            }
+            @for (at, month) in months.iter().enumerate() {
+                rect class=[month.is_in.then_some("in")] data-month=(month.name)
+                    x=(percent(at as f64 + 0.09, all)) y=(HEIGHT - height(month.count))
+                    width=(width) height=(height(month.count)) {
+                    title { (month_name(month.name)) ": " (grouped(month.count as usize)) }
+                }
+            }
+            @for (at, label) in years(months) {
+                text x=(percent(at as f64, all)) y="66" { (label) }
+            }
+        }
+    }
+}
+
+/// Returns where the years begin, as many as have room.
+fn years<'a>(months: &[Month<'a>]) -> Vec<(usize, &'a str)> {
+    /// Labels that have room on a phone.
+    const MOST: usize = 8;
+
+    let mut starts: Vec<(usize, &str)> = Vec::new();
+    for (at, month) in months.iter().enumerate() {
+        let year = month.name.split('-').next().unwrap_or_default();
+        if starts.last().is_none_or(|(_, last)| *last != year) {
+            starts.push((at, year));
+        }
+    }
+    // A year that begins at once after the first label would stand on it.
+    if starts.len() > 1 && (starts[1].0 as f64) < months.len() as f64 * 0.08 {
+        starts.remove(0);
+    }
+    let step = starts.len().div_ceil(MOST).max(1);
+    starts.into_iter().step_by(step).collect()
+}
+
+/// Draws the messages by month for the statistics, with lines at round numbers.
+pub(super) fn columns(months: &[(String, u64)]) -> Markup {
+    const TALL: f64 = 176.0;
+    const FOOT: f64 = 200.0;
+
+    let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+    let all = months.len().max(FEWEST) as f64;
+    let step = round_step(most);
+    let lines: Vec<u64> = (0..=most / step).map(|line| line * step).collect();
+    let height = |count: u64| count as f64 / most as f64 * TALL;
+    let named: Vec<Month<'_>> =
+        months.iter().map(|(name, count)| Month { name, count: *count, is_in: true }).collect();
+    let label = "Messages by month; the numbers are in the table below";
+    html! {
+        svg.chart width="100%" height="220" role="img" aria-label=(label) {
+            @for line in &lines {
+                @let y = format!("{:.1}", FOOT - height(*line));
+                line.axis x1="0" x2="100%" y1=(y) y2=(y) {}
+                @if *line > 0 {
+                    text y=(format!("{:.1}", FOOT - height(*line) - 4.0)) { (grouped(*line as usize)) }
+                }
+            }
+            @for (at, (name, count)) in months.iter().enumerate() {
+                @if *count > 0 {
+                    rect.col x=(percent(at as f64 + 0.09, all)) y=(format!("{:.1}", FOOT - height(*count).max(1.0)))
+                        width=(percent(0.82, all)) height=(format!("{:.1}", height(*count).max(1.0))) {
+                        title { (month_name(name)) ": " (grouped(*count as usize)) }
+                    }
+                }
+            }
+            @for (at, year) in years(&named) {
+                text x=(percent(at as f64, all)) y="217" { (year) }
+            }
+        }
+    }
+}
+
+/// Returns a round number of which about four fit into another.
+fn round_step(most: u64) -> u64 {
+    let mut step = 1;
+    while most / step > 5 {
+        step = match step.to_string().as_bytes()[0] {
+            b'1' => step * 2,
+            b'2' => step / 2 * 5,
+            _ => step * 2,
+        };
+    }
+    step
+}
+
+/// Draws a bar of a table.
+pub(super) fn bar(count: u64, most: u64) -> Markup {
+    html! {
+        svg aria-hidden="true" { rect width=(percent(count as f64, most as f64)) height="10" {} }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_and_steps() {
+        let counts = [("2024-11", 3), ("2025-02", 1), ("9999-01", 1), ("no time", 4)];
+        let counts = counts.map(|(name, count)| (name.to_owned(), count)).into();
+        let names: Vec<String> = months(&counts).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["2024-11", "2024-12", "2025-01", "2025-02", "9999-01"]);
+        for (most, step) in [(1, 1), (5, 1), (6, 2), (11, 2), (12, 5), (99, 20), (5_000, 1_000)] {
+            assert_eq!(round_step(most), step, "{most}");
+        }
+        assert_eq!(month_name("2025-02"), "February 2025");
+        assert!(histogram(&[]).into_string().is_empty());
+    }
+}

@@ -1,0 +1,72 @@
+//! Colours of code.
+
+use std::{
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
+
+use syntect::{
+    html::{ClassStyle, ClassedHTMLGenerator},
+    parsing::{SyntaxReference, SyntaxSet},
+    util::LinesWithEndings,
+};
+
+use super::mark::escaped;
+
+/// The languages, which are read when the first code is shown.
+static LANGUAGES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
+
+/// The beginning of the names of classes.
+const CLASSES: ClassStyle = ClassStyle::SpacedPrefixed { prefix: "s-" };
+
+/// How long the code of one page may be coloured; the rest of it stays plain.
+const MOST_TIME: Duration = Duration::from_millis(60);
+
+/// Bytes of a line beyond which code is no code that a person wrote.
+const LONGEST_LINE: usize = 1_000;
+
+/// Bytes of a piece of code that is coloured.
+const MOST_BYTES: usize = 30_000;
+
+/// Colours the code of one page.
+pub(super) struct Highlighter {
+    left: Duration,
+}
+
+impl Highlighter {
+    pub(super) fn new() -> Highlighter {
+        Highlighter { left: MOST_TIME }
+    }
+
+    /// Returns code as HTML.
+    pub(super) fn html(&mut self, code: &str, language: &str) -> String {
+        let is_short = code.len() <= MOST_BYTES && code.lines().all(|l| l.len() <= LONGEST_LINE);
+        if self.left.is_zero() || language.is_empty() || !is_short {
+            return escaped(code);
+        }
+        let Some(syntax) = syntax_of(language) else { return escaped(code) };
+        let begun = Instant::now();
+        let html = coloured(code, syntax);
+        self.left = self.left.saturating_sub(begun.elapsed());
+        html.unwrap_or_else(|| escaped(code))
+    }
+}
+
+fn syntax_of(language: &str) -> Option<&'static SyntaxReference> {
+    let name = match language.to_ascii_lowercase().as_str() {
+        "typescript" | "ts" | "jsx" | "tsx" | "javascript" => "js".to_owned(),
+        "shell" | "zsh" | "console" | "shellsession" => "sh".to_owned(),
+        "jsonc" | "json5" | "jsonl" => "json".to_owned(),
+        "text" | "txt" | "plaintext" | "plain" => return None,
+        other => other.to_owned(),
+    };
+    LANGUAGES.find_syntax_by_token(&name)
+}
+
+fn coloured(code: &str, syntax: &SyntaxReference) -> Option<String> {
+    let mut html = ClassedHTMLGenerator::new_with_class_style(syntax, &LANGUAGES, CLASSES);
+    for line in LinesWithEndings::from(code) {
+        html.parse_html_for_line_which_includes_newline(line).ok()?;
+    }
+    Some(html.finalize())
+}

@@ -1,0 +1,252 @@
+//! The filters with their counts, and the timeline. The counts have a request of their own, so that
+//! results never wait for them.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use maud::{Markup, html};
+
+use super::{
+    ask::{Ask, NO_PROJECT, Way},
+    card::{counted as counted_of, label_of, role_name},
+    chart::{Month, histogram, months},
+    scope::{choice, request},
+    site::{Problem, Site},
+};
+use crate::{
+    engine::{Facets, Scope},
+    model::Stop,
+    tools::notes::grouped,
+};
+
+/// How long messages are counted. Then the counts are what there is at least.
+const MOST_COUNTING: Duration = Duration::from_millis(2_500);
+
+/// Names of a facet that are shown.
+const MOST_NAMES: usize = 8;
+
+/// Roles that are offered before any are counted.
+const ROLES: [&str; 4] = ["assistant", "user", "tool", "system"];
+
+/// Returns the filters and the timeline with their counts.
+pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
+    let counted = count(site, ask, stop)?;
+    let in_all = counted.as_ref().filter(|_| !ask.text().is_empty());
+    Ok(html! {
+        (filters(site, ask, counted.as_ref(), stop)?)
+        @if let Some(facets) = &counted { (timeline(site, ask, facets)?) } @else { div #hist {} }
+        @if let Some(facets) = in_all {
+            p #exact data-count=(facets.messages)
+                data-more=[(!facets.is_complete).then_some("")] {
+                b {
+                    @if !facets.is_complete { "more than " }
+                    (counted_of(facets.messages as usize, "message"))
+                }
+                " in " span { (counted_of(facets.conversations, "conversation")) }
+            }
+        }
+    })
+}
+
+/// Counts what is asked for; `None` for a search by meaning, which has no end.
+fn count(site: &Site, ask: &Ask, stop: &Stop) -> Result<Option<Facets>, Problem> {
+    if ask.way == Way::Meaning && !ask.text().is_empty() {
+        return Ok(None);
+    }
+    if ask.text().is_empty() {
+        return everything(site, stop).map(Some);
+    }
+    let stop = stop.within(MOST_COUNTING);
+    let clock = site.clock();
+    let request = request(ask, &Scope::default());
+    let month = |time| clock.month(time);
+    Ok(Some(site.engine.facets(&request, &choice(site, ask)?, &month, &stop)?))
+}
+
+/// Counts all messages, whatever the filters.
+fn everything(site: &Site, stop: &Stop) -> Result<Facets, Problem> {
+    let tally = site.engine.tally(&[], stop)?;
+    Ok(Facets {
+        messages: tally.messages,
+        conversations: tally.conversations,
+        services: site.engine.services(&tally, stop)?,
+        projects: BTreeMap::new(),
+        roles: tally.roles,
+        months: tally.months,
+        is_complete: true,
+        notes: tally.notes,
+    })
+}
+
+/// Returns the filters. Counts that are not known are a dash.
+pub(super) fn filters(
+    site: &Site,
+    ask: &Ask,
+    counted: Option<&Facets>,
+    stop: &Stop,
+) -> Result<Markup, Problem> {
+    let mut services = BTreeMap::new();
+    let mut projects = BTreeMap::new();
+    for place in site.engine.places(stop)?.into_values() {
+        *services.entry(place.service.to_string()).or_default() += 1;
+        let project = place.project.as_deref().unwrap_or(NO_PROJECT).to_owned();
+        *projects.entry(project).or_default() += 1;
+    }
+    let roles = ROLES.iter().rev().zip(1..).map(|(role, rank)| ((*role).to_owned(), rank));
+    let named = |name: &str| if name == NO_PROJECT { String::new() } else { name.to_owned() };
+    let of = |counts: Option<&BTreeMap<String, u64>>, name: &str| -> Option<u64> {
+        // Where counting ended early, nothing is known of what was not seen.
+        let rest = counted.and_then(|facets| facets.is_complete.then_some(0));
+        counts.and_then(|counts| counts.get(name).copied().or(rest))
+    };
+    let with_projects = counted.filter(|facets| !facets.projects.is_empty());
+    let all = [
+        Facet {
+            name: "source",
+            legend: "Source",
+            chosen: &ask.sources,
+            known: services,
+            count: &|name| of(counted.map(|facets| &facets.services), name),
+        },
+        Facet {
+            name: "project",
+            legend: "Project",
+            chosen: &ask.projects,
+            known: projects,
+            count: &|name| of(with_projects.map(|facets| &facets.projects), &named(name)),
+        },
+        Facet {
+            name: "role",
+            legend: "Role",
+            chosen: &ask.roles,
+            known: roles.collect(),
+            count: &|name| of(counted.map(|facets| &facets.roles), name),
+        },
+    ];
+    let is_open = ask.has_filters();
+    let at_least = counted.is_some_and(|facets| !facets.is_complete);
+    Ok(html! {
+        details.filters #facets open[is_open] {
+            summary { "Filters" @if is_open { ": " (chosen(ask)) } }
+            @for facet in &all {
+                // A choice of one is none.
+                @if facet.known.len() > 1 || !facet.chosen.is_empty() { (facet.show(at_least)) }
+            }
+            p.nojs { button.btn form="find" { "Apply filters" } }
+        }
+    })
+}
+
+/// One filter.
+struct Facet<'a> {
+    name: &'static str,
+    legend: &'static str,
+    chosen: &'a [String],
+    /// The names that there are, with how many conversations they have.
+    known: BTreeMap<String, u64>,
+    count: &'a dyn Fn(&str) -> Option<u64>,
+}
+
+impl Facet<'_> {
+    fn show(&self, at_least: bool) -> Markup {
+        let mut names: Vec<(&str, u64, Option<u64>)> = self
+            .known
+            .iter()
+            .map(|(name, weight)| (&**name, *weight, (self.count)(name)))
+            .collect();
+        for name in self.chosen.iter().filter(|name| !self.known.contains_key(*name)) {
+            names.push((name, 0, (self.count)(name)));
+        }
+        let is_chosen = |name: &str| self.chosen.iter().any(|chosen| chosen == name);
+        // Those with most messages first; without counts, those with most conversations.
+        names.sort_by_key(|(name, weight, count)| {
+            std::cmp::Reverse((is_chosen(name), count.unwrap_or(0), *weight))
+        });
+        let shown = MOST_NAMES.max(self.chosen.len());
+        let hidden = names.len().saturating_sub(shown);
+        names.truncate(shown);
+        html! {
+            fieldset.facet {
+                legend { (self.legend) }
+                @for (name, _, count) in names {
+                    label {
+                        input type="checkbox" name=(self.name) value=(name) form="find"
+                            checked[is_chosen(name)];
+                        " " (self.label(name)) " "
+                        span.n {
+                            @match count {
+                                Some(count) => { (grouped(count as usize)) @if at_least && count > 0 { "+" } }
+                                None => "–",
+                            }
+                        }
+                    }
+                }
+                @if hidden > 0 { p.note { (hidden) " more" } }
+            }
+        }
+    }
+
+    fn label(&self, name: &str) -> Markup {
+        match self.name {
+            "source" => {
+                let (class, label) = label_of(name);
+                html! { span class=(format!("src {class}")) { (label) } }
+            }
+            "role" => html! { span { (role_name(name)) } },
+            _ if name == NO_PROJECT => html! { span { "No project" } },
+            _ => html! { span dir="auto" title=(name) { (name) } },
+        }
+    }
+}
+
+/// Returns the filters in words.
+fn chosen(ask: &Ask) -> String {
+    let sources = ask.sources.iter().map(|name| label_of(name).1.to_owned());
+    let projects = ask.projects.iter().map(|name| match &**name {
+        NO_PROJECT => "no project".to_owned(),
+        name => name.to_owned(),
+    });
+    let roles = ask.roles.iter().map(|role| role_name(role).to_lowercase());
+    let from = (!ask.from.is_empty()).then(|| format!("from {}", ask.from));
+    let to = (!ask.to.is_empty()).then(|| format!("to {}", ask.to));
+    sources.chain(projects).chain(roles).chain(from).chain(to).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the place of the timeline, and the dates.
+pub(super) fn when(ask: &Ask) -> Markup {
+    let to = |from: &str| Ask { from: from.to_owned(), to: String::new(), page: 0, ..ask.clone() };
+    html! {
+        section.when #when aria-label="When" {
+            div #hist {}
+            div.row {
+                label { "From " input.field #from name="from" value=(ask.from) form="find"
+                    placeholder="the first" autocomplete="off"; }
+                label { "to " input.field #to name="to" value=(ask.to) form="find"
+                    placeholder="today" autocomplete="off"; }
+                a href=(to("30d").address()) data-from="30d" { "30 days" }
+                " " a href=(to("52w").address()) data-from="52w" { "A year" }
+                " " a href=(to("").address()) data-from="" { "All dates" }
+                button.btn.nojs form="find" { "Set" }
+            }
+        }
+    }
+}
+
+/// Draws the messages by month, those within the dates darker.
+fn timeline(site: &Site, ask: &Ask, facets: &Facets) -> Result<Markup, Problem> {
+    let choice = choice(site, ask)?;
+    let clock = site.clock();
+    let (first, last) = (
+        choice.since.and_then(|time| clock.month(time)),
+        choice.until.and_then(|time| clock.month(time)),
+    );
+    let is_in = |month: &str| {
+        first.as_deref().is_none_or(|first| month >= first)
+            && last.as_deref().is_none_or(|last| month <= last)
+    };
+    let months = months(&facets.months);
+    let bars: Vec<Month<'_>> = months
+        .iter()
+        .map(|(name, count)| Month { name, count: *count, is_in: is_in(name) })
+        .collect();
+    Ok(html! { div #hist { (histogram(&bars)) } })
+}

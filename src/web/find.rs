@@ -1,0 +1,293 @@
+//! Finds messages, and groups them by conversation.
+
+use std::{
+    collections::HashMap,
+    ops::ControlFlow,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant as Clockwork},
+};
+
+use super::{
+    ask::{Ask, Way},
+    card::{Card, CardKey, cards},
+    excerpt::{Marker, TextPiece, around, whole},
+    scope,
+    site::{Problem, Site},
+};
+use crate::{
+    engine::{Match, Mode, Note, Question, Scope, SourceKind},
+    model::{Hit, Instant, Stop},
+    text::{literal::LiteralPattern, snippet},
+    tools::words::Words,
+};
+
+/// Conversations on a page.
+pub(super) const GROUPS: usize = 20;
+
+/// Messages of a conversation that are shown; the others are in the conversation itself.
+const MOST_LINES: usize = 13;
+
+/// How long messages beyond a full page are counted.
+const MOST_COUNTING: Duration = Duration::from_millis(25);
+
+/// Messages that a search by meaning finds.
+const NEAREST: usize = 60;
+
+/// What was found, grouped by conversation.
+pub(super) struct SearchResults {
+    pub(super) groups: Vec<FoundGroup>,
+    /// Messages and conversations that were counted.
+    pub(super) messages: usize,
+    pub(super) conversations: usize,
+    /// Whether there are more than were counted.
+    pub(super) is_cut: bool,
+    pub(super) took: Duration,
+    pub(super) notes: Vec<Note>,
+}
+
+/// A conversation that was found.
+pub(super) struct FoundGroup {
+    pub(super) card: Card,
+    pub(super) title: Vec<TextPiece>,
+    pub(super) time: Option<Instant>,
+    /// What it is about, where no text was looked for.
+    pub(super) summary: String,
+    pub(super) lines: Vec<FoundLine>,
+    /// Messages that were counted and are not among the lines.
+    pub(super) more: usize,
+}
+
+/// A message that was found.
+pub(super) struct FoundLine {
+    pub(super) number: u32,
+    /// Where in its conversation it lies, from 0 to 1.
+    pub(super) place: f64,
+    pub(super) role: String,
+    pub(super) text: Vec<TextPiece>,
+    /// Messages with the same text, this one included.
+    pub(super) copies: u32,
+}
+
+/// Finds what is asked for.
+pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults, Problem> {
+    let begun = Clockwork::now();
+    let scope = scope::scope(site, ask, stop)?;
+    let mut results = match (ask.text(), ask.way) {
+        ("", _) => recent(site, ask, &scope, stop),
+        (_, Way::Exact) => exact(site, ask, &scope, stop),
+        (_, Way::Meaning) => by_meaning(site, ask, scope, stop),
+    }?;
+    if results.took == Duration::ZERO {
+        results.took = begun.elapsed();
+    }
+    Ok(results)
+}
+
+/// Returns what is marked for what is asked for.
+pub(super) fn marker(ask: &Ask) -> Marker {
+    match (ask.text(), ask.way) {
+        ("", _) => Marker::Nothing,
+        (text, Way::Exact) => Marker::Text(LiteralPattern::new(text, false)),
+        (text, Way::Meaning) => Marker::Words(Words::of(text)),
+    }
+}
+
+fn title_of(title: &str, marker: &Marker) -> Vec<TextPiece> {
+    match snippet::trim(title) {
+        "" => whole("Untitled", &[]),
+        title => whole(title, &marker.spans(title)),
+    }
+}
+
+/// A hit of the stream.
+struct StreamedHit {
+    kind: SourceKind,
+    /// The message, without its texts but the role and, once a page is full, without these too.
+    hit: Hit<'static>,
+    title: Vec<TextPiece>,
+    /// `None` if only the title matches.
+    text: Option<Vec<TextPiece>>,
+}
+
+/// The conversations of an exact search as they come.
+#[derive(Default)]
+struct Grouping {
+    places: HashMap<CardKey, usize>,
+    seen: Vec<SeenConversation>,
+    messages: usize,
+}
+
+struct SeenConversation {
+    key: CardKey,
+    title: Vec<TextPiece>,
+    time: Option<Instant>,
+    found: Vec<(Hit<'static>, Vec<TextPiece>)>,
+    messages: usize,
+}
+
+impl Grouping {
+    fn take(&mut self, found: StreamedHit, first_shown: usize) {
+        let StreamedHit { kind, hit, title, text } = found;
+        let key = (kind, hit.conversation_id.clone().into_owned());
+        let place = *self.places.entry(key).or_insert_with_key(|key| {
+            let (key, time) = (key.clone(), hit.time);
+            self.seen.push(SeenConversation { key, title, time, found: Vec::new(), messages: 0 });
+            self.seen.len() - 1
+        });
+        let Some(text) = text else { return };
+        let is_shown = (first_shown..first_shown + GROUPS).contains(&place);
+        let seen = &mut self.seen[place];
+        self.messages += 1;
+        seen.messages += 1;
+        if is_shown && seen.found.len() < MOST_LINES {
+            seen.found.push((hit, text));
+        }
+    }
+}
+
+/// Finds the messages that contain the text, newest first.
+fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
+    let begun = Clockwork::now();
+    let request = scope::request(ask, scope);
+    let (pattern, marker) = (LiteralPattern::new(&request.text, false), marker(ask));
+    let first_shown = ask.page * GROUPS;
+    let is_full = AtomicBool::new(false);
+    let render = |kind, hit: Hit<'_>| {
+        let spans = |text: &str, most| pattern.first_spans(text, most);
+        let is_in_text = !spans(&hit.content, 1).is_empty();
+        let is_light = is_full.load(Ordering::Relaxed);
+        let title = if is_light { Vec::new() } else { title_of(&hit.title, &marker) };
+        let text = || match is_light {
+            true => Vec::new(),
+            false => around(&hit.content, &marker.spans(&hit.content)),
+        };
+        let text = is_in_text.then(text);
+        let hit = Hit { content: "".into(), title: "".into(), ..hit }.into_owned();
+        Some(StreamedHit { kind, hit, title, text })
+    };
+    let mut grouping = Grouping::default();
+    let mut until = None;
+    let mut is_cut = false;
+    let mut show = |found: StreamedHit| {
+        grouping.take(found, first_shown);
+        // One more than are shown: then there is a next page.
+        if grouping.seen.len() <= first_shown + GROUPS {
+            return ControlFlow::Continue(());
+        }
+        is_full.store(true, Ordering::Relaxed);
+        let until = *until.get_or_insert_with(|| Clockwork::now() + MOST_COUNTING);
+        if Clockwork::now() < until {
+            return ControlFlow::Continue(());
+        }
+        is_cut = true;
+        ControlFlow::Break(())
+    };
+    let searched = site.engine.exact_in_all(&request, scope, stop, &render, &mut show)?;
+    let took = begun.elapsed();
+    let (messages, conversations) = (grouping.messages, grouping.seen.len());
+    let shown: Vec<SeenConversation> =
+        grouping.seen.into_iter().skip(first_shown).take(GROUPS).collect();
+    let keys: Vec<CardKey> = shown.iter().map(|seen| seen.key.clone()).collect();
+    let mut cards = cards(&site.engine, &keys, stop)?;
+    let groups = shown.into_iter().filter_map(|seen| {
+        let card = cards.remove(&seen.key)?;
+        Some(seen.group(card))
+    });
+    Ok(SearchResults {
+        groups: groups.collect(),
+        messages,
+        conversations,
+        is_cut,
+        took,
+        notes: searched.notes,
+    })
+}
+
+/// Finds the messages that answer best.
+fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<SearchResults, Problem> {
+    let concepts = vec![ask.text().to_owned()];
+    let question =
+        Question { concepts, mode: Mode::Both, scope, limit: NEAREST, ..Question::default() };
+    let ranking = site.engine.rank(&question, stop)?;
+    let mut words = Words::of(ask.text());
+    for note in &ranking.notes {
+        if let Note::Slip { meant, .. } = note {
+            words.add(meant);
+        }
+    }
+    let marker = Marker::Words(words);
+    let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
+    let keys: Vec<CardKey> = ranking.items.iter().map(key).collect();
+    let mut cards = cards(&site.engine, &keys, stop)?;
+    let mut places: HashMap<CardKey, usize> = HashMap::new();
+    let mut groups: Vec<FoundGroup> = Vec::new();
+    let messages = ranking.items.len();
+    for (one, key) in ranking.items.iter().zip(keys) {
+        let place = match places.get(&key) {
+            Some(place) => *place,
+            None => {
+                let Some(card) = cards.remove(&key) else { continue };
+                let title = title_of(&one.hit.title, &marker);
+                let (time, summary, lines) = (one.hit.time, String::new(), Vec::new());
+                groups.push(FoundGroup { card, title, time, summary, lines, more: 0 });
+                places.insert(key, groups.len() - 1);
+                groups.len() - 1
+            }
+        };
+        let group = &mut groups[place];
+        let passage = one.passage.trim();
+        group.lines.push(FoundLine {
+            number: one.line,
+            place: group.card.place(&one.hit).1,
+            role: one.hit.role.clone().into_owned(),
+            text: whole(passage, &marker.spans(passage)),
+            copies: one.copies,
+        });
+    }
+    let conversations = groups.len();
+    let took = Duration::ZERO;
+    Ok(SearchResults { groups, messages, conversations, is_cut: false, took, notes: ranking.notes })
+}
+
+/// Lists the conversations, latest activity first.
+fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
+    let page = site.engine.listed(scope, ask.page * GROUPS, GROUPS, stop)?;
+    let keys: Vec<CardKey> =
+        page.abouts.iter().map(|about| (about.source, about.id.clone())).collect();
+    let mut cards = cards(&site.engine, &keys, stop)?;
+    let groups = page.abouts.into_iter().filter_map(|about| {
+        let card = cards.remove(&(about.source, about.id))?;
+        Some(FoundGroup {
+            card,
+            title: title_of(&about.title, &Marker::Nothing),
+            time: about.last,
+            summary: about.summary,
+            lines: Vec::new(),
+            more: about.turns as usize,
+        })
+    });
+    Ok(SearchResults {
+        groups: groups.collect(),
+        messages: 0,
+        conversations: page.total,
+        is_cut: false,
+        took: Duration::ZERO,
+        notes: page.notes,
+    })
+}
+
+impl SeenConversation {
+    fn group(self, card: Card) -> FoundGroup {
+        let SeenConversation { title, time, found, messages, .. } = self;
+        let mut lines: Vec<FoundLine> = found
+            .into_iter()
+            .map(|(hit, text)| {
+                let (number, place) = card.place(&hit);
+                FoundLine { number, place, role: hit.role.into_owned(), text, copies: 1 }
+            })
+            .collect();
+        lines.sort_by_key(|line| line.number);
+        let more = messages - lines.len();
+        FoundGroup { card, title, time, summary: String::new(), lines, more }
+    }
+}

@@ -1,0 +1,130 @@
+//! How chats get here.
+
+use maud::{Markup, html};
+
+use super::{
+    ask::Ask,
+    card::counted,
+    frame::{Frame, Tab},
+    imports::Stage,
+    message::size,
+    site::{Problem, Site},
+};
+use crate::model::Stop;
+
+/// Returns the page that says how to bring chats.
+pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
+    let ask = Ask::default();
+    let messages = site.messages(stop);
+    let frame =
+        Frame { title: "Bring your chats", tab: Tab::Import, ask: &ask, messages, zone: None };
+    Ok(frame.around(html! {
+        div.page.plain {
+            nav.here-nav aria-label="On this page" {
+                a href="#where" { "Where to get an export" } " " a href="#agents" { "Transcripts" }
+            }
+            main #main {
+                h1 { "Bring your chats" }
+                p { "verbatim searches what you and your AI wrote, word for word. For ChatGPT and Claude.ai it needs the export that they mail to you." }
+                (drop_zone())
+                (progress(site))
+                (begin())
+            }
+        }
+    }))
+}
+
+/// Returns the place to drop an export on, which the script receives.
+pub(super) fn drop_zone() -> Markup {
+    html! {
+        form.drop.scripted #drop {
+            h2 { "Drop an export here" }
+            p #drop-what { "The zip from ChatGPT or Claude.ai, as it is. It never leaves this computer." }
+            label.sr for="file" { "Export to import" }
+            input #file type="file" name="export" accept=".zip,.json,.jsonl" required
+                aria-describedby="drop-what";
+            button.btn.main { "Import" }
+        }
+    }
+}
+
+/// Says how far the import is that somebody began here.
+pub(super) fn progress(site: &Site) -> Markup {
+    let Some(upload) = site.imports.last() else { return html! { div #progress {} } };
+    let name = &upload.name;
+    let of = |done: u64, total: u64| (total > 0).then(|| (done.min(total), total));
+    html! {
+        div.say #progress role="status" data-running=[upload.is_under_way().then_some("")] {
+            @match &upload.stage {
+                Stage::Receiving(done, total) => {
+                    p { b { "Receiving " bdi { (name) } } " " (size(*done as usize)) }
+                    (bar(of(*done, total.unwrap_or(0))))
+                }
+                Stage::Reading(read) => {
+                    p { b { "Reading " bdi { (name) } } " " (counted(read.conversations as usize, "conversation"))
+                        ", " (counted(read.messages as usize, "message")) }
+                    (bar(of(read.done, read.total)))
+                }
+                Stage::Done(outcome) => {
+                    p { b { bdi { (name) } " is imported" } }
+                    p { (counted(outcome.conversations as usize, "conversation")) " read; "
+                        (counted(outcome.new_conversations as usize, "conversation")) " and "
+                        (counted(outcome.new_messages as usize, "message")) " are new, "
+                        (counted(outcome.updated_messages as usize, "message")) " changed." }
+                    @if !outcome.missing.is_empty() {
+                        p.warn { b { "Not everything could be read:" } }
+                        ul.list { @for line in &outcome.missing { li dir="auto" { (line) } } }
+                    }
+                    p { a.btn.main href="/" { "Search it" } }
+                }
+                Stage::Failed(why) => {
+                    p.warn { b { bdi { (name) } " was not imported" } }
+                    p.broken { (why) }
+                }
+            }
+        }
+    }
+}
+
+fn bar(progress: Option<(u64, u64)>) -> Markup {
+    html! {
+        @match progress {
+            Some((done, total)) => progress value=(done) max=(total) aria-label="Progress of the import" {},
+            None => progress aria-label="Progress of the import" {},
+        }
+    }
+}
+
+/// Returns how to get an export and what is done with it.
+pub(super) fn begin() -> Markup {
+    html! {
+        section aria-labelledby="where" {
+            h2 #where { "Where to get an export" }
+            div.two {
+                div {
+                    h3.src.chatgpt { "ChatGPT" }
+                    ol.steps {
+                        li { "Open chatgpt.com, then your name, " b { "Settings" } ", " b { "Data controls" } "." }
+                        li { "Beside " b { "Export data" } ", choose " b { "Export" } " and confirm." }
+                        li { "A mail comes, within minutes or a day. Its link works for 24 hours." }
+                    }
+                }
+                div {
+                    h3.src.claude { "Claude.ai" }
+                    ol.steps {
+                        li { "Open claude.ai, then your name, " b { "Settings" } ", " b { "Privacy" } "." }
+                        li { "Choose " b { "Export data" } "." }
+                        li { "A mail comes. Its link works for 24 hours." }
+                    }
+                }
+            }
+            p.after { "Then drop the zip above as it is, or import it in a terminal:" }
+            pre.command tabindex="0" role="group" aria-label="Command" { code { "verbatim import ~/Downloads" } }
+            p.note { "This finds every export in the folder. The exports are only read, and nothing leaves this computer." }
+        }
+        section aria-labelledby="agents" {
+            h2 #agents { "Transcripts of coding agents" }
+            p { "There is nothing to import: the transcripts of Claude Code and Codex are read where they lie, and kept current." }
+        }
+    }
+}

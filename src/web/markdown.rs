@@ -1,0 +1,222 @@
+//! Markdown of messages as HTML.
+//!
+//! Messages are hostile input. Raw HTML in them is shown as the text that it is; links lead only to
+//! the web or to mail; pictures are links, so that nothing is loaded from anywhere.
+
+use pulldown_cmark::{
+    CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html,
+};
+
+use super::{code::Highlighter, mark::escaped};
+
+/// Headings of a message begin at this level: those above are ours.
+const FIRST_HEADING: usize = 3;
+const LAST_HEADING: usize = 6;
+
+/// What the links of a message may begin with.
+const SCHEMES: [&str; 3] = ["https://", "http://", "mailto:"];
+
+/// Returns the HTML of a Markdown text. A person's line breaks are kept where `is_typed`.
+pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) -> String {
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut writer =
+        SafeEvents { is_typed, highlighter, code: None, picture: None, links: Vec::new() };
+    let events = Parser::new_ext(text, options).filter_map(|event| writer.event(event));
+    let mut html = String::with_capacity(text.len() * 3 / 2);
+    html::push_html(&mut html, events);
+    html
+}
+
+/// Replaces what is shown in another way than pulldown-cmark does.
+struct SafeEvents<'h> {
+    is_typed: bool,
+    highlighter: &'h mut Highlighter,
+    /// The language and the text of the code block that is open.
+    code: Option<(String, String)>,
+    /// The address and the description of the picture that is open.
+    picture: Option<(String, String)>,
+    /// Whether the links that are open are links in the HTML too.
+    links: Vec<bool>,
+}
+
+impl SafeEvents<'_> {
+    fn event<'e>(&mut self, event: Event<'e>) -> Option<Event<'e>> {
+        if let Some((_, code)) = &mut self.code {
+            match event {
+                Event::Text(text) => code.push_str(&text),
+                Event::End(TagEnd::CodeBlock) => return Some(self.code_block()),
+                _ => {}
+            }
+            return None;
+        }
+        if let Some((_, description)) = &mut self.picture {
+            match event {
+                Event::Text(text) | Event::Code(text) => description.push_str(&text),
+                Event::SoftBreak | Event::HardBreak => description.push(' '),
+                Event::End(TagEnd::Image) => return self.picture(),
+                _ => {}
+            }
+            return None;
+        }
+        match event {
+            Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
+            Event::SoftBreak if self.is_typed => Some(Event::HardBreak),
+            Event::TaskListMarker(is_done) => {
+                Some(Event::Text(if is_done { "☑ " } else { "☐ " }.into()))
+            }
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            other => Some(other),
+        }
+    }
+
+    fn start<'e>(&mut self, tag: Tag<'e>) -> Option<Event<'e>> {
+        match tag {
+            Tag::CodeBlock(kind) => {
+                let language = match kind {
+                    CodeBlockKind::Fenced(info) => language_of(&info),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((language, String::new()));
+                None
+            }
+            Tag::Image { dest_url, .. } => {
+                self.picture = Some((dest_url.into_string(), String::new()));
+                None
+            }
+            Tag::Link { dest_url, .. } => {
+                let is_link = is_safe(&dest_url);
+                self.links.push(is_link);
+                is_link.then(|| link(&dest_url))
+            }
+            Tag::Heading { level, .. } => Some(ours(format!("<h{}>", heading(level)))),
+            Tag::HtmlBlock => Some(ours("<p class=\"raw\">".to_owned())),
+            Tag::Table(columns) => Some(Event::Start(Tag::Table(columns))),
+            other => Some(Event::Start(other)),
+        }
+    }
+
+    fn end<'e>(&mut self, tag: TagEnd) -> Option<Event<'e>> {
+        match tag {
+            TagEnd::Link => self.links.pop().unwrap_or(false).then(|| ours("</a>".to_owned())),
+            TagEnd::Heading(level) => Some(ours(format!("</h{}>\n", heading(level)))),
+            TagEnd::HtmlBlock => Some(ours("</p>\n".to_owned())),
+            other => Some(Event::End(other)),
+        }
+    }
+
+    fn code_block<'e>(&mut self) -> Event<'e> {
+        let (language, code) = self.code.take().unwrap_or_default();
+        let html = self.highlighter.html(&code, &language);
+        let language = escaped(&language);
+        let label =
+            if language.is_empty() { "Code".to_owned() } else { format!("Code, {language}") };
+        ours(format!(
+            "<figure class=\"code\"><figcaption>{language}</figcaption>\
+             <pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{html}</code></pre></figure>\n"
+        ))
+    }
+
+    fn picture<'e>(&mut self) -> Option<Event<'e>> {
+        let (address, description) = self.picture.take()?;
+        let description =
+            if description.is_empty() { "no description".to_owned() } else { description };
+        let text = escaped(&description);
+        Some(ours(match is_safe(&address) && self.links.is_empty() {
+            true => format!(
+                "<a class=\"picture\" href=\"{}\" rel=\"noreferrer nofollow\">Picture: {text}</a>",
+                escaped(&address)
+            ),
+            false => format!("<span class=\"picture\">Picture: {text}</span>"),
+        }))
+    }
+}
+
+fn ours<'e>(html: String) -> Event<'e> {
+    Event::InlineHtml(CowStr::from(html))
+}
+
+fn link<'e>(address: &str) -> Event<'e> {
+    ours(format!("<a href=\"{}\" rel=\"noreferrer nofollow\">", escaped(address)))
+}
+
+fn heading(level: HeadingLevel) -> usize {
+    (level as usize + FIRST_HEADING - 1).min(LAST_HEADING)
+}
+
+/// Returns whether an address may be followed.
+fn is_safe(address: &str) -> bool {
+    let start: String = address.trim_start().chars().take(8).collect();
+    let start = start.to_ascii_lowercase();
+    SCHEMES.iter().any(|scheme| start.starts_with(scheme))
+}
+
+/// Returns the name of the language in the line that opens a block of code.
+fn language_of(info: &str) -> String {
+    let word = info.split([' ', ',', '{', '\t']).next().unwrap_or_default();
+    word.chars().take(24).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        render(text, false, &mut Highlighter::new())
+    }
+
+    #[test]
+    fn nothing_of_a_message_becomes_markup() {
+        for hostile in [
+            "<script>alert(1)</script>",
+            "a <img src=x onerror=alert(1)> b",
+            "<div onclick=\"x\">\n\n<svg/onload=alert(1)>",
+            "[x](javascript:alert(1)) [y](JaVaScRiPt:alert(1)) [z](data:text/html,x)",
+            "![p](javascript:alert(1)) ![q](https://evil.example/p.png)",
+            "[<img src=x onerror=alert(1)>](https://a.example/\"onmouseover=\"alert(1))",
+            "```\"><script>x\n</code></pre><script>alert(1)</script>\n```",
+            "<https://a.example/\"><script>alert(1)</script>>",
+            "| <script> |\n|-|\n| <img src=x onerror=y> |",
+            "[a]: javascript:alert(1) \"<script>\"\n\n[a] ![a]",
+            "<!-- --><script>1</script><![CDATA[<script>]]>",
+            "# <script>x</script>",
+        ] {
+            let html = shown(hostile).to_lowercase();
+            for wrong in
+                ["<script", "<img", "<svg", "<div", "<iframe", "href=\"javascript", "href=\"data"]
+            {
+                assert!(!html.contains(wrong), "{hostile}: {html}");
+            }
+            // An attribute that a message made would stand outside of quotation marks.
+            let tags = html.split('<').skip(1).filter_map(|tag| tag.split_once('>'));
+            for (tag, _) in tags {
+                let outside: String = tag.split('"').step_by(2).collect();
+                assert!(!outside.contains(" on"), "{hostile}: <{tag}>");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_written_can_be_read() {
+        let html = shown("Use <b> & \"c\"\n\n<details>\nx\n</details>\n");
+        assert!(html.contains("Use &lt;b&gt; &amp; \"c\""), "{html}");
+        assert!(html.contains("&lt;details&gt;\nx\n&lt;/details&gt;"), "{html}");
+        let html = shown("```rust\nlet a = \"<b>\";\n```");
+        assert!(
+            html.contains("<figcaption>rust</figcaption>") && html.contains("class=\"s-"),
+            "{html}"
+        );
+        assert!(html.contains("&lt;b&gt;"), "{html}");
+        assert!(shown("# A\n## B\n##### C").contains("<h3>A</h3>\n<h4>B</h4>\n<h6>C</h6>"));
+        assert_eq!(shown("- [x] a"), "<ul>\n<li>☑ a</li>\n</ul>\n");
+        assert!(render("a\nb", true, &mut Highlighter::new()).contains("a<br />\nb"));
+        assert!(
+            shown("[a](https://b.example/?c&d)")
+                .contains("href=\"https://b.example/?c&amp;d\" rel=")
+        );
+        assert!(
+            shown("![p](sandbox:/x.png)").contains("<span class=\"picture\">Picture: p</span>")
+        );
+    }
+}

@@ -1,0 +1,291 @@
+//! A message as it is shown in its conversation.
+
+use std::ops::Range;
+
+use maud::{Markup, PreEscaped, html};
+
+use super::{
+    card::{counted, moment, role_name},
+    code::Highlighter,
+    excerpt::{Marker, around, marked},
+    mark::{escaped, mark_html},
+    markdown::render,
+};
+use crate::{model::Instant, text::snippet, tools::clock::Clock};
+
+/// Bytes of a message that are shown at first.
+pub(super) const MOST_SHOWN: usize = 40_000;
+
+/// Bytes of a message that are shown as Markdown; longer ones are shown as they were written.
+const MOST_RENDERED: usize = 200_000;
+
+/// Characters of the line that stands for what is folded.
+const SUMMARY: usize = 120;
+
+/// Bytes before the first match of a message that is cut.
+const BEFORE_MATCH: usize = 4_000;
+
+/// A message to show.
+pub(super) struct ShownMessage<'a> {
+    pub(super) number: u32,
+    pub(super) role: &'a str,
+    pub(super) time: Option<Instant>,
+    pub(super) content: &'a str,
+    /// The address of the message.
+    pub(super) address: String,
+    /// Whether this is the match that somebody looks at.
+    pub(super) is_current: bool,
+    /// Whether all of it is shown, however long it is.
+    pub(super) is_whole: bool,
+    /// Whether folds are open.
+    pub(super) is_open: bool,
+}
+
+/// What messages are shown with.
+pub(super) struct Reading<'a> {
+    pub(super) clock: Clock,
+    pub(super) marker: &'a Marker,
+    pub(super) highlighter: Highlighter,
+}
+
+/// A part of a message.
+#[derive(Debug, PartialEq, Eq)]
+enum Part<'a> {
+    Text(&'a str),
+    Thinking(&'a str),
+    /// A call of a tool: its name, and its arguments.
+    Call(&'a str, &'a str),
+    Output(&'a str),
+}
+
+impl Reading<'_> {
+    /// Returns a message with its heading.
+    pub(super) fn message(&mut self, message: &ShownMessage<'_>) -> Markup {
+        let ShownMessage { number, role, .. } = message;
+        let class = match *role {
+            "user" => "msg you",
+            "tool" | "system" => "msg tool",
+            _ => "msg",
+        };
+        html! {
+            article class=(class) id=(format!("m{number}")) aria-labelledby=(format!("h{number}"))
+                aria-current=[message.is_current.then_some("true")] {
+                header {
+                    a.no href=(message.address) aria-label=(format!("Link to message {number}")) {
+                        (number)
+                    }
+                    " " h2 id=(format!("h{number}")) { (role_name(role)) }
+                    " " (moment(self.clock, message.time))
+                }
+                (self.body(message))
+            }
+        }
+    }
+
+    fn body(&mut self, message: &ShownMessage<'_>) -> Markup {
+        let content = snippet::trim(message.content);
+        let spans = self.marker.spans(content);
+        let shown = if message.is_whole { 0..content.len() } else { part_of(content, &spans) };
+        let text = &content[shown.clone()];
+        let mut marks = 0;
+        let mut is_first = message.is_current;
+        let mut shown_parts = Vec::new();
+        for part in parts(message.role, text) {
+            let (html, count) = self.part(&part, message, !spans.is_empty(), is_first);
+            marks += count;
+            is_first &= count == 0;
+            shown_parts.push(html);
+        }
+        html! {
+            @if shown.start > 0 { (rest(message, shown.start, "before this")) }
+            @for part in shown_parts { (part) }
+            @if shown.end < content.len() { (rest(message, content.len() - shown.end, "more")) }
+            @if marks == 0 && !spans.is_empty() {
+                p.note.as-written { "In the text as it was written: "
+                    span dir="auto" { (marked(&around(content, &spans))) } }
+            }
+            @if content.is_empty() { p.note { "An empty message" } }
+        }
+    }
+
+    /// Returns a part of a message, and how many matches are in it.
+    fn part(
+        &mut self,
+        part: &Part<'_>,
+        message: &ShownMessage<'_>,
+        is_hit: bool,
+        is_first: bool,
+    ) -> (Markup, usize) {
+        let is_markdown = message.content.len() <= MOST_RENDERED;
+        let is_typed = message.role == "user";
+        // What the search does not find as it was written is not marked as it is shown.
+        let marker = if is_hit { self.marker } else { &Marker::Nothing };
+        let mark = |html: &str| mark_html(html, is_first, &|text| marker.spans(text));
+        let plain = |text: &str, label: &str| {
+            format!(
+                "<pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{}</code></pre>",
+                escaped(text)
+            )
+        };
+        let (summary, html) = match part {
+            Part::Text(text) => {
+                let html = match is_markdown {
+                    true => render(text, is_typed, &mut self.highlighter),
+                    false => plain(text, "The message as it was written"),
+                };
+                let (html, count) = mark(&html);
+                return (html! { div.md dir="auto" { (PreEscaped(html)) } }, count);
+            }
+            Part::Thinking(text) => {
+                let text = render(text, false, &mut self.highlighter);
+                (html! { "Thinking" }, format!("<div class=\"md\" dir=\"auto\">{text}</div>"))
+            }
+            Part::Call(name, arguments) => {
+                let summary = html! { code { (name) } " " (first_line(arguments)) };
+                (summary, plain(arguments, "Arguments of the tool"))
+            }
+            Part::Output(text) => (html! { (first_line(text)) }, plain(text, "Output of the tool")),
+        };
+        let (html, count) = mark(&html);
+        let is_open = message.is_open || (message.is_current && count > 0);
+        let fold = html! {
+            details.fold open[is_open] {
+                summary {
+                    (summary)
+                    @if count > 0 { span.n { mark { (counted(count, "hit")) } } }
+                }
+                (PreEscaped(html))
+            }
+        };
+        (fold, count)
+    }
+}
+
+/// Says that a message is longer than what is shown of it.
+fn rest(message: &ShownMessage<'_>, bytes: usize, what: &str) -> Markup {
+    let query = if message.address.contains('?') { "&" } else { "?" };
+    let (address, anchor) = message.address.split_once('#').unwrap_or((&message.address, ""));
+    html! {
+        p.note.rest {
+            (size(bytes)) " " (what) ". "
+            a href=(format!("{address}{query}all=1#{anchor}")) { "Show all of message " (message.number) }
+        }
+    }
+}
+
+/// Returns a number of bytes for people.
+pub(super) fn size(bytes: usize) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+/// Returns the part of a long text that is shown: from its beginning, or around its first match.
+fn part_of(text: &str, spans: &[Range<usize>]) -> Range<usize> {
+    if text.len() <= MOST_SHOWN {
+        return 0..text.len();
+    }
+    let first = spans.first().map_or(0, |span| span.start);
+    let start = if first < MOST_SHOWN - BEFORE_MATCH { 0 } else { first - BEFORE_MATCH };
+    let boundary = |mut at: usize| {
+        while !text.is_char_boundary(at) {
+            at += 1;
+        }
+        at
+    };
+    let end = boundary((start + MOST_SHOWN).min(text.len()));
+    let start = boundary(start);
+    let line = text[start..].find('\n').filter(|at| start > 0 && *at < BEFORE_MATCH);
+    start + line.map_or(0, |at| at + 1)..end
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
+    match snippet::cut(line, SUMMARY) {
+        Some(cut) => format!("{cut}…"),
+        None if line.is_empty() => "nothing".to_owned(),
+        None => line.to_owned(),
+    }
+}
+
+/// Returns the parts of a message: what imports put below `[thinking]` and `[tool: …]`, and the rest.
+fn parts<'a>(role: &str, content: &'a str) -> Vec<Part<'a>> {
+    const THINKING: &str = "[thinking]";
+    const CALL: &str = "[tool: ";
+
+    if matches!(role, "tool" | "system") {
+        return vec![Part::Output(content)];
+    }
+    if role == "user" {
+        return vec![Part::Text(content)];
+    }
+    let mut parts = Vec::new();
+    let mut rest = content;
+    while !rest.is_empty() {
+        let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+        let is_call = line.starts_with(CALL) && line.ends_with(']');
+        let is_marker = is_call || line == THINKING;
+        let body = if is_marker { after } else { rest };
+        let end = next_marker(body, !is_marker);
+        let text = body[..end].trim_matches('\n');
+        if is_call {
+            parts.push(Part::Call(&line[CALL.len()..line.len() - 1], text));
+        } else if is_marker {
+            parts.push(Part::Thinking(text));
+        } else if !text.trim().is_empty() {
+            parts.push(Part::Text(text));
+        }
+        rest = &body[end..];
+    }
+    parts
+}
+
+/// Returns where the next line is that begins a part; the length of the text if there is none.
+fn next_marker(text: &str, skips_first: bool) -> usize {
+    let mut at = 0;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let trimmed = line.trim_end_matches('\n');
+        let is_marker =
+            trimmed == "[thinking]" || trimmed.starts_with("[tool: ") && trimmed.ends_with(']');
+        if is_marker && !(skips_first && number == 0) {
+            return at;
+        }
+        at += line.len();
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_messages() {
+        let content = "[thinking]\nhm\n\nso\n[tool: Bash]\ncommand: ls\n[tool: Read]";
+        let expected =
+            [Part::Thinking("hm\n\nso"), Part::Call("Bash", "command: ls"), Part::Call("Read", "")];
+        assert_eq!(parts("assistant", content), expected);
+        assert_eq!(parts("assistant", "a\n[tool: x] y\nb"), [Part::Text("a\n[tool: x] y\nb")]);
+        assert_eq!(parts("user", "[thinking]\na"), [Part::Text("[thinking]\na")]);
+        assert_eq!(parts("tool", "a\n"), [Part::Output("a\n")]);
+        assert_eq!(parts("assistant", ""), []);
+    }
+
+    #[test]
+    fn long_messages_are_cut_around_the_match() {
+        let text = format!("{}\nneedle {}", "日本 ".repeat(30_000), "x".repeat(60_000));
+        let at = text.find("needle").unwrap();
+        let span = at..at + 6;
+        let shown = part_of(&text, std::slice::from_ref(&span));
+        assert!(shown.start > 0 && shown.contains(&at) && shown.end < text.len());
+        assert!(part_of(&text, &[]).start == 0 && part_of("short", &[]) == (0..5));
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!([12, 2_048, 2_100_000].map(size), ["12 bytes", "2 kB", "2.1 MB"]);
+    }
+}

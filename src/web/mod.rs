@@ -1,0 +1,352 @@
+//! The page in the browser: a router of HTML views.
+//!
+//! The server makes the HTML, and every view is whole without the script; the script only makes it
+//! quicker. Nothing in a chat is ever HTML of ours: see `markdown`.
+//!
+//! Whoever serves the router decides who may ask: there is no authorisation here.
+
+mod ask;
+mod assets;
+mod card;
+mod chart;
+mod code;
+mod excerpt;
+mod facets;
+mod find;
+mod frame;
+mod import;
+mod imports;
+mod mark;
+mod markdown;
+mod message;
+mod results;
+mod scope;
+mod site;
+mod stats;
+mod status;
+mod talk;
+mod upload;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{Path, RawQuery, State},
+    response::Response,
+    routing::get,
+};
+use tower_http::compression::CompressionLayer;
+
+use crate::engine::Engine;
+use ask::Ask;
+use site::{Site, html, text};
+
+type Shared = State<Arc<Site>>;
+
+/// Returns the routes of the page. `local_time` shows times in the time zone of this computer.
+pub fn router(engine: Arc<Engine>, local_time: bool) -> Router {
+    let site = Arc::new(Site::new(engine, local_time));
+    Router::new()
+        .route("/", get(search))
+        .route("/search", get(search))
+        .route("/results", get(fragment))
+        .route("/facets", get(counts))
+        .route("/c/{id}", get(conversation))
+        .route("/c/{id}/{number}", get(message))
+        .route("/peek/{id}/{number}", get(peek))
+        .route("/stats", get(statistics))
+        .route("/status", get(state))
+        .route("/import", get(exports).post(upload::receive))
+        .route("/import/progress", get(progress))
+        .route("/static/{hash}/{name}", get(assets::asset))
+        .route("/favicon.ico", get(assets::favicon))
+        .fallback(missing)
+        .layer(CompressionLayer::new())
+        .with_state(site)
+}
+
+async fn search(State(site): Shared, RawQuery(query): RawQuery) -> Response {
+    let ask = Ask::parse(query.as_deref().unwrap_or_default());
+    html(&site, move |site, stop| results::page(site, &ask, stop)).await
+}
+
+async fn fragment(State(site): Shared, RawQuery(query): RawQuery) -> Response {
+    let ask = Ask::parse(query.as_deref().unwrap_or_default());
+    html(&site, move |site, stop| results::fragment(site, &ask, stop)).await
+}
+
+async fn counts(State(site): Shared, RawQuery(query): RawQuery) -> Response {
+    let ask = Ask::parse(query.as_deref().unwrap_or_default());
+    html(&site, move |site, stop| facets::fragment(site, &ask, stop)).await
+}
+
+async fn conversation(
+    State(site): Shared,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    if let Some(id) = id.strip_suffix(".md") {
+        let id = id.to_owned();
+        return text(&site, move |site, stop| talk::as_markdown(site, &id, stop)).await;
+    }
+    let view = talk::View::new(id, None, query.as_deref().unwrap_or_default());
+    html(&site, move |site, stop| talk::page(site, &view, stop)).await
+}
+
+async fn message(
+    State(site): Shared,
+    Path((id, number)): Path<(String, u32)>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let view = talk::View::new(id, Some(number), query.as_deref().unwrap_or_default());
+    html(&site, move |site, stop| talk::page(site, &view, stop)).await
+}
+
+async fn peek(
+    State(site): Shared,
+    Path((id, number)): Path<(String, u32)>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let view = talk::View::new(id, Some(number), query.as_deref().unwrap_or_default());
+    html(&site, move |site, stop| talk::peek(site, &view, stop)).await
+}
+
+async fn statistics(State(site): Shared, RawQuery(query): RawQuery) -> Response {
+    let ask = Ask::parse(query.as_deref().unwrap_or_default());
+    html(&site, move |site, stop| stats::page(site, &ask, stop)).await
+}
+
+async fn state(State(site): Shared) -> Response {
+    html(&site, status::page).await
+}
+
+async fn exports(State(site): Shared) -> Response {
+    html(&site, import::page).await
+}
+
+async fn progress(State(site): Shared) -> Response {
+    html(&site, |site, _| Ok(import::progress(site))).await
+}
+
+async fn missing(State(site): Shared) -> Response {
+    html(&site, |_, _| Err(site::Problem::Missing("There is no such page".to_owned()))).await
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{
+        body::{Body, to_bytes},
+        http::{Request, StatusCode},
+    };
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::engine::TestExport;
+
+    /// What a script of a hostile message would be.
+    const HOSTILE: &str = "<script>alert(1)</script><img src=x onerror=alert(1)> needle";
+
+    async fn get_of(router: &Router, address: &str) -> (StatusCode, String) {
+        let request = Request::get(address).body(Body::empty()).expect("an address");
+        let answer = router.clone().oneshot(request).await.expect("routers do not fail");
+        let status = answer.status();
+        let body = to_bytes(answer.into_body(), 64 << 20).await.expect("a body");
+        (status, String::from_utf8(body.to_vec()).expect("UTF-8"))
+    }
+
+    fn router_of(export: &TestExport) -> Router {
+        router(Arc::new(Engine::new(export.engine.config().clone())), false)
+    }
+
+    /// Returns a text without its tags.
+    fn words_of(html: &str) -> String {
+        let parts = html.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
+        parts.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[tokio::test]
+    async fn a_search_has_its_results_its_filters_and_its_links() {
+        for export in [TestExport::of as fn(&[&str]) -> TestExport, TestExport::indexed] {
+            let export = export(&["Été in red", "a RED fox and a red hen", "nothing"]);
+            let router = router_of(&export);
+            let (status, page) = get_of(&router, "/search?q=red").await;
+            assert_eq!(status, StatusCode::OK);
+            let words = words_of(&page);
+            assert!(words.contains("2 messages in 2 conversations"), "{words}");
+            assert!(page.contains("<mark>RED</mark> fox and a <mark>red</mark> hen"), "{page}");
+            assert!(page.contains("href=\"/c/1/1?q=red#m1\""), "{page}");
+            assert!(page.contains("name=\"role\" value=\"user\" form=\"find\""), "{page}");
+            let (_, fragment) = get_of(&router, "/results?q=%C3%A9t%C3%A9").await;
+            assert!(fragment.contains("<mark>Été</mark>") && !fragment.contains("<html"));
+            let (_, none) = get_of(&router, "/search?q=absent&role=user").await;
+            assert!(none.contains("No message holds") && none.contains("mode=meaning"), "{none}");
+            let (_, other) = get_of(&router, "/search?q=red&role=tool").await;
+            assert!(other.contains("No message holds"), "{other}");
+            let (_, early) = get_of(&router, "/search?q=red&to=2001").await;
+            assert!(early.contains("No message holds"), "{early}");
+            let (status, wrong) = get_of(&router, "/search?q=red&from=soon").await;
+            assert_eq!(status, StatusCode::BAD_REQUEST);
+            assert!(wrong.contains("2025-01-31"), "{wrong}");
+            let (_, by_title) = get_of(&router, "/search?q=TITLE+1").await;
+            assert!(
+                by_title.contains("<mark>Title 1</mark>")
+                    && by_title.contains("Found by its title")
+            );
+            let (_, recent) = get_of(&router, "/").await;
+            assert!(words_of(&recent).contains("3 conversations, the latest first"), "{recent}");
+        }
+    }
+
+    #[tokio::test]
+    async fn counts_say_what_another_filter_would_find() {
+        let export = TestExport::of(&["red", "red", "blue"]);
+        let insert = "INSERT INTO messages VALUES ('t' || ?1, 0, 'tool', 'Red ' || ?1, 1600000000)";
+        for number in 0..3 {
+            export.connection.execute(insert, [number]).unwrap();
+        }
+        export.reindex();
+        let router = router_of(&export);
+        let (_, facets) = get_of(&router, "/facets?q=red&role=user").await;
+        let words = words_of(&facets);
+        assert!(words.contains("You 2") && words.contains("Tool 3"), "{words}");
+        assert!(words.contains("2 messages in 2 conversations"), "{words}");
+        assert!(facets.contains("November 2023: 2"), "{facets}");
+        let (_, all) = get_of(&router, "/facets?q=red").await;
+        assert!(
+            all.contains("September 2020: 3") && words_of(&all).contains("5 messages"),
+            "{all}"
+        );
+        let (_, meaning) = get_of(&router, "/facets?q=red&mode=meaning").await;
+        assert!(words_of(&meaning).contains("Tool –"), "{meaning}");
+    }
+
+    #[tokio::test]
+    async fn a_conversation_is_opened_at_its_match() {
+        let export = TestExport::of(&["first"]);
+        let insert = "INSERT INTO messages VALUES ('n' || ?1, 0, 'assistant', ?2, 1700000001 + ?1)";
+        for number in 0..400 {
+            let text = if number % 100 == 50 { "a **needle** here" } else { "a nee**dle**" };
+            export.connection.execute(insert, (number, text)).unwrap();
+        }
+        let router = router_of(&export);
+        let (status, page) = get_of(&router, "/c/0/252?q=needle").await;
+        assert_eq!(status, StatusCode::OK);
+        assert!(page.contains("<strong><mark class=\"now\">needle</mark></strong>"));
+        // What the search does not find is not marked.
+        assert!(page.contains("nee<strong>dle</strong>"));
+        assert!(words_of(&page).contains("3 of 4"), "{page}");
+        assert!(page.contains("/c/0/352?q=needle#m352\" rel=\"next\""));
+        assert!(page.contains("/c/0/152?q=needle#m152\" rel=\"prev\""));
+        assert!(page.matches("<article").count() <= 120);
+        let (_, raw) = get_of(&router, "/c/0/52?q=**nee").await;
+        assert!(raw.contains("as it was written") && raw.contains("<mark>**nee</mark>"), "{raw}");
+        let (status, _) = get_of(&router, "/c/0/402").await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        let (status, _) = get_of(&router, "/c/none").await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        let (_, markdown) = get_of(&router, "/c/0.md").await;
+        assert!(markdown.starts_with("# Title 0\n") && markdown.contains("a **needle** here"));
+    }
+
+    #[tokio::test]
+    async fn a_long_message_is_cut_and_can_be_shown_whole() {
+        let long = format!("{} needle {}", "line\n".repeat(100_000), "x".repeat(500_000));
+        let export = TestExport::of(&[&long]);
+        let router = router_of(&export);
+        let (_, page) = get_of(&router, "/c/0/1?q=needle").await;
+        assert!(page.len() < 100_000 && page.contains("<mark class=\"now\">needle</mark>"));
+        assert!(page.contains("/c/0/1?q=needle&amp;all=1#m1"), "{}", &page[page.len() - 5_000..]);
+        let (_, whole) = get_of(&router, "/c/0/1?q=needle&all=1").await;
+        assert!(whole.len() > 1_000_000 && whole.contains("<mark class=\"now\">needle</mark>"));
+    }
+
+    #[tokio::test]
+    async fn nothing_in_a_chat_is_markup_of_ours() {
+        let export = TestExport::of(&[HOSTILE]);
+        export.connection.execute("UPDATE conversations SET title = ?1", [HOSTILE]).unwrap();
+        export.connection.execute("UPDATE messages SET role = ?1", [HOSTILE]).unwrap();
+        let router = router_of(&export);
+        let q = "needle%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
+        for address in [
+            "/",
+            "/search?q=needle",
+            "/results?q=needle",
+            "/c/0?q=needle",
+            "/c/0/1?q=needle",
+            "/peek/0/1?q=needle",
+            "/stats",
+            "/status",
+            "/facets?q=needle",
+            &format!("/search?q={q}&source={q}&role={q}&from=1d"),
+            &format!("/c/0?q={q}"),
+            &format!("/search?q=a&from={q}"),
+            &format!("/c/{q}"),
+            &format!("/{q}"),
+        ] {
+            let (_, page) = get_of(&router, address).await;
+            assert!(!page.contains("<script>") && !page.contains("<img"), "{address}: {page}");
+            assert!(!page.contains(" style=") && !page.contains(" onclick="), "{address}");
+        }
+    }
+
+    #[tokio::test]
+    async fn files_of_the_page_are_kept_by_browsers_and_named_by_their_content() {
+        let export = TestExport::of(&["red"]);
+        let router = router_of(&export);
+        let (_, page) = get_of(&router, "/").await;
+        let start = page.find("/static/").expect("a stylesheet");
+        let address = page[start..].split('"').next().expect("an address").to_owned();
+        let request = Request::get(&address).body(Body::empty()).unwrap();
+        let answer = router.clone().oneshot(request).await.unwrap();
+        let cache = answer.headers()["cache-control"].to_str().unwrap().to_owned();
+        assert!(answer.status().is_success() && cache.contains("immutable"), "{cache}");
+        let (status, _) = get_of(&router, "/static/0000000000000000/style.css").await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+    }
+
+    #[tokio::test]
+    async fn a_dropped_export_is_imported_and_found() {
+        let home = tempfile::tempdir().unwrap();
+        let config = crate::engine::Config { home: home.path().to_owned(), ..Default::default() };
+        std::fs::create_dir(config.db_folder()).unwrap();
+        let router = router(Arc::new(Engine::new(config)), false);
+        let post = |name: &str, body: String| {
+            let request = Request::post(format!("/import?name={name}")).body(Body::from(body));
+            router.clone().oneshot(request.unwrap())
+        };
+        let ended = || async {
+            loop {
+                let (_, progress) = get_of(&router, "/import/progress").await;
+                if !progress.contains("data-running") {
+                    return progress;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        let answer = post("..%2Fno.zip", "no zip at all".to_owned()).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::ACCEPTED);
+        let failed = ended().await;
+        assert!(failed.contains("was not imported") && failed.contains("no.zip"), "{failed}");
+        assert!(!failed.contains("/tmp"), "{failed}");
+        let export = r#"[{"uuid": "c1", "name": "Baking", "chat_messages": [{"uuid": "m1", "sender": "human",
+            "created_at": "2025-01-03T10:00:00Z", "text": "How long does sourdough proof?"}]}]"#;
+        let answer = post("conversations.json", export.to_owned()).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::ACCEPTED);
+        let done = ended().await;
+        assert!(words_of(&done).contains("1 conversation and 1 message are new"), "{done}");
+        assert!(get_of(&router, "/?q=SOURDOUGH").await.1.contains("<mark>sourdough</mark>"));
+    }
+
+    #[tokio::test]
+    async fn a_home_without_chats_says_how_to_begin() {
+        let home = tempfile::tempdir().unwrap();
+        let config = crate::engine::Config { home: home.path().to_owned(), ..Default::default() };
+        let router = router(Arc::new(Engine::new(config)), false);
+        for address in ["/", "/stats", "/status", "/import", "/search?q=x", "/c/x"] {
+            let (status, page) = get_of(&router, address).await;
+            assert!(!status.is_server_error(), "{address}: {status} {page}");
+            assert!(page.contains("verbatim") && page.contains("<h1"), "{address}: {page}");
+        }
+        assert!(get_of(&router, "/").await.1.contains("verbatim import"));
+    }
+}

@@ -1,0 +1,288 @@
+//! The search: results, and what stands there where there are none.
+
+use maud::{Markup, html};
+
+use super::{
+    ask::{Ask, Way},
+    card::{counted, role_name},
+    excerpt::marked,
+    facets,
+    find::{FoundGroup, FoundLine, GROUPS, SearchResults, find},
+    frame::{Frame, Tab},
+    import,
+    site::{Problem, Site},
+};
+use crate::{engine::Note, model::Stop, text::snippet, tools::notes::grouped};
+
+/// Messages of a conversation that are shown at once; the others are folded.
+const OPEN_LINES: usize = 3;
+
+/// Returns the whole page.
+pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
+    let results = match find(site, ask, stop) {
+        Err(Problem::Engine(error)) if error.is_not_found() => return Ok(begin(ask)),
+        results => results?,
+    };
+    let messages = site.messages(stop);
+    let title = if ask.text().is_empty() { "Search" } else { ask.text() };
+    let zone = Some(site.clock().zone());
+    let frame = Frame { title, tab: Tab::Search, ask, messages, zone };
+    let filters = facets::filters(site, ask, None, stop)?;
+    Ok(frame.around(html! {
+        div.page.search {
+            aside aria-label="Filters" { (filters) }
+            main #main {
+                (found(site, ask, &results, messages))
+            }
+            aside.peek #peek aria-label="The chosen message" {}
+        }
+    }))
+}
+
+/// Returns what changes while somebody types.
+pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
+    let results = find(site, ask, stop)?;
+    Ok(found(site, ask, &results, site.messages(stop)))
+}
+
+fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
+    html! {
+        div #count {
+            (headline(ask, results))
+            @if !results.groups.is_empty() || ask.page > 0 { (count(ask, results, messages)) }
+            (notices(&results.notes))
+        }
+        (facets::when(ask))
+        div #list {
+            @if results.groups.is_empty() {
+                (none(ask, messages))
+            } @else {
+                ol.groups aria-label="Conversations" {
+                    @for group in &results.groups { (conversation(site, ask, group)) }
+                }
+                (pages(ask, results))
+            }
+        }
+    }
+}
+
+fn headline(ask: &Ask, results: &SearchResults) -> Markup {
+    let text = snippet::echo(ask.text());
+    let is_empty = results.groups.is_empty() && ask.page == 0;
+    html! {
+        @match (ask.text(), ask.way) {
+            ("", _) if is_empty => h1 { "There is no conversation here" },
+            ("", _) => h1.sr { "Recent conversations" },
+            (_, Way::Exact) if is_empty => {
+                h1.nothing { "No message holds “" bdi { (text) } "”" }
+            }
+            (_, Way::Meaning) if is_empty => {
+                h1.nothing { "No message answers “" bdi { (text) } "”" }
+            }
+            (_, Way::Exact) => h1.sr { "Messages that hold “" (text) "”" },
+            (_, Way::Meaning) => h1.sr { "Messages that answer “" (text) "”" },
+        }
+    }
+}
+
+/// Returns how much was found, where, and in what time.
+fn count(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
+    let more = if results.is_cut { "more than " } else { "" };
+    let conversations = counted(results.conversations, "conversation");
+    let took = results.took.as_secs_f64() * 1e3;
+    let took = if took < 10.0 { format!("{took:.1} ms") } else { format!("{took:.0} ms") };
+    let of = messages.filter(|_| !ask.has_filters());
+    html! {
+        p.count {
+            @match (ask.text(), ask.way) {
+                ("", _) => span role="status" { b { (conversations) } ", the latest first" },
+                (_, Way::Exact) => {
+                    span #status role="status" {
+                        b #total data-count=(results.messages) data-more=[results.is_cut.then_some("")] {
+                            (more) (counted(results.messages, "message"))
+                        }
+                        " in " span #conversations { (conversations) }
+                    }
+                    span { @if let Some(of) = of { "of " (grouped(of as usize)) " searched " } "in " (took) }
+                }
+                (_, Way::Meaning) => {
+                    span #status role="status" {
+                        b { "The " (grouped(results.messages)) " nearest messages" }
+                        " in " (conversations) ", the best first"
+                    }
+                    span { "in " (took) }
+                }
+            }
+            @if ask.has_filters() {
+                a href=(Ask { q: ask.q.clone(), way: ask.way, ..Ask::default() }.address()) {
+                    "without filters"
+                }
+            }
+        }
+    }
+}
+
+/// Returns what the answer leaves out.
+fn notices(notes: &[Note]) -> Markup {
+    html! {
+        @for note in notes {
+            p.say.warn { b { "Note" } " " (note.to_string()) ". " a href="/status" { "Status" } }
+        }
+    }
+}
+
+fn conversation(site: &Site, ask: &Ask, group: &FoundGroup) -> Markup {
+    let address = format!("{}{}", group.card.address(), ask.marks());
+    let (open, folded) = group.lines.split_at(group.lines.len().min(OPEN_LINES));
+    let clock = site.clock();
+    html! {
+        li.group {
+            header {
+                h2 dir="auto" { a href=(address) { (marked(&group.title)) } }
+                p.meta {
+                    @if ask.text().is_empty() { span { (counted(group.more, "message")) } " " }
+                    (group.card.meta(clock, group.time))
+                }
+                @if !group.lines.is_empty() { (ticks(&group.lines)) }
+            }
+            @if !group.summary.is_empty() { p.text.summary dir="auto" { (group.summary) } }
+            @if !open.is_empty() {
+                ol.hits { @for line in open { (hit(ask, group, line)) } }
+            } @else if !ask.text().is_empty() {
+                p.note.by-title { "Found by its title" }
+            }
+            @if !folded.is_empty() {
+                details.more {
+                    summary { (folded.len()) " more in this conversation" }
+                    ol.hits { @for line in folded { (hit(ask, group, line)) } }
+                }
+            }
+            @if group.more > 0 && !ask.text().is_empty() {
+                p.note.rest { a href=(address) { (grouped(group.more)) " more in the conversation itself" } }
+            }
+        }
+    }
+}
+
+fn hit(ask: &Ask, group: &FoundGroup, line: &FoundLine) -> Markup {
+    let number = line.number;
+    let address = format!("{}/{number}{}#m{number}", group.card.address(), ask.marks());
+    let label = format!("Message {number}, {}", role_name(&line.role));
+    html! {
+        li {
+            a.no href=(address) aria-label=(label) { (number) }
+            " " span.who aria-hidden="true" { (role_name(&line.role).to_lowercase()) }
+            p.text dir="auto" {
+                (marked(&line.text))
+                @if line.copies > 1 { " " span.note { "(" (line.copies) " times)" } }
+            }
+        }
+    }
+}
+
+/// Draws where in their conversation messages lie.
+fn ticks(lines: &[FoundLine]) -> Markup {
+    html! {
+        svg.pos aria-hidden="true" {
+            rect y="5.5" width="100%" height="1" {}
+            @for line in lines {
+                rect.t x=(format!("{:.1}%", line.place * 98.0)) width="2" height="12" {}
+            }
+        }
+    }
+}
+
+fn pages(ask: &Ask, results: &SearchResults) -> Markup {
+    let to = |page| Ask { page, ..ask.clone() }.address();
+    let has_more = results.conversations > (ask.page + 1) * GROUPS;
+    html! {
+        @if ask.page > 0 || has_more {
+            p.row.turn {
+                @if ask.page > 0 {
+                    a.btn href=(to(ask.page - 1)) rel="prev" { "Previous " (GROUPS) }
+                }
+                @if has_more && (ask.way == Way::Exact || ask.text().is_empty()) {
+                    a.btn href=(to(ask.page + 1)) rel="next" { "Next " (GROUPS) " conversations" }
+                }
+            }
+        }
+    }
+}
+
+/// Says that nothing was found, and what would find something.
+fn none(ask: &Ask, messages: Option<u64>) -> Markup {
+    if ask.text().is_empty() {
+        return html! {
+            p { "No conversation is within these filters. " a href="/" { "Remove them" } "." }
+        };
+    }
+    let other = if ask.way == Way::Exact { Way::Meaning } else { Way::Exact };
+    let with = |change: &dyn Fn(&mut Ask)| {
+        let mut other = Ask { page: 0, ..ask.clone() };
+        change(&mut other);
+        other.address()
+    };
+    let words: Vec<&str> = ask.text().split_whitespace().collect();
+    let longest = words.iter().max_by_key(|word| word.chars().count());
+    let longest = longest.filter(|_| words.len() > 1);
+    let looked = match (messages, ask.has_filters()) {
+        (_, true) => "the messages within the filters".to_owned(),
+        (Some(count), false) => format!("{} messages and their titles", grouped(count as usize)),
+        (None, false) => "every message and title".to_owned(),
+    };
+    html! {
+        p {
+            @match ask.way {
+                Way::Exact => { "Looked for exactly this text, in any letter case, in " (looked) "." }
+                Way::Meaning => { "Looked for its words and its meaning in " (looked) "." }
+            }
+        }
+        section.try aria-labelledby="try" {
+            h2 #try { "What may find something" }
+            ul.list {
+                @if ask.has_filters() {
+                    li {
+                        a href=(Ask { q: ask.q.clone(), way: ask.way, ..Ask::default() }.address()) {
+                            "The same text without the filters"
+                        }
+                    }
+                }
+                @if let Some(word) = longest {
+                    li { a href=(with(&|ask| ask.q = (*word).to_owned())) { "“" bdi { (word) } "” alone" } }
+                }
+                li {
+                    a href=(with(&|ask| ask.way = other)) {
+                        @match other {
+                            Way::Meaning => "By meaning",
+                            Way::Exact => "Exactly this text",
+                        }
+                    }
+                    " " span.note {
+                        @match other {
+                            Way::Meaning => "other words for the same thing",
+                            Way::Exact => "letter by letter",
+                        }
+                    }
+                }
+                li { a href="/status" { "What is searched" } " " span.note { "sources, and how current they are" } }
+            }
+        }
+    }
+}
+
+/// Returns the page of a home without chats.
+fn begin(ask: &Ask) -> Markup {
+    let frame =
+        Frame { title: "Bring your chats", tab: Tab::Search, ask, messages: None, zone: None };
+    frame.around(html! {
+        div.page.plain {
+            main #main {
+                h1 { "Bring your chats" }
+                p { "There is nothing to search yet. verbatim finds what you and your AI wrote, word for word; for ChatGPT and Claude.ai it needs the export that they mail to you." }
+                (import::drop_zone())
+                div #progress {}
+                (import::begin())
+            }
+        }
+    })
+}

@@ -1,0 +1,67 @@
+//! What the filters of an address mean.
+
+use std::{collections::HashSet, sync::Arc};
+
+use super::{
+    ask::{Ask, NO_PROJECT},
+    site::{Problem, Site},
+};
+use crate::{
+    engine::{Choice, Scope},
+    model::{Matching, Request, Stop},
+    text::date::Edge,
+};
+
+/// Returns the filters, with the dates as instants.
+pub(super) fn choice(site: &Site, ask: &Ask) -> Result<Choice, Problem> {
+    let date = |text: &str, edge| match text {
+        "" => Ok(None),
+        text => site.clock().parse(text, edge).map(Some).map_err(Problem::Wrong),
+    };
+    let project = |name: &String| if name == NO_PROJECT { String::new() } else { name.clone() };
+    let (since, until) = (date(&ask.from, Edge::Start)?, date(&ask.to, Edge::End)?);
+    if let (Some(since), Some(until)) = (since, until)
+        && since > until
+    {
+        let what = "The first date is after the last one: no message can be in between.";
+        return Err(Problem::Wrong(what.to_owned()));
+    }
+    Ok(Choice {
+        services: ask.sources.clone(),
+        projects: ask.projects.iter().map(project).collect(),
+        roles: ask.roles.clone(),
+        since,
+        until,
+    })
+}
+
+/// Returns the scope that the filters mean.
+pub(super) fn scope(site: &Site, ask: &Ask, stop: &Stop) -> Result<Scope, Problem> {
+    let Choice { services, projects, roles, since, until } = choice(site, ask)?;
+    let mut scope = Scope { roles, since, until, ..Scope::default() };
+    if !services.is_empty() || !projects.is_empty() {
+        let is_of = |chosen: &[String], name: &str| {
+            chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
+        };
+        let places = site.engine.places(stop)?.into_iter();
+        let wanted = places.filter(|(_, place)| {
+            is_of(&services, &place.service)
+                && is_of(&projects, place.project.as_deref().unwrap_or(""))
+        });
+        let ids: HashSet<String> = wanted.map(|((_, id), _)| id).collect();
+        scope.conversations = Some(Arc::new(ids));
+    }
+    Ok(scope)
+}
+
+/// Returns the exact search for the text in a scope.
+pub(super) fn request(ask: &Ask, scope: &Scope) -> Request {
+    Request {
+        text: ask.text().to_owned(),
+        roles: scope.roles.clone(),
+        since: scope.since,
+        until: scope.until,
+        matching: if ask.text().is_empty() { Matching::Like } else { Matching::Literal },
+        ..Request::default()
+    }
+}

@@ -1,0 +1,201 @@
+//! What every view is made with, and how its work is run.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use axum::{
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use maud::Markup;
+
+use super::{frame, imports::Imports};
+use crate::{
+    engine::{self, Engine},
+    map_faults,
+    model::Stop,
+    tools::{clock::Clock, hint::Explained},
+};
+
+/// How often a view is made if files of an index change while they are read.
+const ATTEMPTS: u32 = 3;
+
+/// The longest time that a view may take.
+const MOST_TIME: Duration = Duration::from_secs(30);
+
+/// How long the number of all messages is shown without counting again.
+const COUNTED_FOR: Duration = Duration::from_secs(10);
+
+/// What every view is made with.
+pub(super) struct Site {
+    pub(super) engine: Arc<Engine>,
+    local_time: bool,
+    /// The number of all messages, and when it was counted.
+    counted: Mutex<Option<(Instant, u64)>>,
+    pub(super) imports: Imports,
+}
+
+impl Site {
+    pub(super) fn new(engine: Arc<Engine>, local_time: bool) -> Site {
+        Site { engine, local_time, counted: Mutex::default(), imports: Imports::default() }
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        Clock::new(self.local_time)
+    }
+
+    /// Returns the number of all messages, which may be a few seconds old; `None` if nothing can be
+    /// counted.
+    pub(super) fn messages(&self, stop: &Stop) -> Option<u64> {
+        let known = *self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some((_, count)) = known.filter(|(at, _)| at.elapsed() < COUNTED_FOR) {
+            return Some(count);
+        }
+        let count = self.engine.tally(&[], stop).ok()?.messages;
+        let mut counted = self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *counted = Some((Instant::now(), count));
+        Some(count)
+    }
+
+    /// Lets the number of all messages be counted again.
+    pub(super) fn forget_counts(&self) {
+        *self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+    }
+}
+
+/// Why there is no view.
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// The address leads to nothing.
+    Missing(String),
+    /// What was asked cannot be understood.
+    Wrong(String),
+    /// The engine cannot answer.
+    Engine(engine::Error),
+    /// A defect of ours.
+    Panicked(String),
+}
+
+impl From<engine::Error> for Problem {
+    fn from(error: engine::Error) -> Problem {
+        match error {
+            engine::Error::NoConversation { .. } | engine::Error::Ambiguous { .. } => {
+                Problem::Missing(error.to_string())
+            }
+            other => Problem::Engine(other),
+        }
+    }
+}
+
+impl Problem {
+    fn status(&self) -> StatusCode {
+        match self {
+            Problem::Missing(_) => StatusCode::NOT_FOUND,
+            Problem::Wrong(_) => StatusCode::BAD_REQUEST,
+            Problem::Engine(error) if error.is_not_found() => StatusCode::OK,
+            Problem::Engine(error) if error.is_stopped() => StatusCode::SERVICE_UNAVAILABLE,
+            Problem::Engine(_) | Problem::Panicked(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// Returns a heading, which is a sentence, and what else is to be said.
+    fn words(&self) -> (String, String) {
+        match self {
+            Problem::Missing(what) => ("Nothing is here".to_owned(), what.clone()),
+            Problem::Wrong(what) => ("This cannot be searched for".to_owned(), what.clone()),
+            Problem::Engine(error) if error.is_not_found() => {
+                let what = "Import an export of ChatGPT or Claude.ai, and it can be searched here.";
+                ("There are no chats yet".to_owned(), what.to_owned())
+            }
+            Problem::Engine(error) if error.is_stopped() => {
+                let what = "It was called off. Add a filter or more text, and search again.";
+                ("This took too long".to_owned(), what.to_owned())
+            }
+            Problem::Engine(error) => {
+                ("The chats cannot be read".to_owned(), Explained(error).to_string())
+            }
+            Problem::Panicked(what) => ("This page has a defect".to_owned(), what.clone()),
+        }
+    }
+}
+
+/// Requests a stop when nobody waits for the answer any more.
+struct StopOnDrop(Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.request();
+    }
+}
+
+/// Runs work off the async threads. It is stopped when the client goes away, and done again if an
+/// index changed while it was read.
+async fn run<T: Send + 'static>(
+    site: &Arc<Site>,
+    work: impl Fn(&Site, &Stop) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let stop = Stop::after(MOST_TIME);
+    let _guard = StopOnDrop(stop.clone());
+    let site = Arc::clone(site);
+    let attempts = move || {
+        for _ in 1..ATTEMPTS {
+            let before = map_faults::count();
+            let done = map_faults::caught(|| work(&site, &stop));
+            let is_sound = matches!(&done, Ok(done) if !is_torn(done));
+            match done {
+                Ok(done) if is_sound && map_faults::count() == before => return done,
+                // The next attempt opens the files that are there then.
+                _ => site.engine.close(),
+            }
+        }
+        map_faults::caught(|| work(&site, &stop)).unwrap_or_else(|panic| {
+            site.engine.close();
+            Err(Problem::Panicked(panic))
+        })
+    };
+    match tokio::task::spawn_blocking(attempts).await {
+        Ok(done) => done,
+        Err(error) => Err(Problem::Panicked(error.to_string())),
+    }
+}
+
+fn is_torn<T>(done: &Result<T, Problem>) -> bool {
+    matches!(done, Err(Problem::Engine(engine::Error::Torn { .. })))
+}
+
+/// Answers with HTML; a problem is a page of its own.
+pub(super) async fn html(
+    site: &Arc<Site>,
+    work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
+) -> Response {
+    match run(site, work).await {
+        Ok(page) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
+        Err(problem) => refused(&problem),
+    }
+}
+
+/// Answers with plain text; a problem is an HTML page.
+pub(super) async fn text(
+    site: &Arc<Site>,
+    work: impl Fn(&Site, &Stop) -> Result<String, Problem> + Send + 'static,
+) -> Response {
+    match run(site, work).await {
+        Ok(text) => answer(StatusCode::OK, "text/markdown; charset=utf-8", text),
+        Err(problem) => refused(&problem),
+    }
+}
+
+/// Answers with the page of a problem.
+pub(super) fn refused(problem: &Problem) -> Response {
+    let (heading, what) = problem.words();
+    let page = frame::problem(&heading, &what);
+    answer(problem.status(), "text/html; charset=utf-8", page.into_string())
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: String) -> Response {
+    // Chats change and are private: nothing of them is kept by the browser's cache.
+    let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-store")];
+    (status, headers, body).into_response()
+}

@@ -1,0 +1,180 @@
+//! The statistics: how many messages, when, from where and by whom.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use super::{
+    ask::{Ask, encoded},
+    card::{counted, moment, role_name, service},
+    chart::{bar, columns, month_name, months},
+    frame::{Frame, Tab},
+    site::{Problem, Site},
+};
+use crate::{
+    engine::{About, Engine, Error, Scope, Tally},
+    model::Stop,
+    tools::notes::grouped,
+};
+
+/// Rows of a table; the last one may be the sum of all others.
+const MOST_ROWS: usize = 12;
+
+/// Conversations among the longest.
+const LONGEST: usize = 10;
+
+/// Returns the whole page.
+pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
+    let tally = site.engine.tally(&[], stop)?;
+    let services = site.engine.services(&tally, stop)?;
+    let longest = longest(&site.engine, stop)?;
+    let clock = site.clock();
+    let frame = Frame {
+        title: "Statistics",
+        tab: Tab::Statistics,
+        ask,
+        messages: Some(tally.messages),
+        zone: Some(clock.zone()),
+    };
+    let months = months(&tally.months);
+    Ok(frame.around(html! {
+        div.page.plain {
+            nav.here-nav aria-label="On this page" {
+                a href="#by-month" { "Messages by month" } a href="#by-source" { "Sources" }
+                a href="#by-role" { "Who wrote" }
+                @if !tally.models.is_empty() { a href="#by-model" { "Models" } }
+                a href="#longest" { "Longest conversations" }
+            }
+            main #main {
+                h1 { (counted(tally.messages as usize, "message")) " in " (counted(tally.conversations, "conversation")) }
+                p {
+                    @if tally.first.is_some() {
+                        "From " (moment(clock, tally.first)) " to " (moment(clock, tally.last)) ". "
+                    }
+                    (share(&tally))
+                }
+                @for note in &tally.notes { p.say.warn { b { "Note" } " " (note.to_string()) "." } }
+                section aria-labelledby="by-month" {
+                    h2 #by-month { "Messages by month" }
+                    (columns(&months))
+                    (as_table(&months))
+                }
+                div.two {
+                    (table("by-source", "Sources", &services, &|name| service(name)))
+                    (table("by-role", "Who wrote", &tally.roles, &|name| html! { (role_name(name)) }))
+                    @if !tally.models.is_empty() {
+                        (table("by-model", "Models", &tally.models, &|name| html! { (name) }))
+                    }
+                    (longest_table(site, &longest))
+                }
+            }
+        }
+    }))
+}
+
+/// Says how much of it the person wrote.
+fn share(tally: &Tally) -> String {
+    let own = tally.roles.get("user").copied().unwrap_or(0);
+    match (own * 100).checked_div(tally.messages) {
+        Some(share) => format!("You wrote {share} % of the messages."),
+        None => String::new(),
+    }
+}
+
+fn as_table(months: &[(String, u64)]) -> Markup {
+    html! {
+        details.fold {
+            summary { "The same as a table" }
+            div.scroll tabindex="0" role="group" aria-label="Messages by month" {
+                table {
+                    thead { tr { th scope="col" { "Month" } th.r scope="col" { "Messages" } } }
+                    tbody {
+                        @for (month, count) in months.iter().rev() {
+                            tr { th scope="row" { (month_name(month)) } td.r { (grouped(*count as usize)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn table(
+    id: &str,
+    heading: &str,
+    counts: &BTreeMap<String, u64>,
+    label: &dyn Fn(&str) -> Markup,
+) -> Markup {
+    let mut rows: Vec<(&str, u64)> =
+        counts.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+    rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let others = rows.split_off(rows.len().min(MOST_ROWS));
+    let most = rows.first().map_or(0, |(_, count)| *count);
+    html! {
+        section aria-labelledby=(id) {
+            h2 id=(id) { (heading) }
+            table.bars {
+                thead { tr {
+                    th scope="col" { span.sr { "Name" } }
+                    th scope="col" { span.sr { "Share" } }
+                    th.r scope="col" { "Messages" }
+                } }
+                tbody {
+                    @for (name, count) in &rows {
+                        tr { th scope="row" { (label(name)) } td { (bar(*count, most)) } td.r { (grouped(*count as usize)) } }
+                    }
+                    @if !others.is_empty() {
+                        @let sum = others.iter().map(|(_, count)| *count).sum();
+                        tr { th scope="row" { (counted(others.len(), "other")) } td { (bar(sum, most)) } td.r { (grouped(sum as usize)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the conversations with the most messages.
+fn longest(engine: &Engine, stop: &Stop) -> Result<Vec<About>, Error> {
+    let mut found = Vec::new();
+    for source in engine.sources() {
+        // A source that cannot be read is noted beside the counts.
+        let Ok(listing) = source.reader(stop).list(&Scope::default(), stop) else { continue };
+        let mut places: Vec<(u32, usize)> =
+            (0..listing.len()).map(|place| (listing.turns(place), place)).collect();
+        places.sort_unstable_by(|a, b| b.cmp(a));
+        places.truncate(LONGEST);
+        found.extend(places.into_iter().map(|(_, place)| listing.brief(place)));
+    }
+    found.sort_by_key(|about| std::cmp::Reverse(about.turns));
+    found.truncate(LONGEST);
+    Ok(found)
+}
+
+fn longest_table(site: &Site, longest: &[About]) -> Markup {
+    html! {
+        section aria-labelledby="longest" {
+            h2 #longest { "Longest conversations" }
+            table {
+                thead { tr {
+                    th scope="col" { span.sr { "Conversation" } }
+                    th.r scope="col" { "Begun" }
+                    th.r scope="col" { "Messages" }
+                } }
+                tbody {
+                    @for about in longest {
+                        @let title = about.title.trim();
+                        tr {
+                            th scope="row" dir="auto" {
+                                a href=(format!("/c/{}", encoded(&about.id))) {
+                                    @if title.is_empty() { "Untitled" } @else { (title) }
+                                }
+                            }
+                            td.r { (moment(site.clock(), about.begun)) }
+                            td.r { (grouped(about.turns as usize)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

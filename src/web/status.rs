@@ -1,0 +1,175 @@
+//! The status: what is searched, how current it is, and what went wrong.
+
+use maud::{Markup, html};
+
+use super::{
+    ask::Ask,
+    card::{counted, label_of},
+    frame::{Frame, Tab},
+    message::size,
+    site::{Problem, Site},
+};
+use crate::{
+    engine::{Scope, SourceStatus, ago},
+    model::Stop,
+    tools::{hint::because, notes::grouped},
+};
+
+/// Returns the whole page.
+pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
+    let status = site.engine.reports().status(stop);
+    let notes = site.engine.unreadable(&Scope::default(), stop);
+    let ask = Ask::default();
+    let messages: Option<u64> = status.sources.iter().map(|source| source.messages).sum();
+    let title = "Status";
+    let frame = Frame { title, tab: Tab::Status, ask: &ask, messages, zone: None };
+    let behind = status.sources.iter().filter(|source| source.by_like.is_some()).count();
+    let broken = status.sources.iter().filter(|source| source.error.is_some()).count();
+    let heading = match (status.sources.len(), broken, behind) {
+        (0, ..) => "There is nothing to search yet".to_owned(),
+        (_, 0, 0) => "Everything is searched, and current".to_owned(),
+        (_, 0, _) => "Everything is searched; an index is behind".to_owned(),
+        (_, broken, _) => format!("{} cannot be read", counted(broken, "source")),
+    };
+    let kept = [("Home", &status.home), ("Indexes", &status.index)];
+    Ok(frame.around(html! {
+        div.page.plain {
+            nav.here-nav aria-label="On this page" {
+                a href="#sources" { "Sources" } a href="#indexes" { "Indexes" } a href="#home" { "Where it is kept" }
+            }
+            main #main {
+                h1 { (heading) }
+                p {
+                    @match messages {
+                        Some(count) => { (grouped(count as usize)) " messages can be found." }
+                        None => "Not everything could be counted in time.",
+                    }
+                }
+                @for note in &notes {
+                    p.say.warn { b { "Warning" } " " (note.to_string()) "." }
+                }
+                @if let Some(missing) = status.missing.as_ref().filter(|_| status.sources.is_empty()) {
+                    p.say { (missing) ". " a href="/import" { "Bring your chats" } }
+                }
+                @for path in &status.not_imported {
+                    p.say.warn {
+                        b { "Not imported" } " " code { (path.display()) } " is newer than the chats that are searched. "
+                        code { "verbatim import" } " adds it."
+                    }
+                }
+                section aria-labelledby="sources" {
+                    h2 #sources { "Sources" }
+                    div.scroll tabindex="0" role="group" aria-label="Sources" {
+                        table.cols {
+                            thead { tr { th scope="col" { "Source" } th scope="col" { "State" } th.r scope="col" { "Messages" } } }
+                            tbody { @for source in &status.sources { (row(source)) } }
+                        }
+                    }
+                }
+                section aria-labelledby="indexes" {
+                    h2 #indexes { "Indexes" }
+                    div.scroll tabindex="0" role="group" aria-label="Indexes" {
+                        table.cols {
+                            thead { tr { th scope="col" { "Index" } th scope="col" { "State" } th.r scope="col" { "Size" } } }
+                            tbody { @for source in &status.sources { (index(source)) } }
+                        }
+                    }
+                    p.note.after { "Searches are complete without an index, and only slower. Indexes can be rebuilt at any time: "
+                        code { "verbatim reindex" } "." }
+                }
+                section aria-labelledby="home" {
+                    h2 #home { "Where it is kept" }
+                    dl.facts {
+                        @for (name, path) in kept { div { dt { (name) } " " dd { code { (path.display()) } } } }
+                    }
+                    p.note { "Only you can read these folders. This page answers this browser only, and loads nothing from anywhere else." }
+                }
+            }
+        }
+    }))
+}
+
+fn name_of(source: &SourceStatus) -> &'static str {
+    label_of(source.source).1
+}
+
+fn row(source: &SourceStatus) -> Markup {
+    let changed = source.changed.map(|at| time_ago(ago(at).as_secs()));
+    html! {
+        tr {
+            th scope="row" {
+                (name_of(source))
+                p.note { code { (source.database.display()) } }
+                @for path in &source.passed_over {
+                    p.note { "not searched: " code { (path.display()) } }
+                }
+            }
+            td {
+                @match &source.error {
+                    Some(error) => { b.warn { "Not read" } p.note { (error) } }
+                    None => {
+                        b.ok { "Read" }
+                        @if let Some(changed) = changed { p.note { "changed " (changed) } }
+                    }
+                }
+            }
+            td.r {
+                @match source.messages {
+                    Some(count) => (grouped(count as usize)),
+                    None => "–",
+                }
+                p.note {
+                    @if let Some(count) = source.conversations { (counted(count as usize, "conversation")) ", " }
+                    (size(source.bytes as usize))
+                }
+            }
+        }
+    }
+}
+
+fn index(source: &SourceStatus) -> Markup {
+    let what = source.generation.as_ref().map(|index| index.derived.join(", "));
+    html! {
+        tr {
+            th scope="row" {
+                (name_of(source))
+                p.note {
+                    @match &what {
+                        Some(derived) if derived.is_empty() => "exact text",
+                        Some(derived) => { "exact text, " (derived) }
+                        None => "none",
+                    }
+                }
+            }
+            td {
+                @match (&source.by_like, &source.at_work) {
+                    (None, _) => b.ok { "Current" },
+                    (Some(_), Some(_)) => b { "Being brought up to date" },
+                    (Some(reason), None) => { b.warn { "Behind" } p.note { (because(reason)) } }
+                }
+            }
+            td.r {
+                @match &source.generation {
+                    Some(index) => {
+                        (size(index.bytes as usize))
+                        p.note { (grouped(index.messages as usize)) " messages" }
+                    }
+                    None => "–",
+                }
+            }
+        }
+    }
+}
+
+fn time_ago(seconds: u64) -> String {
+    match seconds {
+        0..60 => "just now".to_owned(),
+        60..3_600 => counted_ago(seconds / 60, "minute"),
+        3_600..86_400 => counted_ago(seconds / 3_600, "hour"),
+        _ => counted_ago(seconds / 86_400, "day"),
+    }
+}
+
+fn counted_ago(number: u64, unit: &str) -> String {
+    format!("{} ago", counted(number as usize, unit))
+}

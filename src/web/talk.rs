@@ -1,0 +1,447 @@
+//! A conversation: its messages around a match, its matches, and the ways out of it.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+
+use super::{
+    ask::{Ask, Way, encoded, fields},
+    card::{Card, cards, counted, moment},
+    code::Highlighter,
+    excerpt::{Marker, few_words, marked, whole},
+    find::marker,
+    frame::{Frame, Tab},
+    message::{MOST_SHOWN, Reading, ShownMessage},
+    site::{Problem, Site},
+};
+use crate::{
+    engine::{Error, Session, SourceKind},
+    model::Stop,
+    text::snippet,
+    tools::notes::grouped,
+};
+
+/// Messages on a page: a conversation that has no more is shown whole.
+const MOST_MESSAGES: usize = 120;
+
+/// Messages before the one that somebody goes to.
+const BEFORE: usize = 20;
+
+/// Bytes of messages on a page, after which it ends.
+const MOST_BYTES: usize = 600_000;
+
+/// Rows of the list beside the messages.
+const MOST_ROWS: usize = 200;
+
+/// Ticks of the strip: more would not be seen.
+const MOST_TICKS: usize = 400;
+
+/// What of a conversation is asked for.
+pub(super) struct View {
+    /// The id or its beginning, a title or a link.
+    id: String,
+    number: Option<u32>,
+    ask: Ask,
+    /// Whether the message is shown whole.
+    is_whole: bool,
+}
+
+impl View {
+    pub(super) fn new(id: String, number: Option<u32>, query: &str) -> View {
+        let is_whole = fields(query).any(|(name, value)| name == "all" && value == "1");
+        View { id, number, ask: Ask::parse(query), is_whole }
+    }
+}
+
+/// A conversation with what is marked in it.
+struct Talk {
+    session: Session,
+    card: Card,
+    ask: Ask,
+    /// The turns that match.
+    hits: Vec<usize>,
+    /// The turn that somebody goes to.
+    turn: Option<usize>,
+    is_whole: bool,
+}
+
+/// Returns the whole page.
+pub(super) fn page(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Problem> {
+    let marker = marker(&view.ask);
+    let talk = open(site, view, &marker, stop)?;
+    let title = talk.title();
+    let zone = Some(site.clock().zone());
+    let messages = site.messages(stop);
+    let frame = Frame { title: &title, tab: Tab::Elsewhere, ask: &view.ask, messages, zone };
+    Ok(frame.around(html! {
+        div.page.talk {
+            (talk.beside(&marker))
+            main #main {
+                header.head {
+                    p.meta { (talk.card.meta(site.clock(), None)) }
+                    h1 dir="auto" { (marked(&whole(&title, &marker.spans(&title)))) }
+                }
+                (talk.about(site))
+                div.thread {
+                    (talk.hop())
+                    (talk.messages(site, &marker))
+                }
+            }
+            (talk.strip())
+        }
+    }))
+}
+
+/// Returns a message with its neighbours, for a look at it beside the results.
+pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Problem> {
+    /// Characters of the neighbours.
+    const NEAR: usize = 160;
+
+    let marker = marker(&view.ask);
+    let (session, card) = find(site, &view.id, stop)?;
+    let turn = turn_of(&session, view.number.unwrap_or(1))?;
+    let mut reading =
+        Reading { clock: site.clock(), marker: &marker, highlighter: Highlighter::new() };
+    let number = session.line(turn);
+    let near = |turn: usize| {
+        let text = session.message(turn).content.into_owned();
+        let text = text.split_whitespace().take(NEAR).collect::<Vec<_>>().join(" ");
+        let cut = snippet::cut(&text, NEAR).map(|cut| format!("{cut}…"));
+        let role = super::card::role_name(session.role(turn)).to_owned();
+        html! { div.near { p dir="auto" { b { (session.line(turn)) " " (role) } " " (cut.unwrap_or(text)) } } }
+    };
+    let hit = session.message(turn);
+    let address = address(&card, &view.ask, number);
+    let message = ShownMessage {
+        number,
+        role: session.role(turn),
+        time: hit.time,
+        content: &hit.content,
+        address: address.clone(),
+        is_current: true,
+        is_whole: false,
+        is_open: true,
+    };
+    Ok(html! {
+        header {
+            h2 { "Message " (number) " " span.id { (card.short_id) ":" (number) } }
+            " " a.btn href=(address) { "Open " kbd { "Enter" } }
+        }
+        @for turn in turn.saturating_sub(2)..turn { (near(turn)) }
+        (reading.message(&message))
+        @if turn + 1 < session.turns() { (near(turn + 1)) }
+    })
+}
+
+/// Returns a whole conversation as Markdown.
+pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, Problem> {
+    let (session, card) = find(site, id, stop)?;
+    let clock = site.clock();
+    let mut text = format!("# {}\n\n`{}` · {}\n", title(&session), card.id, card.service);
+    if let Some(link) = &card.link {
+        let _ = write!(text, "\n<{link}>\n");
+    }
+    if let Some(resume) = card.resume() {
+        let _ = write!(text, "\nresume: `{resume}`\n");
+    }
+    for turn in 0..session.turns() {
+        if stop.requested() {
+            return Err(Problem::Wrong(
+                "The conversation is too long to be sent in time".to_owned(),
+            ));
+        }
+        let message = session.message(turn);
+        let role = if message.role.is_empty() { "unknown" } else { &message.role };
+        let time = message.time.and_then(|time| clock.minute(time));
+        let time = time.map_or_else(String::new, |time| format!(" · {time}"));
+        let content = snippet::trim(&message.content);
+        let _ = write!(text, "\n## {} · {role}{time}\n\n{content}\n", session.line(turn));
+    }
+    Ok(text)
+}
+
+/// Opens the conversation that an id, its beginning, a title or a link names.
+fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card), Problem> {
+    let engine = &site.engine;
+    let by_id = SourceKind::ALL.into_iter().find_map(|kind| {
+        engine.session(kind, id, false, stop).ok().flatten().map(|session| (kind, session))
+    });
+    let (kind, session) = match by_id {
+        Some(found) => found,
+        None => {
+            let about = engine.find(stop).by_word(id)?;
+            let session = engine.session(about.source, &about.id, false, stop)?;
+            let gone = || Error::NoConversation { word: snippet::echo(id).into_owned() };
+            (about.source, session.ok_or_else(gone)?)
+        }
+    };
+    let key = (kind, session.about.id.clone());
+    let card = cards(engine, std::slice::from_ref(&key), stop)?.remove(&key);
+    let card = card.ok_or_else(|| Problem::Missing("The conversation is gone".to_owned()))?;
+    Ok((session, card))
+}
+
+/// Returns the turn of the message with a number; in a transcript, of the next one.
+fn turn_of(session: &Session, number: u32) -> Result<usize, Problem> {
+    let mut turns = 0..session.turns();
+    let found = turns.find(|turn| session.line(*turn) >= number);
+    found.ok_or_else(|| {
+        let last = session.turns().checked_sub(1).map_or(0, |turn| session.line(turn));
+        Problem::Missing(format!("The last message of this conversation is {last}."))
+    })
+}
+
+fn open(site: &Site, view: &View, marker: &Marker, stop: &Stop) -> Result<Talk, Problem> {
+    let (session, card) = find(site, &view.id, stop)?;
+    let turn = view.number.map(|number| turn_of(&session, number)).transpose()?;
+    let mut hits = Vec::new();
+    if !matches!(marker, Marker::Nothing) {
+        for turn in 0..session.turns() {
+            if stop.requested() {
+                return Err(Problem::Wrong(
+                    "The conversation is too long to be searched".to_owned(),
+                ));
+            }
+            if marker.is_in(&session.message(turn).content) {
+                hits.push(turn);
+            }
+        }
+    }
+    Ok(Talk { session, card, ask: view.ask.clone(), hits, turn, is_whole: view.is_whole })
+}
+
+fn title(session: &Session) -> String {
+    match snippet::trim(&session.about.title) {
+        "" => "Untitled".to_owned(),
+        title => title.split_whitespace().collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// Returns the address of a message, with what is marked.
+fn address(card: &Card, ask: &Ask, number: u32) -> String {
+    format!("{}/{number}{}#m{number}", card.address(), ask.marks())
+}
+
+impl Talk {
+    fn title(&self) -> String {
+        title(&self.session)
+    }
+
+    fn link(&self, turn: usize) -> String {
+        address(&self.card, &self.ask, self.session.line(turn))
+    }
+
+    /// Returns the turns that are shown.
+    fn shown(&self) -> std::ops::Range<usize> {
+        let all = self.session.turns();
+        if self.is_whole {
+            let turn = self.turn.unwrap_or(0);
+            return turn..turn + 1;
+        }
+        let start = match self.turn {
+            _ if all <= MOST_MESSAGES => 0,
+            Some(turn) => turn.saturating_sub(BEFORE).min(all - MOST_MESSAGES),
+            None => 0,
+        };
+        let mut bytes = 0;
+        let first = self.turn.unwrap_or(start);
+        let mut from = first;
+        // From the message that somebody goes to, first back, then on.
+        let size = |turn: usize| self.session.message(turn).content.len().min(MOST_SHOWN);
+        while from > start && bytes < MOST_BYTES / 4 {
+            from -= 1;
+            bytes += size(from);
+        }
+        let mut to = first;
+        while to < all && to < from + MOST_MESSAGES && bytes < MOST_BYTES {
+            bytes += size(to);
+            to += 1;
+        }
+        from..to.max(first + 1).min(all)
+    }
+
+    fn messages(&self, site: &Site, marker: &Marker) -> Markup {
+        let mut reading = Reading { clock: site.clock(), marker, highlighter: Highlighter::new() };
+        let shown = self.shown();
+        let all = self.session.turns();
+        let line = |turn: usize| self.session.line(turn);
+        let step = |turn: usize| self.link(turn);
+        html! {
+            @if shown.start > 0 {
+                p.pages.note {
+                    a href=(step(shown.start.saturating_sub(MOST_MESSAGES - BEFORE))) rel="prev" {
+                        "↑ " (counted(shown.start, "message")) " before this"
+                    }
+                }
+            }
+            @for turn in shown.clone() {
+                @let hit = self.session.message(turn);
+                (reading.message(&ShownMessage {
+                    number: line(turn),
+                    role: self.session.role(turn),
+                    time: hit.time,
+                    content: &hit.content,
+                    address: self.link(turn),
+                    is_current: self.turn == Some(turn),
+                    is_whole: self.is_whole,
+                    is_open: self.is_whole,
+                }))
+            }
+            @if shown.end < all {
+                p.pages.note {
+                    a href=(step(shown.end)) { "↓ " (counted(all - shown.end, "message")) " after this" }
+                }
+            }
+        }
+    }
+
+    /// Returns the place of the current turn among the hits: its number, if it is one.
+    fn rank(&self) -> Option<usize> {
+        self.hits.binary_search(&self.turn?).ok()
+    }
+
+    /// Returns the hits before and after the current turn.
+    fn neighbours(&self) -> (Option<usize>, Option<usize>) {
+        let Some(turn) = self.turn else { return (None, self.hits.first().copied()) };
+        let before = self.hits.partition_point(|hit| *hit < turn);
+        let after = self.hits.partition_point(|hit| *hit <= turn);
+        (before.checked_sub(1).map(|at| self.hits[at]), self.hits.get(after).copied())
+    }
+
+    /// Returns the bar that goes from match to match.
+    fn hop(&self) -> Markup {
+        if self.ask.text().is_empty() {
+            return html! {};
+        }
+        let (before, after) = self.neighbours();
+        let button = |turn: Option<usize>, rel: &str, keys: &str, label: Markup| {
+            html! {
+                @match turn {
+                    Some(turn) => a.btn href=(self.link(turn)) rel=(rel) aria-keyshortcuts=(keys) { (label) },
+                    None => span.btn.off { (label) },
+                }
+            }
+        };
+        let way = match self.ask.way {
+            Way::Exact => "exact",
+            Way::Meaning => "its words",
+        };
+        html! {
+            div.hop role="group" aria-label="Matches" {
+                (button(before, "prev", "Shift+N", html! { "‹ " span { "Previous" } }))
+                (button(after, "next", "n", html! { span { "Next" } " ›" }))
+                p.count role="status" {
+                    b {
+                        @if let Some(rank) = self.rank() { (grouped(rank + 1)) " of " }
+                        (grouped(self.hits.len()))
+                    }
+                    " " span dir="auto" { "“" bdi { (snippet::echo(self.ask.text())) } "”, " (way) }
+                }
+                a.back href=(self.ask.address()) { "All results" }
+            }
+        }
+    }
+
+    /// Returns the list beside the messages: the matches or, where nothing was looked for, what the
+    /// person wrote.
+    fn beside(&self, marker: &Marker) -> Markup {
+        let is_search = !self.ask.text().is_empty();
+        let prompts: Vec<usize>;
+        let turns: &[usize] = match is_search {
+            true => &self.hits,
+            false => {
+                let all = 0..self.session.turns();
+                prompts = all.filter(|turn| self.session.role(*turn) == "user").collect();
+                &prompts
+            }
+        };
+        let current = self.turn.unwrap_or(0);
+        let middle = turns.partition_point(|turn| *turn < current);
+        let start = middle.saturating_sub(MOST_ROWS / 2).min(turns.len().saturating_sub(MOST_ROWS));
+        let rows = &turns[start..turns.len().min(start + MOST_ROWS)];
+        let label = if is_search { "Matches in this conversation" } else { "What you wrote" };
+        html! {
+            nav.where aria-label=(label) {
+                p {
+                    @if is_search {
+                        a href=(self.ask.address()) rel="up" { "← All results" }
+                    } @else { b { "What you wrote" } }
+                }
+                @if start > 0 { p.note { (counted(start, "row")) " before these" } }
+                ol {
+                    @for turn in rows {
+                        @let hit = self.session.message(*turn);
+                        @let spans = marker.spans(&hit.content);
+                        li {
+                            a href=(self.link(*turn))
+                                aria-current=[(self.turn == Some(*turn)).then_some("true")] {
+                                b { (self.session.line(*turn)) }
+                                " " span dir="auto" { (marked(&few_words(&hit.content, &spans))) }
+                            }
+                        }
+                    }
+                }
+                @if start + rows.len() < turns.len() {
+                    p.note { (counted(turns.len() - start - rows.len(), "row")) " after these" }
+                }
+            }
+        }
+    }
+
+    fn about(&self, site: &Site) -> Markup {
+        let about = &self.session.about;
+        let clock = site.clock();
+        let is_web = |link: &&String| link.starts_with("https://") || link.starts_with("http://");
+        let address = self.card.address();
+        html! {
+            section.about aria-label="About this conversation" {
+                div.row.acts {
+                    a.btn href=(format!("/c/{}.md", encoded(&self.card.id))) data-copy="text" {
+                        "Copy Markdown"
+                    }
+                    @if let Some(link) = self.card.link.as_ref().filter(is_web) {
+                        " " a.btn href=(link) rel="noreferrer" { "Open original ↗" }
+                    }
+                    " " a.btn href=(address) data-copy="address" { "Copy link" }
+                    @if let Some(resume) = self.card.resume() {
+                        details.resume {
+                            summary { "Resume in a terminal" }
+                            div.row { code data-copied="" { (resume) } }
+                        }
+                    }
+                }
+                dl.facts {
+                    div { dt { "Begun" } " " dd { (moment(clock, about.begun)) } }
+                    div { dt { "Last" } " " dd { (moment(clock, about.last)) } }
+                    div { dt { "Messages" } " " dd { (grouped(self.session.turns())) } }
+                    @if let Some(project) = self.card.project() {
+                        div { dt { "Project" } " " dd dir="auto" { (project) } }
+                    }
+                    div { dt { "Id" } " " dd { code { (self.card.id) } } }
+                }
+            }
+        }
+    }
+
+    /// Draws where the matches lie in the conversation.
+    fn strip(&self) -> Markup {
+        let all = self.session.turns().max(1) as f64;
+        let y = |turn: usize| format!("{:.2}%", turn as f64 / all * 100.0);
+        let shown = self.shown();
+        let step = self.hits.len().div_ceil(MOST_TICKS).max(1);
+        html! {
+            svg.strip aria-hidden="true" focusable="false" {
+                rect.view y=(y(shown.start)) width="100%" height=(y(shown.len())) {}
+                @for turn in self.hits.iter().step_by(step) {
+                    a href=(self.link(*turn)) tabindex="-1" {
+                        title { "Message " (self.session.line(*turn)) }
+                        rect.t y=(y(*turn)) width="100%" height="3" {}
+                    }
+                }
+                @if let Some(turn) = self.turn.filter(|_| self.rank().is_some()) {
+                    rect.t.here y=(y(turn)) width="100%" height="5" {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Receives an export that was dropped on the page, and imports it.
+
+use std::{
+    fs::File,
+    future::poll_fn,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+};
+
+use axum::{
+    body::{Body, HttpBody},
+    extract::{RawQuery, State},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use tempfile::TempDir;
+
+use super::{
+    ask::fields,
+    imports::{Outcome, ReadSoFar, Stage},
+    message::size,
+    site::Site,
+};
+use crate::{
+    engine::{
+        Branches,
+        import::{import_until, may_write},
+    },
+    model::Stop,
+    private,
+};
+
+/// Bytes of a file that is received at most: exports with many pictures are some gigabytes long.
+const MOST_BYTES: u64 = 16 << 30;
+
+/// Characters of a file's name that are kept.
+const MOST_NAME: usize = 80;
+
+/// Receives a file as the body of a request, and begins its import. The page shows how far it is.
+pub(super) async fn receive(
+    State(site): State<Arc<Site>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let name = fields(query.as_deref().unwrap_or_default()).find(|(name, _)| name == "name");
+    let name = plain_name(&name.map(|(_, name)| name).unwrap_or_default());
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+    if !site.imports.begin(&name, length) {
+        return (StatusCode::CONFLICT, "Another import is under way.").into_response();
+    }
+    // A browser that goes away drops this future in the middle of a file.
+    let mut unfinished = Unfinished { site: Arc::clone(&site), is_received: false };
+    let received = store(&site, &name, length, body).await;
+    unfinished.is_received = true;
+    match received {
+        Ok((folder, path)) => {
+            tokio::task::spawn_blocking(move || {
+                let done = crate::map_faults::caught(|| import(&site, &path));
+                drop(folder);
+                site.imports.set(match done {
+                    Ok(Ok(outcome)) => Stage::Done(outcome),
+                    Ok(Err(error)) | Err(error) => Stage::Failed(error),
+                });
+                site.forget_counts();
+            });
+            StatusCode::ACCEPTED.into_response()
+        }
+        Err((status, why)) => {
+            site.imports.set(Stage::Failed(why.clone()));
+            (status, why).into_response()
+        }
+    }
+}
+
+/// Ends an import whose file never came whole.
+struct Unfinished {
+    site: Arc<Site>,
+    is_received: bool,
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.is_received {
+            self.site.imports.set(Stage::Failed("The file did not arrive whole.".to_owned()));
+        }
+    }
+}
+
+/// Writes a body to a file that only its owner can read.
+async fn store(
+    site: &Site,
+    name: &str,
+    length: Option<u64>,
+    body: Body,
+) -> Result<(TempDir, PathBuf), (StatusCode, String)> {
+    let too_long = || {
+        let why = format!("The file is longer than {}.", size(MOST_BYTES as usize));
+        (StatusCode::PAYLOAD_TOO_LARGE, why)
+    };
+    let failed = |error: io::Error| {
+        (StatusCode::INSUFFICIENT_STORAGE, format!("The file cannot be kept: {error}."))
+    };
+    if length.is_some_and(|length| length > MOST_BYTES) {
+        return Err(too_long());
+    }
+    let folder = private::temporary_dir().map_err(failed)?;
+    let path = folder.path().join(name);
+    let mut file: File = private::create_file(&path).map_err(failed)?;
+    let mut body = body;
+    let mut done: u64 = 0;
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let frame = frame.map_err(|error| {
+            (StatusCode::BAD_REQUEST, format!("The file did not arrive whole: {error}."))
+        })?;
+        let Ok(bytes) = frame.into_data() else { continue };
+        done += bytes.len() as u64;
+        if done > MOST_BYTES {
+            return Err(too_long());
+        }
+        file.write_all(&bytes).map_err(failed)?;
+        site.imports.set(Stage::Receiving(done, length));
+    }
+    file.flush().map_err(failed)?;
+    Ok((folder, path))
+}
+
+/// Imports a file into the database that imports go to.
+fn import(site: &Site, path: &Path) -> Result<Outcome, String> {
+    let config = site.engine.config();
+    let target = config.db.clone().unwrap_or_else(|| config.db_folder().join("verbatim.db"));
+    if let Some(folder) = target.parent() {
+        private::create_dir_all(folder)
+            .map_err(|error| format!("{}: cannot be made: {error}", folder.display()))?;
+    }
+    match may_write(&target) {
+        Ok(true) => {}
+        Ok(false) => {
+            let database = target.display();
+            return Err(format!("{database} is not written to, because another program made it."));
+        }
+        Err(error) => return Err(error.to_string()),
+    }
+    site.imports.set(Stage::Reading(ReadSoFar::default()));
+    let sources = [path.to_owned()];
+    let withheld = site.engine.withheld().map_err(|error| error.to_string())?;
+    let stop = Stop::never();
+    let report = import_until(&sources, &target, Branches::Shown, &withheld, &stop, &|progress| {
+        site.imports.set(Stage::Reading(ReadSoFar {
+            done: progress.done,
+            total: progress.total,
+            conversations: progress.source.conversations,
+            messages: progress.source.messages,
+        }));
+    });
+    let report = report.map_err(|error| without_folder(&error.to_string(), path))?;
+    Ok(Outcome {
+        conversations: report.tally.conversations,
+        new_conversations: report.changes.new_conversations,
+        new_messages: report.changes.new_messages,
+        updated_messages: report.changes.updated_messages,
+        missing: report.missing().iter().map(|line| without_folder(line, path)).collect(),
+    })
+}
+
+/// Returns a message without the path of the temporary folder, which means nothing to anybody.
+fn without_folder(message: &str, path: &Path) -> String {
+    let folder = path.parent().map(|folder| format!("{}/", folder.display())).unwrap_or_default();
+    message.replace(&folder, "")
+}
+
+/// Returns the last part of a name without what could lead elsewhere.
+fn plain_name(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let plain: String = last.chars().filter(|c| !c.is_control()).take(MOST_NAME).collect();
+    match plain.trim_matches(['.', ' ']) {
+        "" => "export".to_owned(),
+        plain => plain.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        for (name, plain) in [
+            ("chatgpt.zip", "chatgpt.zip"),
+            ("../../etc/passwd", "passwd"),
+            ("..", "export"),
+            ("C:\\x\\a.zip", "a.zip"),
+            ("a\0\nb", "ab"),
+            ("", "export"),
+        ] {
+            assert_eq!(plain_name(name), plain, "{name}");
+        }
+    }
+}
