@@ -126,6 +126,8 @@ fn parse(text: &str) -> Result<SocketAddr, Error> {
         return Ok(SocketAddr::new(address, PORT));
     }
     let found = match text.contains(':') {
+        // The system would take a number for an address of IPv4.
+        _ if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Vec::new().into_iter()),
         true => text.to_socket_addrs(),
         false => (text, PORT).to_socket_addrs(),
     };

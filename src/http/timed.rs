@@ -42,7 +42,10 @@ impl<S: Unpin> Timed<S> {
             self.deadline.as_mut().reset(Instant::now() + self.patience);
         }
         match self.deadline.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Ready(()) => {
+                self.is_waiting = false;
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
             Poll::Pending => Poll::Pending,
         }
     }
