@@ -11,11 +11,13 @@ use std::{
 
 use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
 
-use super::{environment::Environment, error::Error, output::FOUND, places};
+use super::{
+    environment::{COMPLETED_SHELL, Environment},
+    error::Error,
+    output::FOUND,
+    places,
+};
 use crate::{engine::Engine, model::Stop, text::shell::quoted};
-
-/// The variable with which a shell asks for completions; its value names the shell.
-pub(super) const VARIABLE: &str = "VERBATIM_COMPLETE";
 
 /// The shell that asks. The variable is gone when candidates are made.
 static SHELL: OnceLock<OsString> = OnceLock::new();
@@ -64,7 +66,7 @@ pub(super) fn print(args: &Args, out: &mut dyn Write) -> Result<u8, Error> {
     let shells = Shells::builtins();
     let shell = shells.completer(&args.shell).expect("clap has every shell of the argument");
     let mut script = Vec::new();
-    shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
+    shell.write_registration(COMPLETED_SHELL, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
     out.write_all(&script)?;
     Ok(FOUND)
 }
@@ -89,7 +91,7 @@ pub(super) fn answer(
     environment: &Environment,
 ) -> Result<bool, Error> {
     SHELL.get_or_init(|| environment.completed_shell.clone().unwrap_or_default());
-    let completions = CompleteEnv::with_factory(command).var(VARIABLE).bin(PROGRAM);
+    let completions = CompleteEnv::with_factory(command).var(COMPLETED_SHELL).bin(PROGRAM);
     completions.try_complete(arguments, Some(&environment.working_folder)).map_err(Error::Usage)
 }
 

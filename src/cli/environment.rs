@@ -12,6 +12,9 @@ use anstream::{AutoStream, ColorChoice};
 
 use super::settings_file::SettingsFile;
 
+/// The variable with which a shell asks for completions; its value names the shell.
+pub(super) const COMPLETED_SHELL: &str = "VERBATIM_COMPLETE";
+
 /// The environment of the program.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
@@ -144,7 +147,7 @@ impl Environment {
             shows_links: supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout),
             pager: env::var_os("VERBATIM_PAGER").or_else(|| env::var_os("PAGER")),
             less: env::var_os("LESS"),
-            completed_shell: env::var_os(super::completions::VARIABLE),
+            completed_shell: env::var_os(COMPLETED_SHELL),
             local_time: true,
             progress: io::stderr().is_terminal(),
         })

@@ -44,8 +44,9 @@ const NO_YEAR: &str = "undated";
 ///     verbatim export ~/Notes/work --project parser --since 2025-01
 ///
 /// Writes a file for each conversation into a folder for each year: its text in Markdown below a front
-/// matter that Obsidian and others read. Run it again to bring the files up to date; files that do not
-/// change are left alone. Pictures and attachments are named, as in `verbatim show`.
+/// matter that Obsidian and others read. Filters choose conversations; each is written whole. Run it
+/// again to bring the files up to date: a file whose conversation changed is written over, the others
+/// stay as they are. Pictures and attachments are named, as in `verbatim show`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
@@ -85,8 +86,8 @@ pub(super) fn run(
         let Some(session) = engine.session(about.source, &about.id, false, &stop)? else {
             continue;
         };
-        let text = markdown(&session).expect("a text can be written");
-        let path = files.path_for(about);
+        let text = markdown(&session, clock).expect("a text can be written");
+        let path = files.path_for(about, clock);
         match files
             .write(&path, &about.id, text.as_bytes())
             .map_err(|error| failed(&path, error))?
@@ -126,16 +127,21 @@ struct Files {
 impl Files {
     fn in_folder(folder: &Path) -> Files {
         let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
-        let years = entries(folder).map(|year| year.path()).filter(|year| year.is_dir());
-        let files =
-            years.flat_map(|year| entries(&year).map(|file| file.path()).collect::<Vec<_>>());
+        // What the user has moved to folders of other names is no longer ours.
+        let is_year = |name: &str| {
+            name == NO_YEAR || name.len() == 4 && name.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let years = entries(folder).filter(|year| year.file_name().to_str().is_some_and(is_year));
+        let files = years
+            .flat_map(|year| entries(&year.path()).map(|file| file.path()).collect::<Vec<_>>())
+            .filter(|file| file.to_str().is_some_and(|name| name.ends_with(").md")));
         let before = files.filter_map(|file| Some((first_lines(&file)?, file))).collect();
         Files { folder: folder.to_owned(), before, given: HashSet::new() }
     }
 
     /// Returns the path of a conversation's file: `YEAR/DATE title (id).md`.
-    fn path_for(&mut self, about: &About) -> PathBuf {
-        let day = about.begun.or(about.last).and_then(date::to_minute);
+    fn path_for(&mut self, about: &About, clock: Clock) -> PathBuf {
+        let day = about.begun.or(about.last).and_then(|time| clock.minute(time));
         let day = day.as_deref().and_then(|minute| minute.split(' ').next());
         let year = day.and_then(|day| day.split('-').next()).unwrap_or(NO_YEAR);
         let short = snippet::cut(&about.id, MAX_ID).unwrap_or(&about.id);
@@ -160,11 +166,12 @@ impl Files {
         if let Some(folder) = path.parent() {
             private::create_dir_all(folder)?;
         }
-        private::write(path, text)?;
         let before = self.before.get(&front(id));
+        // Before the new one is written: some file systems take two names for one.
         if let Some(before) = before.filter(|before| !self.given.contains(*before)) {
             fs::remove_file(before)?;
         }
+        private::write(path, text)?;
         Ok(true)
     }
 }
@@ -191,7 +198,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Returns a conversation as Markdown with a front matter in YAML.
-fn markdown(session: &Session) -> Result<String, std::fmt::Error> {
+fn markdown(session: &Session, clock: Clock) -> Result<String, std::fmt::Error> {
     let about = &session.about;
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut text = front(&about.id);
@@ -210,7 +217,7 @@ fn markdown(session: &Session) -> Result<String, std::fmt::Error> {
         let message = session.message(turn);
         let role = if message.role.is_empty() { "unknown" } else { &message.role };
         write!(text, "\n## {role}")?;
-        if let Some(time) = message.time.and_then(date::to_minute) {
+        if let Some(time) = message.time.and_then(|time| clock.minute(time)) {
             write!(text, " · {time}")?;
         }
         writeln!(text, "\n\n{}", snippet::trim(&message.content))?;

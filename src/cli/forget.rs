@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap_complete::ArgValueCompleter;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     archives,
@@ -13,7 +13,7 @@ use super::{
     error::Error,
     indexing::Limits,
     interrupt,
-    output::{FOUND, NOTHING, agreed, complain, counted_of, harmless},
+    output::{FOUND, NOTHING, agreed, complain, counted_of, harmless, json_line},
     progress::Step,
 };
 use crate::{
@@ -191,11 +191,10 @@ fn list(
     let clock = Clock::of(environment, false);
     let time = |at: u64| clock.iso(Instant { seconds: at.cast_signed(), nanos: 0 });
     if args.json {
-        let all: Vec<Value> = forgotten
-            .iter()
-            .map(|one| json!({"id": one.id, "service": one.service, "time": time(one.at)}))
-            .collect();
-        writeln!(out, "{}", json!(all))?;
+        for one in &forgotten {
+            let time = time(one.at);
+            json_line(out, &json!({"id": one.id, "service": one.service, "time": time}))?;
+        }
     } else {
         for one in &forgotten {
             let time = time(one.at).unwrap_or_default();

@@ -154,9 +154,14 @@ pub(super) fn run(
         () if args.json => {
             let (count, notes) = search.json(out)?;
             notes::print(&notes);
+            search.say_if_cut(count == args.limit);
             count
         }
-        () if args.flat => search.flat(out)?,
+        () if args.flat => {
+            let count = search.flat(out)?;
+            search.say_if_cut(count == args.limit);
+            count
+        }
         () => search.grouped(environment.terminal, out)?,
     };
     if count > 0 {
@@ -382,12 +387,24 @@ impl<'a> Exact<'a> {
         let render = |kind, hit: Hit<'_>| Some(Found::of(kind, &hit, self.page.look, &mark));
         let searched = self.all(self.limit_of_source(), &render, &mut show)?;
         outcome?;
+        let is_cut = groups.is_cut;
         let count = groups.write(&self.page, &mark, out)?;
         if is_terminal && count > 0 {
             let text = format!("{}{}", groups.totals(), self.searched(&searched)?);
             writeln!(out, "{}", self.page.look.styled(DIM, &text))?;
         }
+        self.say_if_cut(!is_terminal && is_cut);
         Ok(count)
+    }
+
+    /// Says that the limit may have left something out.
+    fn say_if_cut(&self, is_cut: bool) {
+        if is_cut && self.limit > 0 {
+            let limit = self.limit;
+            complain(&format!(
+                "the first {limit} are shown, and there may be more; -n 0 shows all"
+            ));
+        }
     }
 
     fn has_filters(&self) -> bool {

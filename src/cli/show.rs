@@ -17,7 +17,7 @@ use super::{
     look::{Color, DIM, Look, TITLE},
     markdown::{self, Highlighter, MOST_RENDERED},
     notes, open,
-    output::{FOUND, JsonHit, counted_of, harmless, json_line},
+    output::{FOUND, JsonHit, NOTHING, complain, counted_of, harmless, json_line},
     settings, settings_file,
 };
 use crate::{
@@ -121,9 +121,14 @@ pub(super) fn run(
             turn.ok_or_else(beyond)?.saturating_sub(BEFORE)
         }
     };
-    let turns = (first..session.turns()).filter(|turn| {
-        args.lines.as_ref().is_none_or(|lines| lines.contains(&session.line(*turn)))
-    });
+    let is_wanted =
+        |turn: &usize| args.lines.as_ref().is_none_or(|lines| lines.contains(&session.line(*turn)));
+    let turns: Vec<usize> = (first..session.turns()).filter(is_wanted).collect();
+    if turns.is_empty() && args.lines.is_some() {
+        let last = session.line(session.turns().saturating_sub(1));
+        complain(&format!("no message begins in these lines; the last one is {last}"));
+        return Ok(NOTHING);
+    }
     if args.json {
         for turn in turns {
             json_line(out, &JsonHit::of(&session.message(turn), clock))?;

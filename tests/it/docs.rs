@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use crate::scene::Scene;
@@ -21,6 +22,9 @@ const ASKING: [&str; 2] = ["verbatim import", "verbatim connect claude-desktop"]
 
 /// The line that takes the whole screen; without a terminal it says what else there is.
 const FULL_SCREEN: &str = "verbatim";
+
+/// Servers, which run until they are told to end.
+const SERVERS: [&str; 2] = ["verbatim web", "verbatim serve"];
 
 /// The languages of blocks that hold commands.
 const SHELLS: [&str; 4] = ["", "sh", "bash", "console"];
@@ -99,6 +103,16 @@ fn run(name: &str, text: &str, scene: &Scene) -> usize {
         assert!(line.starts_with("verbatim"), "{name}: neither run nor in the list: {line}");
         if let Some(missing) = programs(&line).iter().find(|it| !is_installed(it, scene)) {
             eprintln!("{name}: not run, {missing} is not installed: {line}");
+            continue;
+        }
+        if SERVERS.iter().any(|start| line.starts_with(start)) {
+            // They listen on one port.
+            static PORT: Mutex<()> = Mutex::new(());
+            let _alone = PORT.lock().unwrap_or_else(PoisonError::into_inner);
+            let script = format!("{line} & server=$!; sleep 3; kill -TERM $server && wait $server");
+            let output = scene.shell(&script);
+            assert!(output.status.success(), "{name}: {line}\n{output:?}");
+            count += 1;
             continue;
         }
         let asks = ASKING.contains(&line.as_str());

@@ -137,7 +137,7 @@ fn calls_of_tools_and_their_files_choose_conversations() {
         assert!(ids(&["--file", "README.md"]).is_empty());
         assert!(ids(&["--tool", "Bash", "--source", "codex"]).is_empty());
         let unknown = ask(&scene, &["search", "the"], &["--tool", "bsh"]);
-        let note = "no conversation has the tool \"bsh\"; there is Bash, ";
+        let note = "no conversation has the tool \"bsh\"; known: Bash, ";
         assert!(unknown.code == Some(1) && unknown.errors.contains(note), "{}", unknown.errors);
         let empty = scene.command(&["list", "--tool", ""]).output().unwrap();
         assert_eq!(empty.status.code(), Some(2));
@@ -161,15 +161,14 @@ fn a_store_of_an_earlier_version_is_read_again_for_its_models() {
     let scene = Scene::new();
     let count = |model: &str| ask(&scene, &["list"], &["--model", model]).lines.len();
     assert_eq!((count("opus"), count("haiku")), (1, 1));
-    let index = files(&scene.path(".local/share/verbatim/index"));
-    let store = index.keys().find(|path| path.extension().is_some_and(|it| it == "db")).unwrap();
+    let store = scene.path(".local/share/verbatim/transcripts.db");
     let connection = Connection::open(store).unwrap();
     connection.execute_batch("DELETE FROM verbatim_messages; PRAGMA user_version = 2").unwrap();
     drop(connection);
     assert_eq!((count("opus"), count("haiku")), (1, 1));
-    // A transcript that is gone takes the models of its messages with it.
+    // A transcript that is gone is kept, with the models of its messages.
     std::fs::remove_dir_all(scene.path(".claude/projects/-home-ann-shop")).unwrap();
-    assert_eq!(count("opus"), 0);
+    assert_eq!(count("opus"), 1);
 }
 
 #[test]

@@ -19,7 +19,8 @@ use crate::{
 };
 
 /// Commands without `--json`: they print no data, or what other programs read as it is.
-const WITHOUT: [&str; 5] = ["demo", "serve", "watch", "completions", "man"];
+const WITHOUT: [&str; 8] =
+    ["demo", "serve", "web", "token", "service", "watch", "completions", "man"];
 
 /// Keys whose values no test can bring about: they need a process that is at work.
 const UNSEEN: [&str; 2] = ["sources[].at_work.process", "sources[].at_work.since"];
@@ -168,6 +169,7 @@ fn every_command_prints_what_the_document_says() {
     threads(&compare);
     clients(&compare);
     measured(&scene, &compare);
+    settings(&scene, &shapes, &compare);
     shapes.all_seen();
 }
 
@@ -237,6 +239,22 @@ fn clients(compare: Compare<'_>) {
     assert_eq!(of_cursor()["answers"], true);
     assert_eq!(change(&["disconnect", "cursor", "--yes"]), "made");
     assert_eq!(change(&["disconnect", "cursor"]), "none");
+}
+
+fn settings(scene: &Scene, shapes: &Shapes, compare: Compare<'_>) {
+    let file = scene.path("config.toml");
+    fs::write(&file, "exclude = [\"shop\"]\ntools = [\"read\"]\n").unwrap();
+    for name in ["config", "status"] {
+        let mut command = scene.command(&[name, "--json"]);
+        let text = printed(command.env("VERBATIM_CONFIG", &file), 0);
+        shapes.compare(&format!("verbatim {name} --json"), &text);
+    }
+    compare("search -c", &["search", "borrow", "-c"], 0);
+    compare("config", &["config"], 0);
+    compare("forget", &["forget", CHAT, "--yes"], 0);
+    let list = compare("forget --list", &["forget", "--list"], 0);
+    let id = list[0]["id"].as_str().unwrap().to_owned();
+    compare("forget --undo", &["forget", "--undo", &id], 0);
 }
 
 fn measured(scene: &Scene, compare: Compare<'_>) {

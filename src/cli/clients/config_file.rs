@@ -12,7 +12,7 @@ use jsonc_parser::{
     cst::{CstInputValue, CstRootNode},
 };
 use serde_json::{Map, Value};
-use toml_edit::{DocumentMut, Item, Table};
+use toml_edit::{DocumentMut, InlineTable, Item, Table};
 
 use super::Syntax;
 
@@ -221,8 +221,13 @@ impl Edit<'_> {
         implicit.set_implicit(true);
         let list = document.entry(self.key).or_insert(Item::Table(implicit));
         let wrong = |what: &str| format!("{what:?} is not a table");
+        // A table that is written on one line takes no other kind of table.
+        let new = match list.is_inline_table() {
+            true => Item::Value(InlineTable::new().into()),
+            false => Item::Table(Table::new()),
+        };
         let list = list.as_table_like_mut().ok_or_else(|| wrong(self.key))?;
-        let server = list.entry(self.name).or_insert(Item::Table(Table::new()));
+        let server = list.entry(self.name).or_insert(new);
         let server = server.as_table_like_mut().ok_or_else(|| wrong(self.name))?;
         for (key, value) in entry {
             server.insert(key, Item::Value(toml_value(value)));
@@ -306,6 +311,7 @@ mod tests {
                 "mcp_servers",
             ),
             ("model = \"m\"\n", Syntax::Toml, "mcp_servers"),
+            ("mcp_servers = { x = { command = \"y\" } }\n", Syntax::Toml, "mcp_servers"),
         ] {
             let before = file(text, syntax);
             let with = before.with_server(key, "verbatim", &entry()).unwrap();
