@@ -152,6 +152,8 @@ fn every_command_prints_what_the_document_says() {
     compare("import", &["import", "--yes"], 0);
     let nothing = compare("import", &["import", "--yes"], 0);
     assert_eq!(nothing[0]["conversations"]["read"], 0);
+    let followed = scene.path(".claude/projects");
+    compare("import", &["import", followed.to_str().unwrap()], 0);
     compare("reindex", &["reindex"], 0);
     searches(&compare);
     // A database that is passed over, and an export that was not imported.
