@@ -134,7 +134,12 @@ addEventListener("DOMContentLoaded", () => {
       if (!answer.ok) return;
       pane.replaceChildren(...parsed(await answer.text()).body.childNodes);
       copies(pane);
-      pane.querySelector("mark.now")?.scrollIntoView({ block: "nearest" });
+      // Only the pane is scrolled, never the list beside it.
+      const mark = pane.querySelector("mark.now");
+      const from = (box, side) => mark.getBoundingClientRect()[side] - box.getBoundingClientRect()[side];
+      const code = mark?.closest("pre");
+      if (code) code.scrollLeft += from(code, "left") - code.clientWidth / 3;
+      pane.scrollTop = mark ? pane.scrollTop + from(pane, "top") - pane.clientHeight / 3 : 0;
     } catch (error) {
       if (error.name !== "AbortError") pane.replaceChildren();
     }
