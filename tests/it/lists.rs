@@ -111,7 +111,8 @@ fn showing_some_lines() {
     let count = |text: &str| text.matches("\n## ").count();
     for (lines, expected) in [("2", 1), ("2-3", 2), ("3-", 2), ("1-99", 4), ("9-", 0)] {
         let (code, out) = show(&["--lines", lines]);
-        assert_eq!((code, count(&out)), (Ok(0), expected), "{lines}");
+        let found = if expected > 0 { 0 } else { 1 };
+        assert_eq!((code, count(&out)), (Ok(found), expected), "{lines}");
     }
     for lines in ["0", "3-2", "x", "-", "-2", "1-x", ""] {
         let argument = format!("--lines={lines}");
