@@ -1,6 +1,6 @@
 //! Tool calls: they run off the async threads, stop when nobody waits for them, and send progress.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rmcp::{
     ErrorData, RoleServer,
@@ -38,18 +38,22 @@ impl ClientSession {
             return Err(ErrorData::invalid_params(message, None));
         };
         let start = Instant::now();
-        let arguments = request.arguments.unwrap_or_default();
-        let work = async {
-            let scans = self.work(&context, tool.name, |engine, _, stop| tool.scans(engine, stop));
-            // Waiting for this permit holds none of those that other calls need.
-            let _permit = match scans.await? {
-                true => Some(self.shared.scans.acquire().await),
-                false => None,
-            };
+        let arguments = Arc::new(request.arguments.unwrap_or_default());
+        // Returns nothing if the call has to scan, and may not.
+        let run = |may_scan: bool| {
+            let arguments = Arc::clone(&arguments);
             self.work(&context, tool.name, move |engine, options, stop| {
-                tool.call(engine, options, &arguments, stop)
+                let is_free = may_scan || !tool.scans(engine, stop);
+                is_free.then(|| tool.call(engine, options, &arguments, stop))
             })
-            .await
+        };
+        let work = async {
+            if let Some(answer) = run(false).await? {
+                return Ok(answer);
+            }
+            // Waiting for this permit holds none of those that other calls need.
+            let _permit = self.shared.scans.acquire().await;
+            Ok(run(true).await?.expect("a call that may scan runs"))
         };
         let answer: Answer = with_progress(&context, tool.name, work).await?;
         if let Some(message) = &answer.log {
