@@ -147,11 +147,18 @@ pub(super) fn search_by(engine: &Arc<Engine>, environment: &Environment) -> Arc<
     Arc::new(move |asked, stop, out| {
         search::answer(asked, &engine, &environment, stop, out).map_err(|error| match error {
             Error::Usage(error) => SearchFailure::Asked(error.to_string()),
+            Error::Engine(error) if error.is_of_expression() => {
+                SearchFailure::Asked(error.to_string())
+            }
             Error::Engine(
                 error @ (E::NoConversation { .. }
                 | E::Ambiguous { .. }
                 | E::NulInQuery
-                | E::QueryTooLong { .. }),
+                | E::QueryTooLong { .. }
+                | E::TextTooLong { .. }
+                | E::TooManyTexts { .. }
+                | E::AccentsOfPattern
+                | E::OnlyAccents { .. }),
             ) => SearchFailure::Asked(error.to_string()),
             error => SearchFailure::Failed(error.to_string()),
         })

@@ -173,7 +173,8 @@ impl Error {
             )
     }
 
-    fn is_of_expression(&self) -> bool {
+    /// Returns whether a regular expression of the request is wrong.
+    pub(crate) fn is_of_expression(&self) -> bool {
         matches!(
             self,
             Error::Db(db::Error::Expression(_)) | Error::Index(index::Error::Expression(_))

@@ -34,7 +34,7 @@ pub struct ConnectionLimits {
     pub write_time: Duration,
     /// The time between two parts of a request's body.
     pub body_time: Duration,
-    /// The time that open connections have at the end.
+    /// How long open connections may go on when the server is told to end.
     pub grace: Duration,
 }
 

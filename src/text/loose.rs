@@ -183,7 +183,7 @@ pub fn windows<E>(text: &str, mut each: impl FnMut(&str) -> Result<(), E>) -> Re
     if window.is_empty() { Ok(()) } else { each(&window) }
 }
 
-/// A place where a pattern is in a text.
+/// A match of a pattern in a text.
 #[derive(Clone, Debug)]
 pub(super) struct LooseMatch {
     pub(super) span: Range<usize>,

@@ -454,6 +454,8 @@ fn the_answers_are_those_of_stdio_and_of_sqlite() {
         ("q=x&limit=many", "invalid value 'many'"),
         ("q=x&since=then", "invalid value"),
         ("q=%00", "NUL"),
+        ("q=%28a&regex=1", "unclosed group"),
+        ("q=%CC%81&fold=1", "nothing but accents"),
     ] {
         let refused = server.ask(&format!("GET /search?{query}"), &[&server.bearer()], "");
         assert_eq!(refused.status, 400, "{refused:?}");

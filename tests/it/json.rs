@@ -22,7 +22,7 @@ use crate::{
 const WITHOUT: [&str; 8] =
     ["demo", "serve", "web", "token", "service", "watch", "completions", "man"];
 
-/// Keys whose values no test can bring about: they need a process that is at work.
+/// Keys that no test sees: they are there only while another process refreshes an index.
 const UNSEEN: [&str; 2] = ["sources[].at_work.process", "sources[].at_work.since"];
 
 /// The shapes of docs/json.md: by section, the types of the keys.
