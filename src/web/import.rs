@@ -72,7 +72,7 @@ pub(super) fn progress(site: &Site) -> Markup {
                         (counted(outcome.new_messages as usize, "message")) " are new, "
                         (counted(outcome.updated_messages as usize, "message")) " changed." }
                     @if !outcome.missing.is_empty() {
-                        p.warn { b { "Not everything could be read:" } }
+                        p.warn { b { "Not everything was imported:" } }
                         ul.list { @for line in &outcome.missing { li dir="auto" { (line) } } }
                     }
                     p { a.btn.main href="/" { "Search it" } }

@@ -19,18 +19,22 @@ use tempfile::TempDir;
 
 use super::{
     ask::fields,
+    card::counted,
     imports::{Outcome, ReadSoFar, Stage},
     message::size,
     site::Site,
 };
 use crate::{
     engine::{
-        Branches,
+        Branches, Config, Engine, Resources,
         import::{import_until, may_write},
     },
     model::Stop,
     private,
 };
+
+/// The memory and threads with which an index is built again, if something was forgotten meanwhile.
+const RESOURCES: Resources = Resources { memory: 256 << 20, threads: 1 };
 
 /// Bytes of a file that is received at most: exports with many pictures are some gigabytes long.
 const MOST_BYTES: u64 = 16 << 30;
@@ -156,12 +160,30 @@ fn import(site: &Site, path: &Path) -> Result<Outcome, String> {
         }));
     });
     let report = report.map_err(|error| without_folder(&error.to_string(), path))?;
+    // What was forgotten meanwhile may have been written again.
+    let reading = Engine::new(Config { db: Some(target), ..config.clone() });
+    let forgotten = reading.forgetter().since(&withheld).map_err(|error| error.to_string())?;
+    if !forgotten.is_empty() {
+        let done = reading.forgetter().forget(&forgotten, RESOURCES, &stop, &mut |_| {});
+        done.map_err(|error| error.to_string())?;
+    }
+    let mut missing: Vec<String> =
+        report.missing().iter().map(|line| without_folder(line, path)).collect();
+    for (number, why) in [
+        (report.excluded, "of excluded projects and folders"),
+        (report.forgotten, "that you forgot"),
+    ] {
+        if number > 0 {
+            let left_out = counted(number as usize, "conversation");
+            missing.push(format!("left out: {left_out} {why}"));
+        }
+    }
     Ok(Outcome {
         conversations: report.tally.conversations,
         new_conversations: report.changes.new_conversations,
         new_messages: report.changes.new_messages,
         updated_messages: report.changes.updated_messages,
-        missing: report.missing().iter().map(|line| without_folder(line, path)).collect(),
+        missing,
     })
 }
 
