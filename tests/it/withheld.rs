@@ -150,7 +150,7 @@ fn excluded_projects_and_folders_are_in_no_answer() {
     ] {
         let answer = server.call(tool, &arguments).to_string();
         assert!(answer.contains("s3") || answer.contains("apple open"), "{tool}: {answer}");
-        for hidden in ["apple secret", "apple private", "s1", "s2"] {
+        for hidden in ["apple secret", "apple private", "/s1.jsonl", "/s2.jsonl"] {
             assert!(!answer.contains(hidden), "{tool} {arguments}: {answer}");
         }
     }
