@@ -121,16 +121,16 @@ impl<'de> Deserialize<'de> for LongPart<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LongPart<'de>, A::Error> {
                 let mut text = None;
-                while let Some(key) = map.next_key::<Cow<'_, str>>()? {
+                while let Some(key) = map.next_key::<&'de RawValue>()? {
                     let value = map.next_value::<&'de RawValue>()?;
-                    if key != "text" {
+                    if !is_text_key(key.get()) {
                         continue;
                     }
                     if value.get().starts_with('"') {
                         text = Some(value);
                     } else {
                         // As strict as `Part` is.
-                        serde_json::from_str::<serde_json::Value>(value.get())
+                        serde_json::from_str::<serde_json::Value>(&mend_surrogates(value.get()))
                             .map_err(de::Error::custom)?;
                     }
                 }
@@ -139,6 +139,13 @@ impl<'de> Deserialize<'de> for LongPart<'de> {
         }
         deserializer.deserialize_map(LongPartVisitor)
     }
+}
+
+/// Returns whether a key, as JSON, is `text`. Its letters may be written as escapes (`t\u0065xt`).
+fn is_text_key(json: &str) -> bool {
+    const LONGEST: usize = r#""\u0074\u0065\u0078\u0074""#.len();
+    json.len() <= LONGEST
+        && serde_json::from_str::<Cow<'_, str>>(&mend_surrogates(json)).is_ok_and(|key| key == "text")
 }
 
 /// Replaces every lone surrogate escape in JSON (`\ud83d` without its other half) by `\ufffd`.
@@ -240,6 +247,8 @@ mod tests {
             (r#"["\"\\\/\b\f\r\t\""]"#, Some("\"\\/\u{8}\u{c}\r\t\"")),
             (r#"["\ud83d\u0041\ud83d\ud83d\ude00"]"#, Some("\u{FFFD}A\u{FFFD}😀")),
             (r#"[{"text": "a", "text": 1, "t\u0065xt": "b\n"}, {"text": {}}]"#, Some("b\n")),
+            (r#"[{"t\ude00": [1], "\ud800": 2, "text": "a"}, {"text": ["\ud800"]}]"#, Some("a")),
+            (r#"[{"\x": 1}]"#, None),
             (r#"[{"text": 1e999}]"#, None),
             (r#"["\x"]"#, None),
             ("[\"\n\"]", None),
