@@ -36,7 +36,11 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(pattern.first_spans(text, MOST), expected, "{wanted:?} in {text:?}");
     assert_eq!(pattern.first_spans(text, 1), expected[..expected.len().min(1)]);
     assert_eq!(pattern.matches(text.as_bytes()), !expected.is_empty(), "{wanted:?} in {text:?}");
-    assert_eq!(Matcher::Literal(pattern).matches_irregular(bytes), !expected.is_empty(), "{wanted:?} in {bytes:?}");
+    assert_eq!(
+        Matcher::Literal(pattern).matches_irregular(bytes),
+        !expected.is_empty(),
+        "{wanted:?} in {bytes:?}"
+    );
     if expected.is_empty() {
         return;
     }

@@ -1,43 +1,30 @@
 //! Vectors, summaries and caches of an index that were changed: a ranked answer or an error.
 //!
-//! Input: a byte that chooses the question. Then seven bytes per change: two choose a file, four a
-//! place in it, and one the kind of change.
+//! Input: a byte that chooses the question, then the changes (`damage`).
 
 #![no_main]
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+mod damage;
+
+use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use rusqlite::Connection;
-use tempfile::TempDir;
 use verbatim_search::{
-    engine::{Config, Engine, Question, Reindex},
-    index::Resources,
+    engine::{Engine, Question},
     model::Stop,
 };
 
+use damage::Original;
+
 const QUESTIONS: [&str; 3] = ["rare things", "和平", "q7x"];
 
-struct Original {
-    folder: TempDir,
-    files: Vec<PathBuf>,
-}
-
 thread_local! {
-    static ORIGINAL: Original = original();
-}
-
-fn engine(folder: &Path, index: &str) -> Engine {
-    let db = Some(folder.join("chats.db"));
-    Engine::new(Config {
-        db,
-        home: folder.to_owned(),
-        index: Some(folder.join(index)),
-        ..Config::default()
-    })
+    static ORIGINAL: Original = Original::new(|engine, resources| {
+        for source in engine.sources() {
+            let enriched = engine.upkeep().enrich(&source, resources, &Stop::never(), &mut |_, _| {});
+            enriched.expect("vectors");
+        }
+    });
 }
 
 fn ask(engine: &Engine, question: &str) {
@@ -49,46 +36,8 @@ fn ask(engine: &Engine, question: &str) {
     drop(engine.rank_conversations(&question, &Stop::never()));
 }
 
-fn original() -> Original {
-    let folder = tempfile::tempdir().expect("a folder");
-    let connection = Connection::open(folder.path().join("chats.db")).expect("a database");
-    connection
-        .execute_batch(
-            "CREATE TABLE conversations (id TEXT PRIMARY KEY, create_time TEXT, update_time TEXT, title TEXT);
-             CREATE TABLE messages (id TEXT PRIMARY KEY, conversation_id TEXT NOT NULL, role TEXT,
-                 content TEXT, create_time TEXT, update_time TEXT, position INTEGER NOT NULL);
-             INSERT INTO conversations VALUES ('c', '1', '1', 'The title');
-             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)
-             INSERT INTO messages SELECT 'm' || i, 'c', 'user',
-                 'the other thing, rare ' || i % 9 || ' q' || i || 'x 和平', i, NULL, i FROM n",
-        )
-        .expect("messages");
-    drop(connection);
-    let engine = engine(folder.path(), "index");
-    let resources = Resources { memory: 16 << 20, threads: 1 };
-    let options = Reindex { resources, full: true };
-    engine.upkeep().reindex(options, &Stop::never(), &mut |_| {}).expect("an index");
-    for source in engine.sources() {
-        engine
-            .upkeep()
-            .enrich(&source, resources, &Stop::never(), &mut |_, _| {})
-            .expect("vectors");
-    }
-    let mut files = Vec::new();
-    collect(&folder.path().join("index"), &mut files).expect("the index");
-    files.sort();
-    Original { folder, files }
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() { collect(&path, files)? } else { files.push(path) }
-    }
-    Ok(())
-}
-
-/// Returns whether a file holds vectors, summaries or a manifest of them.
+/// Returns whether a file holds vectors, summaries or a manifest of them. Term indexes are tantivy's:
+/// what it says of damage in them is not ours to test.
 fn is_ours(file: &Path) -> bool {
     let path = file.to_string_lossy();
     path.contains("vectors") || path.contains("summaries")
@@ -97,36 +46,7 @@ fn is_ours(file: &Path) -> bool {
 fuzz_target!(|data: &[u8]| {
     let Some((text, changes)) = data.split_first() else { return };
     ORIGINAL.with(|original| {
-        let root = original.folder.path().join("index");
-        let copy = original.folder.path().join("copy");
-        drop(fs::remove_dir_all(&copy));
-        let place =
-            |file: &PathBuf| copy.join(file.strip_prefix(&root).expect("a file of the index"));
-        for file in &original.files {
-            let to = place(file);
-            fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
-            fs::copy(file, to).expect("a copy");
-        }
-        for change in changes.chunks_exact(7).take(8) {
-            let number = usize::from(u16::from_le_bytes([change[0], change[1]]));
-            // Term indexes are tantivy's: what it says of damage in them is not ours to test.
-            let ours: Vec<&PathBuf> = original.files.iter().filter(|file| is_ours(file)).collect();
-            let file = place(ours[number % ours.len()]);
-            let Ok(mut bytes) = fs::read(&file) else { continue };
-            let at = u32::from_le_bytes([change[2], change[3], change[4], change[5]]) as usize;
-            let at = at % (bytes.len() + 1);
-            match change[6] {
-                0 => bytes.truncate(at),
-                1 => drop(fs::remove_file(&file)),
-                2 => bytes.extend_from_within(at..),
-                mask if at < bytes.len() => bytes[at] ^= mask,
-                _ => {}
-            }
-            if change[6] != 1 {
-                fs::write(&file, bytes).expect("a changed file");
-            }
-        }
         let question = QUESTIONS[usize::from(*text) % QUESTIONS.len()];
-        ask(&engine(original.folder.path(), "copy"), question);
+        ask(&original.changed(changes, is_ours), question);
     });
 });
