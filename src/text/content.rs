@@ -145,7 +145,8 @@ impl<'de> Deserialize<'de> for LongPart<'de> {
 fn is_text_key(json: &str) -> bool {
     const LONGEST: usize = r#""\u0074\u0065\u0078\u0074""#.len();
     json.len() <= LONGEST
-        && serde_json::from_str::<Cow<'_, str>>(&mend_surrogates(json)).is_ok_and(|key| key == "text")
+        && serde_json::from_str::<Cow<'_, str>>(&mend_surrogates(json))
+            .is_ok_and(|key| key == "text")
 }
 
 /// Replaces every lone surrogate escape in JSON (`\ud83d` without its other half) by `\ufffd`.

@@ -298,6 +298,7 @@ impl Iterator for Characters<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::bracketed;
 
     fn like(pattern: &str, text: &str) -> bool {
         let pattern = LikePattern::parse(pattern, false);
@@ -357,11 +358,6 @@ mod tests {
     }
 
     fn marked(text: &str, query: &str, case_sensitive: bool) -> String {
-        let mut marked = text.to_owned();
-        for span in LikePattern::parse(query, case_sensitive).spans(text).into_iter().rev() {
-            marked.insert(span.end, ']');
-            marked.insert(span.start, '[');
-        }
-        marked
+        bracketed(text, LikePattern::parse(query, case_sensitive).spans(text))
     }
 }

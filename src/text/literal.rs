@@ -227,6 +227,7 @@ pub(super) fn borders(folded: &[char]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::bracketed;
 
     #[test]
     fn cases_without_wildcards() {
@@ -251,12 +252,8 @@ mod tests {
             ("abc", "", "abc"),
         ] {
             let pattern = LiteralPattern::new(query, false);
-            let mut marked = text.to_owned();
-            for span in pattern.first_spans(text, usize::MAX).into_iter().rev() {
-                marked.insert(span.end, ']');
-                marked.insert(span.start, '[');
-            }
-            assert_eq!(marked, expected, "{query:?}");
+            let spans = pattern.first_spans(text, usize::MAX);
+            assert_eq!(bracketed(text, spans), expected, "{query:?}");
         }
         let sensitive = LiteralPattern::new("É_", true);
         assert!(sensitive.matches("xÉ_".as_bytes()) && !sensitive.matches("xé_ Éa".as_bytes()));

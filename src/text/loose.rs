@@ -301,6 +301,7 @@ mod tests {
     use unicode_normalization::UnicodeNormalization;
 
     use super::*;
+    use crate::text::bracketed;
 
     /// The definition, over whole texts.
     fn by_definition(text: &str) -> String {
@@ -332,14 +333,9 @@ mod tests {
             ("e\u{301}\u{302}\u{303}x", "ex", "[e\u{301}\u{302}\u{303}x]"),
         ] {
             let pattern = LoosePattern::new(query, false);
-            let mut marked = text.to_owned();
             let spans = pattern.first_spans(text, usize::MAX);
             assert_eq!(pattern.matches(text.as_bytes()), !spans.is_empty(), "{text}");
-            for span in spans.into_iter().rev() {
-                marked.insert(span.end, ']');
-                marked.insert(span.start, '[');
-            }
-            assert_eq!(marked, expected, "{query:?}");
+            assert_eq!(bracketed(text, spans), expected, "{query:?}");
         }
         assert!(!LoosePattern::new("Cafe", true).matches("café".as_bytes()));
         assert!(LoosePattern::new("Cafe", true).matches("Café".as_bytes()));

@@ -23,3 +23,14 @@ pub mod summary;
 pub(crate) mod terminal;
 pub mod whole_word;
 pub mod words;
+
+/// Returns `text` with the spans in brackets, for tests. The spans are in order.
+#[cfg(test)]
+fn bracketed(text: &str, spans: Vec<std::ops::Range<usize>>) -> String {
+    let mut bracketed = text.to_owned();
+    for span in spans.into_iter().rev() {
+        bracketed.insert(span.end, ']');
+        bracketed.insert(span.start, '[');
+    }
+    bracketed
+}

@@ -93,6 +93,7 @@ impl Boundaries<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::bracketed;
 
     #[test]
     fn words_end_at_boundaries() {
@@ -112,14 +113,9 @@ mod tests {
             ("ab", "", "ab"),
         ] {
             let pattern = WordPattern::new(query, false);
-            let mut marked = text.to_owned();
             let spans = pattern.first_spans(text, usize::MAX);
             assert_eq!(pattern.matches(text.as_bytes()), !spans.is_empty(), "{text}");
-            for span in spans.into_iter().rev() {
-                marked.insert(span.end, ']');
-                marked.insert(span.start, '[');
-            }
-            assert_eq!(marked, expected, "{query:?}");
+            assert_eq!(bracketed(text, spans), expected, "{query:?}");
         }
         let loose = WordPattern::loose("cafe", false);
         assert_eq!(loose.first_spans("cafés un Café\u{302}!", 9).first(), Some(&(10..17)));
