@@ -243,9 +243,9 @@ impl Group {
                 let message = session.message(turn);
                 let number = session.line(turn).to_string();
                 let role = harmless(&message.role);
-                let spans = if turns.contains(&turn) { mark(&message.content) } else { Vec::new() };
+                let is_context = turns.binary_search(&turn).is_err();
+                let spans = if is_context { Vec::new() } else { mark(&message.content) };
                 let mut text = excerpt(&message.content, &spans, page.look.columns);
-                let is_context = !turns.contains(&turn);
                 if is_context {
                     text.insert(0, super::look::plain("| "));
                 }

@@ -15,7 +15,7 @@ use super::{
     error::Error,
     forgotten::{Forgotten, ForgottenId},
     import::may_write,
-    source::{SourceKind, Sources},
+    source::{SourceKind, Sources, summaries},
     upkeep::{Upkeep, enrich, transcripts},
     withheld::Withheld,
 };
@@ -139,7 +139,7 @@ impl Forgetter<'_> {
         Ok(removed)
     }
 
-    /// Removes the index of a database.
+    /// Removes the index of a database, with all that holds text of its conversations.
     fn wipe_index(&self, database: &Path, stop: &Stop) -> Result<(), Error> {
         let probe = Probe::of(database)?;
         let index_dir = IndexDir::of(&self.sources.config().index_folder(), probe.real());
@@ -153,7 +153,8 @@ impl Forgetter<'_> {
                 None => thread::sleep(ELSEWHERE),
             }
         };
-        match writing.wipe() {
+        let no_summaries = summaries::remove(index_dir.folder()).is_ok();
+        match writing.wipe() && no_summaries {
             true => Ok(()),
             false => Err(Error::NotWiped { folder: index_dir.folder().to_owned() }),
         }

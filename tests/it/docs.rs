@@ -109,9 +109,16 @@ fn run(name: &str, text: &str, scene: &Scene) -> usize {
             // They listen on one port.
             static PORT: Mutex<()> = Mutex::new(());
             let _alone = PORT.lock().unwrap_or_else(PoisonError::into_inner);
-            let script = format!("{line} & server=$!; sleep 3; kill -TERM $server && wait $server");
+            // It is ended when it has printed its address, perhaps before it looks for signals.
+            let script = format!(
+                "{line} >printed 2>&1 & server=$!; for tenth in $(seq 600); do
+                 grep -q :// printed && break; sleep 0.1; done; cat printed; rm printed
+                 kill -TERM $server && wait $server || test $? = 143"
+            );
             let output = scene.shell(&script);
             assert!(output.status.success(), "{name}: {line}\n{output:?}");
+            let printed = String::from_utf8_lossy(&output.stdout);
+            assert!(printed.contains("://"), "{name}: {line}\n{output:?}");
             count += 1;
             continue;
         }

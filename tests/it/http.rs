@@ -378,7 +378,7 @@ fn the_form_gives_a_cookie_that_opens_the_page_only() {
         let headers = [&[cookie.as_str()], headers].concat();
         server.ask(line, &headers, "").status
     };
-    assert_ne!(of("GET /", &[html]), 401);
+    assert_eq!(of("GET /", &[html]), 200);
     assert_eq!(of("GET /search?q=red", &["Accept: application/json"]), 200);
     for path in ["GET /metrics", "POST /mcp", "GET /mcp"] {
         assert_eq!(of(path, &[]), 401, "{path}");

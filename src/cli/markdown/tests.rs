@@ -119,6 +119,9 @@ fn links_marks_and_colours() {
         linked.contains("\u{1b}]8;;https://example.com/a\u{1b}\\the page\u{1b}]8;;\u{1b}\\ and"),
         "{linked:?}"
     );
+    let nested = rendered("[a ![b](https://e/i) c](https://e/l) [d](https://e/m)", links, "");
+    assert!(nested.contains("https://e/l\u{1b}\\b\u{1b}") && !nested.contains("e/i"), "{nested:?}");
+    assert!(nested.contains("https://e/m\u{1b}\\d\u{1b}"), "{nested:?}");
     let unsafe_link = rendered("[x](<https://e/\u{1b}[2J>)", links, "");
     assert!(!unsafe_link.contains("\u{1b}]8"), "{unsafe_link:?}");
     // A match is marked across styles, and in code.

@@ -45,6 +45,8 @@ impl StyledText {
 
     /// Makes a link of the text from a place on.
     pub(super) fn link(&mut self, from: usize, address: String) {
+        // An image in a link leads to where the link does.
+        self.links.truncate(self.links.partition_point(|(range, _)| range.start < from));
         self.links.push((from..self.plain.len(), address));
     }
 
@@ -81,8 +83,12 @@ impl StyledText {
     pub(super) fn shown(&self, part: Range<usize>, marks: &[Range<usize>], look: Look) -> String {
         let mut shown = String::new();
         let mut at = part.start;
-        // Both are in order, so each is walked once.
-        let (mut runs, mut marks) = (self.runs.iter().peekable(), marks.iter().peekable());
+        // All are in order, so each is walked once, from the first that can be in this part.
+        let mut runs =
+            self.runs[self.runs.partition_point(|(end, _)| *end <= at)..].iter().peekable();
+        let mut marks = marks[marks.partition_point(|mark| mark.end <= at)..].iter().peekable();
+        let first = self.links.partition_point(|(range, _)| range.end <= at);
+        let mut links = self.links[first..].iter().peekable();
         while at < part.end {
             while runs.next_if(|(end, _)| *end <= at).is_some() {}
             while marks.next_if(|mark| mark.end <= at).is_some() {}
@@ -95,10 +101,12 @@ impl StyledText {
                 Some(mark) => end = end.min(mark.start),
                 None => {}
             }
-            let link = self.links.iter().find(|(range, _)| range.contains(&at));
-            let starts = self.links.iter().map(|(range, _)| range.start);
-            let next = link.map(|(range, _)| range.end).or(starts.filter(|it| *it > at).min());
-            end = next.map_or(end, |next| end.min(next));
+            while links.next_if(|(range, _)| range.end <= at).is_some() {}
+            let next = links.peek();
+            let link = next.filter(|(range, _)| range.start <= at);
+            end = next.map_or(end, |(range, _)| {
+                end.min(if range.start <= at { range.end } else { range.start })
+            });
             let piece = look.styled(style, &self.plain[at..end]);
             shown.push_str(&look.linked(&piece, link.map(|(_, address)| address.as_str())));
             at = end;

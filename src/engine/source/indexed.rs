@@ -16,6 +16,7 @@ use super::{
     scoring::{IndexedScorer, Scorer},
     sink::Sink,
     sources::Source,
+    turns::TurnFinder,
 };
 use crate::{
     db,
@@ -164,7 +165,12 @@ impl Reader for IndexedReader {
         let catalogue = self.catalogue();
         let Some(conversation) = catalogue.find(id) else { return Ok(None) };
         let catalogue = Arc::clone(catalogue);
-        Ok(Some(Box::new(IndexedMessages { catalogue, conversation, raw_content })))
+        Ok(Some(Box::new(IndexedMessages {
+            catalogue,
+            conversation,
+            raw_content,
+            finder: TurnFinder::default(),
+        })))
     }
 
     fn count(
@@ -269,6 +275,7 @@ struct IndexedMessages {
     catalogue: Arc<Catalogue>,
     conversation: u32,
     raw_content: bool,
+    finder: TurnFinder,
 }
 
 impl IndexedMessages {
@@ -300,10 +307,11 @@ impl Messages for IndexedMessages {
 
     fn turn_of(&self, hit: &Hit<'_>) -> Option<usize> {
         let snapshot = self.snapshot();
-        self.doc_ids().iter().position(|doc_id| {
-            snapshot.time(*doc_id) == hit.time
-                && snapshot.position(*doc_id) == hit.position
-                && snapshot.hit(*doc_id, false).message_id == hit.message_id
+        let doc_ids = self.doc_ids();
+        let key = |turn: usize| (snapshot.time(doc_ids[turn]), snapshot.position(doc_ids[turn]));
+        let wanted = (hit.time, hit.position);
+        self.finder.find(doc_ids.len(), &wanted, key, |turn| {
+            key(turn) == wanted && snapshot.hit(doc_ids[turn], false).message_id == hit.message_id
         })
     }
 }

@@ -11,6 +11,7 @@ use super::{
     scoring::Scorer,
     sink::Sink,
     sources::Source,
+    turns::TurnFinder,
 };
 use crate::{
     db::{self, Outline, State},
@@ -121,7 +122,7 @@ impl Reader for LiveReader {
         })?;
         Ok(match messages.is_empty() {
             true => None,
-            false => Some(Box::new(LiveMessages(messages))),
+            false => Some(Box::new(LiveMessages { messages, finder: TurnFinder::default() })),
         })
     }
 
@@ -200,29 +201,33 @@ impl Listing for LiveListing {
 
 /// The messages of a conversation, all read.
 #[derive(Debug)]
-struct LiveMessages(Vec<Hit<'static>>);
+struct LiveMessages {
+    messages: Vec<Hit<'static>>,
+    finder: TurnFinder,
+}
 
 impl Messages for LiveMessages {
     fn turns(&self) -> usize {
-        self.0.len()
+        self.messages.len()
     }
 
     fn role(&self, turn: usize) -> &str {
-        &self.0[turn].role
+        &self.messages[turn].role
     }
 
     fn position(&self, turn: usize) -> Option<i64> {
-        self.0[turn].position
+        self.messages[turn].position
     }
 
     fn message(&self, turn: usize) -> Hit<'_> {
-        self.0[turn].lent()
+        self.messages[turn].lent()
     }
 
     fn turn_of(&self, hit: &Hit<'_>) -> Option<usize> {
+        let key = |turn: usize| &*self.messages[turn].message_id;
         let is_same =
-            |other: &Hit<'_>| other.message_id == hit.message_id && other.position == hit.position;
-        self.0.iter().position(is_same)
+            |turn| key(turn) == hit.message_id && self.messages[turn].position == hit.position;
+        self.finder.find(self.messages.len(), &&*hit.message_id, key, is_same)
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) mod sink;
 mod sketch;
 mod sources;
 pub(crate) mod summaries;
+mod turns;
 mod work;
 
 pub use handle::FallbackReason;

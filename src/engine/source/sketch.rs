@@ -8,6 +8,7 @@ use super::{
     scope::{About, Scope},
     session::line_number,
     sources::Source,
+    turns::TurnFinder,
 };
 use crate::{
     db::{self, Skeleton},
@@ -28,7 +29,7 @@ pub(crate) struct Sketch {
 #[derive(Debug)]
 enum ReadingOrder {
     Open(Box<dyn Messages>),
-    Read(Skeleton),
+    Read(Skeleton, TurnFinder),
 }
 
 impl Sketch {
@@ -41,10 +42,13 @@ impl Sketch {
     pub(crate) fn turn(&self, hit: &Hit<'_>) -> usize {
         let turn = match &self.order {
             ReadingOrder::Open(messages) => messages.turn_of(hit),
-            ReadingOrder::Read(skeleton) => skeleton
-                .messages
-                .iter()
-                .position(|(id, position, _)| *id == hit.message_id && *position == hit.position),
+            ReadingOrder::Read(skeleton, finder) => {
+                let messages = &skeleton.messages;
+                let key = |turn: usize| messages[turn].0.as_str();
+                finder.find(messages.len(), &&*hit.message_id, key, |turn| {
+                    key(turn) == hit.message_id && messages[turn].1 == hit.position
+                })
+            }
         };
         turn.unwrap_or(0)
     }
@@ -105,7 +109,8 @@ impl Source {
                 session: origin.session,
                 gone: origin.gone,
             };
-            (id, Sketch { about, origin: known, order: ReadingOrder::Read(skeleton) })
+            let order = ReadingOrder::Read(skeleton, TurnFinder::default());
+            (id, Sketch { about, origin: known, order })
         };
         Ok(skeletons.into_iter().map(sketch).collect())
     }

@@ -15,6 +15,7 @@ use std::{
     borrow::Cow,
     cmp::Reverse,
     collections::HashSet,
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
@@ -176,6 +177,14 @@ impl Catalogue {
             |folder: &Path| folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let names = segments.iter().map(|it| (it.doc_ids.start, name(it.folder))).collect();
         Some((index_dir.join(FILE), names))
+    }
+}
+
+/// Removes the summaries of an index, which hold texts of conversations.
+pub(crate) fn remove(index_dir: &Path) -> io::Result<()> {
+    match fs::remove_file(index_dir.join(FILE)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
