@@ -3,7 +3,7 @@
 //! Three fields, each with the documents of a term and no more: the grams of the texts, the grams of
 //! the titles, the role. [`super::invert`] makes the lists of grams.
 
-use std::{io, path::Path, sync::Arc};
+use std::{cmp::Reverse, collections::BinaryHeap, io, path::Path, sync::Arc};
 
 use fixedbitset::FixedBitSet;
 use tantivy::{
@@ -246,7 +246,8 @@ pub(super) struct DocTree(Node);
 enum Node {
     List(Box<SegmentPostings>),
     All(Vec<DocTree>),
-    OneOf(Vec<DocTree>),
+    /// The next document of each tree, the smallest first.
+    OneOf(Vec<DocTree>, BinaryHeap<Reverse<(u32, usize)>>),
 }
 
 impl DocTree {
@@ -261,8 +262,10 @@ impl DocTree {
     }
 
     /// The documents that are in one of some trees.
-    pub(super) fn one_of(trees: Vec<DocTree>) -> DocTree {
-        DocTree(Node::OneOf(trees))
+    pub(super) fn one_of(mut trees: Vec<DocTree>) -> DocTree {
+        let next = trees.iter_mut().enumerate().map(|(tree, docs)| Reverse((docs.seek(0), tree)));
+        let heap = next.collect();
+        DocTree(Node::OneOf(trees, heap))
     }
 
     /// Returns the first document at or after `target`, which never becomes smaller; [`END`] if
@@ -271,9 +274,14 @@ impl DocTree {
         match &mut self.0 {
             Node::List(list) if list.doc() >= target => list.doc(),
             Node::List(list) => list.seek(target),
-            Node::OneOf(trees) => {
-                trees.iter_mut().map(|tree| tree.seek(target)).min().unwrap_or(END)
-            }
+            Node::OneOf(trees, heap) => loop {
+                let Some(mut least) = heap.peek_mut() else { return END };
+                let Reverse((doc, tree)) = *least;
+                if doc >= target {
+                    return doc;
+                }
+                *least = Reverse((trees[tree].seek(target), tree));
+            },
             Node::All(trees) => {
                 let mut doc = target;
                 'documents: loop {

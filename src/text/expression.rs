@@ -21,8 +21,9 @@ pub const MAX_PATTERN_BYTES: usize = 10_000;
 /// The largest compiled expression in bytes. `\w{100}` takes 6 MB, a thousand names take 1 MB.
 pub const MAX_PROGRAM_BYTES: usize = 12 << 20;
 
-/// The most memory of each thread for the states of an expression that were met.
-pub const MAX_STATES_BYTES: usize = 1 << 20;
+/// The most memory of each thread for the states of an expression that were met. A thousand words take
+/// more than 1 MB; without enough of it, matching takes 50 times as long.
+pub const MAX_STATES_BYTES: usize = 8 << 20;
 
 /// The most classes (`[a-z]`, `\w`) in an expression. `\pL` takes 40 kB when it is parsed.
 const MAX_CLASSES: usize = 300;
@@ -45,6 +46,14 @@ pub enum ExpressionError {
         /// The length of the expression.
         bytes: usize,
         /// The length that is read.
+        most: usize,
+    },
+    /// It has more classes (`[a-z]`, `\w`) than any that is read.
+    #[error("the regular expression has too many classes: {classes}, and at most {most} are read")]
+    Classes {
+        /// How many it has.
+        classes: usize,
+        /// How many are read.
         most: usize,
     },
     /// It takes too much memory.
@@ -75,9 +84,9 @@ pub fn check_size(pattern: &str) -> Result<(), ExpressionError> {
     }
     let pairs = pattern.as_bytes().windows(2);
     let is_class = |two: &&[u8]| two[0] == b'[' || two[0] == b'\\' && two[1].is_ascii_alphabetic();
-    match pairs.filter(is_class).count() > MAX_CLASSES {
-        true => Err(ExpressionError::Large { most: MAX_PROGRAM_BYTES }),
-        false => Ok(()),
+    match pairs.filter(is_class).count() {
+        ..=MAX_CLASSES => Ok(()),
+        classes => Err(ExpressionError::Classes { classes, most: MAX_CLASSES }),
     }
 }
 
@@ -238,5 +247,10 @@ mod tests {
         let long = error(&"x".repeat(MAX_PATTERN_BYTES + 1));
         assert!(matches!(long, Some(ExpressionError::Long { .. })), "{long:?}");
         assert!(error(r"(?-u:\xFF)").is_some());
+        let classes = error(&r"\d".repeat(301)).expect("so many classes are refused");
+        assert!(
+            classes.to_string().ends_with("classes: 301, and at most 300 are read"),
+            "{classes}"
+        );
     }
 }

@@ -86,11 +86,11 @@ impl LiteralPattern {
         spans
     }
 
-    /// Calls `each` with every match, also those that overlap, until it breaks off.
+    /// Calls `each` with matches until it breaks off; it returns where the next one may begin.
     pub(super) fn find_all(
         &self,
         text: &str,
-        mut each: impl FnMut(Range<usize>) -> ControlFlow<()>,
+        mut each: impl FnMut(Range<usize>) -> ControlFlow<(), usize>,
     ) {
         let is_odd = self.has_odd_case(text.as_bytes());
         let mut from = 0;
@@ -101,11 +101,10 @@ impl LiteralPattern {
                 false => self.quick.find(rest.as_bytes(), &self.folded),
             };
             let Some(span) = found.filter(|span| !span.is_empty()) else { return };
-            if each(from + span.start..from + span.end).is_break() {
-                return;
+            match each(from + span.start..from + span.end) {
+                ControlFlow::Continue(next) => from = next,
+                ControlFlow::Break(()) => return,
             }
-            from += span.start;
-            from += text[from..].chars().next().map_or(0, char::len_utf8);
         }
     }
 

@@ -21,8 +21,8 @@ use super::{
 /// The most texts that are kept of a part of an expression.
 const MAX_TEXTS: usize = 64;
 
-/// The most characters of a text that is kept.
-const MAX_CHARACTERS: usize = 256;
+/// The most bytes of a text that is kept.
+const MAX_BYTES: usize = 256;
 
 /// The most characters of a class that are taken one by one, before their cases are folded.
 const MAX_CLASS: u32 = 64;
@@ -32,6 +32,9 @@ const MAX_REPEATS: u32 = 16;
 
 /// The most runs of a query. Beyond that, reading all texts is as fast.
 const MAX_RUNS: usize = 2_000;
+
+/// How many of the last parts needless ones are looked for among.
+const MAX_TIDIED: usize = 32;
 
 /// The most pairs of runs that are compared to see whether some of them are needless.
 const MAX_COMPARED: usize = 10_000;
@@ -70,9 +73,11 @@ impl RunQuery {
                 part => all.push(part),
             }
         }
-        let mut place = 0;
+        // Neighbours in the expression have most of them.
+        let first = all.len().saturating_sub(MAX_TIDIED);
+        let mut place = first;
         while place < all.len() {
-            let others = all.iter().enumerate().filter(|(other, _)| *other != place);
+            let others = all.iter().enumerate().skip(first).filter(|(other, _)| *other != place);
             match others.into_iter().any(|(_, other)| other.implies(&all[place])) {
                 true => drop(all.remove(place)),
                 false => place += 1,
@@ -242,7 +247,8 @@ impl Analysis {
         {
             return Analysis::exactly(joined(these, those)).bounded();
         }
-        let (before, after) = (self.clone().inexact(), next.clone().inexact());
+        let (these, those) = (self.exact.clone(), next.exact.clone());
+        let (before, after) = (self.inexact(), next.inexact());
         let mut queries = vec![before.query, after.query];
         if before.suffixes.len() * after.prefixes.len() <= MAX_TEXTS {
             queries.push(runs_of(&joined(&before.suffixes, &after.prefixes)));
@@ -250,8 +256,8 @@ impl Analysis {
         let extended = |these: &Texts, those: &Texts| {
             (these.len() * those.len() <= MAX_TEXTS).then(|| joined(these, those))
         };
-        let prefixes = self.exact.as_ref().and_then(|exact| extended(exact, &after.prefixes));
-        let suffixes = next.exact.as_ref().and_then(|exact| extended(&before.suffixes, exact));
+        let prefixes = these.and_then(|exact| extended(&exact, &after.prefixes));
+        let suffixes = those.and_then(|exact| extended(&before.suffixes, &exact));
         Analysis {
             exact: None,
             prefixes: prefixes.unwrap_or(before.prefixes),
@@ -282,7 +288,7 @@ impl Analysis {
 
     /// Gives up exact texts that are long.
     fn bounded(self) -> Analysis {
-        let is_long = |text: &String| text.len() > MAX_CHARACTERS;
+        let is_long = |text: &String| text.len() > MAX_BYTES;
         match self.exact.as_ref().is_some_and(|exact| exact.iter().any(is_long)) {
             true => self.inexact(),
             false => self,
@@ -369,6 +375,10 @@ mod tests {
             };
             assert_eq!(sorted(&query), sorted(expected), "{pattern}");
         }
+        let long: Vec<String> =
+            ('一'..).step_by(3).take(1_600).map(|letter| letter.to_string()).collect();
+        let hir = regex_syntax::parse(&long.join(".")).expect("it parses");
+        assert!((1_600..=MAX_RUNS).contains(&RunQuery::of_expression(&hir).size()));
         let names: Vec<String> = (0..1000).map(|n| format!("name{n:04}x")).collect();
         let hir = regex_syntax::parse(&names.join("|")).expect("it parses");
         assert_ne!(RunQuery::of_expression(&hir), RunQuery::Anything);

@@ -1,8 +1,11 @@
 //! Finds a text only where it begins and ends at word boundaries, as Unicode's UAX #29 has them.
 
-use std::ops::{ControlFlow, Range};
+use std::{
+    collections::VecDeque,
+    ops::{ControlFlow, Range},
+};
 
-use unicode_segmentation::UnicodeSegmentation;
+use unicode_segmentation::{UWordBoundIndices, UnicodeSegmentation};
 
 use super::{literal::LiteralPattern, loose::LoosePattern};
 
@@ -38,55 +41,105 @@ impl WordPattern {
 
     /// Returns the byte spans of the first `most` matches in a text. They do not overlap.
     pub fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
-        let mut boundaries = Boundaries { text, line: 0..0, places: Vec::new() };
+        let mut boundaries = Boundaries::new(text);
         let mut spans: Vec<Range<usize>> = Vec::new();
-        let mut take = |span: Range<usize>| {
-            let is_after = spans.last().is_none_or(|last| last.end <= span.start);
-            if is_after && boundaries.has(span.start) && boundaries.has(span.end) {
-                spans.push(span);
-            }
-            if spans.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        };
         match &self.0 {
             _ if most == 0 => {}
-            Inner::Literal(pattern) => pattern.find_all(text, take),
-            Inner::Loose(pattern) => pattern.find_all(text, |found| match found.is_whole {
-                true => take(found.span),
-                false => ControlFlow::Continue(()),
+            Inner::Literal(pattern) => pattern.find_all(text, |span| {
+                if !boundaries.has_both(&span) {
+                    return ControlFlow::Continue(boundaries.after(span.start));
+                }
+                let end = span.end;
+                spans.push(span);
+                if spans.len() < most { ControlFlow::Continue(end) } else { ControlFlow::Break(()) }
+            }),
+            Inner::Loose(pattern) => pattern.find_all(text, |found| {
+                let is_after = spans.last().is_none_or(|last| last.end <= found.span.start);
+                if found.is_whole && is_after && boundaries.has_both(&found.span) {
+                    spans.push(found.span);
+                }
+                if spans.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             }),
         }
         spans
     }
 }
 
-/// The word boundaries of a text, one line at a time: there always is one behind a line feed.
+/// The word boundaries of a text, walked once and only where they are asked for. The text may be one
+/// line of 500 MB, so it holds those between the beginning of a match and its end alone.
 struct Boundaries<'t> {
     text: &'t str,
-    /// The line that was looked at last.
-    line: Range<usize>,
-    /// Its boundaries.
-    places: Vec<usize>,
+    /// Where `words` began: there is a boundary behind every line feed.
+    start: usize,
+    words: UWordBoundIndices<'t>,
+    /// The boundaries from the last match's beginning to `walked`.
+    seen: VecDeque<usize>,
+    walked: usize,
 }
 
-impl Boundaries<'_> {
-    /// Returns whether there is a boundary at a place.
-    fn has(&mut self, place: usize) -> bool {
-        if place == 0 || place == self.text.len() {
-            return true;
-        }
-        // The most frequent case, without a look at the line.
-        if self.text.as_bytes()[place - 1..=place].iter().all(u8::is_ascii_alphanumeric) {
+impl<'t> Boundaries<'t> {
+    fn new(text: &'t str) -> Boundaries<'t> {
+        let (words, seen) = (text.split_word_bound_indices(), VecDeque::from([0]));
+        Boundaries { text, start: 0, words, seen, walked: 0 }
+    }
+
+    /// Returns whether a match begins and ends at a boundary. Matches come in the order in which
+    /// they begin.
+    fn has_both(&mut self, span: &Range<usize>) -> bool {
+        if self.is_in_word(span.start) || self.is_in_word(span.end) {
             return false;
         }
-        if !self.line.contains(&place) {
-            let start = self.text[..place].rfind('\n').map_or(0, |at| at + 1);
-            let end = self.text[place..].find('\n').map_or(self.text.len(), |at| place + at + 1);
-            self.line = start..end;
-            let words = self.text[start..end].split_word_bound_indices();
-            self.places.clear();
-            self.places.extend(words.map(|(at, _)| start + at));
+        if span.start > self.walked {
+            let skipped = &self.text.as_bytes()[self.walked..span.start];
+            if let Some(at) = memchr::memrchr(b'\n', skipped) {
+                self.walked += at + 1;
+                self.start = self.walked;
+                self.words = self.text[self.start..].split_word_bound_indices();
+                self.seen.clear();
+                self.seen.push_back(self.start);
+            }
         }
-        self.places.binary_search(&place).is_ok()
+        while self.seen.front().is_some_and(|place| *place < span.start) && self.seen.len() > 1 {
+            self.seen.pop_front();
+        }
+        self.walk(span.start);
+        if self.seen.binary_search(&span.start).is_err() {
+            return false;
+        }
+        self.walk(span.end);
+        self.seen.binary_search(&span.end).is_ok()
+    }
+
+    /// Returns where a match that has no boundary at one of its ends may begin instead.
+    fn after(&self, start: usize) -> usize {
+        if let Some(next) = self.seen.get(self.seen.partition_point(|place| *place <= start)) {
+            return *next;
+        }
+        let inside =
+            self.text.as_bytes()[start..].iter().take_while(|it| it.is_ascii_alphanumeric());
+        match inside.count() {
+            // Up to there is no boundary.
+            count @ 2.. => start + count,
+            _ => start + self.text[start..].chars().next().map_or(0, char::len_utf8),
+        }
+    }
+
+    /// Returns whether a place is within an ASCII word: the most frequent case, which needs no walk.
+    fn is_in_word(&self, place: usize) -> bool {
+        let bytes = self.text.as_bytes();
+        place > 0
+            && place < bytes.len()
+            && bytes[place - 1..=place].iter().all(u8::is_ascii_alphanumeric)
+    }
+
+    /// Walks until all boundaries up to a place are known.
+    fn walk(&mut self, place: usize) {
+        while self.walked < place
+            && let Some((at, word)) = self.words.next()
+        {
+            self.walked = self.start + at + word.len();
+            self.seen.push_back(self.walked);
+        }
     }
 }
 
@@ -94,6 +147,23 @@ impl Boundaries<'_> {
 mod tests {
     use super::*;
     use crate::text::bracketed;
+
+    #[test]
+    fn long_lines_and_repeated_letters_are_walked_once() {
+        // Without spaces, with letters of two bytes, and with a match at the very end.
+        for letter in ["a", "é"] {
+            let text = letter.repeat(300_000) + " " + &letter.repeat(20_000);
+            let pattern = WordPattern::new(&letter.repeat(20_000), false);
+            let found = pattern.first_spans(&text, 2);
+            assert_eq!(found, [300_000 * letter.len() + 1..text.len()]);
+        }
+        let text = "ab ".repeat(1_000_000);
+        let mut boundaries = Boundaries::new(&text);
+        for start in (0..text.len()).step_by(300) {
+            assert!(boundaries.has_both(&(start..start + 2)));
+            assert!(boundaries.seen.len() < 300, "{}", boundaries.seen.len());
+        }
+    }
 
     #[test]
     fn words_end_at_boundaries() {

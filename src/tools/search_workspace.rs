@@ -96,6 +96,9 @@ fn search(call: &Call<'_>) -> Result<Answer, Error> {
             | WorkspaceError::Large { .. }
             | WorkspaceError::Slow),
         ) => Error::Refused(format!("query is {error}")),
+        engine::Error::Workspace(error @ WorkspaceError::Classes { .. }) => {
+            Error::Refused(format!("query {error}"))
+        }
         engine::Error::Workspace(WorkspaceError::Outside { named, workspaces }) => {
             let named = snippet::echo(&named).into_owned();
             Error::Refused(format!(

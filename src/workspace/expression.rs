@@ -13,13 +13,14 @@ use grep::regex::{RegexMatcher, RegexMatcherBuilder};
 use super::Error;
 use crate::{
     model::Stop,
-    text::expression::{
-        COMPILING, ExpressionError, MAX_PROGRAM_BYTES, MAX_STATES_BYTES, check_size,
-    },
+    text::expression::{COMPILING, ExpressionError, MAX_PROGRAM_BYTES, check_size},
 };
 
 /// A compiled expression that is larger is large: such expressions are searched one at a time.
 const LARGE_PROGRAM_BYTES: usize = 4 << 20;
+
+/// The most memory of each thread for the states of an expression that were met.
+const MAX_STATES_BYTES: usize = 1 << 20;
 
 /// Held while a large expression is searched.
 static LARGE: Mutex<()> = Mutex::new(());

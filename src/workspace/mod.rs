@@ -58,6 +58,14 @@ pub enum Error {
         /// The length that is read.
         most: usize,
     },
+    /// The regular expression has more classes than any that is read.
+    #[error("has too many classes ([a-z], \\w): {classes}, and at most {most} are allowed")]
+    Classes {
+        /// How many it has.
+        classes: usize,
+        /// How many are read.
+        most: usize,
+    },
     /// The regular expression takes too much memory.
     #[error("too large: it would take more than {most} bytes of memory; repeat less in it ({{…}})")]
     Large {
@@ -83,6 +91,7 @@ impl Error {
         match error {
             ExpressionError::Syntax(text) => Error::Pattern(text),
             ExpressionError::Long { bytes, most } => Error::Long { bytes, most },
+            ExpressionError::Classes { classes, most } => Error::Classes { classes, most },
             ExpressionError::Large { most } => Error::Large { most },
         }
     }
