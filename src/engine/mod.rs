@@ -13,6 +13,7 @@
 //! Invariant: an answer is of one state of a database, the state it was in when the question came.
 
 mod config;
+mod describe;
 mod error;
 mod exact;
 mod exclusions;
@@ -26,6 +27,7 @@ mod memory;
 mod rank;
 mod report;
 mod source;
+mod stamp;
 #[cfg(test)]
 mod testing;
 mod upkeep;
@@ -75,6 +77,7 @@ pub use upkeep::{
 };
 
 pub(crate) use crate::workspace;
+pub(crate) use describe::{ConversationKey, Described};
 pub(crate) use exact::{Render, Searched};
 pub(crate) use exclusions::Exclusions;
 pub(crate) use facets::{Choice, Facets};
@@ -219,6 +222,17 @@ impl Engine {
         self.sources.provenance(kind, ids, stop)
     }
 
+    /// Returns the messages of a conversation that its service does not show, because they are on other
+    /// branches: their ids, each with the id of the message that it follows, empty for none.
+    pub(crate) fn branches(
+        &self,
+        kind: SourceKind,
+        id: &str,
+        stop: &Stop,
+    ) -> Result<HashMap<String, String>, Error> {
+        self.sources.branches(kind, id, stop)
+    }
+
     /// Returns what is to be said of roles that no message in a scope has.
     pub(crate) fn unknown_role(&self, scope: &Scope, stop: &Stop) -> Result<Option<Note>, Error> {
         self.sources.unknown_role(scope, stop)
@@ -350,6 +364,15 @@ impl Engine {
         stop: &Stop,
     ) -> Result<Tally, Error> {
         report::statistics::tally(&self.sources, scope, day, stop)
+    }
+
+    /// Counts the messages by a number that `of` gives their times.
+    pub(crate) fn counted_by(
+        &self,
+        of: &dyn Fn(Instant) -> i64,
+        stop: &Stop,
+    ) -> Result<BTreeMap<i64, u64>, Error> {
+        report::statistics::counted_by(&self.sources, of, stop)
     }
 
     /// Returns how many of the messages that were counted are from each service.

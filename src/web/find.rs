@@ -9,13 +9,13 @@ use std::{
 
 use super::{
     ask::{Ask, Way},
-    card::{Card, CardKey, cards},
+    card::{Card, cards},
     excerpt::{Marker, TextPiece, around, whole},
     scope,
     site::{Problem, Site},
 };
 use crate::{
-    engine::{Match, Mode, Note, Question, Scope, SourceKind},
+    engine::{ConversationKey, Match, Mode, Note, Question, Scope, SourceKind},
     model::{Hit, Instant, Stop},
     text::{literal::LiteralPattern, snippet},
     tools::words::Words,
@@ -112,13 +112,13 @@ struct StreamedHit {
 /// The conversations of an exact search as they come.
 #[derive(Default)]
 struct Grouping {
-    places: HashMap<CardKey, usize>,
+    places: HashMap<ConversationKey, usize>,
     seen: Vec<SeenConversation>,
     messages: usize,
 }
 
 struct SeenConversation {
-    key: CardKey,
+    key: ConversationKey,
     title: Vec<TextPiece>,
     time: Option<Instant>,
     found: Vec<(Hit<'static>, Vec<TextPiece>)>,
@@ -187,7 +187,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     let (messages, conversations) = (grouping.messages, grouping.seen.len());
     let shown: Vec<SeenConversation> =
         grouping.seen.into_iter().skip(first_shown).take(GROUPS).collect();
-    let keys: Vec<CardKey> = shown.iter().map(|seen| seen.key.clone()).collect();
+    let keys: Vec<ConversationKey> = shown.iter().map(|seen| seen.key.clone()).collect();
     let mut cards = cards(&site.engine, &keys, stop)?;
     let groups = shown.into_iter().filter_map(|seen| {
         let card = cards.remove(&seen.key)?;
@@ -217,9 +217,9 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
     }
     let marker = Marker::Words(words);
     let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
-    let keys: Vec<CardKey> = ranking.items.iter().map(key).collect();
+    let keys: Vec<ConversationKey> = ranking.items.iter().map(key).collect();
     let mut cards = cards(&site.engine, &keys, stop)?;
-    let mut places: HashMap<CardKey, usize> = HashMap::new();
+    let mut places: HashMap<ConversationKey, usize> = HashMap::new();
     let mut groups: Vec<FoundGroup> = Vec::new();
     let messages = ranking.items.len();
     for (one, key) in ranking.items.iter().zip(keys) {
@@ -252,7 +252,7 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
 /// Lists the conversations, latest activity first.
 fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
     let page = site.engine.listed(scope, ask.page * GROUPS, GROUPS, stop)?;
-    let keys: Vec<CardKey> =
+    let keys: Vec<ConversationKey> =
         page.abouts.iter().map(|about| (about.source, about.id.clone())).collect();
     let mut cards = cards(&site.engine, &keys, stop)?;
     let groups = page.abouts.into_iter().filter_map(|about| {

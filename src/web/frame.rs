@@ -27,6 +27,8 @@ pub(super) struct Frame<'a> {
     pub(super) messages: Option<u64>,
     /// The time zone of the times, if there are any.
     pub(super) zone: Option<String>,
+    /// What tells the script whether something has changed since.
+    pub(super) stamp: String,
 }
 
 impl Frame<'_> {
@@ -44,7 +46,7 @@ impl Frame<'_> {
                     link rel="icon" type="image/svg+xml" href=(FAVICON.address());
                     script src=(SCRIPT.address()) {}
                 }
-                body {
+                body data-stamp=(self.stamp) {
                     a.skip href="#main" { "Skip to the text" }
                     (self.bar())
                     (body)
@@ -154,8 +156,8 @@ fn keys() -> Markup {
 /// Returns the page of a problem.
 pub(super) fn problem(heading: &str, what: &str) -> Markup {
     let ask = Ask::default();
-    let frame =
-        Frame { title: heading, tab: Tab::Elsewhere, ask: &ask, messages: None, zone: None };
+    let (title, tab, stamp) = (heading, Tab::Elsewhere, String::new());
+    let frame = Frame { title, tab, ask: &ask, messages: None, zone: None, stamp };
     frame.around(html! {
         div.page.plain {
             main #main {

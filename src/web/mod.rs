@@ -7,12 +7,15 @@
 
 mod ask;
 mod assets;
+mod branches;
 mod card;
 mod chart;
 mod code;
+mod diff;
 mod excerpt;
 mod facets;
 mod find;
+mod forget;
 mod frame;
 mod import;
 mod imports;
@@ -39,7 +42,7 @@ use tower_http::compression::CompressionLayer;
 
 use crate::engine::Engine;
 use ask::Ask;
-use site::{Site, html, text};
+use site::{Site, change, file, html, text};
 
 type Shared = State<Arc<Site>>;
 
@@ -53,6 +56,8 @@ pub fn router(engine: Arc<Engine>, local_time: bool) -> Router {
         .route("/facets", get(counts))
         .route("/c/{id}", get(conversation))
         .route("/c/{id}/{number}", get(message))
+        .route("/c/{id}/forget", get(whether_to_forget).post(forget_for_good))
+        .route("/pulse", get(pulse))
         .route("/peek/{id}/{number}", get(peek))
         .route("/stats", get(statistics))
         .route("/status", get(state))
@@ -89,6 +94,10 @@ async fn conversation(
         let id = id.to_owned();
         return text(&site, move |site, stop| talk::as_markdown(site, &id, stop)).await;
     }
+    if let Some(id) = id.strip_suffix(".html") {
+        let id = id.to_owned();
+        return file(&site, move |site, stop| talk::as_file(site, &id, stop)).await;
+    }
     let view = talk::View::new(id, None, query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::page(site, &view, stop)).await
 }
@@ -109,6 +118,19 @@ async fn peek(
 ) -> Response {
     let view = talk::View::new(id, Some(number), query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::peek(site, &view, stop)).await
+}
+
+async fn whether_to_forget(State(site): Shared, Path(id): Path<String>) -> Response {
+    html(&site, move |site, stop| forget::page(site, &id, stop)).await
+}
+
+async fn forget_for_good(State(site): Shared, Path(id): Path<String>) -> Response {
+    change(&site, move |site| forget::done(site, &id)).await
+}
+
+/// Answers with what changes when another view may.
+async fn pulse(State(site): Shared) -> Response {
+    text(&site, |site, _| Ok(site.stamp())).await
 }
 
 async fn statistics(State(site): Shared, RawQuery(query): RawQuery) -> Response {

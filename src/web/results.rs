@@ -19,14 +19,15 @@ const OPEN_LINES: usize = 3;
 
 /// Returns the whole page.
 pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
+    let stamp = site.stamp();
     let results = match find(site, ask, stop) {
-        Err(Problem::Engine(error)) if error.is_not_found() => return Ok(begin(ask)),
+        Err(Problem::Engine(error)) if error.is_not_found() => return Ok(begin(ask, stamp)),
         results => results?,
     };
     let messages = site.messages(stop);
     let title = if ask.text().is_empty() { "Search" } else { ask.text() };
     let zone = Some(site.clock().zone());
-    let frame = Frame { title, tab: Tab::Search, ask, messages, zone };
+    let frame = Frame { title, tab: Tab::Search, ask, messages, zone, stamp };
     let filters = facets::filters(site, ask, None, stop)?;
     Ok(frame.around(html! {
         div.page.search {
@@ -271,9 +272,9 @@ fn none(ask: &Ask, messages: Option<u64>) -> Markup {
 }
 
 /// Returns the page of a home without chats.
-fn begin(ask: &Ask) -> Markup {
-    let frame =
-        Frame { title: "Bring your chats", tab: Tab::Search, ask, messages: None, zone: None };
+fn begin(ask: &Ask, stamp: String) -> Markup {
+    let (title, tab) = ("Bring your chats", Tab::Search);
+    let frame = Frame { title, tab, ask, messages: None, zone: None, stamp };
     frame.around(html! {
         div.page.plain {
             main #main {

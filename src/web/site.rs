@@ -59,6 +59,11 @@ impl Site {
         Some(count)
     }
 
+    /// Returns what changes when an answer may.
+    pub(super) fn stamp(&self) -> String {
+        self.engine.stamp()
+    }
+
     /// Lets the number of all messages be counted again.
     pub(super) fn forget_counts(&self) {
         *self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
@@ -173,6 +178,34 @@ pub(super) async fn html(
     match run(site, work).await {
         Ok(page) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
         Err(problem) => refused(&problem),
+    }
+}
+
+/// Answers with a file to keep.
+pub(super) async fn file(
+    site: &Arc<Site>,
+    work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
+) -> Response {
+    match run(site, work).await {
+        Ok(page) => {
+            let page = answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string());
+            ([(header::CONTENT_DISPOSITION, "attachment")], page).into_response()
+        }
+        Err(problem) => refused(&problem),
+    }
+}
+
+/// Changes something, and answers with HTML. It is done to its end, whether or not the client waits.
+pub(super) async fn change(
+    site: &Arc<Site>,
+    work: impl FnOnce(&Site) -> Result<Markup, Problem> + Send + 'static,
+) -> Response {
+    let site = Arc::clone(site);
+    let work = move || map_faults::caught(|| work(&site)).unwrap_or_else(|it| Err(Problem::Panicked(it)));
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(page)) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
+        Ok(Err(problem)) => refused(&problem),
+        Err(error) => refused(&Problem::Panicked(error.to_string())),
     }
 }
 

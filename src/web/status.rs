@@ -17,12 +17,13 @@ use crate::{
 
 /// Returns the whole page.
 pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
+    let stamp = site.stamp();
     let status = site.engine.reports().status(stop);
     let notes = site.engine.unreadable(&Scope::default(), stop);
     let ask = Ask::default();
     let messages: Option<u64> = status.sources.iter().map(|source| source.messages).sum();
     let title = "Status";
-    let frame = Frame { title, tab: Tab::Status, ask: &ask, messages, zone: None };
+    let frame = Frame { title, tab: Tab::Status, ask: &ask, messages, zone: None, stamp };
     let behind = status.sources.iter().filter(|source| source.by_like.is_some()).count();
     let broken = status.sources.iter().filter(|source| source.error.is_some()).count();
     let heading = match (status.sources.len(), broken, behind) {

@@ -213,6 +213,19 @@ impl Sources {
         let Some(source) = self.of_kind(kind) else { return Ok(HashMap::new()) };
         source.provenance(Some(ids), stop)
     }
+
+    /// Returns the messages of a conversation that its service does not show, as `db::branches` does.
+    pub(crate) fn branches(
+        &self,
+        kind: SourceKind,
+        id: &str,
+        stop: &Stop,
+    ) -> Result<HashMap<String, String>, Error> {
+        let Some(source) = self.of_kind(kind).filter(|_| kind == SourceKind::Export) else {
+            return Ok(HashMap::new());
+        };
+        source.on_database(|path| db::read(path, stop, |database| db::branches(database, id)))
+    }
 }
 
 impl Sources {
