@@ -1,10 +1,6 @@
 //! Conversations and messages of an answer: their numbers, and what is shown of where they are from.
 
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    ops::Range,
-};
+use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
@@ -193,7 +189,7 @@ pub(super) fn conversations(
     stop: &Stop,
 ) -> Result<HashMap<Key, Conversation>, Error> {
     let faults = map_faults::count();
-    let found = engine.described(keys, stop)?.into_iter().map(|(key, one)| {
+    let found = engine.find(stop).described(keys)?.into_iter().map(|(key, one)| {
         let Described { short_id, sketch, origin, provenance } = one;
         let kind = key.0;
         (key, Conversation { sketch, origin, short_id, provenance, kind })

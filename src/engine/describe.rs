@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    Engine,
     error::Error,
+    lookup::Lookup,
     source::{Sketch, SourceKind},
 };
-use crate::model::{Origin, Provenance, Stop};
+use crate::model::{Origin, Provenance};
 
 /// What a conversation is known by among those of all sources.
 pub(crate) type ConversationKey = (SourceKind, String);
@@ -21,12 +21,11 @@ pub(crate) struct Described {
     pub(crate) provenance: Option<Provenance>,
 }
 
-impl Engine {
+impl Lookup<'_> {
     /// Describes conversations; each is in the answer, whatever of it can be read.
     pub(crate) fn described(
         &self,
         keys: &[ConversationKey],
-        stop: &Stop,
     ) -> Result<HashMap<ConversationKey, Described>, Error> {
         let mut by_kind: BTreeMap<SourceKind, Vec<&str>> = BTreeMap::new();
         for (kind, id) in keys {
@@ -36,9 +35,12 @@ impl Engine {
         for (kind, mut ids) in by_kind {
             ids.sort_unstable();
             ids.dedup();
-            let mut sketches = self.sketches(kind, &ids, stop)?;
-            let mut provenance = self.provenance(kind, &ids, stop)?;
-            let short = self.find(stop).short_ids(&ids)?;
+            let mut sketches = match self.sources.of_kind(kind) {
+                Some(source) => source.sketched(&ids, &|listing| listing.brief(0), self.stop)?,
+                None => HashMap::new(),
+            };
+            let mut provenance = self.sources.provenance(kind, &ids, self.stop)?;
+            let short = self.short_ids(&ids)?;
             for (id, short_id) in ids.into_iter().zip(short) {
                 let sketch = sketches.remove(id);
                 let origin = sketch.as_ref().and_then(|sketch| sketch.origin.clone());

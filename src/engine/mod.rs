@@ -82,7 +82,7 @@ pub(crate) use exact::{Render, Searched};
 pub(crate) use exclusions::Exclusions;
 pub(crate) use facets::{Choice, Facets};
 pub(crate) use forget::{Forgettable, Forgetter};
-pub(crate) use source::{Narrowing, Note, Place, Sketch};
+pub(crate) use source::{Narrowing, Note, Places, Sketch};
 #[cfg(test)]
 pub(crate) use testing::TestExport;
 pub(crate) use withheld::Withheld;
@@ -177,17 +177,15 @@ impl Engine {
         &self,
         request: &Request,
         choice: &Choice,
+        places: &Places,
         month: &dyn Fn(Instant) -> Option<String>,
         stop: &Stop,
     ) -> Result<Facets, Error> {
-        self.sources.facets(request, choice, month, stop)
+        self.sources.facets(request, choice, places, month, stop)
     }
 
     /// Returns where every conversation is from.
-    pub(crate) fn places(
-        &self,
-        stop: &Stop,
-    ) -> Result<HashMap<(SourceKind, String), Place>, Error> {
+    pub(crate) fn places(&self, stop: &Stop) -> Result<Places, Error> {
         self.sources.places(stop)
     }
 
@@ -199,17 +197,6 @@ impl Engine {
         stop: &Stop,
     ) -> Result<(Scope, Vec<Note>), Error> {
         self.sources.narrowed(scope, narrowing, stop)
-    }
-
-    /// Returns sketches of conversations of a source, by id, without summaries.
-    pub(crate) fn sketches(
-        &self,
-        kind: SourceKind,
-        ids: &[&str],
-        stop: &Stop,
-    ) -> Result<HashMap<String, Sketch>, Error> {
-        let Some(source) = self.sources.of_kind(kind) else { return Ok(HashMap::new()) };
-        source.sketched(ids, &|listing| listing.brief(0), stop)
     }
 
     /// Returns which services conversations of a source are from, by id.
@@ -382,6 +369,11 @@ impl Engine {
         stop: &Stop,
     ) -> Result<BTreeMap<String, u64>, Error> {
         self.sources.services(&tally.by_conversation, stop)
+    }
+
+    /// Returns a text that changes when a database or its index does.
+    pub(crate) fn stamp(&self) -> String {
+        self.sources.stamp()
     }
 
     /// Returns what forgets conversations.

@@ -1,18 +1,18 @@
 //! Tells somebody who looks at answers whether to ask again.
 
-use super::Engine;
+use super::source::Sources;
 use crate::{
     db::{self, Probe},
     index::IndexDir,
     text::hash::Fnv1a,
 };
 
-impl Engine {
+impl Sources {
     /// Returns a text that changes when a database or its index does. It takes some system calls.
     pub(crate) fn stamp(&self) -> String {
         let mut hash = Fnv1a::default();
         let folder = self.config().index_folder();
-        for source in self.sources() {
+        for source in self.present() {
             hash.write_text(source.kind.name());
             if let Ok(state) = db::state(&source.path) {
                 hash.write_text(&state.to_string());

@@ -89,9 +89,8 @@ impl<'a> Parents<'a> {
         let ids = turns.iter().enumerate();
         let by_id: HashMap<Cow<'_, str>, usize> =
             ids.filter_map(|(at, turn)| Some((turn.text("uuid")?, at))).collect();
-        let parent = |turn: &ObjectFields<'_>| {
-            by_id.get(&turn.text("parent_message_uuid")?).copied()
-        };
+        let parent =
+            |turn: &ObjectFields<'_>| by_id.get(&turn.text("parent_message_uuid")?).copied();
         let parents = turns.iter().map(parent).collect();
         Parents { by_id, parents }
     }

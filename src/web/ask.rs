@@ -37,6 +37,7 @@ pub(super) struct Ask {
     pub(super) way: Way,
     pub(super) sources: Vec<String>,
     pub(super) projects: Vec<String>,
+    pub(super) models: Vec<String>,
     pub(super) roles: Vec<String>,
     pub(super) from: String,
     pub(super) to: String,
@@ -70,6 +71,7 @@ impl Ask {
                 "mode" if value == Way::Meaning.name() => ask.way = Way::Meaning,
                 "source" if !value.is_empty() => ask.sources.push(value),
                 "project" if !value.is_empty() => ask.projects.push(value),
+                "model" if !value.is_empty() => ask.models.push(value),
                 "role" if !value.is_empty() => ask.roles.push(value),
                 "from" => ask.from = value.trim().to_owned(),
                 "to" => ask.to = value.trim().to_owned(),
@@ -86,7 +88,7 @@ impl Ask {
     }
 
     pub(super) fn has_filters(&self) -> bool {
-        let lists = [&self.sources, &self.projects, &self.roles];
+        let lists = [&self.sources, &self.projects, &self.models, &self.roles];
         lists.iter().any(|list| !list.is_empty()) || !self.from.is_empty() || !self.to.is_empty()
     }
 
@@ -102,6 +104,7 @@ impl Ask {
         add("mode", if self.way == Way::Meaning { self.way.name() } else { "" });
         self.sources.iter().for_each(|value| add("source", value));
         self.projects.iter().for_each(|value| add("project", value));
+        self.models.iter().for_each(|value| add("model", value));
         self.roles.iter().for_each(|value| add("role", value));
         add("from", &self.from);
         add("to", &self.to);
@@ -135,7 +138,7 @@ mod tests {
     #[test]
     fn an_address_says_everything() {
         let query = "q=a+b%26%3D%e6%97%a5&mode=meaning&source=chatgpt&source=codex&project=-\
-                     &role=user&from=2025-06&to=30d&page=3&unknown=1&&flag";
+                     &model=gpt-4o&role=user&from=2025-06&to=30d&page=3&unknown=1&&flag";
         let ask = Ask::parse(query);
         assert_eq!((ask.q.as_str(), ask.way, ask.page), ("a b&=日", Way::Meaning, 2));
         assert_eq!(ask.sources, ["chatgpt", "codex"]);

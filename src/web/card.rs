@@ -35,6 +35,11 @@ impl Card {
         format!("/c/{}", encoded(&self.id))
     }
 
+    /// Returns the address of the page that asks whether to forget it.
+    pub(super) fn forget_address(&self) -> String {
+        format!("{}/forget", self.address())
+    }
+
     /// Returns the command that resumes the session of a coding agent.
     pub(super) fn resume(&self) -> Option<String> {
         Session::of(&self.service, &self.origin).map(|session| session.to_string())
@@ -116,7 +121,7 @@ pub(super) fn cards(
     keys: &[ConversationKey],
     stop: &Stop,
 ) -> Result<HashMap<ConversationKey, Card>, Error> {
-    let described = engine.described(keys, stop)?.into_iter().map(|(key, one)| {
+    let described = engine.find(stop).described(keys)?.into_iter().map(|(key, one)| {
         let (service, link) = one.provenance.map(|it| (it.service, it.link)).unwrap_or_default();
         let service = if service.is_empty() { key.0.name().to_owned() } else { service };
         let origin = one.origin.unwrap_or_default();

@@ -90,7 +90,8 @@ fn of_edit(text: &str) -> Option<FileChange<'_>> {
         let (old, after) = rest.split_once(NEW)?;
         let next = after.find("\nold_string:");
         let new = &after[..next.unwrap_or(after.len())];
-        let new = new.rfind(LAST).filter(|at| !new[at + 1..].contains('\n')).map_or(new, |at| &new[..at]);
+        let new =
+            new.rfind(LAST).filter(|at| !new[at + 1..].contains('\n')).map_or(new, |at| &new[..at]);
         replaced(value(old), value(new), &mut lines);
         match next {
             Some(at) => rest = &after[at + 1 + OLD.len()..],
@@ -104,7 +105,9 @@ fn of_edit(text: &str) -> Option<FileChange<'_>> {
 fn cut<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
     let at = match text.starts_with(name) {
         true => 0,
-        false => text.match_indices(name).map(|(at, _)| at).find(|at| text[..*at].ends_with('\n'))?,
+        false => {
+            text.match_indices(name).map(|(at, _)| at).find(|at| text[..*at].ends_with('\n'))?
+        }
     };
     Some((&text[..at], &text[at + name.len()..]))
 }
@@ -138,12 +141,16 @@ mod tests {
         let found = change(edit).unwrap();
         assert_eq!((found.file, found.size().as_str()), ("/src/a.rs", "+1 −1"));
         let html = found.html();
-        assert!(html.contains("<del>    1\n</del><ins>    2 &lt; 3\n</ins><span>}\n</span>"), "{html}");
+        assert!(
+            html.contains("<del>    1\n</del><ins>    2 &lt; 3\n</ins><span>}\n</span>"),
+            "{html}"
+        );
         let short = change("file_path: b\nold_string: x\nnew_string: ").unwrap();
         assert_eq!(short.size(), "+0 −1");
         let many = "file_path: c\nold_string: a\nnew_string: b\nold_string: c\nnew_string: d";
         assert_eq!(change(many).unwrap().size(), "+2 −2");
-        let patch = "*** Begin Patch\n*** Update File: d.rs\n@@ fn\n same\n-old\n+new\n*** End Patch";
+        let patch =
+            "*** Begin Patch\n*** Update File: d.rs\n@@ fn\n same\n-old\n+new\n*** End Patch";
         let found = change(patch).unwrap();
         assert_eq!((found.file, found.size().as_str()), ("d.rs", "+1 −1"));
         assert!(found.html().contains("<span>same\n</span><del>old\n</del>"));

@@ -174,7 +174,8 @@ impl Reading<'_> {
             }
             Part::Call(name, arguments) => match change(arguments) {
                 Some(change) => {
-                    let summary = html! { code { (name) } " " bdi { (change.file) } " " (change.size()) };
+                    let summary =
+                        html! { code { (name) } " " bdi { (change.file) } " " (change.size()) };
                     (summary, change.html())
                 }
                 None => {
@@ -336,6 +337,29 @@ mod tests {
         assert_eq!(parts("user", "[thinking]\na"), [Part::Text("[thinking]\na")]);
         assert_eq!(parts("tool", "a\n"), [Part::Output("a\n")]);
         assert_eq!(parts("assistant", ""), []);
+    }
+
+    #[test]
+    fn an_answer_is_not_folded_away_with_the_thinking_above_it() {
+        let shown = |joins_thinking| {
+            let highlighter = Highlighter::new();
+            let (clock, marker) = (Clock::new(false), &Marker::Nothing);
+            let mut reading = Reading { clock, marker, highlighter, joins_thinking };
+            let message = ShownMessage {
+                number: 1,
+                role: "assistant",
+                time: None,
+                content: "[thinking]\nHm.\n\nThe answer.",
+                address: String::new(),
+                is_current: false,
+                is_whole: false,
+                is_open: false,
+                versions: None,
+            };
+            reading.message(&message).into_string()
+        };
+        assert!(!shown(true).contains("<details") && shown(true).contains("The answer."));
+        assert!(shown(false).contains("<details"));
     }
 
     #[test]

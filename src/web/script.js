@@ -95,10 +95,11 @@ addEventListener("DOMContentLoaded", () => {
       if (!ok) return;
       const facets = at("facets");
       const focused = document.activeElement;
-      const wasOpen = facets.open;
+      const folds = () => [...document.querySelectorAll("#facets, #facets details")];
+      const wereOpen = folds().map((fold) => fold.open);
       const mark = facets.contains(focused) && focused.name && [focused.name, focused.value];
       swap(page, "facets");
-      at("facets").open = wasOpen;
+      folds().forEach((fold, n) => (fold.open = wereOpen[n] ?? fold.open));
       const end = ["First month", "Last month"].indexOf(focused.ariaLabel);
       swap(page, "hist");
       addEnds();

@@ -12,7 +12,6 @@ use super::{
     code::Highlighter,
     excerpt::{Marker, few_words, marked, whole},
     find::marker,
-    forget,
     frame::{Frame, Tab},
     message::{MOST_SHOWN, Reading, ShownMessage, Versions},
     site::{Problem, Site},
@@ -352,8 +351,7 @@ impl Talk {
         let first = self.place().unwrap_or(start);
         let mut from = first;
         // From the message that somebody goes to, first back, then on.
-        let size =
-            |place: usize| self.session.message(turns[place]).content.len().min(MOST_SHOWN);
+        let size = |place: usize| self.session.message(turns[place]).content.len().min(MOST_SHOWN);
         while from > start && bytes < MOST_BYTES / 4 {
             from -= 1;
             bytes += size(from);
@@ -528,7 +526,7 @@ impl Talk {
                         div.row {
                             a.btn href=(format!("{address}.html")) download=(file_name(&self.title(), "html")) { "Save as HTML" }
                             " " a.btn href=(format!("{address}.md")) download=(file_name(&self.title(), "md")) { "Save as Markdown" }
-                            " " a.btn href=(forget::address(&self.card.id)) { "Forget …" }
+                            " " a.btn href=(self.card.forget_address()) { "Forget …" }
                         }
                     }
                     @if let Some(resume) = self.card.resume() {

@@ -356,8 +356,10 @@ impl Merge<'_> {
             ])?;
         }
         if let Some(follows) = &new.follows {
-            self.prepare("INSERT OR REPLACE INTO verbatim_branches (message_id, follows) VALUES (?1, ?2)")?
-                .execute([id, follows])?;
+            self.prepare(
+                "INSERT OR REPLACE INTO verbatim_branches (message_id, follows) VALUES (?1, ?2)",
+            )?
+            .execute([id, follows])?;
         }
         for (at, name) in new.attachments.iter().enumerate() {
             self.prepare(
