@@ -68,18 +68,32 @@ fn count(site: &Site, ask: &Ask, stop: &Stop) -> Result<Option<Facets>, Problem>
 
 /// Counts all messages, whatever the filters.
 fn everything(site: &Site, stop: &Stop) -> Result<Facets, Problem> {
-    let tally = site.engine.tally(&[], stop)?;
-    Ok(Facets {
+    let (tally, places) = (site.engine.tally(&[], stop)?, site.places(stop)?);
+    let mut facets = Facets {
         messages: tally.messages,
         conversations: tally.conversations,
-        services: site.engine.services(&tally, stop)?,
-        projects: BTreeMap::new(),
-        models: BTreeMap::new(),
         roles: tally.roles,
         months: tally.months,
         is_complete: true,
         notes: tally.notes,
-    })
+        ..Facets::default()
+    };
+    let add = |counts: &mut BTreeMap<String, u64>, name: &str, count: u64| {
+        *counts.entry(name.to_owned()).or_default() += count;
+    };
+    for (kind, conversations) in tally.by_conversation {
+        for (id, count) in conversations {
+            let place = places.get(&(kind, id));
+            let service = place.map_or(kind.name(), |place| &*place.service);
+            add(&mut facets.services, service, count);
+            let project = place.and_then(|place| place.project.as_deref());
+            add(&mut facets.projects, project.unwrap_or_default(), count);
+            for model in place.map(|place| place.models.as_slice()).unwrap_or_default() {
+                add(&mut facets.models, model, count);
+            }
+        }
+    }
+    Ok(facets)
 }
 
 /// Returns the filters. Counts that are not known are a dash.
@@ -107,8 +121,6 @@ pub(super) fn filters(
         let rest = counted.and_then(|facets| facets.is_complete.then_some(0));
         counts.and_then(|counts| counts.get(name).copied().or(rest))
     };
-    let with_models = counted.filter(|facets| !facets.models.is_empty());
-    let with_projects = counted.filter(|facets| !facets.projects.is_empty());
     let all = [
         Facet {
             name: "source",
@@ -122,14 +134,14 @@ pub(super) fn filters(
             legend: "Project",
             chosen: &ask.projects,
             known: projects,
-            count: &|name| of(with_projects.map(|facets| &facets.projects), &named(name)),
+            count: &|name| of(counted.map(|facets| &facets.projects), &named(name)),
         },
         Facet {
             name: "model",
             legend: "Model",
             chosen: &ask.models,
             known: models,
-            count: &|name| of(with_models.map(|facets| &facets.models), name),
+            count: &|name| of(counted.map(|facets| &facets.models), name),
         },
         Facet {
             name: "role",
