@@ -488,6 +488,9 @@ addEventListener("DOMContentLoaded", () => {
   };
   setTimeout(pulse, EVERY);
 
+  // An address without an anchor leads to its message too.
+  if (!location.hash) document.querySelector(".msg[aria-current]")?.scrollIntoView();
+
   if (isSearch) {
     // The caret stays behind what was typed.
     if (document.activeElement === field) field.setSelectionRange(field.value.length, field.value.length);
