@@ -73,11 +73,15 @@ impl Ask {
                 "project" if !value.is_empty() => ask.projects.push(value),
                 "model" if !value.is_empty() => ask.models.push(value),
                 "role" if !value.is_empty() => ask.roles.push(value),
-                "from" => ask.from = value.trim().to_owned(),
-                "to" => ask.to = value.trim().to_owned(),
+                "from" | "since" => ask.from = value.trim().to_owned(),
+                "to" | "until" => ask.to = value.trim().to_owned(),
                 "page" => ask.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
                 _ => {}
             }
+        }
+        // The nearest messages are one page.
+        if ask.way == Way::Meaning && !ask.text().is_empty() {
+            ask.page = 0;
         }
         ask
     }
@@ -140,9 +144,10 @@ mod tests {
         let query = "q=a+b%26%3D%e6%97%a5&mode=meaning&source=chatgpt&source=codex&project=-\
                      &model=gpt-4o&role=user&from=2025-06&to=30d&page=3&unknown=1&&flag";
         let ask = Ask::parse(query);
-        assert_eq!((ask.q.as_str(), ask.way, ask.page), ("a b&=日", Way::Meaning, 2));
+        assert_eq!((ask.q.as_str(), ask.way, ask.page), ("a b&=日", Way::Meaning, 0));
         assert_eq!(ask.sources, ["chatgpt", "codex"]);
         assert_eq!(Ask::parse(&ask.query()), ask);
+        assert_eq!(Ask::parse("q=a&page=3&since=7d&until=2025").query(), "q=a&from=7d&to=2025&page=3");
         assert_eq!(Ask::default().address(), "/");
         assert_eq!(Ask::parse("q=%ff%zz").q, "\u{fffd}%zz");
     }

@@ -33,7 +33,8 @@ const ROLES: [&str; 4] = ["assistant", "user", "tool", "system"];
 /// Returns the filters and the timeline with their counts.
 pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
     let counted = count(site, ask, stop)?;
-    let in_all = counted.as_ref().filter(|_| !ask.text().is_empty());
+    // Conversations that are found by their title alone have no message to count.
+    let in_all = counted.as_ref().filter(|facets| !ask.text().is_empty() && facets.messages > 0);
     Ok(html! {
         (filters(site, ask, counted.as_ref(), stop)?)
         @if let Some(facets) = &counted { (timeline(site, ask, facets)?) } @else { div #hist {} }
@@ -68,7 +69,9 @@ fn count(site: &Site, ask: &Ask, stop: &Stop) -> Result<Option<Facets>, Problem>
 
 /// Counts all messages, whatever the filters.
 fn everything(site: &Site, stop: &Stop) -> Result<Facets, Problem> {
-    let (tally, places) = (site.engine.tally(&[], stop)?, site.places(stop)?);
+    let clock = site.clock();
+    let tally = site.engine.tally_in(&Scope::default(), &|time| clock.day(time), stop)?;
+    let places = site.places(stop)?;
     let mut facets = Facets {
         messages: tally.messages,
         conversations: tally.conversations,

@@ -114,7 +114,7 @@ impl Frame<'_> {
     fn foot(&self) -> Markup {
         html! {
             footer.foot {
-                span { "Everything stays on this computer." }
+                span { "Nothing leaves this page for another site." }
                 @if let Some(zone) = &self.zone { span { "Times are in " (zone) "." } }
                 span.keys { kbd { "/" } " search · " kbd { "j" } " " kbd { "k" } " move · "
                     kbd { "Enter" } " open · " kbd { "?" } " all keys" }
@@ -128,8 +128,9 @@ impl Frame<'_> {
 fn keys() -> Markup {
     let rows = [
         (&["/", "Ctrl+K"][..], "Go to the search field"),
-        (&["j", "↓"], "The next result, or the next of your own messages"),
-        (&["k", "↑"], "The one before"),
+        (&["j", "↓"], "The next result"),
+        (&["k", "↑"], "The result before"),
+        (&["j", "k"], "In a conversation: the next of your own messages, the one before"),
         (&["Enter"], "Open the chosen result"),
         (&["n"], "The next match in the conversation"),
         (&["N"], "The match before"),

@@ -169,8 +169,14 @@ impl Reading<'_> {
                 );
             }
             Part::Thinking(text) => {
-                let text = render(text, false, &mut self.highlighter);
-                (html! { "Thinking" }, format!("<div class=\"md\" dir=\"auto\">{text}</div>"))
+                let html = match is_markdown {
+                    true => {
+                        let html = render(text, false, &mut self.highlighter);
+                        format!("<div class=\"md\" dir=\"auto\">{html}</div>")
+                    }
+                    false => plain(text, "Thinking as it was written"),
+                };
+                (html! { "Thinking" }, html)
             }
             Part::Call(name, arguments) => match change(arguments) {
                 Some(change) => {

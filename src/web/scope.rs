@@ -45,8 +45,8 @@ pub(super) fn scope(site: &Site, ask: &Ask, stop: &Stop) -> Result<Scope, Proble
             chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
         };
         let places = site.places(stop)?;
-        let wanted = places.iter().filter(|(_, place)| {
-            is_of(&services, &place.service)
+        let wanted = places.iter().filter(|((kind, _), place)| {
+            (is_of(&services, &place.service) || is_of(&services, kind.name()))
                 && is_of(&projects, place.project.as_deref().unwrap_or(""))
                 && (models.is_empty() || place.models.iter().any(|model| is_of(&models, model)))
         });

@@ -347,8 +347,11 @@ addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll("[data-copy]").forEach((link) => {
     link.addEventListener("click", async (event) => {
       event.preventDefault();
-      const text = link.dataset.copy === "address" ? link.href : await (await fetch(link.href)).text();
-      copied(link, text);
+      if (link.dataset.copy === "address") return copied(link, link.href);
+      const answer = await fetch(link.href).catch(() => null);
+      // An answer that is no conversation, such as that of a page that must log in again, is opened.
+      if (answer?.ok) copied(link, await answer.text());
+      else location.assign(link.href);
     });
   });
 
@@ -371,7 +374,9 @@ addEventListener("DOMContentLoaded", () => {
     setTimeout(watch, 100);
     try {
       const branches = at("branches")?.checked ? "&branches=all" : "";
-      await fetch("/import?name=" + encodeURIComponent(file.name) + branches, { method: "POST", body: file });
+      const answer = await fetch("/import?name=" + encodeURIComponent(file.name) + branches, { method: "POST", body: file });
+      // Another import is under way, and its progress is not that of this file.
+      if (answer.status === 409) alert(await answer.text());
     } catch {
       // The progress says what went wrong.
     }

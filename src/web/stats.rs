@@ -26,10 +26,10 @@ const LONGEST: usize = 10;
 /// Returns the whole page.
 pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
-    let tally = site.engine.tally(&[], stop)?;
+    let clock = site.clock();
+    let tally = site.engine.tally_in(&Scope::default(), &|time| clock.day(time), stop)?;
     let services = site.engine.services(&tally, stop)?;
     let longest = longest(&site.engine, stop)?;
-    let clock = site.clock();
     let frame = Frame {
         title: "Statistics",
         tab: Tab::Statistics,
