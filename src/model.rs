@@ -116,6 +116,9 @@ pub struct Message {
     pub attachments: Vec<String>,
     /// The line of the transcript where it begins, from 1; blank lines do not count.
     pub line: Option<u32>,
+    /// The id of the message that this one follows, empty for the first one, if this one is on a branch
+    /// that the service does not show.
+    pub follows: Option<String>,
 }
 
 /// One row of an answer: a message that matched, with what is shown of its conversation.

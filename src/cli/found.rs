@@ -1,10 +1,6 @@
 //! Conversations and messages of an answer: their numbers, and what is shown of where they are from.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap},
-    ops::Range,
-};
+use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,14 +10,13 @@ use super::{
     output::{harmless, role},
 };
 use crate::{
-    engine::{About, Engine, Error, Sketch, SourceKind},
+    engine::{About, Described, Engine, Error, Sketch, SourceKind},
     map_faults,
     model::{Hit, Instant, Origin, Provenance, Stop},
     text::snippet,
 };
 
-/// What a conversation is known by among those of all sources.
-pub(super) type Key = (SourceKind, String);
+pub(super) use crate::engine::ConversationKey as Key;
 
 /// What finds a message in its conversation again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -194,24 +189,12 @@ pub(super) fn conversations(
     stop: &Stop,
 ) -> Result<HashMap<Key, Conversation>, Error> {
     let faults = map_faults::count();
-    let mut by_kind: BTreeMap<SourceKind, Vec<&str>> = BTreeMap::new();
-    for (kind, id) in keys {
-        by_kind.entry(*kind).or_default().push(id);
-    }
-    let mut found = HashMap::new();
-    for (kind, mut ids) in by_kind {
-        ids.sort_unstable();
-        ids.dedup();
-        let mut sketches = engine.sketches(kind, &ids, stop)?;
-        let mut provenance = engine.provenance(kind, &ids, stop)?;
-        let short = engine.find(stop).short_ids(&ids)?;
-        for (id, short_id) in ids.into_iter().zip(short) {
-            let (sketch, provenance) = (sketches.remove(id), provenance.remove(id));
-            let origin = sketch.as_ref().and_then(|sketch| sketch.origin.clone());
-            let one = Conversation { sketch, origin, short_id, provenance, kind };
-            found.insert((kind, id.to_owned()), one);
-        }
-    }
+    let found = engine.find(stop).described(keys)?.into_iter().map(|(key, one)| {
+        let Described { short_id, sketch, origin, provenance } = one;
+        let kind = key.0;
+        (key, Conversation { sketch, origin, short_id, provenance, kind })
+    });
+    let found = found.collect();
     match map_faults::count() == faults {
         true => Ok(found),
         false => Err(Error::Torn { folder: engine.config().index_folder() }),

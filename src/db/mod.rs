@@ -3,6 +3,7 @@
 //! Invariant: a user's database is never written to, and no file is added to its folder.
 //! Invariant: another writer of the database waits no longer than one of our queries takes.
 
+mod branches;
 mod canonical;
 mod error;
 mod examine;
@@ -33,6 +34,7 @@ pub mod writer;
 #[cfg(test)]
 pub(crate) use rusqlite::Connection as TestConnection;
 
+pub(crate) use branches::branches;
 pub use error::Error;
 pub use examine::{counts, faults, imports, is_imported, sample_keys, span, strays};
 pub use layout::Layout;

@@ -8,8 +8,8 @@ use crate::model::Origin;
 
 /// The version of our own tables, stored in `verbatim_meta`.
 ///
-/// Version 2 added `verbatim_transcripts`.
-pub(super) const VERSION: i64 = 2;
+/// Version 2 added `verbatim_transcripts`, version 3 `verbatim_branches`.
+pub(super) const VERSION: i64 = 3;
 
 /// The canonical tables, as ChatGPT Browser defines them.
 const CANONICAL: &str = "
@@ -76,13 +76,21 @@ CREATE TABLE verbatim_imports (
 
 /// The origins of coding agents' conversations, since version 2.
 const TRANSCRIPTS: &str = "
-CREATE TABLE verbatim_transcripts (
+CREATE TABLE IF NOT EXISTS verbatim_transcripts (
     conversation_id TEXT PRIMARY KEY REFERENCES conversations(id) ON DELETE CASCADE,
     file TEXT NOT NULL,
     session TEXT,
     project TEXT,
     folder TEXT,
     branch TEXT
+) WITHOUT ROWID;
+";
+
+/// The messages on branches that the service does not show, since version 3.
+const BRANCHES: &str = "
+CREATE TABLE IF NOT EXISTS verbatim_branches (
+    message_id TEXT PRIMARY KEY REFERENCES messages(id) ON DELETE CASCADE,
+    follows TEXT NOT NULL       -- the export's id of the message before; empty for none
 ) WITHOUT ROWID;
 ";
 
@@ -176,6 +184,7 @@ pub(super) fn create(connection: &Connection, found: SchemaState) -> rusqlite::R
     }
     if found != SchemaState::Ours {
         connection.execute_batch(TRANSCRIPTS)?;
+        connection.execute_batch(BRANCHES)?;
         connection.execute(
             "INSERT INTO verbatim_meta (name, value) VALUES ('schema', ?1)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value",

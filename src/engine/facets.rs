@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use super::{
     error::Error,
-    source::{Note, Scope, SourceKind, Sources},
+    source::{Note, Places, Scope, SourceKind, Sources},
 };
 use crate::{
     index,
@@ -20,13 +20,15 @@ pub(crate) struct Choice {
     pub(crate) services: Vec<String>,
     /// Names of projects; empty for conversations without one.
     pub(crate) projects: Vec<String>,
+    /// Names of models, of which a conversation has one.
+    pub(crate) models: Vec<String>,
     /// Roles, as stored.
     pub(crate) roles: Vec<String>,
     pub(crate) since: Option<Instant>,
     pub(crate) until: Option<Instant>,
 }
 
-/// Numbers of messages that match, by service, project, role and month. Each is counted within the
+/// Numbers of messages that match, by service, project, model, role and month. Each is counted within the
 /// choices among the others, and not within its own: so it says what another choice would find.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facets {
@@ -35,6 +37,7 @@ pub(crate) struct Facets {
     pub(crate) conversations: usize,
     pub(crate) services: BTreeMap<String, u64>,
     pub(crate) projects: BTreeMap<String, u64>,
+    pub(crate) models: BTreeMap<String, u64>,
     pub(crate) roles: BTreeMap<String, u64>,
     /// By month, as `2025-01`.
     pub(crate) months: BTreeMap<String, u64>,
@@ -57,12 +60,12 @@ impl Sources {
         &self,
         request: &Request,
         choice: &Choice,
+        places: &Places,
         month: &dyn Fn(Instant) -> Option<String>,
         stop: &Stop,
     ) -> Result<Facets, Error> {
         let request = Request { roles: Vec::new(), since: None, until: None, ..request.clone() };
         let matchers = Matchers::of(&request).map_err(index::Error::of_expression)?;
-        let places = self.places(stop)?;
         let mut facets = Facets { is_complete: true, ..Facets::default() };
         let mut conversations = HashSet::new();
         let render = |kind, hit: Hit<'_>| {
@@ -82,19 +85,25 @@ impl Sources {
             };
             let of_service = is_of(&choice.services, service);
             let of_project = is_of(&choice.projects, project);
+            let models = place.map(|place| place.models.as_slice()).unwrap_or_default();
+            let of_model = choice.models.is_empty()
+                || models.iter().any(|model| choice.models.iter().any(|it| **it == **model));
             let of_role = is_of(&choice.roles, &message.role);
             let in_time = choice.since.is_none_or(|since| message.time >= Some(since))
                 && choice.until.is_none_or(|until| message.time.is_some_and(|time| time <= until));
-            if of_project && of_role && in_time {
+            if of_project && of_model && of_role && in_time {
                 add(&mut facets.services, service);
             }
-            if of_service && of_role && in_time {
+            if of_service && of_model && of_role && in_time {
                 add(&mut facets.projects, project);
             }
-            if of_service && of_project && in_time {
+            if of_service && of_project && of_role && in_time {
+                models.iter().for_each(|model| add(&mut facets.models, model));
+            }
+            if of_service && of_project && of_model && in_time {
                 add(&mut facets.roles, &message.role);
             }
-            if of_service && of_project && of_role {
+            if of_service && of_project && of_model && of_role {
                 if let Some(month) = message.time.and_then(month) {
                     add(&mut facets.months, &month);
                 }

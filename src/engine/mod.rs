@@ -13,6 +13,7 @@
 //! Invariant: an answer is of one state of a database, the state it was in when the question came.
 
 mod config;
+mod describe;
 mod error;
 mod exact;
 mod exclusions;
@@ -26,6 +27,7 @@ mod memory;
 mod rank;
 mod report;
 mod source;
+mod stamp;
 #[cfg(test)]
 mod testing;
 mod upkeep;
@@ -75,11 +77,12 @@ pub use upkeep::{
 };
 
 pub(crate) use crate::workspace;
+pub(crate) use describe::{ConversationKey, Described};
 pub(crate) use exact::{Render, Searched};
 pub(crate) use exclusions::Exclusions;
 pub(crate) use facets::{Choice, Facets};
 pub(crate) use forget::{Forgettable, Forgetter};
-pub(crate) use source::{Narrowing, Note, Place, Sketch};
+pub(crate) use source::{Narrowing, Note, Places, Sketch};
 #[cfg(test)]
 pub(crate) use testing::TestExport;
 pub(crate) use withheld::Withheld;
@@ -174,17 +177,15 @@ impl Engine {
         &self,
         request: &Request,
         choice: &Choice,
+        places: &Places,
         month: &dyn Fn(Instant) -> Option<String>,
         stop: &Stop,
     ) -> Result<Facets, Error> {
-        self.sources.facets(request, choice, month, stop)
+        self.sources.facets(request, choice, places, month, stop)
     }
 
     /// Returns where every conversation is from.
-    pub(crate) fn places(
-        &self,
-        stop: &Stop,
-    ) -> Result<HashMap<(SourceKind, String), Place>, Error> {
+    pub(crate) fn places(&self, stop: &Stop) -> Result<Places, Error> {
         self.sources.places(stop)
     }
 
@@ -198,17 +199,6 @@ impl Engine {
         self.sources.narrowed(scope, narrowing, stop)
     }
 
-    /// Returns sketches of conversations of a source, by id, without summaries.
-    pub(crate) fn sketches(
-        &self,
-        kind: SourceKind,
-        ids: &[&str],
-        stop: &Stop,
-    ) -> Result<HashMap<String, Sketch>, Error> {
-        let Some(source) = self.sources.of_kind(kind) else { return Ok(HashMap::new()) };
-        source.sketched(ids, &|listing| listing.brief(0), stop)
-    }
-
     /// Returns which services conversations of a source are from, by id.
     pub(crate) fn provenance(
         &self,
@@ -217,6 +207,17 @@ impl Engine {
         stop: &Stop,
     ) -> Result<HashMap<String, Provenance>, Error> {
         self.sources.provenance(kind, ids, stop)
+    }
+
+    /// Returns the messages of a conversation that its service does not show, because they are on other
+    /// branches: their ids, each with the id of the message that it follows, empty for none.
+    pub(crate) fn branches(
+        &self,
+        kind: SourceKind,
+        id: &str,
+        stop: &Stop,
+    ) -> Result<HashMap<String, String>, Error> {
+        self.sources.branches(kind, id, stop)
     }
 
     /// Returns what is to be said of roles that no message in a scope has.
@@ -352,6 +353,15 @@ impl Engine {
         report::statistics::tally(&self.sources, scope, day, stop)
     }
 
+    /// Counts the messages by a number that `of` gives their times.
+    pub(crate) fn counted_by(
+        &self,
+        of: &dyn Fn(Instant) -> i64,
+        stop: &Stop,
+    ) -> Result<BTreeMap<i64, u64>, Error> {
+        report::statistics::counted_by(&self.sources, of, stop)
+    }
+
     /// Returns how many of the messages that were counted are from each service.
     pub(crate) fn services(
         &self,
@@ -359,6 +369,11 @@ impl Engine {
         stop: &Stop,
     ) -> Result<BTreeMap<String, u64>, Error> {
         self.sources.services(&tally.by_conversation, stop)
+    }
+
+    /// Returns a text that changes when a database or its index does.
+    pub(crate) fn stamp(&self) -> String {
+        self.sources.stamp()
     }
 
     /// Returns what forgets conversations.

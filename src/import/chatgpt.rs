@@ -43,14 +43,20 @@ fn conversation(
     if branches == Branches::All {
         order.extend(tree.others(&shown));
     }
-    let mut messages = Vec::with_capacity(order.len());
-    for at in order {
+    let mut messages: Vec<Message> = Vec::with_capacity(order.len());
+    let mut read: HashMap<usize, String> = HashMap::new();
+    for (place, at) in order.into_iter().enumerate() {
         let node = &tree.nodes[at];
-        if let Some(raw) = node.message {
-            match message(raw, &node.id, tally)? {
-                Some(message) => messages.push(message),
-                None => tally.empty += 1,
+        let Some(raw) = node.message else { continue };
+        match message(raw, &node.id, tally)? {
+            Some(mut message) => {
+                if place >= shown.len() {
+                    message.follows = Some(tree.read_before(at, &read));
+                }
+                read.insert(at, message.id.clone());
+                messages.push(message);
             }
+            None => tally.empty += 1,
         }
     }
     let own_id = own_id(fields, ["id", "conversation_id", "uuid"]);
@@ -114,6 +120,7 @@ fn message(raw: Raw<'_>, node: &str, tally: &mut ImportTally) -> Result<Option<M
         model: metadata.text("model_slug").map(Cow::into_owned),
         attachments,
         line: None,
+        follows: None,
     }))
 }
 
@@ -193,11 +200,21 @@ impl<'a> Tree<'a> {
     }
 
     fn path_to(&self, node: usize) -> Vec<usize> {
-        let mut seen = HashSet::new();
-        let up = std::iter::successors(Some(node), |at| self.nodes[*at].parent);
-        let mut path: Vec<usize> = up.take_while(|at| seen.insert(*at)).collect();
+        let mut path: Vec<usize> = self.up(node).collect();
         path.reverse();
         path
+    }
+
+    /// Returns a node, its parent, and so on up to the root.
+    fn up(&self, node: usize) -> impl Iterator<Item = usize> {
+        let mut seen = HashSet::new();
+        let up = std::iter::successors(Some(node), |at| self.nodes[*at].parent);
+        up.take_while(move |at| seen.insert(*at))
+    }
+
+    /// Returns the id of the last message on the way to a node that was read; empty if there is none.
+    fn read_before(&self, node: usize, read: &HashMap<usize, String>) -> String {
+        self.up(node).skip(1).find_map(|at| read.get(&at).cloned()).unwrap_or_default()
     }
 
     /// Returns the newest leaf. If there is none, because the parents form a circle, returns the

@@ -36,10 +36,21 @@ fn conversation(
             turns.push(raw.fields()?);
         }
     }
-    let mut messages = Vec::with_capacity(turns.len());
-    for at in order(&turns, fields.text("current_leaf_message_uuid").as_deref(), branches) {
+    let mut messages: Vec<Message> = Vec::with_capacity(turns.len());
+    let parents = Parents::of(&turns);
+    let (order, shown) =
+        parents.order(fields.text("current_leaf_message_uuid").as_deref(), branches);
+    let mut read: HashMap<usize, String> = HashMap::new();
+    for (place, at) in order.into_iter().enumerate() {
         match message(&turns[at], at, tally)? {
-            Some(message) => messages.push(message),
+            Some(mut message) => {
+                if place >= shown {
+                    let before = parents.up(at).skip(1).find_map(|at| read.get(&at).cloned());
+                    message.follows = Some(before.unwrap_or_default());
+                }
+                read.insert(at, message.id.clone());
+                messages.push(message);
+            }
             None => tally.empty += 1,
         }
     }
@@ -67,29 +78,47 @@ fn conversation(
     })
 }
 
-/// Returns the messages to read: the path to the current message, or the whole list if the messages
-/// do not name their parents.
-fn order(turns: &[ObjectFields<'_>], current: Option<&str>, branches: Branches) -> Vec<usize> {
-    let by_id: HashMap<Cow<'_, str>, usize> =
-        turns.iter().enumerate().filter_map(|(at, turn)| Some((turn.text("uuid")?, at))).collect();
-    let parent = |at: &usize| by_id.get(&turns[*at].text("parent_message_uuid")?).copied();
-    let mut seen = HashSet::new();
-    let mut path: Vec<usize> = match current.and_then(|id| by_id.get(id)) {
-        Some(&leaf) => {
-            std::iter::successors(Some(leaf), parent).take_while(|at| seen.insert(*at)).collect()
+/// Which message of a list each one follows.
+struct Parents<'a> {
+    by_id: HashMap<Cow<'a, str>, usize>,
+    parents: Vec<Option<usize>>,
+}
+
+impl<'a> Parents<'a> {
+    fn of(turns: &[ObjectFields<'a>]) -> Parents<'a> {
+        let ids = turns.iter().enumerate();
+        let by_id: HashMap<Cow<'_, str>, usize> =
+            ids.filter_map(|(at, turn)| Some((turn.text("uuid")?, at))).collect();
+        let parent =
+            |turn: &ObjectFields<'_>| by_id.get(&turn.text("parent_message_uuid")?).copied();
+        let parents = turns.iter().map(parent).collect();
+        Parents { by_id, parents }
+    }
+
+    /// Returns a message, the one that it follows, and so on up to the first.
+    fn up(&self, turn: usize) -> impl Iterator<Item = usize> {
+        let mut seen = HashSet::new();
+        let up = std::iter::successors(Some(turn), |at| self.parents[*at]);
+        up.take_while(move |at| seen.insert(*at))
+    }
+
+    /// Returns the messages to read, and how many of them, at the beginning, the service shows: the
+    /// path to the current message, or the whole list if the messages do not name their parents.
+    fn order(&self, current: Option<&str>, branches: Branches) -> (Vec<usize>, usize) {
+        let leaf = current.and_then(|id| self.by_id.get(id));
+        let mut path: Vec<usize> = leaf.map(|leaf| self.up(*leaf).collect()).unwrap_or_default();
+        path.reverse();
+        // A path of one message counts only if other messages name their parents.
+        let all = self.parents.len();
+        if path.is_empty() || self.parents.iter().all(Option::is_none) {
+            return ((0..all).collect(), all);
         }
-        None => Vec::new(),
-    };
-    path.reverse();
-    // A path of one message counts only if other messages name their parents.
-    let linked = turns.iter().enumerate().any(|(at, _)| parent(&at).is_some());
-    if path.is_empty() || !linked {
-        return (0..turns.len()).collect();
+        let shown: HashSet<usize> = path.iter().copied().collect();
+        if branches == Branches::All {
+            path.extend((0..all).filter(|at| !shown.contains(at)));
+        }
+        (path, shown.len())
     }
-    if branches == Branches::All {
-        path.extend((0..turns.len()).filter(|at| !seen.contains(at)));
-    }
-    path
 }
 
 /// Reads the message at a place of the list; `None` if it has neither text nor files.
@@ -149,6 +178,7 @@ fn message(
         model: fields.text("model").map(Cow::into_owned),
         attachments,
         line: None,
+        follows: None,
     }))
 }
 

@@ -68,6 +68,17 @@ impl Clock {
         Some(self.of_instant(instant)?.format("%Y-%m-%d %H:%M").to_string())
     }
 
+    /// Returns the hour of the week of a time, counted from Monday 0:00.
+    pub(crate) fn hour_of_week(self, instant: Instant) -> i64 {
+        /// Seconds from Monday 0:00 to the Thursday that times are counted from.
+        const THURSDAY: i64 = 3 * 86_400;
+        const WEEK: i64 = 7 * 86_400;
+
+        let offset = self.of_instant(instant).map_or(0, |time| time.offset().local_minus_utc());
+        let seconds = instant.seconds.saturating_add(THURSDAY + i64::from(offset));
+        seconds.rem_euclid(WEEK) / 3_600
+    }
+
     /// Returns the day of a time, counted from 1970-01-01.
     pub(crate) fn day(self, instant: Instant) -> i64 {
         let offset = self.of_instant(instant).map_or(0, |time| time.offset().local_minus_utc());
@@ -166,6 +177,18 @@ mod tests {
             assert_eq!(clock().words(instant), expected);
         }
         assert_eq!(clock().words(None), "(no time)");
+    }
+
+    #[test]
+    fn hours_of_a_week() {
+        for (time, expected) in [
+            ("2026-11-16T00:00:00Z", 0),
+            ("2026-11-22T23:59:59Z", 167),
+            ("1969-12-29T01:00:00Z", 1),
+        ] {
+            let instant = date::parse_iso(time, Edge::Start).unwrap();
+            assert_eq!(clock().hour_of_week(instant), expected, "{time}");
+        }
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub(super) struct Ask {
     pub(super) way: Way,
     pub(super) sources: Vec<String>,
     pub(super) projects: Vec<String>,
+    pub(super) models: Vec<String>,
     pub(super) roles: Vec<String>,
     pub(super) from: String,
     pub(super) to: String,
@@ -70,12 +71,17 @@ impl Ask {
                 "mode" if value == Way::Meaning.name() => ask.way = Way::Meaning,
                 "source" if !value.is_empty() => ask.sources.push(value),
                 "project" if !value.is_empty() => ask.projects.push(value),
+                "model" if !value.is_empty() => ask.models.push(value),
                 "role" if !value.is_empty() => ask.roles.push(value),
-                "from" => ask.from = value.trim().to_owned(),
-                "to" => ask.to = value.trim().to_owned(),
+                "from" | "since" => ask.from = value.trim().to_owned(),
+                "to" | "until" => ask.to = value.trim().to_owned(),
                 "page" => ask.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
                 _ => {}
             }
+        }
+        // The nearest messages are one page.
+        if ask.way == Way::Meaning && !ask.text().is_empty() {
+            ask.page = 0;
         }
         ask
     }
@@ -86,7 +92,7 @@ impl Ask {
     }
 
     pub(super) fn has_filters(&self) -> bool {
-        let lists = [&self.sources, &self.projects, &self.roles];
+        let lists = [&self.sources, &self.projects, &self.models, &self.roles];
         lists.iter().any(|list| !list.is_empty()) || !self.from.is_empty() || !self.to.is_empty()
     }
 
@@ -102,6 +108,7 @@ impl Ask {
         add("mode", if self.way == Way::Meaning { self.way.name() } else { "" });
         self.sources.iter().for_each(|value| add("source", value));
         self.projects.iter().for_each(|value| add("project", value));
+        self.models.iter().for_each(|value| add("model", value));
         self.roles.iter().for_each(|value| add("role", value));
         add("from", &self.from);
         add("to", &self.to);
@@ -135,11 +142,12 @@ mod tests {
     #[test]
     fn an_address_says_everything() {
         let query = "q=a+b%26%3D%e6%97%a5&mode=meaning&source=chatgpt&source=codex&project=-\
-                     &role=user&from=2025-06&to=30d&page=3&unknown=1&&flag";
+                     &model=gpt-4o&role=user&from=2025-06&to=30d&page=3&unknown=1&&flag";
         let ask = Ask::parse(query);
-        assert_eq!((ask.q.as_str(), ask.way, ask.page), ("a b&=日", Way::Meaning, 2));
+        assert_eq!((ask.q.as_str(), ask.way, ask.page), ("a b&=日", Way::Meaning, 0));
         assert_eq!(ask.sources, ["chatgpt", "codex"]);
         assert_eq!(Ask::parse(&ask.query()), ask);
+        assert_eq!(Ask::parse("q=a&page=3&since=7d&until=2025").query(), "q=a&from=7d&to=2025&page=3");
         assert_eq!(Ask::default().address(), "/");
         assert_eq!(Ask::parse("q=%ff%zz").q, "\u{fffd}%zz");
     }

@@ -46,6 +46,10 @@ impl Asset {
         format!("/static/{}/{}", *HASH, self.name)
     }
 
+    pub(super) fn content(&self) -> &'static str {
+        self.content
+    }
+
     fn answer(&self, cache: &'static str) -> Response {
         let headers = [(header::CONTENT_TYPE, self.kind), (header::CACHE_CONTROL, cache)];
         (headers, self.content).into_response()

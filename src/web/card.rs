@@ -1,18 +1,15 @@
 //! What is shown of a conversation beside its title.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use maud::{Markup, html};
 
 use super::ask::encoded;
 use crate::{
-    engine::{Engine, Error, Sketch, SourceKind},
+    engine::{ConversationKey, Engine, Error, Sketch},
     model::{Hit, Instant, Origin, Stop},
     tools::{clock::Clock, notes::grouped, session::Session},
 };
-
-/// What a conversation is known by among those of all sources.
-pub(super) type CardKey = (SourceKind, String);
 
 /// What is known of a conversation.
 pub(super) struct Card {
@@ -36,6 +33,11 @@ impl Card {
     /// Returns the address of the conversation's page.
     pub(super) fn address(&self) -> String {
         format!("/c/{}", encoded(&self.id))
+    }
+
+    /// Returns the address of the page that asks whether to forget it.
+    pub(super) fn forget_address(&self) -> String {
+        format!("{}/forget", self.address())
     }
 
     /// Returns the command that resumes the session of a coding agent.
@@ -116,30 +118,15 @@ pub(super) fn moment(clock: Clock, time: Option<Instant>) -> Markup {
 /// Looks conversations up; each is in the answer, whatever of it can be read.
 pub(super) fn cards(
     engine: &Engine,
-    keys: &[CardKey],
+    keys: &[ConversationKey],
     stop: &Stop,
-) -> Result<HashMap<CardKey, Card>, Error> {
-    let mut by_kind: BTreeMap<SourceKind, Vec<&str>> = BTreeMap::new();
-    for (kind, id) in keys {
-        by_kind.entry(*kind).or_default().push(id);
-    }
-    let mut cards = HashMap::new();
-    for (kind, mut ids) in by_kind {
-        ids.sort_unstable();
-        ids.dedup();
-        let mut sketches = engine.sketches(kind, &ids, stop)?;
-        let mut provenance = engine.provenance(kind, &ids, stop)?;
-        let short = engine.find(stop).short_ids(&ids)?;
-        for (id, short_id) in ids.into_iter().zip(short) {
-            let (sketch, provenance) = (sketches.remove(id), provenance.remove(id));
-            let (service, link) = provenance.map(|it| (it.service, it.link)).unwrap_or_default();
-            let service = if service.is_empty() { kind.name().to_owned() } else { service };
-            let origin = sketch.as_ref().and_then(|sketch| sketch.origin.clone());
-            let origin = origin.unwrap_or_default();
-            let id = id.to_owned();
-            let card = Card { id: id.clone(), short_id, service, origin, link, sketch };
-            cards.insert((kind, id), card);
-        }
-    }
-    Ok(cards)
+) -> Result<HashMap<ConversationKey, Card>, Error> {
+    let described = engine.find(stop).described(keys)?.into_iter().map(|(key, one)| {
+        let (service, link) = one.provenance.map(|it| (it.service, it.link)).unwrap_or_default();
+        let service = if service.is_empty() { key.0.name().to_owned() } else { service };
+        let origin = one.origin.unwrap_or_default();
+        let id = key.1.clone();
+        (key, Card { id, short_id: one.short_id, service, origin, link, sketch: one.sketch })
+    });
+    Ok(described.collect())
 }

@@ -94,7 +94,7 @@ pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
     let within: Vec<usize> = (0..months.len()).filter(|at| months[*at].is_in).collect();
     let brush = within.first().zip(within.last()).filter(|_| within.len() < months.len());
     html! {
-        svg.hist width="100%" height="68" role="img" aria-label=(label) {
+        svg.hist width="100%" height="68" role="img" aria-label=(label) data-all=(all) {
             @if let Some((from, to)) = brush {
                 rect.brush x=(percent(*from as f64, all)) y="0"
                     width=(percent((to - from + 1) as f64, all)) height=(HEIGHT) {}
@@ -181,6 +181,54 @@ fn round_step(most: u64) -> u64 {
         };
     }
     step
+}
+
+/// The days of a week.
+pub(super) const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+/// The hours of a day.
+pub(super) const HOURS: usize = 24;
+
+/// Returns the count of an hour of a week.
+pub(super) fn count_at(hours: &BTreeMap<i64, u64>, day: usize, hour: usize) -> u64 {
+    hours.get(&((day * HOURS + hour) as i64)).copied().unwrap_or(0)
+}
+
+/// Draws the messages by the hours of a week, counted from Monday 0:00: the more, the stronger.
+pub(super) fn heat(hours: &BTreeMap<i64, u64>) -> Markup {
+    const ROW: usize = 22;
+    /// Shades beside the one for nothing.
+    const SHADES: u64 = 5;
+
+    let most = hours.values().copied().max().unwrap_or(0).max(1);
+    let busiest = hours.iter().find(|(_, count)| **count == most).map_or(0, |(hour, _)| *hour);
+    let (day, hour) = (busiest as usize / HOURS % DAYS.len(), busiest as usize % HOURS);
+    let label = format!(
+        "Messages by hour and weekday; most, {}, on {} from {hour} to {}; the numbers are in the table below",
+        grouped(most as usize),
+        DAYS[day],
+        hour + 1
+    );
+    let all = HOURS as f64;
+    html! {
+        div.heat {
+            div aria-hidden="true" { @for day in DAYS { div { (day) } } }
+            svg width="100%" height=(ROW * DAYS.len() + 18) role="img" aria-label=(label) {
+                @for (row, day) in DAYS.iter().enumerate() {
+                    @for hour in 0..HOURS {
+                        @let count = count_at(hours, row, hour);
+                        rect class=(format!("q{}", (count * SHADES).div_ceil(most))) x=(percent(hour as f64, all))
+                            y=(row * ROW + 1) width=(percent(0.92, all)) height=(ROW - 2) rx="2" {
+                            title { (day) " " (hour) "–" (hour + 1) ": " (grouped(count as usize)) }
+                        }
+                    }
+                }
+                @for hour in (0..HOURS).step_by(6) {
+                    text x=(percent(hour as f64, all)) y=(ROW * DAYS.len() + 14) { (hour) ":00" }
+                }
+            }
+        }
+    }
 }
 
 /// Draws a bar of a table.

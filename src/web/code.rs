@@ -35,7 +35,12 @@ pub(super) struct Highlighter {
 
 impl Highlighter {
     pub(super) fn new() -> Highlighter {
-        Highlighter { left: MOST_TIME }
+        Highlighter::lasting(MOST_TIME)
+    }
+
+    /// Returns what colours code for no longer than a time.
+    pub(super) fn lasting(left: Duration) -> Highlighter {
+        Highlighter { left }
     }
 
     /// Returns code as HTML.

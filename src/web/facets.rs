@@ -24,13 +24,17 @@ const MOST_COUNTING: Duration = Duration::from_millis(2_500);
 /// Names of a facet that are shown.
 const MOST_NAMES: usize = 8;
 
+/// More names of a facet, which are folded.
+const MOST_FOLDED: usize = 40;
+
 /// Roles that are offered before any are counted.
 const ROLES: [&str; 4] = ["assistant", "user", "tool", "system"];
 
 /// Returns the filters and the timeline with their counts.
 pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
     let counted = count(site, ask, stop)?;
-    let in_all = counted.as_ref().filter(|_| !ask.text().is_empty());
+    // Conversations that are found by their title alone have no message to count.
+    let in_all = counted.as_ref().filter(|facets| !ask.text().is_empty() && facets.messages > 0);
     Ok(html! {
         (filters(site, ask, counted.as_ref(), stop)?)
         @if let Some(facets) = &counted { (timeline(site, ask, facets)?) } @else { div #hist {} }
@@ -59,22 +63,40 @@ fn count(site: &Site, ask: &Ask, stop: &Stop) -> Result<Option<Facets>, Problem>
     let clock = site.clock();
     let request = request(ask, &Scope::default());
     let month = |time| clock.month(time);
-    Ok(Some(site.engine.facets(&request, &choice(site, ask)?, &month, &stop)?))
+    let (choice, places) = (choice(site, ask)?, site.places(&stop)?);
+    Ok(Some(site.engine.facets(&request, &choice, &places, &month, &stop)?))
 }
 
 /// Counts all messages, whatever the filters.
 fn everything(site: &Site, stop: &Stop) -> Result<Facets, Problem> {
-    let tally = site.engine.tally(&[], stop)?;
-    Ok(Facets {
+    let clock = site.clock();
+    let tally = site.engine.tally_in(&Scope::default(), &|time| clock.day(time), stop)?;
+    let places = site.places(stop)?;
+    let mut facets = Facets {
         messages: tally.messages,
         conversations: tally.conversations,
-        services: site.engine.services(&tally, stop)?,
-        projects: BTreeMap::new(),
         roles: tally.roles,
         months: tally.months,
         is_complete: true,
         notes: tally.notes,
-    })
+        ..Facets::default()
+    };
+    let add = |counts: &mut BTreeMap<String, u64>, name: &str, count: u64| {
+        *counts.entry(name.to_owned()).or_default() += count;
+    };
+    for (kind, conversations) in tally.by_conversation {
+        for (id, count) in conversations {
+            let place = places.get(&(kind, id));
+            let service = place.map_or(kind.name(), |place| &*place.service);
+            add(&mut facets.services, service, count);
+            let project = place.and_then(|place| place.project.as_deref());
+            add(&mut facets.projects, project.unwrap_or_default(), count);
+            for model in place.map(|place| place.models.as_slice()).unwrap_or_default() {
+                add(&mut facets.models, model, count);
+            }
+        }
+    }
+    Ok(facets)
 }
 
 /// Returns the filters. Counts that are not known are a dash.
@@ -86,7 +108,11 @@ pub(super) fn filters(
 ) -> Result<Markup, Problem> {
     let mut services = BTreeMap::new();
     let mut projects = BTreeMap::new();
-    for place in site.engine.places(stop)?.into_values() {
+    let mut models: BTreeMap<String, u64> = BTreeMap::new();
+    for place in site.places(stop)?.values() {
+        for model in &place.models {
+            *models.entry(model.to_string()).or_default() += 1;
+        }
         *services.entry(place.service.to_string()).or_default() += 1;
         let project = place.project.as_deref().unwrap_or(NO_PROJECT).to_owned();
         *projects.entry(project).or_default() += 1;
@@ -98,7 +124,6 @@ pub(super) fn filters(
         let rest = counted.and_then(|facets| facets.is_complete.then_some(0));
         counts.and_then(|counts| counts.get(name).copied().or(rest))
     };
-    let with_projects = counted.filter(|facets| !facets.projects.is_empty());
     let all = [
         Facet {
             name: "source",
@@ -112,7 +137,14 @@ pub(super) fn filters(
             legend: "Project",
             chosen: &ask.projects,
             known: projects,
-            count: &|name| of(with_projects.map(|facets| &facets.projects), &named(name)),
+            count: &|name| of(counted.map(|facets| &facets.projects), &named(name)),
+        },
+        Facet {
+            name: "model",
+            legend: "Model",
+            chosen: &ask.models,
+            known: models,
+            count: &|name| of(counted.map(|facets| &facets.models), name),
         },
         Facet {
             name: "role",
@@ -161,26 +193,36 @@ impl Facet<'_> {
         names.sort_by_key(|(name, weight, count)| {
             std::cmp::Reverse((is_chosen(name), count.unwrap_or(0), *weight))
         });
-        let shown = MOST_NAMES.max(self.chosen.len());
-        let hidden = names.len().saturating_sub(shown);
-        names.truncate(shown);
-        html! {
-            fieldset.facet {
-                legend { (self.legend) }
-                @for (name, _, count) in names {
-                    label {
-                        input type="checkbox" name=(self.name) value=(name) form="find"
-                            checked[is_chosen(name)];
-                        " " (self.label(name)) " "
-                        span.n {
-                            @match count {
-                                Some(count) => { (grouped(count as usize)) @if at_least && count > 0 { "+" } }
-                                None => "–",
-                            }
+        let shown = MOST_NAMES.max(self.chosen.len()).min(names.len());
+        let (first, rest) = names.split_at(shown);
+        let folded = &rest[..rest.len().min(MOST_FOLDED)];
+        let hidden = rest.len() - folded.len();
+        let choice = |(name, _, count): &(&str, u64, Option<u64>)| {
+            html! {
+                label {
+                    input type="checkbox" name=(self.name) value=(name) form="find"
+                        checked[is_chosen(name)];
+                    " " (self.label(name)) " "
+                    span.n {
+                        @match count {
+                            Some(count) => { (grouped(*count as usize)) @if at_least && *count > 0 { "+" } }
+                            None => "–",
                         }
                     }
                 }
-                @if hidden > 0 { p.note { (hidden) " more" } }
+            }
+        };
+        html! {
+            fieldset.facet {
+                legend { (self.legend) }
+                @for name in first { (choice(name)) }
+                @if !folded.is_empty() {
+                    details.rest-of {
+                        summary { (grouped(rest.len())) " more" }
+                        @for name in folded { (choice(name)) }
+                        @if hidden > 0 { p.note { (grouped(hidden)) " have fewer, and are not listed" } }
+                    }
+                }
             }
         }
     }
@@ -205,10 +247,18 @@ fn chosen(ask: &Ask) -> String {
         NO_PROJECT => "no project".to_owned(),
         name => name.to_owned(),
     });
+    let models = ask.models.iter().cloned();
     let roles = ask.roles.iter().map(|role| role_name(role).to_lowercase());
     let from = (!ask.from.is_empty()).then(|| format!("from {}", ask.from));
     let to = (!ask.to.is_empty()).then(|| format!("to {}", ask.to));
-    sources.chain(projects).chain(roles).chain(from).chain(to).collect::<Vec<_>>().join(", ")
+    sources
+        .chain(projects)
+        .chain(models)
+        .chain(roles)
+        .chain(from)
+        .chain(to)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Returns the place of the timeline, and the dates.

@@ -9,13 +9,13 @@ use std::{
 
 use super::{
     ask::{Ask, Way},
-    card::{Card, CardKey, cards},
+    card::{Card, cards},
     excerpt::{Marker, TextPiece, around, whole},
     scope,
     site::{Problem, Site},
 };
 use crate::{
-    engine::{Match, Mode, Note, Question, Scope, SourceKind},
+    engine::{ConversationKey, Match, Mode, Note, Question, Scope, SourceKind},
     model::{Hit, Instant, Stop},
     text::{literal::LiteralPattern, snippet},
     tools::words::Words,
@@ -27,8 +27,8 @@ pub(super) const GROUPS: usize = 20;
 /// Messages of a conversation that are shown; the others are in the conversation itself.
 const MOST_LINES: usize = 13;
 
-/// How long messages beyond a full page are counted.
-const MOST_COUNTING: Duration = Duration::from_millis(25);
+/// How long messages beyond a full page are counted; the counts that come later are complete.
+const MOST_COUNTING: Duration = Duration::from_millis(3);
 
 /// Messages that a search by meaning finds.
 const NEAREST: usize = 60;
@@ -75,8 +75,9 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
     let mut results = match (ask.text(), ask.way) {
         ("", _) => recent(site, ask, &scope, stop),
         (_, Way::Exact) => exact(site, ask, &scope, stop),
-        (_, Way::Meaning) => by_meaning(site, ask, scope, stop),
+        (_, Way::Meaning) => by_meaning(site, ask, scope.clone(), stop),
     }?;
+    results.notes.extend(site.engine.unknown_role(&scope, stop)?);
     if results.took == Duration::ZERO {
         results.took = begun.elapsed();
     }
@@ -105,20 +106,22 @@ struct StreamedHit {
     /// The message, without its texts but the role and, once a page is full, without these too.
     hit: Hit<'static>,
     title: Vec<TextPiece>,
-    /// `None` if only the title matches.
+    /// Whether the message matches, and not only the title.
+    is_in_text: bool,
+    /// The text around the first matches; `None` once a page is full.
     text: Option<Vec<TextPiece>>,
 }
 
 /// The conversations of an exact search as they come.
 #[derive(Default)]
 struct Grouping {
-    places: HashMap<CardKey, usize>,
+    places: HashMap<ConversationKey, usize>,
     seen: Vec<SeenConversation>,
     messages: usize,
 }
 
 struct SeenConversation {
-    key: CardKey,
+    key: ConversationKey,
     title: Vec<TextPiece>,
     time: Option<Instant>,
     found: Vec<(Hit<'static>, Vec<TextPiece>)>,
@@ -127,19 +130,24 @@ struct SeenConversation {
 
 impl Grouping {
     fn take(&mut self, found: StreamedHit, first_shown: usize) {
-        let StreamedHit { kind, hit, title, text } = found;
+        let StreamedHit { kind, hit, title, is_in_text, text } = found;
         let key = (kind, hit.conversation_id.clone().into_owned());
         let place = *self.places.entry(key).or_insert_with_key(|key| {
             let (key, time) = (key.clone(), hit.time);
             self.seen.push(SeenConversation { key, title, time, found: Vec::new(), messages: 0 });
             self.seen.len() - 1
         });
-        let Some(text) = text else { return };
-        let is_shown = (first_shown..first_shown + GROUPS).contains(&place);
+        if !is_in_text {
+            return;
+        }
+        let is_shown = (first_shown..first_shown.saturating_add(GROUPS)).contains(&place);
         let seen = &mut self.seen[place];
         self.messages += 1;
         seen.messages += 1;
-        if is_shown && seen.found.len() < MOST_LINES {
+        if let Some(text) = text
+            && is_shown
+            && seen.found.len() < MOST_LINES
+        {
             seen.found.push((hit, text));
         }
     }
@@ -150,20 +158,17 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     let begun = Clockwork::now();
     let request = scope::request(ask, scope);
     let (pattern, marker) = (LiteralPattern::new(&request.text, false), marker(ask));
-    let first_shown = ask.page * GROUPS;
+    let first_shown = ask.page.saturating_mul(GROUPS);
     let is_full = AtomicBool::new(false);
     let render = |kind, hit: Hit<'_>| {
         let spans = |text: &str, most| pattern.first_spans(text, most);
         let is_in_text = !spans(&hit.content, 1).is_empty();
         let is_light = is_full.load(Ordering::Relaxed);
         let title = if is_light { Vec::new() } else { title_of(&hit.title, &marker) };
-        let text = || match is_light {
-            true => Vec::new(),
-            false => around(&hit.content, &marker.spans(&hit.content)),
-        };
-        let text = is_in_text.then(text);
+        let text = (is_in_text && !is_light)
+            .then(|| around(&hit.content, &marker.spans(&hit.content)));
         let hit = Hit { content: "".into(), title: "".into(), ..hit }.into_owned();
-        Some(StreamedHit { kind, hit, title, text })
+        Some(StreamedHit { kind, hit, title, is_in_text, text })
     };
     let mut grouping = Grouping::default();
     let mut until = None;
@@ -171,7 +176,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     let mut show = |found: StreamedHit| {
         grouping.take(found, first_shown);
         // One more than are shown: then there is a next page.
-        if grouping.seen.len() <= first_shown + GROUPS {
+        if grouping.seen.len() <= first_shown.saturating_add(GROUPS) {
             return ControlFlow::Continue(());
         }
         is_full.store(true, Ordering::Relaxed);
@@ -187,7 +192,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     let (messages, conversations) = (grouping.messages, grouping.seen.len());
     let shown: Vec<SeenConversation> =
         grouping.seen.into_iter().skip(first_shown).take(GROUPS).collect();
-    let keys: Vec<CardKey> = shown.iter().map(|seen| seen.key.clone()).collect();
+    let keys: Vec<ConversationKey> = shown.iter().map(|seen| seen.key.clone()).collect();
     let mut cards = cards(&site.engine, &keys, stop)?;
     let groups = shown.into_iter().filter_map(|seen| {
         let card = cards.remove(&seen.key)?;
@@ -217,9 +222,9 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
     }
     let marker = Marker::Words(words);
     let key = |one: &Match| (one.source, one.hit.conversation_id.clone().into_owned());
-    let keys: Vec<CardKey> = ranking.items.iter().map(key).collect();
+    let keys: Vec<ConversationKey> = ranking.items.iter().map(key).collect();
     let mut cards = cards(&site.engine, &keys, stop)?;
-    let mut places: HashMap<CardKey, usize> = HashMap::new();
+    let mut places: HashMap<ConversationKey, usize> = HashMap::new();
     let mut groups: Vec<FoundGroup> = Vec::new();
     let messages = ranking.items.len();
     for (one, key) in ranking.items.iter().zip(keys) {
@@ -251,8 +256,8 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
 
 /// Lists the conversations, latest activity first.
 fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchResults, Problem> {
-    let page = site.engine.listed(scope, ask.page * GROUPS, GROUPS, stop)?;
-    let keys: Vec<CardKey> =
+    let page = site.engine.listed(scope, ask.page.saturating_mul(GROUPS), GROUPS, stop)?;
+    let keys: Vec<ConversationKey> =
         page.abouts.iter().map(|about| (about.source, about.id.clone())).collect();
     let mut cards = cards(&site.engine, &keys, stop)?;
     let groups = page.abouts.into_iter().filter_map(|about| {

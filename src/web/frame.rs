@@ -27,6 +27,8 @@ pub(super) struct Frame<'a> {
     pub(super) messages: Option<u64>,
     /// The time zone of the times, if there are any.
     pub(super) zone: Option<String>,
+    /// What tells the script whether something has changed since.
+    pub(super) stamp: String,
 }
 
 impl Frame<'_> {
@@ -44,7 +46,7 @@ impl Frame<'_> {
                     link rel="icon" type="image/svg+xml" href=(FAVICON.address());
                     script src=(SCRIPT.address()) {}
                 }
-                body {
+                body data-stamp=(self.stamp) {
                     a.skip href="#main" { "Skip to the text" }
                     (self.bar())
                     (body)
@@ -112,7 +114,7 @@ impl Frame<'_> {
     fn foot(&self) -> Markup {
         html! {
             footer.foot {
-                span { "Everything stays on this computer." }
+                span { "Nothing leaves this page for another site." }
                 @if let Some(zone) = &self.zone { span { "Times are in " (zone) "." } }
                 span.keys { kbd { "/" } " search · " kbd { "j" } " " kbd { "k" } " move · "
                     kbd { "Enter" } " open · " kbd { "?" } " all keys" }
@@ -126,8 +128,9 @@ impl Frame<'_> {
 fn keys() -> Markup {
     let rows = [
         (&["/", "Ctrl+K"][..], "Go to the search field"),
-        (&["j", "↓"], "The next result, or the next of your own messages"),
-        (&["k", "↑"], "The one before"),
+        (&["j", "↓"], "The next result"),
+        (&["k", "↑"], "The result before"),
+        (&["j", "k"], "In a conversation: the next of your own messages, the one before"),
         (&["Enter"], "Open the chosen result"),
         (&["n"], "The next match in the conversation"),
         (&["N"], "The match before"),
@@ -154,8 +157,8 @@ fn keys() -> Markup {
 /// Returns the page of a problem.
 pub(super) fn problem(heading: &str, what: &str) -> Markup {
     let ask = Ask::default();
-    let frame =
-        Frame { title: heading, tab: Tab::Elsewhere, ask: &ask, messages: None, zone: None };
+    let (title, tab, stamp) = (heading, Tab::Elsewhere, String::new());
+    let frame = Frame { title, tab, ask: &ask, messages: None, zone: None, stamp };
     frame.around(html! {
         div.page.plain {
             main #main {

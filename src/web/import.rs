@@ -16,8 +16,8 @@ use crate::model::Stop;
 pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     let ask = Ask::default();
     let messages = site.messages(stop);
-    let frame =
-        Frame { title: "Bring your chats", tab: Tab::Import, ask: &ask, messages, zone: None };
+    let (title, tab, stamp) = ("Bring your chats", Tab::Import, site.stamp());
+    let frame = Frame { title, tab, ask: &ask, messages, zone: None, stamp };
     Ok(frame.around(html! {
         div.page.plain {
             nav.here-nav aria-label="On this page" {
@@ -43,6 +43,8 @@ pub(super) fn drop_zone() -> Markup {
             label.sr for="file" { "Export to import" }
             input #file type="file" name="export" accept=".zip,.json,.jsonl" required
                 aria-describedby="drop-what";
+            label.row { input #branches type="checkbox"; " Edited prompts and regenerated answers too" }
+            p.note { "Else only the versions that the service shows are imported." }
             button.btn.main { "Import" }
         }
     }

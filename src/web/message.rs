@@ -7,6 +7,7 @@ use maud::{Markup, PreEscaped, html};
 use super::{
     card::{counted, moment, role_name},
     code::Highlighter,
+    diff::change,
     excerpt::{Marker, around, marked},
     mark::{escaped, mark_html},
     markdown::render,
@@ -39,6 +40,18 @@ pub(super) struct ShownMessage<'a> {
     pub(super) is_whole: bool,
     /// Whether folds are open.
     pub(super) is_open: bool,
+    /// The other versions of the message, if it was edited or made again.
+    pub(super) versions: Option<Versions>,
+}
+
+/// The place of a message among its versions.
+pub(super) struct Versions {
+    /// Its number, from 1.
+    pub(super) number: usize,
+    pub(super) all: usize,
+    /// The addresses of the versions before and after.
+    pub(super) before: Option<String>,
+    pub(super) after: Option<String>,
 }
 
 /// What messages are shown with.
@@ -46,6 +59,8 @@ pub(super) struct Reading<'a> {
     pub(super) clock: Clock,
     pub(super) marker: &'a Marker,
     pub(super) highlighter: Highlighter,
+    /// Whether an answer may stand below the thinking without a mark: then both are shown.
+    pub(super) joins_thinking: bool,
 }
 
 /// A part of a message.
@@ -53,6 +68,8 @@ pub(super) struct Reading<'a> {
 enum Part<'a> {
     Text(&'a str),
     Thinking(&'a str),
+    /// Thinking, and perhaps the answer below it.
+    Answer(&'a str),
     /// A call of a tool: its name, and its arguments.
     Call(&'a str, &'a str),
     Output(&'a str),
@@ -75,6 +92,7 @@ impl Reading<'_> {
                         (number)
                     }
                     " " h2 id=(format!("h{number}")) { (role_name(role)) }
+                    @if let Some(versions) = &message.versions { " " (versions.show(number)) }
                     " " (moment(self.clock, message.time))
                 }
                 (self.body(message))
@@ -90,7 +108,14 @@ impl Reading<'_> {
         let mut marks = 0;
         let mut is_first = message.is_current;
         let mut shown_parts = Vec::new();
-        for part in parts(message.role, text) {
+        let mut parts = parts(message.role, text);
+        if let Some(last) = parts.last_mut()
+            && let Part::Thinking(text) = *last
+            && self.joins_thinking
+        {
+            *last = Part::Answer(text);
+        }
+        for part in parts {
             let (html, count) = self.part(&part, message, !spans.is_empty(), is_first);
             marks += count;
             is_first &= count == 0;
@@ -128,23 +153,49 @@ impl Reading<'_> {
             )
         };
         let (summary, html) = match part {
-            Part::Text(text) => {
+            Part::Text(text) | Part::Answer(text) => {
                 let html = match is_markdown {
                     true => render(text, is_typed, &mut self.highlighter),
                     false => plain(text, "The message as it was written"),
                 };
                 let (html, count) = mark(&html);
-                return (html! { div.md dir="auto" { (PreEscaped(html)) } }, count);
+                let is_thinking = matches!(part, Part::Answer(_));
+                return (
+                    html! {
+                        @if is_thinking { p.note { "Thinking, and the answer below it" } }
+                        div.md dir="auto" { (PreEscaped(html)) }
+                    },
+                    count,
+                );
             }
             Part::Thinking(text) => {
-                let text = render(text, false, &mut self.highlighter);
-                (html! { "Thinking" }, format!("<div class=\"md\" dir=\"auto\">{text}</div>"))
+                let html = match is_markdown {
+                    true => {
+                        let html = render(text, false, &mut self.highlighter);
+                        format!("<div class=\"md\" dir=\"auto\">{html}</div>")
+                    }
+                    false => plain(text, "Thinking as it was written"),
+                };
+                (html! { "Thinking" }, html)
             }
-            Part::Call(name, arguments) => {
-                let summary = html! { code { (name) } " " (first_line(arguments)) };
-                (summary, plain(arguments, "Arguments of the tool"))
+            Part::Call(name, arguments) => match change(arguments) {
+                Some(change) => {
+                    let summary =
+                        html! { code { (name) } " " bdi { (change.file) } " " (change.size()) };
+                    (summary, change.html())
+                }
+                None => {
+                    let summary = html! { code { (name) } " " (first_line(arguments)) };
+                    (summary, plain(arguments, "Arguments of the tool"))
+                }
+            },
+            Part::Output(text) => {
+                let html = change(text).map(|change| change.html());
+                (
+                    html! { (first_line(text)) },
+                    html.unwrap_or_else(|| plain(text, "Output of the tool")),
+                )
             }
-            Part::Output(text) => (html! { (first_line(text)) }, plain(text, "Output of the tool")),
         };
         let (html, count) = mark(&html);
         let is_open = message.is_open || (message.is_current && count > 0);
@@ -158,6 +209,26 @@ impl Reading<'_> {
             }
         };
         (fold, count)
+    }
+}
+
+impl Versions {
+    fn show(&self, number: &u32) -> Markup {
+        let link = |address: &Option<String>, label: &str, arrow: &str| {
+            html! {
+                @match address {
+                    Some(address) => a href=(address) aria-label=(label) { (arrow) },
+                    None => span.off aria-hidden="true" { (arrow) },
+                }
+            }
+        };
+        html! {
+            nav.branch aria-label=(format!("Versions of message {number}")) {
+                (link(&self.before, "Previous version", "‹"))
+                span { (self.number) " of " (self.all) }
+                (link(&self.after, "Next version", "›"))
+            }
+        }
     }
 }
 
@@ -272,6 +343,29 @@ mod tests {
         assert_eq!(parts("user", "[thinking]\na"), [Part::Text("[thinking]\na")]);
         assert_eq!(parts("tool", "a\n"), [Part::Output("a\n")]);
         assert_eq!(parts("assistant", ""), []);
+    }
+
+    #[test]
+    fn an_answer_is_not_folded_away_with_the_thinking_above_it() {
+        let shown = |joins_thinking| {
+            let highlighter = Highlighter::new();
+            let (clock, marker) = (Clock::new(false), &Marker::Nothing);
+            let mut reading = Reading { clock, marker, highlighter, joins_thinking };
+            let message = ShownMessage {
+                number: 1,
+                role: "assistant",
+                time: None,
+                content: "[thinking]\nHm.\n\nThe answer.",
+                address: String::new(),
+                is_current: false,
+                is_whole: false,
+                is_open: false,
+                versions: None,
+            };
+            reading.message(&message).into_string()
+        };
+        assert!(!shown(true).contains("<details") && shown(true).contains("The answer."));
+        assert!(shown(false).contains("<details"));
     }
 
     #[test]

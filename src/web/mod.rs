@@ -7,12 +7,15 @@
 
 mod ask;
 mod assets;
+mod branches;
 mod card;
 mod chart;
 mod code;
+mod diff;
 mod excerpt;
 mod facets;
 mod find;
+mod forget;
 mod frame;
 mod import;
 mod imports;
@@ -39,7 +42,7 @@ use tower_http::compression::CompressionLayer;
 
 use crate::engine::Engine;
 use ask::Ask;
-use site::{Site, html, text};
+use site::{Site, change, file, html, text};
 
 type Shared = State<Arc<Site>>;
 
@@ -53,6 +56,8 @@ pub fn router(engine: Arc<Engine>, local_time: bool) -> Router {
         .route("/facets", get(counts))
         .route("/c/{id}", get(conversation))
         .route("/c/{id}/{number}", get(message))
+        .route("/c/{id}/forget", get(whether_to_forget).post(forget_for_good))
+        .route("/pulse", get(pulse))
         .route("/peek/{id}/{number}", get(peek))
         .route("/stats", get(statistics))
         .route("/status", get(state))
@@ -89,6 +94,10 @@ async fn conversation(
         let id = id.to_owned();
         return text(&site, move |site, stop| talk::as_markdown(site, &id, stop)).await;
     }
+    if let Some(id) = id.strip_suffix(".html") {
+        let id = id.to_owned();
+        return file(&site, move |site, stop| talk::as_file(site, &id, stop)).await;
+    }
     let view = talk::View::new(id, None, query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::page(site, &view, stop)).await
 }
@@ -109,6 +118,19 @@ async fn peek(
 ) -> Response {
     let view = talk::View::new(id, Some(number), query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::peek(site, &view, stop)).await
+}
+
+async fn whether_to_forget(State(site): Shared, Path(id): Path<String>) -> Response {
+    html(&site, move |site, stop| forget::page(site, &id, stop)).await
+}
+
+async fn forget_for_good(State(site): Shared, Path(id): Path<String>) -> Response {
+    change(&site, move |site| forget::done(site, &id)).await
+}
+
+/// Answers with what changes when another view may.
+async fn pulse(State(site): Shared) -> Response {
+    text(&site, |site, _| Ok(site.stamp())).await
 }
 
 async fn statistics(State(site): Shared, RawQuery(query): RawQuery) -> Response {
@@ -249,6 +271,60 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_conversation_is_kept_as_one_file() {
+        let edit = "[tool: Edit]\nfile_path: a.rs\nold_string: one\nnew_string: two";
+        let export = TestExport::of(&["A *question*"]);
+        let insert = "INSERT INTO messages VALUES (?1, 0, 'assistant', ?2, ?3)";
+        let other = "INSERT INTO verbatim_branches VALUES ('other', 'n')";
+        export.connection.execute_batch(
+            "CREATE TABLE verbatim_branches (message_id TEXT PRIMARY KEY, follows TEXT);
+             CREATE TABLE verbatim_messages (message_id TEXT PRIMARY KEY, export_id TEXT, model TEXT);",
+        ).unwrap();
+        export.connection.execute(insert, ("n", edit, 1_700_000_001)).unwrap();
+        export.connection.execute(insert, ("other", "Another answer", 1_700_000_002)).unwrap();
+        export.connection.execute(other, []).unwrap();
+        let router = router_of(&export);
+        let request = Request::get("/c/0.html").body(Body::empty()).unwrap();
+        let answer = router.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.headers()["content-disposition"], "attachment");
+        let (_, file) = get_of(&router, "/c/0.html").await;
+        assert!(file.contains("<em>question</em>") && file.contains("<style>"), "{file}");
+        assert!(file.contains("<del>one\n</del><ins>two\n</ins>"), "{file}");
+        assert!(!file.contains("src=") && !file.contains("<link") && !file.contains("url("));
+        assert!(file.contains("Another answer"), "{file}");
+    }
+
+    #[tokio::test]
+    async fn a_forgotten_conversation_is_gone() {
+        let home = tempfile::tempdir().unwrap();
+        let config = crate::engine::Config { home: home.path().to_owned(), ..Default::default() };
+        std::fs::create_dir(config.db_folder()).unwrap();
+        let router = router(Arc::new(Engine::new(config)), false);
+        let post = |address: &str, body: &str| {
+            let request = Request::post(address).body(Body::from(body.to_owned())).unwrap();
+            router.clone().oneshot(request)
+        };
+        let export = r#"[{"uuid": "c1", "name": "Rye", "chat_messages": [
+            {"uuid": "m1", "sender": "human", "text": "rye"}]}, {"uuid": "c2", "name": "Oats",
+            "chat_messages": [{"uuid": "m2", "sender": "human", "text": "oats"}]}]"#;
+        post("/import?name=conversations.json", export).await.unwrap();
+        while get_of(&router, "/import/progress").await.1.contains("data-running") {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        let (_, before) = get_of(&router, "/pulse").await;
+        let (_, asks) = get_of(&router, "/c/c1/forget").await;
+        assert!(words_of(&asks).contains("1 message will be removed for good"), "{asks}");
+        assert!(get_of(&router, "/?q=rye").await.1.contains("<mark>rye</mark>"));
+        let answer = post("/c/c1/forget", "").await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        assert!(get_of(&router, "/?q=rye").await.1.contains("No message holds"));
+        assert!(get_of(&router, "/?q=oats").await.1.contains("<mark>oats</mark>"));
+        assert_ne!(get_of(&router, "/pulse").await.1, before);
+        assert_eq!(get_of(&router, "/c/c1/forget").await.0, StatusCode::NOT_FOUND);
+        assert_eq!(post("/c/c1/forget", "").await.unwrap().status(), StatusCode::NOT_FOUND);
+    }
+
+    #[tokio::test]
     async fn a_long_message_is_cut_and_can_be_shown_whole() {
         let long = format!("{} needle {}", "line\n".repeat(100_000), "x".repeat(500_000));
         let export = TestExport::of(&[&long]);
@@ -273,6 +349,8 @@ mod tests {
             "/results?q=needle",
             "/c/0?q=needle",
             "/c/0/1?q=needle",
+            "/c/0.html",
+            "/c/0/forget",
             "/peek/0/1?q=needle",
             "/stats",
             "/status",
@@ -285,6 +363,8 @@ mod tests {
         ] {
             let (_, page) = get_of(&router, address).await;
             assert!(!page.contains("<script>") && !page.contains("<img"), "{address}: {page}");
+            let is_file = address.ends_with(".html");
+            assert!(is_file || !page.contains("<style"), "{address}");
             assert!(!page.contains(" style=") && !page.contains(" onclick="), "{address}");
         }
     }

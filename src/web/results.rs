@@ -19,14 +19,15 @@ const OPEN_LINES: usize = 3;
 
 /// Returns the whole page.
 pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
+    let stamp = site.stamp();
     let results = match find(site, ask, stop) {
-        Err(Problem::Engine(error)) if error.is_not_found() => return Ok(begin(ask)),
+        Err(Problem::Engine(error)) if error.is_not_found() => return Ok(begin(site, ask, stamp)),
         results => results?,
     };
     let messages = site.messages(stop);
     let title = if ask.text().is_empty() { "Search" } else { ask.text() };
     let zone = Some(site.clock().zone());
-    let frame = Frame { title, tab: Tab::Search, ask, messages, zone };
+    let frame = Frame { title, tab: Tab::Search, ask, messages, zone, stamp };
     let filters = facets::filters(site, ask, None, stop)?;
     Ok(frame.around(html! {
         div.page.search {
@@ -54,7 +55,9 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
         }
         (facets::when(ask))
         div #list {
-            @if results.groups.is_empty() {
+            @if results.groups.is_empty() && ask.page > 0 {
+                p { "There are no more results. " a href=(Ask { page: 0, ..ask.clone() }.address()) { "The first page" } "." }
+            } @else if results.groups.is_empty() {
                 (none(ask, messages))
             } @else {
                 ol.groups aria-label="Conversations" {
@@ -91,7 +94,8 @@ fn count(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
     let conversations = counted(results.conversations, "conversation");
     let took = results.took.as_secs_f64() * 1e3;
     let took = if took < 10.0 { format!("{took:.1} ms") } else { format!("{took:.0} ms") };
-    let of = messages.filter(|_| !ask.has_filters());
+    let of = messages.filter(|_| !ask.has_filters() && !results.is_cut);
+    let by_title = results.messages == 0;
     html! {
         p.count {
             @match (ask.text(), ask.way) {
@@ -99,9 +103,10 @@ fn count(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
                 (_, Way::Exact) => {
                     span #status role="status" {
                         b #total data-count=(results.messages) data-more=[results.is_cut.then_some("")] {
-                            (more) (counted(results.messages, "message"))
+                            @if by_title { "Only the title" } @else { (more) (counted(results.messages, "message")) }
                         }
-                        " in " span #conversations { (conversations) }
+                        @if by_title { " of " } @else { " in " }
+                        span #conversations { (conversations) }
                     }
                     span { @if let Some(of) = of { "of " (grouped(of as usize)) " searched " } "in " (took) }
                 }
@@ -271,16 +276,16 @@ fn none(ask: &Ask, messages: Option<u64>) -> Markup {
 }
 
 /// Returns the page of a home without chats.
-fn begin(ask: &Ask) -> Markup {
-    let frame =
-        Frame { title: "Bring your chats", tab: Tab::Search, ask, messages: None, zone: None };
+fn begin(site: &Site, ask: &Ask, stamp: String) -> Markup {
+    let (title, tab) = ("Bring your chats", Tab::Search);
+    let frame = Frame { title, tab, ask, messages: None, zone: None, stamp };
     frame.around(html! {
         div.page.plain {
             main #main {
                 h1 { "Bring your chats" }
                 p { "There is nothing to search yet. verbatim finds what you and your AI wrote, word for word; for ChatGPT and Claude.ai it needs the export that they mail to you." }
                 (import::drop_zone())
-                div #progress {}
+                (import::progress(site))
                 (import::begin())
             }
         }

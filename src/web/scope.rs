@@ -29,6 +29,7 @@ pub(super) fn choice(site: &Site, ask: &Ask) -> Result<Choice, Problem> {
     Ok(Choice {
         services: ask.sources.clone(),
         projects: ask.projects.iter().map(project).collect(),
+        models: ask.models.clone(),
         roles: ask.roles.clone(),
         since,
         until,
@@ -37,18 +38,19 @@ pub(super) fn choice(site: &Site, ask: &Ask) -> Result<Choice, Problem> {
 
 /// Returns the scope that the filters mean.
 pub(super) fn scope(site: &Site, ask: &Ask, stop: &Stop) -> Result<Scope, Problem> {
-    let Choice { services, projects, roles, since, until } = choice(site, ask)?;
+    let Choice { services, projects, models, roles, since, until } = choice(site, ask)?;
     let mut scope = Scope { roles, since, until, ..Scope::default() };
-    if !services.is_empty() || !projects.is_empty() {
+    if !services.is_empty() || !projects.is_empty() || !models.is_empty() {
         let is_of = |chosen: &[String], name: &str| {
             chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
         };
-        let places = site.engine.places(stop)?.into_iter();
-        let wanted = places.filter(|(_, place)| {
-            is_of(&services, &place.service)
+        let places = site.places(stop)?;
+        let wanted = places.iter().filter(|((kind, _), place)| {
+            (is_of(&services, &place.service) || is_of(&services, kind.name()))
                 && is_of(&projects, place.project.as_deref().unwrap_or(""))
+                && (models.is_empty() || place.models.iter().any(|model| is_of(&models, model)))
         });
-        let ids: HashSet<String> = wanted.map(|((_, id), _)| id).collect();
+        let ids: HashSet<String> = wanted.map(|((_, id), _)| id.clone()).collect();
         scope.conversations = Some(Arc::new(ids));
     }
     Ok(scope)

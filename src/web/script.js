@@ -45,7 +45,8 @@ addEventListener("DOMContentLoaded", () => {
     at("count").replaceChildren(note);
   };
 
-  const search = async () => {
+  // With `keeps`, the same search again: the chosen result stays chosen.
+  const search = async (keeps = false) => {
     const fields = query();
     if (!isSearch) {
       return;
@@ -53,7 +54,7 @@ addEventListener("DOMContentLoaded", () => {
     asked?.abort();
     counting?.abort();
     asked = new AbortController();
-    history.replaceState(null, "", fields ? "/?" + fields : "/");
+    if (!keeps) history.replaceState(null, "", fields ? "/?" + fields : "/");
     try {
       const { ok, page } = await fetched("/results?" + fields, asked.signal);
       if (!ok) {
@@ -61,16 +62,28 @@ addEventListener("DOMContentLoaded", () => {
         at("list").replaceChildren();
         return;
       }
+      const isSame = keeps && page.getElementById("list")?.innerHTML === unchosen(at("list"));
       swap(page, "count");
-      swap(page, "list");
+      if (!isSame) {
+        const link = keeps && at("list").querySelector("[aria-current] a")?.href;
+        const wasFocused = at("list").contains(document.activeElement);
+        swap(page, "list");
+        begin(link, wasFocused);
+      }
       document.title = (field.value.trim() || "Search") + " – verbatim";
-      begin();
       count(fields);
     } catch (error) {
       if (error.name !== "AbortError") {
-        complain("verbatim does not answer. Start it again, then reload this page.");
+        complain("verbatim does not answer. Start it again, then search again.");
       }
     }
+  };
+
+  // The list as it came, without what the choice of a result adds.
+  const unchosen = (list) => {
+    const copy = list.cloneNode(true);
+    copy.querySelectorAll("[aria-current]").forEach((row) => row.removeAttribute("aria-current"));
+    return copy.innerHTML;
   };
 
   // Counts come after the results, and never in their way.
@@ -82,11 +95,15 @@ addEventListener("DOMContentLoaded", () => {
       if (!ok) return;
       const facets = at("facets");
       const focused = document.activeElement;
-      const wasOpen = facets.open;
+      const folds = () => [...document.querySelectorAll("#facets, #facets details")];
+      const wereOpen = folds().map((fold) => fold.open);
       const mark = facets.contains(focused) && focused.name && [focused.name, focused.value];
       swap(page, "facets");
-      at("facets").open = wasOpen;
+      folds().forEach((fold, n) => (fold.open = wereOpen[n] ?? fold.open));
+      const end = ["First month", "Last month"].indexOf(focused.ariaLabel);
       swap(page, "hist");
+      addEnds();
+      if (end >= 0) at("hist").querySelectorAll("input")[end]?.focus();
       if (mark) {
         const same = [...at("facets").querySelectorAll("input")];
         same.find((one) => one.name === mark[0] && one.value === mark[1])?.focus();
@@ -145,13 +162,15 @@ addEventListener("DOMContentLoaded", () => {
     }
   };
 
-  // The first result is chosen, and the caret stays where it is.
-  const begin = () => {
-    chosen = 0;
-    const row = rows()[0];
+  // The first result is chosen, or the one with a link, and the caret stays where it is.
+  const begin = (link, isFocused) => {
+    const all = rows();
+    chosen = Math.max(0, all.findIndex((row) => row.querySelector("a").href === link));
+    const row = all[chosen];
     row?.setAttribute("aria-current", "true");
-    at("peek")?.replaceChildren();
+    if (!link) at("peek")?.replaceChildren();
     if (row) peek(row.querySelector("a"));
+    if (isFocused) row?.querySelector("a").focus({ preventScroll: true });
   };
 
   const step = (by) => {
@@ -186,16 +205,78 @@ addEventListener("DOMContentLoaded", () => {
   document.addEventListener("change", (event) => {
     if (event.target.form === form && event.target !== field && isSearch) search();
   });
+  const setDates = (from, to) => {
+    at("from").value = from;
+    at("to").value = to;
+    search();
+  };
   document.addEventListener("click", (event) => {
     const preset = event.target.closest("[data-from]");
-    const month = event.target.closest("[data-month]");
-    if (preset || month) {
+    if (preset) {
       event.preventDefault();
-      at("from").value = preset ? preset.dataset.from : month.dataset.month;
-      at("to").value = preset ? "" : month.dataset.month;
-      search();
+      setDates(preset.dataset.from, "");
     }
   });
+
+  // The timeline sets the dates: by dragging over it, or by moving its two ends with keys.
+  const months = () => [...document.querySelectorAll("#hist [data-month]")];
+  const shade = (one, other) => {
+    const [first, last] = one < other ? [one, other] : [other, one];
+    document.querySelector("#hist .brush")?.remove();
+    months().forEach((month, n) => month.classList.toggle("in", n >= first && n <= last));
+    return [first, last];
+  };
+  const setMonths = (one, other) => {
+    const all = months();
+    const [first, last] = shade(one, other);
+    const isAll = first === 0 && last === all.length - 1;
+    setDates(isAll ? "" : all[first].dataset.month, isAll ? "" : all[last].dataset.month);
+  };
+  const monthAt = (event) => {
+    const chart = at("hist").querySelector("svg");
+    const box = chart.getBoundingClientRect();
+    const place = Math.floor(((event.clientX - box.left) / box.width) * chart.dataset.all);
+    return Math.max(0, Math.min(months().length - 1, place));
+  };
+  let dragged = null;
+  document.addEventListener("pointerdown", (event) => {
+    const chart = event.target.closest("#hist svg");
+    if (!chart || event.button !== 0) return;
+    event.preventDefault();
+    dragged = monthAt(event);
+    shade(dragged, dragged);
+  });
+  document.addEventListener("pointermove", (event) => {
+    if (dragged !== null) shade(dragged, monthAt(event));
+  });
+  document.addEventListener("pointerup", (event) => {
+    if (dragged !== null) setMonths(dragged, monthAt(event));
+    dragged = null;
+  });
+  document.addEventListener("pointercancel", () => (dragged = null));
+  const addEnds = () => {
+    const all = months();
+    if (all.length < 2 || at("hist").querySelector("input")) return;
+    const inside = all.flatMap((month, n) => (month.classList.contains("in") ? [n] : []));
+    const box = document.createElement("div");
+    box.className = "ends";
+    box.style.width = (100 * all.length) / at("hist").querySelector("svg").dataset.all + "%";
+    const ends = [["First month", inside[0] ?? 0], ["Last month", inside.at(-1) ?? all.length - 1]];
+    const inputs = ends.map(([label, value]) => {
+      const input = document.createElement("input");
+      Object.assign(input, { type: "range", min: 0, max: all.length - 1, value, ariaLabel: label });
+      input.ariaValueText = all[value].textContent;
+      return input;
+    });
+    box.append(...inputs);
+    const values = () => inputs.map((input) => +input.value);
+    box.addEventListener("input", (event) => {
+      event.target.ariaValueText = all[event.target.value].textContent;
+      shade(...values());
+    });
+    box.addEventListener("change", () => setMonths(...values()));
+    at("hist").append(box);
+  };
 
   document.addEventListener("keydown", (event) => {
     if (event.isComposing || event.altKey || event.metaKey) return;
@@ -266,8 +347,11 @@ addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll("[data-copy]").forEach((link) => {
     link.addEventListener("click", async (event) => {
       event.preventDefault();
-      const text = link.dataset.copy === "address" ? link.href : await (await fetch(link.href)).text();
-      copied(link, text);
+      if (link.dataset.copy === "address") return copied(link, link.href);
+      const answer = await fetch(link.href).catch(() => null);
+      // An answer that is no conversation, such as that of a page that must log in again, is opened.
+      if (answer?.ok) copied(link, await answer.text());
+      else location.assign(link.href);
     });
   });
 
@@ -289,7 +373,10 @@ addEventListener("DOMContentLoaded", () => {
     sending = true;
     setTimeout(watch, 100);
     try {
-      await fetch("/import?name=" + encodeURIComponent(file.name), { method: "POST", body: file });
+      const branches = at("branches")?.checked ? "&branches=all" : "";
+      const answer = await fetch("/import?name=" + encodeURIComponent(file.name) + branches, { method: "POST", body: file });
+      // Another import is under way, and its progress is not that of this file.
+      if (answer.status === 409) alert(await answer.text());
     } catch {
       // The progress says what went wrong.
     }
@@ -312,6 +399,102 @@ addEventListener("DOMContentLoaded", () => {
     });
     if (at("progress") && "running" in at("progress").dataset) watch();
   }
+
+  document.querySelectorAll("form[data-busy]").forEach((busy) => {
+    busy.addEventListener("submit", () => {
+      const button = busy.querySelector("button");
+      button.textContent = busy.dataset.busy;
+      button.disabled = true;
+    });
+  });
+
+  // What is new is shown without a reload: the server says whether anything changed.
+  const EVERY = 1000;
+  let stamp = document.body.dataset.stamp;
+  const say = (id, words, more) => {
+    let note = at(id);
+    if (!note) {
+      note = document.createElement("p");
+      note.id = id;
+      note.className = "toast";
+      note.setAttribute("role", "status");
+      document.body.append(note);
+    }
+    note.replaceChildren(words, ...(more ? [" ", more] : []));
+  };
+  const refreshTalk = (page) => {
+    const isAtEnd = innerHeight + scrollY > document.documentElement.scrollHeight - 200;
+    const thread = document.querySelector(".thread");
+    const next = [...page.querySelectorAll(".thread > .msg")];
+    const isBusy = (message) => message.contains(document.activeElement) || getSelection().containsNode(message, true);
+    let fresh = [];
+    let last = thread.querySelector(":scope > .msg:last-of-type");
+    for (const message of next) {
+      const old = at(message.id);
+      if (!old) {
+        last ? last.after(message) : thread.append(message);
+        last = message;
+        fresh.push(message);
+        copies(message);
+      } else if (old === last && old.textContent.trim() !== message.textContent.trim() && !isBusy(old)) {
+        // The last message grows while it is written.
+        const words = old.cloneNode(true);
+        words.querySelectorAll("button").forEach((button) => button.remove());
+        if (words.textContent === message.textContent) continue;
+        old.replaceWith(message);
+        last = message;
+        copies(message);
+      }
+    }
+    for (const part of [".where", ".strip", ".facts", ".hop .count", ".thread > .pages:last-child"]) {
+      const now = document.querySelector(part);
+      const after = page.querySelector(part);
+      if (now && after && !now.contains(document.activeElement)) now.replaceWith(after);
+      else if (!now && after && part.includes("pages")) thread.append(after);
+    }
+    if (!fresh.length) return;
+    if (isAtEnd) return scrollTo(0, document.documentElement.scrollHeight);
+    const link = document.createElement("a");
+    link.href = "#" + fresh[0].id;
+    link.textContent = "Show";
+    link.addEventListener("click", () => at("fresh").remove());
+    say("fresh", fresh.length + (fresh.length === 1 ? " new message." : " new messages."), link);
+  };
+  const refresh = async () => {
+    if (isSearch) return search(true);
+    const isTalk = !!document.querySelector(".thread");
+    const isReport = /^\/(stats|status)$/.test(location.pathname);
+    if (!isTalk && !isReport) return;
+    const { ok, page } = await fetched(location.pathname + location.search);
+    if (!ok) return;
+    if (isTalk) return refreshTalk(page);
+    const open = [...document.querySelectorAll("main details")].map((fold) => fold.open);
+    document.querySelector("main").replaceWith(page.querySelector("main"));
+    document.querySelectorAll("main details").forEach((fold, n) => (fold.open = !!open[n]));
+  };
+  const pulse = async () => {
+    if (!document.hidden && stamp) {
+      try {
+        const answer = await fetch("/pulse");
+        if (answer.status === 401) return location.reload();
+        const now = await answer.text();
+        at("gone")?.remove();
+        if (answer.ok && now !== stamp) {
+          stamp = now;
+          await refresh();
+        }
+      } catch (error) {
+        if (error.name !== "AbortError") {
+          say("gone", "verbatim does not answer. Start it again: this page goes on by itself.");
+        }
+      }
+    }
+    setTimeout(pulse, EVERY);
+  };
+  setTimeout(pulse, EVERY);
+
+  // An address without an anchor leads to its message too.
+  if (!location.hash) document.querySelector(".msg[aria-current]")?.scrollIntoView();
 
   if (isSearch) {
     // The caret stays behind what was typed.

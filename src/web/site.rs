@@ -1,7 +1,7 @@
 //! What every view is made with, and how its work is run.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -13,7 +13,7 @@ use maud::Markup;
 
 use super::{frame, imports::Imports};
 use crate::{
-    engine::{self, Engine},
+    engine::{self, Engine, Places},
     map_faults,
     model::Stop,
     tools::{clock::Clock, hint::Explained},
@@ -34,12 +34,15 @@ pub(super) struct Site {
     local_time: bool,
     /// The number of all messages, and when it was counted.
     counted: Mutex<Option<(Instant, u64)>>,
+    /// Where every conversation is from, and the stamp of the state in which they were.
+    places: Mutex<Option<(String, Arc<Places>)>>,
     pub(super) imports: Imports,
 }
 
 impl Site {
     pub(super) fn new(engine: Arc<Engine>, local_time: bool) -> Site {
-        Site { engine, local_time, counted: Mutex::default(), imports: Imports::default() }
+        let (counted, places, imports) = (Mutex::default(), Mutex::default(), Imports::default());
+        Site { engine, local_time, counted, places, imports }
     }
 
     pub(super) fn clock(&self) -> Clock {
@@ -59,6 +62,24 @@ impl Site {
         Some(count)
     }
 
+    /// Returns what changes when an answer may.
+    pub(super) fn stamp(&self) -> String {
+        self.engine.stamp()
+    }
+
+    /// Returns where every conversation is from.
+    pub(super) fn places(&self, stop: &Stop) -> Result<Arc<Places>, engine::Error> {
+        let stamp = self.stamp();
+        let known = self.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, places)) = known.filter(|(of, _)| *of == stamp) {
+            return Ok(places);
+        }
+        let places = Arc::new(self.engine.places(stop)?);
+        let mut known = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some((stamp, Arc::clone(&places)));
+        Ok(places)
+    }
+
     /// Lets the number of all messages be counted again.
     pub(super) fn forget_counts(&self) {
         *self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
@@ -72,6 +93,8 @@ pub(super) enum Problem {
     Missing(String),
     /// What was asked cannot be understood.
     Wrong(String),
+    /// What was asked for is not done.
+    Refused(String),
     /// The engine cannot answer.
     Engine(engine::Error),
     /// A defect of ours.
@@ -94,6 +117,7 @@ impl Problem {
         match self {
             Problem::Missing(_) => StatusCode::NOT_FOUND,
             Problem::Wrong(_) => StatusCode::BAD_REQUEST,
+            Problem::Refused(_) => StatusCode::CONFLICT,
             Problem::Engine(error) if error.is_not_found() => StatusCode::OK,
             Problem::Engine(error) if error.is_stopped() => StatusCode::SERVICE_UNAVAILABLE,
             Problem::Engine(_) | Problem::Panicked(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -105,6 +129,7 @@ impl Problem {
         match self {
             Problem::Missing(what) => ("Nothing is here".to_owned(), what.clone()),
             Problem::Wrong(what) => ("This cannot be searched for".to_owned(), what.clone()),
+            Problem::Refused(what) => ("This was not done".to_owned(), what.clone()),
             Problem::Engine(error) if error.is_not_found() => {
                 let what = "Import an export of ChatGPT or Claude.ai, and it can be searched here.";
                 ("There are no chats yet".to_owned(), what.to_owned())
@@ -173,6 +198,35 @@ pub(super) async fn html(
     match run(site, work).await {
         Ok(page) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
         Err(problem) => refused(&problem),
+    }
+}
+
+/// Answers with a file to keep.
+pub(super) async fn file(
+    site: &Arc<Site>,
+    work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
+) -> Response {
+    match run(site, work).await {
+        Ok(page) => {
+            let page = answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string());
+            ([(header::CONTENT_DISPOSITION, "attachment")], page).into_response()
+        }
+        Err(problem) => refused(&problem),
+    }
+}
+
+/// Changes something, and answers with HTML. It is done to its end, whether or not the client waits.
+pub(super) async fn change(
+    site: &Arc<Site>,
+    work: impl FnOnce(&Site) -> Result<Markup, Problem> + Send + 'static,
+) -> Response {
+    let site = Arc::clone(site);
+    let work =
+        move || map_faults::caught(|| work(&site)).unwrap_or_else(|it| Err(Problem::Panicked(it)));
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(page)) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
+        Ok(Err(problem)) => refused(&problem),
+        Err(error) => refused(&Problem::Panicked(error.to_string())),
     }
 }
 

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::{
     ask::{Ask, encoded},
     card::{counted, moment, role_name, service},
-    chart::{bar, columns, month_name, months},
+    chart::{DAYS, HOURS, bar, columns, count_at, heat, month_name, months},
     frame::{Frame, Tab},
     site::{Problem, Site},
 };
@@ -25,22 +25,26 @@ const LONGEST: usize = 10;
 
 /// Returns the whole page.
 pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
-    let tally = site.engine.tally(&[], stop)?;
+    let stamp = site.stamp();
+    let clock = site.clock();
+    let tally = site.engine.tally_in(&Scope::default(), &|time| clock.day(time), stop)?;
     let services = site.engine.services(&tally, stop)?;
     let longest = longest(&site.engine, stop)?;
-    let clock = site.clock();
     let frame = Frame {
         title: "Statistics",
         tab: Tab::Statistics,
         ask,
         messages: Some(tally.messages),
         zone: Some(clock.zone()),
+        stamp,
     };
     let months = months(&tally.months);
+    let hours = site.engine.counted_by(&|time| clock.hour_of_week(time), stop)?;
     Ok(frame.around(html! {
         div.page.plain {
             nav.here-nav aria-label="On this page" {
-                a href="#by-month" { "Messages by month" } a href="#by-source" { "Sources" }
+                a href="#by-month" { "Messages by month" } a href="#by-hour" { "Hour and weekday" }
+                a href="#by-source" { "Sources" }
                 a href="#by-role" { "Who wrote" }
                 @if !tally.models.is_empty() { a href="#by-model" { "Models" } }
                 a href="#longest" { "Longest conversations" }
@@ -58,6 +62,11 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
                     h2 #by-month { "Messages by month" }
                     (columns(&months))
                     (as_table(&months))
+                }
+                section aria-labelledby="by-hour" {
+                    h2 #by-hour { "Hour and weekday" }
+                    (heat(&hours))
+                    (hours_as_table(&hours))
                 }
                 div.two {
                     (table("by-source", "Sources", &services, &|name| service(name)))
@@ -91,6 +100,28 @@ fn as_table(months: &[(String, u64)]) -> Markup {
                     tbody {
                         @for (month, count) in months.iter().rev() {
                             tr { th scope="row" { (month_name(month)) } td.r { (grouped(*count as usize)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn hours_as_table(hours: &BTreeMap<i64, u64>) -> Markup {
+    let count = |day: usize, hour: usize| count_at(hours, day, hour);
+    html! {
+        details.fold {
+            summary { "The same as a table" }
+            div.scroll tabindex="0" role="group" aria-label="Messages by hour and weekday" {
+                table {
+                    thead { tr { th scope="col" { "Hour" } @for day in DAYS { th.r scope="col" { (day) } } } }
+                    tbody {
+                        @for hour in 0..HOURS {
+                            tr {
+                                th scope="row" { (hour) "–" (hour + 1) }
+                                @for day in 0..DAYS.len() { td.r { (grouped(count(day, hour) as usize)) } }
+                            }
                         }
                     }
                 }

@@ -17,12 +17,13 @@ use crate::{
 
 /// Returns the whole page.
 pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
+    let stamp = site.stamp();
     let status = site.engine.reports().status(stop);
     let notes = site.engine.unreadable(&Scope::default(), stop);
     let ask = Ask::default();
-    let messages: Option<u64> = status.sources.iter().map(|source| source.messages).sum();
+    let messages = site.messages(stop);
     let title = "Status";
-    let frame = Frame { title, tab: Tab::Status, ask: &ask, messages, zone: None };
+    let frame = Frame { title, tab: Tab::Status, ask: &ask, messages, zone: None, stamp };
     let behind = status.sources.iter().filter(|source| source.by_like.is_some()).count();
     let broken = status.sources.iter().filter(|source| source.error.is_some()).count();
     let heading = match (status.sources.len(), broken, behind) {
@@ -82,7 +83,7 @@ pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
                     dl.facts {
                         @for (name, path) in kept { div { dt { (name) } " " dd { code { (path.display()) } } } }
                     }
-                    p.note { "Only you can read these folders. This page answers this browser only, and loads nothing from anywhere else." }
+                    p.note { "Only you can read the files in them. This page loads nothing from anywhere else." }
                 }
             }
         }
@@ -121,6 +122,9 @@ fn row(source: &SourceStatus) -> Markup {
                 p.note {
                     @if let Some(count) = source.conversations { (counted(count as usize, "conversation")) ", " }
                     (size(source.bytes as usize))
+                }
+                @if source.excluded > 0 {
+                    p.note { (counted(source.excluded, "conversation")) " excluded, in no answer" }
                 }
             }
         }

@@ -1,17 +1,19 @@
 //! A conversation: its messages around a match, its matches, and the ways out of it.
 
-use std::fmt::Write as _;
+use std::{collections::HashMap, fmt::Write as _, ops::Range, time::Duration};
 
-use maud::{Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
     ask::{Ask, Way, encoded, fields},
+    assets::STYLE,
+    branches::Path,
     card::{Card, cards, counted, moment},
     code::Highlighter,
     excerpt::{Marker, few_words, marked, whole},
     find::marker,
     frame::{Frame, Tab},
-    message::{MOST_SHOWN, Reading, ShownMessage},
+    message::{MOST_SHOWN, Reading, ShownMessage, Versions},
     site::{Problem, Site},
 };
 use crate::{
@@ -35,6 +37,12 @@ const MOST_ROWS: usize = 200;
 
 /// Ticks of the strip: more would not be seen.
 const MOST_TICKS: usize = 400;
+
+/// How long the code of a file may be coloured.
+const MOST_COLOURING: Duration = Duration::from_secs(3);
+
+/// Characters of a title in the name of a file.
+const MOST_NAME: usize = 60;
 
 /// What of a conversation is asked for.
 pub(super) struct View {
@@ -62,17 +70,21 @@ struct Talk {
     hits: Vec<usize>,
     /// The turn that somebody goes to.
     turn: Option<usize>,
+    /// What is read: the branch that the turn is on.
+    path: Path,
     is_whole: bool,
 }
 
 /// Returns the whole page.
 pub(super) fn page(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Problem> {
+    let stamp = site.stamp();
     let marker = marker(&view.ask);
     let talk = open(site, view, &marker, stop)?;
     let title = talk.title();
     let zone = Some(site.clock().zone());
     let messages = site.messages(stop);
-    let frame = Frame { title: &title, tab: Tab::Elsewhere, ask: &view.ask, messages, zone };
+    let (ask, tab) = (&view.ask, Tab::Elsewhere);
+    let frame = Frame { title: &title, tab, ask, messages, zone, stamp };
     Ok(frame.around(html! {
         div.page.talk {
             (talk.beside(&marker))
@@ -100,8 +112,9 @@ pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
     let marker = marker(&view.ask);
     let (session, card) = find(site, &view.id, stop)?;
     let turn = turn_of(&session, view.number.unwrap_or(1))?;
-    let mut reading =
-        Reading { clock: site.clock(), marker: &marker, highlighter: Highlighter::new() };
+    let mut reading = reading(site, &card, &marker, Highlighter::new());
+    let path = Path::of(&session, &follows(site, &session, stop)?, Some(turn));
+    let place = path.place(turn).unwrap_or(0);
     let number = session.line(turn);
     let near = |turn: usize| {
         let text = session.message(turn).content.into_owned();
@@ -121,15 +134,16 @@ pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
         is_current: true,
         is_whole: false,
         is_open: true,
+        versions: None,
     };
     Ok(html! {
         header {
             h2 { "Message " (number) " " span.id { (card.short_id) ":" (number) } }
             " " a.btn href=(address) { "Open " kbd { "Enter" } }
         }
-        @for turn in turn.saturating_sub(2)..turn { (near(turn)) }
+        @for turn in &path.turns()[place.saturating_sub(2)..place] { (near(*turn)) }
         (reading.message(&message))
-        @if turn + 1 < session.turns() { (near(turn + 1)) }
+        @if let Some(turn) = path.turns().get(place + 1) { (near(*turn)) }
     })
 }
 
@@ -144,6 +158,7 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
     if let Some(resume) = card.resume() {
         let _ = write!(text, "\nresume: `{resume}`\n");
     }
+    let path = Path::of(&session, &follows(site, &session, stop)?, None);
     for turn in 0..session.turns() {
         if stop.requested() {
             return Err(Problem::Wrong(
@@ -151,17 +166,99 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
             ));
         }
         let message = session.message(turn);
+        let other = if path.place(turn).is_none() { " · another version" } else { "" };
         let role = if message.role.is_empty() { "unknown" } else { &message.role };
         let time = message.time.and_then(|time| clock.minute(time));
         let time = time.map_or_else(String::new, |time| format!(" · {time}"));
         let content = snippet::trim(&message.content);
-        let _ = write!(text, "\n## {} · {role}{time}\n\n{content}\n", session.line(turn));
+        let _ = write!(text, "\n## {} · {role}{time}{other}\n\n{content}\n", session.line(turn));
     }
     Ok(text)
 }
 
+/// Returns a whole conversation as one HTML file that needs nothing else.
+pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem> {
+    /// Nothing that a message holds is run or loaded.
+    const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+    let (session, card) = find(site, id, stop)?;
+    let title = title(&session);
+    let path = Path::of(&session, &follows(site, &session, stop)?, None);
+    let is_other = |turn: &usize| path.place(*turn).is_none();
+    let others: Vec<usize> = (0..session.turns()).filter(is_other).collect();
+    let mut reading = reading(site, &card, &Marker::Nothing, Highlighter::lasting(MOST_COLOURING));
+    let mut shown = |turns: &[usize]| -> Result<Vec<Markup>, Problem> {
+        let one = |turn: &usize| {
+            if stop.requested() {
+                let why = "The conversation is too long to be made a file in time.";
+                return Err(Problem::Wrong(why.to_owned()));
+            }
+            let (hit, number) = (session.message(*turn), session.line(*turn));
+            Ok(reading.message(&ShownMessage {
+                number,
+                role: session.role(*turn),
+                time: hit.time,
+                content: &hit.content,
+                address: format!("#m{number}"),
+                is_current: false,
+                is_whole: true,
+                is_open: false,
+                versions: None,
+            }))
+        };
+        turns.iter().map(one).collect()
+    };
+    let (thread, rest) = (shown(path.turns())?, shown(&others)?);
+    Ok(html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE.content())) }
+            }
+            body {
+                main.file {
+                    header.head {
+                        p.meta { (card.meta(site.clock(), session.about.last)) }
+                        h1 dir="auto" { (title) }
+                    }
+                    div.thread { @for message in &thread { (message) } }
+                    @if !rest.is_empty() {
+                        h2 { "Other versions" }
+                        div.thread { @for message in &rest { (message) } }
+                    }
+                }
+                footer.foot {
+                    span { (counted(session.turns(), "message")) ". Times are in " (site.clock().zone()) "." }
+                    span { "verbatim " (env!("CARGO_PKG_VERSION")) }
+                }
+            }
+        }
+    })
+}
+
+fn reading<'a>(
+    site: &Site,
+    card: &Card,
+    marker: &'a Marker,
+    highlighter: Highlighter,
+) -> Reading<'a> {
+    // Codex's transcripts do not say where the reasoning ends and the answer begins.
+    let joins_thinking = card.service == "codex";
+    Reading { clock: site.clock(), marker, highlighter, joins_thinking }
+}
+
+/// Returns the messages on branches that the service does not show.
+fn follows(site: &Site, session: &Session, stop: &Stop) -> Result<HashMap<String, String>, Error> {
+    site.engine.branches(session.about.source, &session.about.id, stop)
+}
+
 /// Opens the conversation that an id, its beginning, a title or a link names.
-fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card), Problem> {
+pub(super) fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card), Problem> {
     let engine = &site.engine;
     let by_id = SourceKind::ALL.into_iter().find_map(|kind| {
         engine.session(kind, id, false, stop).ok().flatten().map(|session| (kind, session))
@@ -194,6 +291,7 @@ fn turn_of(session: &Session, number: u32) -> Result<usize, Problem> {
 fn open(site: &Site, view: &View, marker: &Marker, stop: &Stop) -> Result<Talk, Problem> {
     let (session, card) = find(site, &view.id, stop)?;
     let turn = view.number.map(|number| turn_of(&session, number)).transpose()?;
+    let path = Path::of(&session, &follows(site, &session, stop)?, turn);
     let mut hits = Vec::new();
     if !matches!(marker, Marker::Nothing) {
         for turn in 0..session.turns() {
@@ -207,10 +305,10 @@ fn open(site: &Site, view: &View, marker: &Marker, stop: &Stop) -> Result<Talk, 
             }
         }
     }
-    Ok(Talk { session, card, ask: view.ask.clone(), hits, turn, is_whole: view.is_whole })
+    Ok(Talk { session, card, ask: view.ask.clone(), hits, turn, path, is_whole: view.is_whole })
 }
 
-fn title(session: &Session) -> String {
+pub(super) fn title(session: &Session) -> String {
     match snippet::trim(&session.about.title) {
         "" => "Untitled".to_owned(),
         title => title.split_whitespace().collect::<Vec<_>>().join(" "),
@@ -231,23 +329,29 @@ impl Talk {
         address(&self.card, &self.ask, self.session.line(turn))
     }
 
-    /// Returns the turns that are shown.
-    fn shown(&self) -> std::ops::Range<usize> {
-        let all = self.session.turns();
+    /// Returns the place of the current turn.
+    fn place(&self) -> Option<usize> {
+        self.path.place(self.turn?)
+    }
+
+    /// Returns the places that are shown.
+    fn shown(&self) -> Range<usize> {
+        let turns = self.path.turns();
+        let all = turns.len();
         if self.is_whole {
-            let turn = self.turn.unwrap_or(0);
-            return turn..turn + 1;
+            let place = self.place().unwrap_or(0);
+            return place..place + 1;
         }
-        let start = match self.turn {
+        let start = match self.place() {
             _ if all <= MOST_MESSAGES => 0,
-            Some(turn) => turn.saturating_sub(BEFORE).min(all - MOST_MESSAGES),
+            Some(place) => place.saturating_sub(BEFORE).min(all - MOST_MESSAGES),
             None => 0,
         };
         let mut bytes = 0;
-        let first = self.turn.unwrap_or(start);
+        let first = self.place().unwrap_or(start);
         let mut from = first;
         // From the message that somebody goes to, first back, then on.
-        let size = |turn: usize| self.session.message(turn).content.len().min(MOST_SHOWN);
+        let size = |place: usize| self.session.message(turns[place]).content.len().min(MOST_SHOWN);
         while from > start && bytes < MOST_BYTES / 4 {
             from -= 1;
             bytes += size(from);
@@ -261,11 +365,11 @@ impl Talk {
     }
 
     fn messages(&self, site: &Site, marker: &Marker) -> Markup {
-        let mut reading = Reading { clock: site.clock(), marker, highlighter: Highlighter::new() };
+        let mut reading = reading(site, &self.card, marker, Highlighter::new());
         let shown = self.shown();
-        let all = self.session.turns();
-        let line = |turn: usize| self.session.line(turn);
-        let step = |turn: usize| self.link(turn);
+        let turns = self.path.turns();
+        let all = turns.len();
+        let step = |place: usize| self.link(turns[place]);
         html! {
             @if shown.start > 0 {
                 p.pages.note {
@@ -274,17 +378,18 @@ impl Talk {
                     }
                 }
             }
-            @for turn in shown.clone() {
-                @let hit = self.session.message(turn);
+            @for turn in &turns[shown.clone()] {
+                @let hit = self.session.message(*turn);
                 (reading.message(&ShownMessage {
-                    number: line(turn),
-                    role: self.session.role(turn),
+                    number: self.session.line(*turn),
+                    role: self.session.role(*turn),
                     time: hit.time,
                     content: &hit.content,
-                    address: self.link(turn),
-                    is_current: self.turn == Some(turn),
+                    address: self.link(*turn),
+                    is_current: self.turn == Some(*turn),
                     is_whole: self.is_whole,
                     is_open: self.is_whole,
+                    versions: self.versions(*turn),
                 }))
             }
             @if shown.end < all {
@@ -293,6 +398,16 @@ impl Talk {
                 }
             }
         }
+    }
+
+    /// Returns the versions of a message; `None` if it is the only one.
+    fn versions(&self, turn: usize) -> Option<Versions> {
+        let versions = self.path.versions(turn);
+        let at = versions.iter().position(|version| *version == turn)?;
+        let link = |at: usize| versions.get(at).map(|version| self.link(*version));
+        let (before, after) = (at.checked_sub(1).and_then(link), link(at + 1));
+        let versions = Versions { number: at + 1, all: versions.len(), before, after };
+        (versions.all > 1).then_some(versions)
     }
 
     /// Returns the place of the current turn among the hits: its number, if it is one.
@@ -350,7 +465,7 @@ impl Talk {
         let turns: &[usize] = match is_search {
             true => &self.hits,
             false => {
-                let all = 0..self.session.turns();
+                let all = self.path.turns().iter().copied();
                 prompts = all.filter(|turn| self.session.role(*turn) == "user").collect();
                 &prompts
             }
@@ -376,7 +491,10 @@ impl Talk {
                             a href=(self.link(*turn))
                                 aria-current=[(self.turn == Some(*turn)).then_some("true")] {
                                 b { (self.session.line(*turn)) }
-                                " " span dir="auto" { (marked(&few_words(&hit.content, &spans))) }
+                                " " span dir="auto" {
+                                    @if self.path.place(*turn).is_none() { i { "other version " } }
+                                    (marked(&few_words(&hit.content, &spans)))
+                                }
                             }
                         }
                     }
@@ -403,6 +521,14 @@ impl Talk {
                         " " a.btn href=(link) rel="noreferrer" { "Open original ↗" }
                     }
                     " " a.btn href=(address) data-copy="address" { "Copy link" }
+                    details.resume {
+                        summary { "Save or forget" }
+                        div.row {
+                            a.btn href=(format!("{address}.html")) download=(file_name(&self.title(), "html")) { "Save as HTML" }
+                            " " a.btn href=(format!("{address}.md")) download=(file_name(&self.title(), "md")) { "Save as Markdown" }
+                            " " a.btn href=(self.card.forget_address()) { "Forget …" }
+                        }
+                    }
                     @if let Some(resume) = self.card.resume() {
                         details.resume {
                             summary { "Resume in a terminal" }
@@ -414,6 +540,9 @@ impl Talk {
                     div { dt { "Begun" } " " dd { (moment(clock, about.begun)) } }
                     div { dt { "Last" } " " dd { (moment(clock, about.last)) } }
                     div { dt { "Messages" } " " dd { (grouped(self.session.turns())) } }
+                    @if self.path.branches() > 1 {
+                        div { dt { "Branches" } " " dd { (grouped(self.path.branches())) } }
+                    }
                     @if let Some(project) = self.card.project() {
                         div { dt { "Project" } " " dd dir="auto" { (project) } }
                     }
@@ -425,23 +554,33 @@ impl Talk {
 
     /// Draws where the matches lie in the conversation.
     fn strip(&self) -> Markup {
-        let all = self.session.turns().max(1) as f64;
-        let y = |turn: usize| format!("{:.2}%", turn as f64 / all * 100.0);
+        let all = self.path.turns().len().max(1) as f64;
+        let y = |place: usize| format!("{:.2}%", place as f64 / all * 100.0);
         let shown = self.shown();
         let step = self.hits.len().div_ceil(MOST_TICKS).max(1);
+        let ticks = self.hits.iter().step_by(step);
+        let ticks = ticks.filter_map(|turn| Some((*turn, self.path.place(*turn)?)));
         html! {
             svg.strip aria-hidden="true" focusable="false" {
                 rect.view y=(y(shown.start)) width="100%" height=(y(shown.len())) {}
-                @for turn in self.hits.iter().step_by(step) {
-                    a href=(self.link(*turn)) tabindex="-1" {
-                        title { "Message " (self.session.line(*turn)) }
-                        rect.t y=(y(*turn)) width="100%" height="3" {}
+                @for (turn, place) in ticks {
+                    a href=(self.link(turn)) tabindex="-1" {
+                        title { "Message " (self.session.line(turn)) }
+                        rect.t y=(y(place)) width="100%" height="3" {}
                     }
                 }
-                @if let Some(turn) = self.turn.filter(|_| self.rank().is_some()) {
-                    rect.t.here y=(y(turn)) width="100%" height="5" {}
+                @if let Some(place) = self.place().filter(|_| self.rank().is_some()) {
+                    rect.t.here y=(y(place)) width="100%" height="5" {}
                 }
             }
         }
     }
+}
+
+/// Returns a title as the name of a file that every system takes.
+fn file_name(title: &str, ending: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || "-_'+".contains(c) { c } else { ' ' };
+    let text: String = title.chars().map(plain).take(MOST_NAME).collect();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{}.{ending}", if text.is_empty() { "Conversation" } else { &text })
 }

@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// The memory and threads with which an index is built again, if something was forgotten meanwhile.
-const RESOURCES: Resources = Resources { memory: 256 << 20, threads: 1 };
+pub(super) const RESOURCES: Resources = Resources { memory: 256 << 20, threads: 1 };
 
 /// Bytes of a file that is received at most: exports with many pictures are some gigabytes long.
 const MOST_BYTES: u64 = 16 << 30;
@@ -49,8 +49,13 @@ pub(super) async fn receive(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let name = fields(query.as_deref().unwrap_or_default()).find(|(name, _)| name == "name");
+    let query = query.as_deref().unwrap_or_default();
+    let name = fields(query).find(|(name, _)| name == "name");
     let name = plain_name(&name.map(|(_, name)| name).unwrap_or_default());
+    let branches = match fields(query).any(|(name, all)| name == "branches" && all == "all") {
+        true => Branches::All,
+        false => Branches::Shown,
+    };
     let length = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
     if !site.imports.begin(&name, length) {
         return (StatusCode::CONFLICT, "Another import is under way.").into_response();
@@ -62,7 +67,7 @@ pub(super) async fn receive(
     match received {
         Ok((folder, path)) => {
             tokio::task::spawn_blocking(move || {
-                let done = crate::map_faults::caught(|| import(&site, &path));
+                let done = crate::map_faults::caught(|| import(&site, &path, branches));
                 drop(folder);
                 site.imports.set(match done {
                     Ok(Ok(outcome)) => Stage::Done(outcome),
@@ -132,7 +137,7 @@ async fn store(
 }
 
 /// Imports a file into the database that imports go to.
-fn import(site: &Site, path: &Path) -> Result<Outcome, String> {
+fn import(site: &Site, path: &Path, branches: Branches) -> Result<Outcome, String> {
     let config = site.engine.config();
     let target = config.db.clone().unwrap_or_else(|| config.db_folder().join("verbatim.db"));
     if let Some(folder) = target.parent() {
@@ -151,7 +156,7 @@ fn import(site: &Site, path: &Path) -> Result<Outcome, String> {
     let sources = [path.to_owned()];
     let withheld = site.engine.withheld().map_err(|error| error.to_string())?;
     let stop = Stop::never();
-    let report = import_until(&sources, &target, Branches::Shown, &withheld, &stop, &|progress| {
+    let report = import_until(&sources, &target, branches, &withheld, &stop, &|progress| {
         site.imports.set(Stage::Reading(ReadSoFar {
             done: progress.done,
             total: progress.total,

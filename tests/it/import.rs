@@ -101,6 +101,33 @@ fn golden(name: &str) -> PathBuf {
 }
 
 #[test]
+fn branches_are_known_by_what_they_follow() {
+    let folder = TempDir::new().unwrap();
+    let database = folder.path().join("out.db");
+    let branches = || {
+        let sql = "SELECT message_id, follows FROM verbatim_branches ORDER BY message_id";
+        rows(&database, sql)
+    };
+    let export = golden("chatgpt.json");
+    import(&[&export], &database, Branches::All).unwrap();
+    let expected = [r#""a1" "q""#, r#""f1" "a1""#];
+    let paths = branches();
+    assert!(expected.iter().all(|row| paths.contains(&(*row).to_owned())), "{paths:?}");
+    // What was imported before stays when only the shown branch is read.
+    import(&[&export], &database, Branches::Shown).unwrap();
+    assert_eq!(branches(), paths);
+    // A branch that comes to be shown is no longer another one.
+    let text = fs::read_to_string(&export).unwrap();
+    let text = text.replace(r#""current_node": "a2""#, r#""current_node": "f1""#);
+    import_text(folder.path(), text.as_bytes(), Branches::All).unwrap();
+    assert!(branches().contains(&r#""a2" "q""#.to_owned()), "{:?}", branches());
+    assert!(!branches().iter().any(|row| expected.contains(&row.as_str())), "{:?}", branches());
+    let claude = fs::read(golden("claude.json")).unwrap();
+    import_text(folder.path(), &claude, Branches::All).unwrap();
+    assert!(branches().contains(&r#""b2" "b1""#.to_owned()), "{:?}", branches());
+}
+
+#[test]
 fn golden_exports() {
     for name in ["chatgpt", "lenient", "claude"] {
         for (branches, kind) in [(Branches::Shown, "shown"), (Branches::All, "all")] {

@@ -1,6 +1,7 @@
 //! Every integration test in one binary: linking tantivy once is enough.
 
 mod archives;
+mod browser;
 mod capture;
 mod cli;
 mod clients;
@@ -41,6 +42,7 @@ mod migration;
 mod notes;
 mod open;
 mod page;
+mod page_changes;
 mod picker;
 #[cfg(unix)]
 mod private;

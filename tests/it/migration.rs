@@ -93,7 +93,7 @@ fn threads_of_version_1() {
         (&data["topic"], &data["message_count"], &data["last_message_at"]),
         (&json!("An old thread"), &json!(2), &json!("2023-11-14T22:14:20.500Z"))
     );
-    assert_eq!(version(&path), (2, true));
+    assert_eq!(version(&path), (3, true));
     let id = &data["continuation_id"];
     let turn =
         json!({"action": "continue", "continuation_id": id, "query": "And the newest lantern?"});
@@ -121,7 +121,7 @@ fn tables_of_version_1_without_threads() {
     let engine = Engine::new(Config { home: home.path().to_owned(), ..Config::default() });
     let start = manage(&engine, json!({"action": "start", "topic": "new"}));
     assert_eq!(start["success"], true, "{start}");
-    assert_eq!(version(&path), (2, true));
+    assert_eq!(version(&path), (3, true));
     let found = call(&engine, "search", json!({"query": "brass one", "mode": "text"}));
     assert!(found.text.contains("An old thread"), "{}", found.text);
 }
@@ -151,7 +151,7 @@ fn an_import_into_version_1() {
     let transcript = home.path().join("s.jsonl");
     fs::write(&transcript, crate::archives::line(1, "user", "a new question")).unwrap();
     import::import(&[transcript], &path, Branches::Shown, &|_| {}).unwrap();
-    assert_eq!(version(&path), (2, true));
+    assert_eq!(version(&path), (3, true));
     let connection = Connection::open(&path).unwrap();
     let count = |sql: &str| connection.query_one(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(count("SELECT count(*) FROM messages"), 3);

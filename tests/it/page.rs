@@ -1,75 +1,38 @@
-//! The page in a real browser, Chromium through WebDriver. Without both these tests say that they
-//! were left out.
+//! The page in a real browser. Without one these tests say that they were left out.
 
-use std::{
-    io::{BufRead, BufReader},
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::{path::Path, thread, time::Duration};
 
 use rusqlite::Connection;
-use serde_json::{Value, json};
-use tempfile::TempDir;
+use serde_json::json;
+
+use crate::browser::{self, Browser, Site};
 
 /// Sets a sentinel wherever it runs.
 const HOSTILE: &str = "<script>window.hacked=1</script><img src=x onerror=\"window.hacked=2\">\
     <svg onload=\"window.hacked=3\"></svg> sentinel";
 
 /// Every view.
-const VIEWS: [&str; 8] = [
+const VIEWS: [&str; 10] = [
     "/",
     "/?q=bread",
     "/?q=nothing+at+all",
     "/c/c1/2?q=bread",
     "/c/c1",
+    "/c/branching",
+    "/c/branching/forget",
     "/stats",
     "/status",
     "/import",
 ];
 
-/// The name by which WebDriver's answers give elements.
-const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
-
-/// How long something may take to show.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Chats that the tests know, and a server of the page.
-struct Site {
-    _home: TempDir,
-    server: Child,
-    address: String,
-    /// The address that lets a browser in.
-    door: String,
+/// Returns a browser and a server of chats that the tests know; `None` without a browser.
+fn start() -> Option<(Browser, Site)> {
+    browser::start(known_chats)
 }
 
-impl Site {
-    fn start() -> Site {
-        let home = tempfile::tempdir().expect("folders can be made");
-        std::fs::create_dir(home.path().join("db")).expect("folders can be made");
-        fill(&Connection::open(home.path().join("db/chats.db")).expect("it can be made"));
-        let mut server = Command::new(env!("CARGO_BIN_EXE_verbatim"))
-            .arg("--home")
-            .arg(home.path())
-            .args(["web", "--no-open", "127.0.0.1:0"])
-            .env("HOME", home.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the program starts");
-        let mut door = String::new();
-        let output = server.stdout.take().expect("it is piped");
-        BufReader::new(output).read_line(&mut door).expect("it prints its address");
-        let door = door.trim().to_owned();
-        let address = door.split("/#").next().unwrap_or_default().to_owned();
-        Site { _home: home, server, address, door }
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _ = (self.server.kill(), self.server.wait());
-    }
+/// Makes a database of chats.
+pub(crate) fn known_chats(folder: &Path) {
+    fill(&Connection::open(folder.join("chats.db")).expect("it can be made"));
 }
 
 fn fill(connection: &Connection) {
@@ -96,6 +59,15 @@ fn fill(connection: &Connection) {
         ("assistant", "借用チェッカーと日本語の検索"),
     ];
     add("c1", "Baking bread", &bread);
+    let branching = [
+        ("user", "Name a colour"),
+        ("assistant", "Blue it is"),
+        ("user", "Thanks"),
+        ("assistant", "Crimson it is"),
+        ("user", "Why crimson?"),
+        ("user", "Name a mountain"),
+    ];
+    add("branching", "Colours", &branching);
     let long: Vec<(&str, String)> = (0..300)
         .map(|n| ("user", if n % 60 == 30 { format!("needle {n}") } else { format!("hay {n}") }))
         .collect();
@@ -105,156 +77,11 @@ fn fill(connection: &Connection) {
         "[sentinel](javascript:window.hacked=4) ![a](http://evil.example/a.png)\n\n```html\n{HOSTILE}\n```\n\n{HOSTILE}"
     );
     add(HOSTILE, HOSTILE, &[("user", HOSTILE), (HOSTILE, &markdown), ("tool", HOSTILE)]);
-}
-
-/// A browser with a profile of its own.
-struct Browser {
-    driver: Child,
-    session: String,
-    _profile: TempDir,
-}
-
-impl Browser {
-    /// Starts a browser; `None` if there is none on this computer.
-    fn start() -> Option<Browser> {
-        let mut driver = Command::new("chromedriver")
-            .args(["--port=0"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
-        let output = driver.stdout.take().expect("it is piped");
-        let mut lines = BufReader::new(output).lines().map_while(Result::ok);
-        let port = lines.find_map(|line| {
-            let (_, port) = line.split_once("started successfully on port ")?;
-            port.trim_end_matches('.').parse::<u16>().ok()
-        });
-        thread::spawn(move || lines.for_each(drop));
-        let profile = tempfile::tempdir().expect("folders can be made");
-        let arguments = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-            "--disable-dev-shm-usage",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--window-size=1600,1000",
-            &format!("--user-data-dir={}", profile.path().display()),
-        ];
-        let wanted = json!({"capabilities": {"alwaysMatch": {
-            "goog:chromeOptions": {"args": arguments},
-            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
-        }}});
-        let base = format!("http://127.0.0.1:{}", port?);
-        let started = call("POST", &format!("{base}/session"), &wanted);
-        let Some(id) = started["sessionId"].as_str() else {
-            let _ = (driver.kill(), driver.wait());
-            return None;
-        };
-        Some(Browser { driver, session: format!("{base}/session/{id}"), _profile: profile })
-    }
-
-    fn post(&self, path: &str, body: &Value) -> Value {
-        call("POST", &format!("{}/{path}", self.session), body)
-    }
-
-    fn open(&self, address: &str) {
-        self.post("url", &json!({ "url": address }));
-    }
-
-    /// Returns what a script returns.
-    fn run(&self, script: &str) -> Value {
-        self.post("execute/sync", &json!({"script": script, "args": []}))
-    }
-
-    /// Waits until a script returns true.
-    #[track_caller]
-    fn wait(&self, condition: &str) {
-        let end = Instant::now() + PATIENCE;
-        while self.run(&format!("return !!({condition})")) != true {
-            let page = || self.run("return document.body.innerText.slice(0, 2000) + location.href");
-            assert!(Instant::now() < end, "{condition} never came: {}", page());
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn keys(&self, selector: &str, keys: &str) {
-        let found = self.post("element", &json!({"using": "css selector", "value": selector}));
-        let id =
-            found[ELEMENT].as_str().unwrap_or_else(|| panic!("{selector}: {found}")).to_owned();
-        self.post(&format!("element/{id}/value"), &json!({ "text": keys }));
-    }
-
-    fn click(&self, selector: &str) {
-        let found = self.post("element", &json!({"using": "css selector", "value": selector}));
-        let id =
-            found[ELEMENT].as_str().unwrap_or_else(|| panic!("{selector}: {found}")).to_owned();
-        self.post(&format!("element/{id}/click"), &json!({}));
-    }
-
-    /// Calls a method of Chromium's own protocol.
-    fn chromium(&self, method: &str, parameters: &Value) {
-        self.post("goog/cdp/execute", &json!({"cmd": method, "params": parameters}));
-    }
-
-    /// Fails if anything was wrong: an error in the console, a script of a message that ran, a request
-    /// to another host.
-    #[track_caller]
-    fn assert_sound(&self, site: &Site) {
-        assert_eq!(self.run("return window.hacked === undefined"), true, "a message's script ran");
-        let errors = self.post("se/log", &json!({"type": "browser"}));
-        let errors: Vec<&Value> = errors.as_array().into_iter().flatten().collect();
-        assert!(errors.is_empty(), "{errors:?}");
-        let events = self.post("se/log", &json!({"type": "performance"}));
-        for event in events.as_array().into_iter().flatten() {
-            let event: Value =
-                serde_json::from_str(event["message"].as_str().unwrap_or("{}")).expect("JSON");
-            if event["message"]["method"] == "Network.requestWillBeSent" {
-                let url = event["message"]["params"]["request"]["url"].as_str().unwrap_or("");
-                // Chromium asks itself for the page of a new tab.
-                let inner = ["data:", "chrome:", "about:"];
-                let is_ours = url.starts_with(&site.address)
-                    || inner.iter().any(|start| url.starts_with(start));
-                assert!(is_ours, "a request to {url}");
-            }
-        }
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        call("DELETE", &self.session, &Value::Null);
-        let _ = (self.driver.kill(), self.driver.wait());
-    }
-}
-
-/// Calls WebDriver; returns the value of its answer, an error's too.
-fn call(method: &str, address: &str, body: &Value) -> Value {
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
-    let answer = match method {
-        "DELETE" => agent.delete(address).call(),
-        _ => agent.post(address).content_type("application/json").send(body.to_string()),
-    };
-    let text = answer.ok().and_then(|mut answer| answer.body_mut().read_to_string().ok());
-    let answer: Value = serde_json::from_str(&text.unwrap_or_default()).unwrap_or_default();
-    answer["value"].clone()
-}
-
-/// Returns a browser and a server; `None` without a browser.
-fn start() -> Option<(Browser, Site)> {
-    let browser = Browser::start();
-    if browser.is_none() {
-        eprintln!("left out: chromium or chromedriver is not installed");
-    }
-    let (browser, site) = (browser?, Site::start());
-    browser.open(&site.door);
-    browser.wait("document.querySelector('#q')");
-    // The page that asks for the token was refused once, which the console says.
-    browser.post("se/log", &json!({"type": "browser"}));
-    Some((browser, site))
+    // Messages 6 to 11 are the branching ones; the last three of them are on other branches.
+    let branches = "CREATE TABLE verbatim_branches (message_id TEXT PRIMARY KEY, follows TEXT);
+        CREATE TABLE verbatim_messages (message_id TEXT PRIMARY KEY, export_id TEXT, model TEXT);
+        INSERT INTO verbatim_branches VALUES ('m9', 'm6'), ('m10', 'm9'), ('m11', '');";
+    connection.execute_batch(branches).expect("the tables are new");
 }
 
 #[test]
@@ -384,20 +211,22 @@ fn no_view_has_a_barrier() {
         return;
     };
     let Some((browser, site)) = start() else { return };
-    for theme in ["light", "dark"] {
-        let features = json!([{"name": "prefers-color-scheme", "value": theme}]);
-        browser.chromium("Emulation.setEmulatedMedia", &json!({ "features": features }));
+    for (width, theme) in [(390, "light"), (390, "dark"), (1024, "light"), (1024, "dark")] {
+        browser.look(width, theme);
         for path in VIEWS {
             browser.open(&format!("{}{path}", site.address));
             browser.wait("document.readyState === 'complete'");
-            thread::sleep(Duration::from_millis(300));
+            browser.wait(
+                "!document.querySelector('#list .hits') || document.querySelector('#hist svg')",
+            );
             browser.run("document.querySelectorAll('details').forEach(fold => fold.open = true)");
             browser.run(&axe);
             let script = "const done = arguments[0];
                 axe.run().then(found => done(found.violations.map(it =>
                     it.id + ': ' + it.nodes.slice(0, 3).map(node => node.html).join(' '))))";
-            let found = browser.post("execute/async", &json!({"script": script, "args": []}));
-            assert_eq!(found, json!([]), "{path}, {theme}");
+            let found = browser.run_until_done(script);
+            assert_eq!(found, json!([]), "{path}, {width} px, {theme}");
         }
     }
+    browser.assert_sound(&site);
 }

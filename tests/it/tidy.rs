@@ -24,7 +24,7 @@ const ROOMS: &[&[&str]] = &[
 /// The rooms of `src/engine/` from top to bottom. A room uses only rooms on lower lines.
 const ENGINE_ROOMS: &[&[&str]] = &[
     &["mod"],
-    &["forget", "facets"],
+    &["forget", "facets", "describe", "stamp"],
     &["lookup", "exact", "import", "home"],
     &["report"],
     &["memory"],

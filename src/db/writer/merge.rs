@@ -54,6 +54,7 @@ struct StoredMessage {
     /// The export's id, with a number if the conversation repeats the id.
     key: String,
     model: Option<String>,
+    follows: Option<String>,
 }
 
 impl Merge<'_> {
@@ -257,8 +258,10 @@ impl Merge<'_> {
     /// Returns the messages of a conversation in reading order.
     fn stored_messages(&self, id: &str) -> rusqlite::Result<Vec<StoredMessage>> {
         let mut statement = self.prepare(
-            "SELECT m.id, m.role, m.content, m.create_time, m.update_time, m.position, v.export_id, v.model
+            "SELECT m.id, m.role, m.content, m.create_time, m.update_time, m.position, v.export_id, v.model,
+                 b.follows
              FROM messages m LEFT JOIN verbatim_messages v ON v.message_id = m.id
+                 LEFT JOIN verbatim_branches b ON b.message_id = m.id
              WHERE m.conversation_id = ?1 ORDER BY m.position, m.rowid",
         )?;
         let rows = statement.query_map([id], |row| {
@@ -271,6 +274,7 @@ impl Merge<'_> {
                 position: row.get::<_, Option<i64>>(5).unwrap_or(None),
                 key: text(row, 6)?.unwrap_or_else(|| id.clone()),
                 model: text(row, 7)?,
+                follows: text(row, 8)?,
                 id,
             })
         })?;
@@ -297,6 +301,7 @@ impl Merge<'_> {
             && !differs(new.create_time, &row.create_time)
             && !differs(new.update_time, &row.update_time)
             && (new.model.is_none() || new.model == row.model)
+            && new.follows == row.follows
     }
 
     /// Moves a message to a position; returns whether that changed its position.
@@ -322,6 +327,7 @@ impl Merge<'_> {
         self.row(&row.id, "", new, position).update(self.connection)?;
         self.prepare("DELETE FROM verbatim_attachments WHERE message_id = ?1")?
             .execute([&row.id])?;
+        self.prepare("DELETE FROM verbatim_branches WHERE message_id = ?1")?.execute([&row.id])?;
         self.details(&row.id, &row.key, new)
     }
 
@@ -348,6 +354,12 @@ impl Merge<'_> {
                 if id == key { None } else { Some(key) },
                 new.model
             ])?;
+        }
+        if let Some(follows) = &new.follows {
+            self.prepare(
+                "INSERT OR REPLACE INTO verbatim_branches (message_id, follows) VALUES (?1, ?2)",
+            )?
+            .execute([id, follows])?;
         }
         for (at, name) in new.attachments.iter().enumerate() {
             self.prepare(

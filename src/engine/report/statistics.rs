@@ -71,6 +71,24 @@ pub(crate) fn tally(
     Ok(tally)
 }
 
+/// Counts the messages that have a time by the number that `of` gives it.
+pub(crate) fn counted_by(
+    sources: &Sources,
+    of: &dyn Fn(Instant) -> i64,
+    stop: &Stop,
+) -> Result<BTreeMap<i64, u64>, Error> {
+    let scope = Scope::default();
+    let count = |source: Source| source.reader(stop).count(&scope, of, stop);
+    let (counted, _) = sources.each(&scope, count)?;
+    let mut counts = BTreeMap::new();
+    for (number, count) in counted.into_iter().flat_map(|counts| counts.days) {
+        if let Some(number) = number {
+            *counts.entry(number).or_default() += count;
+        }
+    }
+    Ok(counts)
+}
+
 fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     [one, other].into_iter().flatten().min()
 }

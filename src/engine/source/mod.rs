@@ -33,7 +33,7 @@ pub use kind::SourceKind;
 #[cfg(feature = "internals")]
 pub use live::LiveReader;
 pub(crate) use lock::lock;
-pub(crate) use narrow::{Narrowing, Place};
+pub(crate) use narrow::{Narrowing, Places};
 pub(crate) use note::{Lacking, Note};
 pub use reader::{Counts, Listing, Messages, Reader, SearchPlan};
 pub(crate) use scope::shared_start;

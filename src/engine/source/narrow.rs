@@ -213,6 +213,19 @@ impl Sources {
         let Some(source) = self.of_kind(kind) else { return Ok(HashMap::new()) };
         source.provenance(Some(ids), stop)
     }
+
+    /// Returns the messages of a conversation that its service does not show, as `db::branches` does.
+    pub(crate) fn branches(
+        &self,
+        kind: SourceKind,
+        id: &str,
+        stop: &Stop,
+    ) -> Result<HashMap<String, String>, Error> {
+        let Some(source) = self.of_kind(kind).filter(|_| kind == SourceKind::Export) else {
+            return Ok(HashMap::new());
+        };
+        source.on_database(|path| db::read(path, stop, |database| db::branches(database, id)))
+    }
 }
 
 impl Sources {
@@ -249,14 +262,16 @@ pub(crate) struct Place {
     pub(crate) service: Arc<str>,
     /// The project, of a coding agent's conversation.
     pub(crate) project: Option<Arc<str>>,
+    /// The models that answered, as far as the database names them.
+    pub(crate) models: Vec<Arc<str>>,
 }
+
+/// Where every conversation is from.
+pub(crate) type Places = HashMap<(SourceKind, String), Place>;
 
 impl Sources {
     /// Returns where every conversation is from. Sources that cannot be read are left out.
-    pub(crate) fn places(
-        &self,
-        stop: &Stop,
-    ) -> Result<HashMap<(SourceKind, String), Place>, Error> {
+    pub(crate) fn places(&self, stop: &Stop) -> Result<Places, Error> {
         let mut names: HashSet<Arc<str>> = HashSet::new();
         let mut shared = |name: &str| match names.get(name) {
             Some(name) => Arc::clone(name),
@@ -269,6 +284,7 @@ impl Sources {
         let mut places = HashMap::new();
         self.each(&Scope::default(), |source| {
             let provenance = source.provenance(None, stop)?;
+            let models = source.models(stop)?;
             let listing = source.reader(stop).list(&Scope::default(), stop)?;
             for at in 0..listing.len() {
                 let (id, _) = listing.heading(at);
@@ -277,7 +293,9 @@ impl Sources {
                 let project = listing.origin(at).and_then(|origin| origin.project.as_deref());
                 let project = project.filter(|name| !name.is_empty()).map(&mut shared);
                 let service = shared(service.unwrap_or(source.kind.name()));
-                places.insert((source.kind, id.to_owned()), Place { service, project });
+                let models = models.get(id).map(Vec::as_slice).unwrap_or_default();
+                let models = models.iter().map(|name| shared(name)).collect();
+                places.insert((source.kind, id.to_owned()), Place { service, project, models });
             }
             Ok(())
         })?;

@@ -1,0 +1,38 @@
+//! The branches of conversations: edited prompts and regenerated answers.
+
+use std::collections::HashMap;
+
+use super::{Database, Error, rows};
+
+/// Returns the messages of a conversation that are on branches which its service does not show, by id,
+/// each with the id of the message that it follows: empty for none.
+pub(crate) fn branches(
+    database: &Database,
+    conversation: &str,
+) -> Result<HashMap<String, String>, Error> {
+    let read = || -> rusqlite::Result<HashMap<String, String>> {
+        let connection = database.connection();
+        if !connection.table_exists(None, "verbatim_branches")? {
+            return Ok(HashMap::new());
+        }
+        // A database may store a message under another id than the export has.
+        let sql = "SELECT m.id, coalesce(v.export_id, m.id), b.follows FROM messages AS m
+                       LEFT JOIN verbatim_messages AS v ON v.message_id = m.id
+                       LEFT JOIN verbatim_branches AS b ON b.message_id = m.id
+                   WHERE m.conversation_id = ?1";
+        let mut statement = connection.prepare(sql)?;
+        let mut found = statement.query([conversation])?;
+        let mut ids: HashMap<String, String> = HashMap::new();
+        let mut follows: Vec<(String, String)> = Vec::new();
+        while let Some(row) = found.next()? {
+            let id = rows::text(row, 0)?;
+            if let Some(before) = row.get::<_, Option<String>>(2)? {
+                follows.push((id.clone(), before));
+            }
+            ids.insert(rows::text(row, 1)?, id);
+        }
+        let own = |before: String| ids.get(&before).cloned().unwrap_or_default();
+        Ok(follows.into_iter().map(|(id, before)| (id, own(before))).collect())
+    };
+    read().map_err(|error| database.error(error))
+}

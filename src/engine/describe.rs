@@ -1,0 +1,54 @@
+//! What is known of the conversations of an answer, beside its messages.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{
+    error::Error,
+    lookup::Lookup,
+    source::{Sketch, SourceKind},
+};
+use crate::model::{Origin, Provenance};
+
+/// What a conversation is known by among those of all sources.
+pub(crate) type ConversationKey = (SourceKind, String);
+
+/// What is known of a conversation, as far as it can be read.
+#[derive(Debug)]
+pub(crate) struct Described {
+    pub(crate) short_id: String,
+    pub(crate) sketch: Option<Sketch>,
+    pub(crate) origin: Option<Origin>,
+    pub(crate) provenance: Option<Provenance>,
+}
+
+impl Lookup<'_> {
+    /// Describes conversations; each is in the answer, whatever of it can be read.
+    pub(crate) fn described(
+        &self,
+        keys: &[ConversationKey],
+    ) -> Result<HashMap<ConversationKey, Described>, Error> {
+        let mut by_kind: BTreeMap<SourceKind, Vec<&str>> = BTreeMap::new();
+        for (kind, id) in keys {
+            by_kind.entry(*kind).or_default().push(id);
+        }
+        let mut described = HashMap::new();
+        for (kind, mut ids) in by_kind {
+            ids.sort_unstable();
+            ids.dedup();
+            let mut sketches = match self.sources.of_kind(kind) {
+                Some(source) => source.sketched(&ids, &|listing| listing.brief(0), self.stop)?,
+                None => HashMap::new(),
+            };
+            let mut provenance = self.sources.provenance(kind, &ids, self.stop)?;
+            let short = self.short_ids(&ids)?;
+            for (id, short_id) in ids.into_iter().zip(short) {
+                let sketch = sketches.remove(id);
+                let origin = sketch.as_ref().and_then(|sketch| sketch.origin.clone());
+                let provenance = provenance.remove(id);
+                let one = Described { short_id, sketch, origin, provenance };
+                described.insert((kind, id.to_owned()), one);
+            }
+        }
+        Ok(described)
+    }
+}

@@ -1,0 +1,107 @@
+//! The branches of a conversation: edited prompts and regenerated answers.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::engine::Session;
+
+/// The messages of a conversation that are read one after the other, by their turns.
+pub(super) struct Path {
+    turns: Vec<usize>,
+    tree: Option<Tree>,
+}
+
+/// What follows what, in a conversation with branches.
+struct Tree {
+    /// For each turn, the one before it.
+    before: Vec<Option<usize>>,
+    /// The turns that follow one, or that begin the conversation; oldest first.
+    after: HashMap<Option<usize>, Vec<usize>>,
+    is_shown: Vec<bool>,
+}
+
+impl Path {
+    /// Returns the path through a turn, or the one that the service shows. `follows` has the messages on
+    /// other branches, each with the one that it follows.
+    pub(super) fn of(
+        session: &Session,
+        follows: &HashMap<String, String>,
+        turn: Option<usize>,
+    ) -> Path {
+        if follows.is_empty() {
+            return Path { turns: (0..session.turns()).collect(), tree: None };
+        }
+        let tree = Tree::of(session, follows);
+        Path { turns: tree.through(turn), tree: Some(tree) }
+    }
+
+    pub(super) fn turns(&self) -> &[usize] {
+        &self.turns
+    }
+
+    /// Returns the place of a turn; `None` if it is on another branch.
+    pub(super) fn place(&self, turn: usize) -> Option<usize> {
+        match &self.tree {
+            None => Some(turn),
+            Some(_) => self.turns.iter().position(|other| *other == turn),
+        }
+    }
+
+    /// Returns the turns that stand at the place of one, itself included, oldest first.
+    pub(super) fn versions(&self, turn: usize) -> &[usize] {
+        let versions = self.tree.as_ref().and_then(|tree| tree.after.get(&tree.before[turn]));
+        versions.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Returns the number of ways through the conversation.
+    pub(super) fn branches(&self) -> usize {
+        let Some(tree) = &self.tree else { return 1 };
+        (0..tree.before.len()).filter(|turn| !tree.after.contains_key(&Some(*turn))).count()
+    }
+}
+
+impl Tree {
+    fn of(session: &Session, follows: &HashMap<String, String>) -> Tree {
+        let all = session.turns();
+        let messages: Vec<_> = (0..all)
+            .map(|turn| {
+                let message = session.message(turn);
+                (message.message_id.into_owned(), message.time)
+            })
+            .collect();
+        let turns: HashMap<&str, usize> =
+            messages.iter().enumerate().map(|(turn, (id, _))| (id.as_str(), turn)).collect();
+        let (mut before, mut is_shown, mut last) = (Vec::new(), vec![false; all], None);
+        for (turn, (id, _)) in messages.iter().enumerate() {
+            match follows.get(id) {
+                Some(id) => before.push(turns.get(id.as_str()).copied()),
+                None => {
+                    before.push(last);
+                    is_shown[turn] = true;
+                    last = Some(turn);
+                }
+            }
+        }
+        let mut after: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
+        for (turn, before) in before.iter().enumerate() {
+            after.entry(*before).or_default().push(turn);
+        }
+        for turns in after.values_mut() {
+            turns.sort_by_key(|turn| (messages[*turn].1, *turn));
+        }
+        Tree { before, after, is_shown }
+    }
+
+    /// Returns the path to a turn and on from it: as the service shows it, else by the newest version.
+    fn through(&self, turn: Option<usize>) -> Vec<usize> {
+        let mut seen = HashSet::new();
+        let up = std::iter::successors(turn, |turn| self.before[*turn]);
+        let mut path: Vec<usize> = up.take_while(|turn| seen.insert(*turn)).collect();
+        path.reverse();
+        while let Some(next) = self.after.get(&path.last().copied()) {
+            let next = next.iter().find(|turn| self.is_shown[**turn]).or(next.last());
+            let Some(next) = next.copied().filter(|next| seen.insert(*next)) else { break };
+            path.push(next);
+        }
+        path
+    }
+}

@@ -1,0 +1,163 @@
+//! Changes of files in the calls of coding agents, as lines that go and lines that come.
+
+use super::mark::escaped;
+
+/// A change of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct FileChange<'a> {
+    /// The path of the file, as the agent named it.
+    pub(super) file: &'a str,
+    lines: Vec<(LineKind, &'a str)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineKind {
+    /// It is the same before and after.
+    Same,
+    Gone,
+    New,
+    /// It says where the others are.
+    Place,
+}
+
+/// Returns the change that the arguments of a call, or the output of a tool, describe.
+pub(super) fn change(text: &str) -> Option<FileChange<'_>> {
+    of_patch(text).or_else(|| of_edit(text))
+}
+
+impl FileChange<'_> {
+    /// Returns the lines as HTML.
+    pub(super) fn html(&self) -> String {
+        let mut html = String::new();
+        for (kind, line) in &self.lines {
+            let line = escaped(line);
+            html += &match kind {
+                LineKind::Same => format!("<span>{line}\n</span>"),
+                LineKind::Gone => format!("<del>{line}\n</del>"),
+                LineKind::New => format!("<ins>{line}\n</ins>"),
+                LineKind::Place => format!("<b>{line}\n</b>"),
+            };
+        }
+        format!(
+            "<pre class=\"diff\" tabindex=\"0\" role=\"group\" aria-label=\"Change of a file\"><code>{html}</code></pre>"
+        )
+    }
+
+    /// Returns how many lines come and go, such as `+3 −1`.
+    pub(super) fn size(&self) -> String {
+        let count = |wanted| self.lines.iter().filter(|(kind, _)| *kind == wanted).count();
+        format!("+{} −{}", count(LineKind::New), count(LineKind::Gone))
+    }
+}
+
+/// Reads a patch: of git, or of Codex.
+fn of_patch(text: &str) -> Option<FileChange<'_>> {
+    const FILES: [&str; 6] =
+        ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/", "+++ ", "--- "];
+    const HEADS: [&str; 7] = ["***", "diff ", "index ", "--- ", "+++ ", "@@", "new file"];
+
+    let is_patch = text.lines().any(|line| line == "*** Begin Patch")
+        || text.starts_with("diff --git ")
+        || text.starts_with("--- ") && text.contains("\n+++ ") && text.contains("\n@@");
+    if !is_patch {
+        return None;
+    }
+    let named = FILES.iter().find_map(|start| text.lines().find_map(|it| it.strip_prefix(start)));
+    let lines = text.lines().map(|line| {
+        if HEADS.iter().any(|start| line.starts_with(start)) {
+            return (LineKind::Place, line);
+        }
+        match line.as_bytes().first() {
+            Some(b'+') => (LineKind::New, &line[1..]),
+            Some(b'-') => (LineKind::Gone, &line[1..]),
+            Some(b' ') => (LineKind::Same, &line[1..]),
+            _ => (LineKind::Same, line),
+        }
+    });
+    Some(FileChange { file: named.unwrap_or_default(), lines: lines.collect() })
+}
+
+/// Reads the arguments of a call that replaces texts.
+fn of_edit(text: &str) -> Option<FileChange<'_>> {
+    const OLD: &str = "old_string:";
+    const NEW: &str = "\nnew_string:";
+    const LAST: &str = "\nreplace_all: ";
+
+    let (head, mut rest) = cut(text, OLD)?;
+    let file = head.lines().find_map(|line| line.strip_prefix("file_path: "))?;
+    let mut lines = Vec::new();
+    loop {
+        let (old, after) = rest.split_once(NEW)?;
+        let next = after.find("\nold_string:");
+        let new = &after[..next.unwrap_or(after.len())];
+        let new =
+            new.rfind(LAST).filter(|at| !new[at + 1..].contains('\n')).map_or(new, |at| &new[..at]);
+        replaced(value(old), value(new), &mut lines);
+        match next {
+            Some(at) => rest = &after[at + 1 + OLD.len()..],
+            None => return Some(FileChange { file, lines }),
+        }
+        lines.push((LineKind::Place, "…"));
+    }
+}
+
+/// Cuts a text at a line that begins with a name.
+fn cut<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
+    let at = match text.starts_with(name) {
+        true => 0,
+        false => {
+            text.match_indices(name).map(|(at, _)| at).find(|at| text[..*at].ends_with('\n'))?
+        }
+    };
+    Some((&text[..at], &text[at + name.len()..]))
+}
+
+/// Returns the value behind a name: on its line, or on the lines below it.
+fn value(text: &str) -> &str {
+    text.strip_prefix([' ', '\n']).unwrap_or(text)
+}
+
+/// Adds the lines of a text that another one replaces.
+fn replaced<'a>(old: &'a str, new: &'a str, lines: &mut Vec<(LineKind, &'a str)>) {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let least = old.len().min(new.len());
+    let start = (0..least).take_while(|at| old[*at] == new[*at]).count();
+    let same_end = |at: &usize| old[old.len() - 1 - at] == new[new.len() - 1 - at];
+    let end = (0..least - start).take_while(same_end).count();
+    let mut add = |kind, some: &[&'a str]| lines.extend(some.iter().map(|line| (kind, *line)));
+    add(LineKind::Same, &old[..start]);
+    add(LineKind::Gone, &old[start..old.len() - end]);
+    add(LineKind::New, &new[start..new.len() - end]);
+    add(LineKind::Same, &old[old.len() - end..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_and_patches_are_lines() {
+        let edit = "file_path: /src/a.rs\nold_string:\nfn a() {\n    1\n}\nnew_string:\nfn a() {\n    2 < 3\n}\nreplace_all: false";
+        let found = change(edit).unwrap();
+        assert_eq!((found.file, found.size().as_str()), ("/src/a.rs", "+1 −1"));
+        let html = found.html();
+        assert!(
+            html.contains("<del>    1\n</del><ins>    2 &lt; 3\n</ins><span>}\n</span>"),
+            "{html}"
+        );
+        let short = change("file_path: b\nold_string: x\nnew_string: ").unwrap();
+        assert_eq!(short.size(), "+0 −1");
+        let many = "file_path: c\nold_string: a\nnew_string: b\nold_string: c\nnew_string: d";
+        assert_eq!(change(many).unwrap().size(), "+2 −2");
+        let patch =
+            "*** Begin Patch\n*** Update File: d.rs\n@@ fn\n same\n-old\n+new\n*** End Patch";
+        let found = change(patch).unwrap();
+        assert_eq!((found.file, found.size().as_str()), ("d.rs", "+1 −1"));
+        assert!(found.html().contains("<span>same\n</span><del>old\n</del>"));
+        let git = "diff --git a/e b/e\n--- a/e\n+++ b/e\n@@ -1 +1 @@\n-x\n+y";
+        assert_eq!(change(git).unwrap().file, "e");
+        for other in ["", "command: ls", "old_string: x", "a\n+b\n-c", "file_path: x\ncontent: y"] {
+            assert_eq!(change(other), None, "{other}");
+        }
+    }
+}

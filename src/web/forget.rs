@@ -1,0 +1,105 @@
+//! Forgets a conversation, after a yes.
+
+use maud::{Markup, html};
+
+use super::{
+    ask::Ask,
+    card::{Card, counted},
+    frame::{Frame, Tab},
+    site::{Problem, Site},
+    talk,
+    upload::RESOURCES,
+};
+use crate::{
+    engine::{Error, Forgettable, SourceKind},
+    model::Stop,
+};
+
+/// A conversation, its title, and what is to be forgotten of it.
+type FoundToForget = (Card, String, Result<Forgettable, String>);
+
+/// Returns the page that asks whether a conversation is to be forgotten.
+pub(super) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem> {
+    let (card, title, found) = match find(site, id, stop)? {
+        (card, title, Ok(found)) => (card, title, found),
+        (card, title, Err(why)) => {
+            let body = html! {
+                h1 { "“" bdi { (title) } "” cannot be forgotten here" }
+                p.broken { (why) }
+                p.row.acts { a.btn href=(card.address()) { "Back" } }
+            };
+            return Ok(around(site, "Forget a conversation", body));
+        }
+    };
+    let address = card.address();
+    Ok(around(
+        site,
+        "Forget a conversation",
+        html! {
+            h1 { "Forget “" bdi { (title) } "”?" }
+            p { (counted(found.messages as usize, "message")) " will be removed for good, from the chats that verbatim keeps and from their indexes." }
+            ul.steps {
+                li { "No later import and no transcript brings the conversation back." }
+                li { "The export or the transcript that it came from stays as it is." }
+                li { (way_back(&found)) }
+            }
+            form.row.acts method="post" action=(format!("{address}/forget")) data-busy="Forgetting …" {
+                button.btn.danger { "Forget it for good" }
+                " " a.btn href=(address) { "Keep it" }
+            }
+        },
+    ))
+}
+
+/// Forgets a conversation; returns the page that says so.
+pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
+    let stop = Stop::never();
+    let (_, title, found) = find(site, id, &stop)?;
+    let found = found.map_err(Problem::Refused)?;
+    let all = std::slice::from_ref(&found);
+    let left = site.engine.forgetter().forget(all, RESOURCES, &stop, &mut |_| {})?;
+    site.forget_counts();
+    Ok(around(
+        site,
+        "Forgotten",
+        html! {
+            h1 { "“" bdi { (title) } "” is forgotten" }
+            p role="status" { (counted(found.messages as usize, "message")) " removed. " (way_back(&found)) }
+            @for path in &left {
+                p.say.warn { b { "Warning" } " The log of " code { (path.display()) }
+                    " still has the text, because a program reads an older state. End that program, then forget the conversation again: "
+                    code { "verbatim forget " (found.id) } }
+            }
+            p.row.acts { a.btn href="/" { "Search" } }
+        },
+    ))
+}
+
+/// Finds what is to be forgotten; the inner error says why it cannot be.
+fn find(site: &Site, id: &str, stop: &Stop) -> Result<FoundToForget, Problem> {
+    let (session, card) = talk::find(site, id, stop)?;
+    let found = match site.engine.forgetter().find(&card.id, stop) {
+        Ok(Some(found)) => Ok(found),
+        Ok(None) => return Err(Error::NoConversation { word: card.id }.into()),
+        Err(error @ Error::ReadOnly { .. }) => Err(error.to_string()),
+        Err(error) => return Err(error.into()),
+    };
+    Ok((card, talk::title(&session), found))
+}
+
+fn way_back(found: &Forgettable) -> Markup {
+    html! {
+        @if found.sources == [SourceKind::Threads] {
+            "A recorded thread cannot be brought back."
+        } @else {
+            code { "verbatim forget --undo " (found.id) } " lets it come back with the next import, or from its transcript."
+        }
+    }
+}
+
+fn around(site: &Site, title: &str, body: Markup) -> Markup {
+    let ask = Ask::default();
+    let (tab, stamp) = (Tab::Elsewhere, site.stamp());
+    let frame = Frame { title, tab, ask: &ask, messages: None, zone: None, stamp };
+    frame.around(html! { div.page.plain { main #main { (body) } } })
+}

@@ -1,0 +1,242 @@
+//! What changes while somebody looks at the page, in a real browser.
+
+use std::{thread, time::Duration};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::{browser, page::known_chats};
+
+/// An export with a prompt that was edited, and a title of its own.
+const EXPORT: &str = r#"[{"uuid": "aaaa1111", "name": "Sourdough", "current_leaf_message_uuid": "m3",
+    "chat_messages": [
+        {"uuid": "m1", "sender": "human", "created_at": "2025-01-03T10:00:00Z", "text": "How long does rye proof?"},
+        {"uuid": "m2", "sender": "human", "created_at": "2025-01-03T10:01:00Z", "text": "How long does spelt proof?"},
+        {"uuid": "m3", "sender": "assistant", "created_at": "2025-01-03T10:02:00Z", "text": "Four *hours*.",
+         "parent_message_uuid": "m2"}]}]"#;
+
+/// Drops a file on the page, as the browser does.
+fn drop_file(name: &str, content: &str) -> String {
+    let (name, content) = (Value::from(name), Value::from(content));
+    format!(
+        "const files = new DataTransfer();
+         files.items.add(new File([{content}], {name}));
+         for (const kind of ['dragover', 'drop'])
+             window.dispatchEvent(new DragEvent(kind, {{dataTransfer: files, bubbles: true, cancelable: true}}))"
+    )
+}
+
+#[test]
+fn an_export_is_dropped_read_copied_and_forgotten() {
+    let Some((browser, site)) = browser::start(|_| {}) else { return };
+    browser.wait("document.querySelector('#drop')");
+    browser.run("document.querySelector('#branches').checked = true");
+    browser.run(&drop_file("no.zip", "no zip at all"));
+    browser.wait("document.querySelector('#progress .warn')");
+    browser.run(&drop_file("conversations.json", EXPORT));
+    browser.wait("document.querySelector('#progress').innerText.includes('3 messages are new')");
+    browser.click("#progress a");
+    browser.wait("document.querySelector('#list .group')");
+    browser.keys("#q", "spelt");
+    browser.wait("document.querySelectorAll('#list .hits li').length === 1");
+    browser.run("document.querySelector('#list .hits a').click()");
+    browser.wait("location.pathname.startsWith('/c/aaaa1111/')");
+    assert_eq!(
+        browser.run("return document.querySelector('.msg .branch span').innerText"),
+        "2 of 2"
+    );
+    // Markdown and the address are copied.
+    let wanted = json!({"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]});
+    browser.chromium("Browser.grantPermissions", &wanted);
+    let copied =
+        "const done = arguments[0]; navigator.clipboard.readText().then(done, it => done('' + it))";
+    browser.click("[data-copy=text]");
+    browser.wait("document.querySelector('[data-copy=text]').innerText === 'Copied'");
+    let text = browser.run_until_done(copied);
+    let text = text.as_str().unwrap_or_default();
+    assert!(text.starts_with("# Sourdough\n") && text.contains("Four *hours*."), "{text}");
+    assert!(text.contains("another version\n\nHow long does rye proof?"), "{text}");
+    browser.click("[data-copy=address]");
+    browser.wait("document.querySelector('[data-copy=address]').innerText === 'Copied'");
+    let address = browser.run_until_done(copied);
+    assert_eq!(address, format!("{}/c/aaaa1111", site.address));
+    // It is forgotten after a yes, and only then.
+    browser.run("document.querySelector('a[href$=\"/forget\"]').click()");
+    browser.wait("document.querySelector('h1').innerText.startsWith('Forget')");
+    browser.run("history.back()");
+    browser.wait("document.querySelector('#m3, #m1')");
+    browser.open(&format!("{}/c/aaaa1111/forget", site.address));
+    browser.click(".danger");
+    browser.wait("document.querySelector('h1').innerText.includes('is forgotten')");
+    browser.wait("document.querySelector('main').innerText.includes('3 messages removed')");
+    browser.open(&format!("{}/?q=spelt", site.address));
+    browser.wait("document.querySelector('.nothing, .drop')");
+    browser.assert_sound(&site);
+    browser.open(&format!("{}/c/aaaa1111", site.address));
+    browser.wait("document.querySelector('h1').innerText === 'Nothing is here'");
+    // What was forgotten stays so.
+    browser.open(&format!("{}/import", site.address));
+    browser.run(&drop_file("conversations.json", EXPORT));
+    browser.wait("document.querySelector('#progress').innerText.includes('that you forgot')");
+}
+
+#[test]
+fn only_the_page_itself_can_forget() {
+    let site = browser::Site::start(known_chats);
+    let token = site.door.split("#token=").nth(1).expect("a token");
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let address = format!("{}/c/c1/forget", site.address);
+    let post = |header: &str, value: &str, site: &str| {
+        let post = agent.post(&address).header(header, value).header("Sec-Fetch-Site", site);
+        post.send_empty().expect("an answer").status().as_u16()
+    };
+    assert_eq!(post("X-Nothing", "", "same-origin"), 401);
+    assert_eq!(post("Authorization", &format!("Bearer {token}"), "cross-site"), 403);
+    // Another program made this database: it is only read.
+    let answer =
+        agent.post(&address).header("Authorization", format!("Bearer {token}")).send_empty();
+    let mut answer = answer.expect("an answer");
+    assert_eq!(answer.status().as_u16(), 409);
+    let page = answer.body_mut().read_to_string().expect("a page");
+    assert!(page.contains("This was not done") && page.contains("chats.db"), "{page}");
+    let connection = Connection::open(site.home.path().join("db/chats.db")).expect("it is there");
+    let left: i64 = connection
+        .query_row("SELECT count(*) FROM messages WHERE conversation_id = 'c1'", [], |row| {
+            row.get(0)
+        })
+        .expect("a number");
+    assert_eq!(left, 5);
+}
+
+#[test]
+fn branches_are_switched_and_found() {
+    let Some((browser, site)) = browser::start(known_chats) else { return };
+    let shown = "return [...document.querySelectorAll('.thread .msg')].map(it => it.id).join(' ')";
+    browser.open(&format!("{}/c/branching", site.address));
+    assert_eq!(browser.run(shown), "m1 m2 m3");
+    assert_eq!(browser.run("return document.querySelectorAll('.thread .branch').length"), 2);
+    browser.click("#m2 [aria-label='Next version']");
+    browser.wait("location.pathname === '/c/branching/4' && document.querySelector('#m4')");
+    assert_eq!(browser.run(shown), "m1 m4 m5");
+    browser.click("#m4 [aria-label='Previous version']");
+    browser.wait("location.pathname === '/c/branching/2'");
+    assert_eq!(browser.run(shown), "m1 m2 m3");
+    browser.click("#m1 [aria-label='Next version']");
+    browser.wait("location.pathname === '/c/branching/6'");
+    assert_eq!(browser.run(shown), "m6");
+    // A match on another branch opens there.
+    browser.open(&format!("{}/?q=crimson", site.address));
+    browser.wait("document.querySelectorAll('#list .hits li').length === 2");
+    browser.run("document.querySelectorAll('#list .hits a')[1].click()");
+    browser
+        .wait("location.pathname === '/c/branching/5' && document.querySelector('#m5 mark.now')");
+    browser.keys("body", "N");
+    browser
+        .wait("location.pathname === '/c/branching/4' && document.querySelector('#m4 mark.now')");
+    browser.assert_sound(&site);
+}
+
+#[test]
+fn what_is_new_is_shown_in_every_tab_without_a_reload() {
+    let Some((browser, site)) = browser::start(known_chats) else { return };
+    let tabs = browser.windows(2);
+    browser.go_to_window(&tabs[0]);
+    browser.open(&format!("{}/c/c1", site.address));
+    browser.run("window.isSamePage = true");
+    browser.go_to_window(&tabs[1]);
+    browser.open(&format!("{}/?q=warm+evening", site.address));
+    browser.wait("document.querySelector('.nothing')");
+    browser.run("window.isSamePage = true");
+    let connection = Connection::open(site.home.path().join("db/chats.db")).expect("it is there");
+    let sql =
+        "INSERT INTO messages VALUES ('new', 'c1', 'assistant', 'A warm evening', 1800000000)";
+    connection.execute(sql, []).expect("a new id");
+    browser.wait("document.querySelectorAll('#list .hits li').length === 1 && window.isSamePage");
+    browser.go_to_window(&tabs[0]);
+    browser.wait(
+        "document.querySelector('#m6')?.innerText.includes('A warm evening') && window.isSamePage",
+    );
+    browser.wait("document.querySelector('.facts').innerText.includes('6')");
+    // The last message grows while it is written.
+    connection
+        .execute("UPDATE messages SET content = content || ' in June' WHERE id = 'new'", [])
+        .expect("it is there");
+    browser
+        .wait("document.querySelector('#m6')?.innerText.includes('in June') && window.isSamePage");
+    browser.assert_sound(&site);
+}
+
+#[test]
+fn a_server_that_comes_back_is_used_again() {
+    let Some((browser, mut site)) = browser::start(known_chats) else { return };
+    browser.open(&format!("{}/?q=bread", site.address));
+    browser.wait("document.querySelectorAll('#list .hits li').length === 4");
+    site.end();
+    browser.wait("document.querySelector('#gone')?.innerText.includes('does not answer')");
+    browser.keys("#q", "x");
+    browser.wait("document.querySelector('#count .warn')");
+    site.start_again();
+    browser.wait("!document.querySelector('#gone')");
+    browser.keys("#q", "\u{e003}");
+    browser.wait("document.querySelectorAll('#list .hits li').length === 4");
+    browser.forget_console();
+    browser.run("document.querySelector('#list .hits a').click()");
+    browser.wait("location.pathname === '/c/c1/1'");
+    browser.assert_sound(&site);
+}
+
+#[test]
+fn the_timeline_sets_the_dates_by_pointer_and_by_keys() {
+    let Some((browser, site)) = browser::start(known_chats) else { return };
+    browser.open(&format!("{}/?q=needle", site.address));
+    browser.wait("document.querySelectorAll('#hist [data-month]').length > 5");
+    let place = |month: usize| {
+        let script = format!(
+            "const box = document.querySelectorAll('#hist [data-month]')[{month}].getBoundingClientRect();
+             return [box.left + box.width / 2, document.querySelector('#hist svg').getBoundingClientRect().top + 20]"
+        );
+        browser.run(&script)
+    };
+    let mouse = |kind: &str, at: &Value| {
+        let parameters = json!({"type": kind, "x": at[0], "y": at[1], "button": "left", "buttons": 1, "clickCount": 1});
+        browser.chromium("Input.dispatchMouseEvent", &parameters);
+    };
+    let (from, to) = (place(3), place(1));
+    mouse("mousePressed", &from);
+    mouse("mouseMoved", &to);
+    mouse("mouseReleased", &to);
+    let months =
+        "return [...document.querySelectorAll('#hist [data-month]')].map(it => it.dataset.month)";
+    let months = browser.run(months);
+    let month = |n: usize| months[n].as_str().expect("a month").to_owned();
+    browser.wait(&format!("location.search === '?q=needle&from={}&to={}'", month(1), month(3)));
+    browser.wait("document.querySelector('#hist .brush') && document.querySelector('#hist input')");
+    let dates = browser
+        .run("return [document.querySelector('#from').value, document.querySelector('#to').value]");
+    assert_eq!(dates, json!([month(1), month(3)]));
+    // The ends move by keys, and keep the focus.
+    browser.keys("#hist input[aria-label='Last month']", "\u{e014}");
+    browser.wait(&format!("location.search === '?q=needle&from={}&to={}'", month(1), month(4)));
+    browser.wait("document.activeElement.ariaLabel === 'Last month'");
+    thread::sleep(Duration::from_millis(100));
+    browser.keys("#hist input[aria-label='Last month']", "\u{e012}");
+    browser.wait(&format!("location.search === '?q=needle&from={}&to={}'", month(1), month(3)));
+    browser.assert_sound(&site);
+}
+
+#[test]
+fn a_permalink_opens_alone_and_the_back_button_returns() {
+    let Some((browser, site)) = browser::start(known_chats) else { return };
+    browser.open(&format!("{}/c/long/91?q=needle#m91", site.address));
+    browser.wait("document.querySelector('#m91 mark.now')");
+    browser.wait("document.querySelector('#m91').getBoundingClientRect().top < innerHeight");
+    browser.open(&format!("{}/?q=needle&role=user", site.address));
+    browser.wait("document.querySelectorAll('#list .hits li').length === 5");
+    browser.run("document.querySelectorAll('#list .hits a')[2].click()");
+    browser.wait("document.querySelector('.msg mark.now') && location.hash");
+    browser.run("history.back()");
+    browser.wait("location.search === '?q=needle&role=user'");
+    browser.wait("document.querySelector('[name=role][value=user]').checked && document.querySelector('#list .hits')");
+    browser.assert_sound(&site);
+}
