@@ -62,13 +62,13 @@ fn count(site: &Site, ask: &Ask, stop: &Stop) -> Result<Option<Facets>, Problem>
     let clock = site.clock();
     let request = request(ask, &Scope::default());
     let month = |time| clock.month(time);
-    let (choice, places) = (choice(site, ask)?, site.places(&stop)?);
+    let (choice, places) = (choice(site, ask)?, site.places(true, &stop)?);
     Ok(Some(site.engine.facets(&request, &choice, &places, &month, &stop)?))
 }
 
 /// Counts all messages, whatever the filters.
 fn everything(site: &Site, stop: &Stop) -> Result<Facets, Problem> {
-    let (tally, places) = (site.engine.tally(&[], stop)?, site.places(stop)?);
+    let (tally, places) = (site.engine.tally(&[], stop)?, site.places(true, stop)?);
     let mut facets = Facets {
         messages: tally.messages,
         conversations: tally.conversations,
@@ -106,7 +106,8 @@ pub(super) fn filters(
     let mut services = BTreeMap::new();
     let mut projects = BTreeMap::new();
     let mut models: BTreeMap<String, u64> = BTreeMap::new();
-    for place in site.places(stop)?.values() {
+    // The models come with the counts, so that results do not wait for them.
+    for place in site.places(counted.is_some(), stop)?.values() {
         for model in &place.models {
             *models.entry(model.to_string()).or_default() += 1;
         }
