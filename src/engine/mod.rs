@@ -184,9 +184,9 @@ impl Engine {
         self.sources.facets(request, choice, places, month, stop)
     }
 
-    /// Returns where every conversation is from.
-    pub(crate) fn places(&self, stop: &Stop) -> Result<Places, Error> {
-        self.sources.places(stop)
+    /// Returns where every conversation is from; without their models unless they are wanted.
+    pub(crate) fn places(&self, with_models: bool, stop: &Stop) -> Result<Places, Error> {
+        self.sources.places(with_models, stop)
     }
 
     /// Returns the scope with the conversations that a person describes. Notes names that nothing has.

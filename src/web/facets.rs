@@ -63,7 +63,7 @@ fn count(site: &Site, ask: &Ask, stop: &Stop) -> Result<Option<Facets>, Problem>
     let clock = site.clock();
     let request = request(ask, &Scope::default());
     let month = |time| clock.month(time);
-    let (choice, places) = (choice(site, ask)?, site.places(&stop)?);
+    let (choice, places) = (choice(site, ask)?, site.places(true, &stop)?);
     Ok(Some(site.engine.facets(&request, &choice, &places, &month, &stop)?))
 }
 
@@ -71,7 +71,7 @@ fn count(site: &Site, ask: &Ask, stop: &Stop) -> Result<Option<Facets>, Problem>
 fn everything(site: &Site, stop: &Stop) -> Result<Facets, Problem> {
     let clock = site.clock();
     let tally = site.engine.tally_in(&Scope::default(), &|time| clock.day(time), stop)?;
-    let places = site.places(stop)?;
+    let places = site.places(true, stop)?;
     let mut facets = Facets {
         messages: tally.messages,
         conversations: tally.conversations,
@@ -109,7 +109,8 @@ pub(super) fn filters(
     let mut services = BTreeMap::new();
     let mut projects = BTreeMap::new();
     let mut models: BTreeMap<String, u64> = BTreeMap::new();
-    for place in site.places(stop)?.values() {
+    // The models come with the counts, so that results do not wait for them.
+    for place in site.places(counted.is_some(), stop)?.values() {
         for model in &place.models {
             *models.entry(model.to_string()).or_default() += 1;
         }

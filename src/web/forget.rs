@@ -54,7 +54,11 @@ pub(super) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem
 /// Forgets a conversation; returns the page that says so.
 pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
     let stop = Stop::never();
-    let (_, title, found) = find(site, id, &stop)?;
+    let (card, title, found) = find(site, id, &stop)?;
+    // A word that means another conversation by now forgets nothing.
+    if card.id != id {
+        return Err(Error::NoConversation { word: id.to_owned() }.into());
+    }
     let found = found.map_err(Problem::Refused)?;
     let all = std::slice::from_ref(&found);
     let left = site.engine.forgetter().forget(all, RESOURCES, &stop, &mut |_| {})?;

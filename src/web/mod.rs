@@ -243,6 +243,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_model_narrows_to_the_conversations_in_which_it_answered() {
+        let export = TestExport::of(&["red", "red"]);
+        let models = "CREATE TABLE verbatim_messages (message_id TEXT PRIMARY KEY, export_id TEXT, model TEXT);
+             INSERT INTO messages VALUES ('a0', 0, 'assistant', 'Red too', 1700000050);
+             INSERT INTO messages VALUES ('a1', 1, 'assistant', 'Blue', 1700000060);
+             INSERT INTO verbatim_messages VALUES ('a0', NULL, 'gpt-4o'), ('a1', NULL, 'o3');";
+        export.connection.execute_batch(models).unwrap();
+        let router = router_of(&export);
+        let (_, facets) = get_of(&router, "/facets?q=red").await;
+        let words = words_of(&facets);
+        assert!(words.contains("gpt-4o 2") && words.contains("o3 1"), "{words}");
+        let (_, found) = get_of(&router, "/search?q=red&model=gpt-4o").await;
+        assert!(words_of(&found).contains("2 messages in 1 conversation"), "{found}");
+        let (_, all) = get_of(&router, "/facets").await;
+        assert!(words_of(&all).contains("gpt-4o 2"), "{all}");
+    }
+
+    #[tokio::test]
     async fn a_conversation_is_opened_at_its_match() {
         let export = TestExport::of(&["first"]);
         let insert = "INSERT INTO messages VALUES ('n' || ?1, 0, 'assistant', ?2, 1700000001 + ?1)";
@@ -305,7 +323,7 @@ mod tests {
             router.clone().oneshot(request)
         };
         let export = r#"[{"uuid": "c1", "name": "Rye", "chat_messages": [
-            {"uuid": "m1", "sender": "human", "text": "rye"}]}, {"uuid": "c2", "name": "Oats",
+            {"uuid": "m1", "sender": "human", "text": "rye"}]}, {"uuid": "c2", "name": "Oats, not c1",
             "chat_messages": [{"uuid": "m2", "sender": "human", "text": "oats"}]}]"#;
         post("/import?name=conversations.json", export).await.unwrap();
         while get_of(&router, "/import/progress").await.1.contains("data-running") {
@@ -320,8 +338,9 @@ mod tests {
         assert!(get_of(&router, "/?q=rye").await.1.contains("No message holds"));
         assert!(get_of(&router, "/?q=oats").await.1.contains("<mark>oats</mark>"));
         assert_ne!(get_of(&router, "/pulse").await.1, before);
-        assert_eq!(get_of(&router, "/c/c1/forget").await.0, StatusCode::NOT_FOUND);
+        // By now the word means the other conversation, which is not forgotten by it.
         assert_eq!(post("/c/c1/forget", "").await.unwrap().status(), StatusCode::NOT_FOUND);
+        assert!(get_of(&router, "/?q=oats").await.1.contains("<mark>oats</mark>"));
     }
 
     #[tokio::test]

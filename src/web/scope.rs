@@ -44,7 +44,7 @@ pub(super) fn scope(site: &Site, ask: &Ask, stop: &Stop) -> Result<Scope, Proble
         let is_of = |chosen: &[String], name: &str| {
             chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
         };
-        let places = site.places(stop)?;
+        let places = site.places(!models.is_empty(), stop)?;
         let wanted = places.iter().filter(|((kind, _), place)| {
             (is_of(&services, &place.service) || is_of(&services, kind.name()))
                 && is_of(&projects, place.project.as_deref().unwrap_or(""))

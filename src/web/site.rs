@@ -34,9 +34,17 @@ pub(super) struct Site {
     local_time: bool,
     /// The number of all messages, and when it was counted.
     counted: Mutex<Option<(Instant, u64)>>,
-    /// Where every conversation is from, and the stamp of the state in which they were.
-    places: Mutex<Option<(String, Arc<Places>)>>,
+    places: Mutex<Option<KnownPlaces>>,
     pub(super) imports: Imports,
+}
+
+/// Where every conversation is from.
+#[derive(Clone)]
+struct KnownPlaces {
+    /// The stamp of the state in which they were.
+    stamp: String,
+    has_models: bool,
+    places: Arc<Places>,
 }
 
 impl Site {
@@ -67,16 +75,20 @@ impl Site {
         self.engine.stamp()
     }
 
-    /// Returns where every conversation is from.
-    pub(super) fn places(&self, stop: &Stop) -> Result<Arc<Places>, engine::Error> {
+    /// Returns where every conversation is from; perhaps without their models, unless they are wanted.
+    pub(super) fn places(
+        &self,
+        with_models: bool,
+        stop: &Stop,
+    ) -> Result<Arc<Places>, engine::Error> {
         let stamp = self.stamp();
         let known = self.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, places)) = known.filter(|(of, _)| *of == stamp) {
-            return Ok(places);
+        if let Some(known) = known.filter(|it| it.stamp == stamp && it.has_models >= with_models) {
+            return Ok(known.places);
         }
-        let places = Arc::new(self.engine.places(stop)?);
-        let mut known = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = Some((stamp, Arc::clone(&places)));
+        let places = Arc::new(self.engine.places(with_models, stop)?);
+        let known = KnownPlaces { stamp, has_models: with_models, places: Arc::clone(&places) };
+        *self.places.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
         Ok(places)
     }
 

@@ -270,8 +270,9 @@ pub(crate) struct Place {
 pub(crate) type Places = HashMap<(SourceKind, String), Place>;
 
 impl Sources {
-    /// Returns where every conversation is from. Sources that cannot be read are left out.
-    pub(crate) fn places(&self, stop: &Stop) -> Result<Places, Error> {
+    /// Returns where every conversation is from, without their models unless they are wanted: those take
+    /// long to read. Sources that cannot be read are left out.
+    pub(crate) fn places(&self, with_models: bool, stop: &Stop) -> Result<Places, Error> {
         let mut names: HashSet<Arc<str>> = HashSet::new();
         let mut shared = |name: &str| match names.get(name) {
             Some(name) => Arc::clone(name),
@@ -284,7 +285,10 @@ impl Sources {
         let mut places = HashMap::new();
         self.each(&Scope::default(), |source| {
             let provenance = source.provenance(None, stop)?;
-            let models = source.models(stop)?;
+            let models = match with_models {
+                true => source.models(stop)?,
+                false => HashMap::new(),
+            };
             let listing = source.reader(stop).list(&Scope::default(), stop)?;
             for at in 0..listing.len() {
                 let (id, _) = listing.heading(at);
