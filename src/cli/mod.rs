@@ -13,6 +13,7 @@ mod doctor;
 mod environment;
 mod error;
 mod eval;
+mod exclude;
 mod explain;
 mod export;
 mod filters;

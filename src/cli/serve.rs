@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use super::{
     environment::{Environment, is_off},
     error::Error,
+    exclude,
     listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
     places, settings, settings_file,
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{
     engine::Engine,
-    http::Server,
+    http::HttpServer,
     mcp,
     tools::{self, Offer, Options},
     watch, web,
@@ -89,6 +90,7 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     if let Some(note) = places::local_note(engine.config()) {
         log(&note);
     }
+    exclude::follow(&engine, environment);
     let engine = Arc::new(engine);
     if args.http.is_none() && args.socket.is_none() {
         let watch = watched(&engine, args.no_watch);
@@ -118,7 +120,7 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
 
 /// Answers over HTTP until the user or the system wants the program to end.
 pub(super) fn over_http(
-    server: Server,
+    server: HttpServer,
     engine: Arc<Engine>,
     options: Options,
     offer: Offer,

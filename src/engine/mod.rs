@@ -76,7 +76,7 @@ pub use upkeep::{
 
 pub(crate) use crate::workspace;
 pub(crate) use exact::{Render, Searched};
-pub(crate) use exclusions::Exclusions;
+pub(crate) use exclusions::{Excluding, Exclusions};
 pub(crate) use facets::{Choice, Facets};
 pub(crate) use forget::{Forgettable, Forgetter};
 pub(crate) use source::{Narrowing, Note, Place, Sketch};
@@ -111,6 +111,11 @@ impl Engine {
     /// The configuration.
     pub fn config(&self) -> &Config {
         self.sources.config()
+    }
+
+    /// Lets `excluding` say from now on what is excluded: no answer has it from the next question on.
+    pub(crate) fn follow_exclusions(&self, excluding: Box<Excluding>) {
+        self.sources.exclusions().follow(excluding);
     }
 
     /// The recorded threads.
@@ -368,7 +373,7 @@ impl Engine {
 
     /// Returns what decides which conversations are not stored.
     pub(crate) fn withheld(&self) -> Result<Withheld, Error> {
-        Withheld::of(self.config())
+        Withheld::of(&self.sources.current_config())
     }
 
     /// Returns the work that keeps indexes and the transcript store current.
