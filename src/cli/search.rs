@@ -80,8 +80,8 @@ pub(super) struct Args {
     #[arg(long, conflicts_with_all = ["json", "context", "flat"])]
     explain: bool,
     /// Match and show messages as stored, even if that is the JSON of ChatGPT's message parts
-    #[arg(long)]
-    raw_content: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    raw_content: Option<bool>,
     /// Do not start a pager
     #[arg(long)]
     no_pager: bool,
@@ -93,11 +93,15 @@ pub(super) struct Args {
 impl Args {
     /// Takes what the configuration file says.
     pub(super) fn take(&mut self, environment: &Environment) {
-        if settings::is_on(&settings_file::CASE_SENSITIVE, false, environment) {
+        if settings::is_on(&settings_file::CASE_SENSITIVE, None, environment) {
             self.patterns.heed_case();
         }
-        self.raw_content =
-            settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
+        let is_raw = settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
+        self.raw_content = Some(is_raw);
+    }
+
+    fn is_raw(&self) -> bool {
+        self.raw_content == Some(true)
     }
 
     /// Returns whether the transcripts of coding agents are searched too.
@@ -141,7 +145,7 @@ pub(super) fn run(
     let (scope, notes) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&notes);
     let look = args.color.applied(Look::of(environment));
-    let page = Page { engine, look, clock, context: args.context, raw_content: args.raw_content };
+    let page = Page { engine, look, clock, context: args.context, raw_content: args.is_raw() };
     if let Some(mode) = mode {
         let text = args.patterns.text();
         let asked = ranked::Asked { text, mode, scope, limit: args.limit };
@@ -214,12 +218,13 @@ pub(super) fn answer(
     stop: &Stop,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let args = parse(asked).map_err(Error::Usage)?;
+    let mut args = parse(asked).map_err(Error::Usage)?;
+    args.take(environment);
     let clock = Clock::of(environment, args.filters.utc);
     let mode = rank_by(&args)?;
     let (scope, notes) = args.filters.scope(engine, clock, stop)?;
     let look = Look::of(environment);
-    let page = Page { engine, look, clock, context: 0, raw_content: args.raw_content };
+    let page = Page { engine, look, clock, context: 0, raw_content: args.is_raw() };
     let mut answer = match mode {
         Some(mode) => {
             let text = args.patterns.text();
@@ -245,6 +250,7 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
             "q" => text = Some(value.clone()),
             REGEX => is_regex = is_on,
             name if VALUES.contains(&name) => words.push(format!("--{name}={value}")),
+            "raw-content" => words.push(format!("--raw-content={is_on}")),
             name if SWITCHES.contains(&name) => {
                 words.extend(is_on.then(|| format!("--{name}")));
             }
@@ -279,7 +285,7 @@ fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
     args.patterns.refuse_for_ranking()?;
     patterns::refuse(args.count, "--count")?;
     patterns::refuse(args.explain, "--explain")?;
-    patterns::refuse(args.raw_content, "--raw-content")?;
+    patterns::refuse(args.is_raw(), "--raw-content")?;
     Ok(Some(mode))
 }
 
@@ -302,7 +308,7 @@ impl<'a> Exact<'a> {
             roles: scope.roles.clone(),
             since: scope.since,
             until: scope.until,
-            raw_content: args.raw_content,
+            raw_content: args.is_raw(),
             ..args.patterns.request()
         };
         let matchers = Matchers::of(&request)
