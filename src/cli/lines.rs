@@ -17,7 +17,7 @@ use super::{
     output::{JsonHit, harmless},
 };
 use crate::{
-    engine::SourceKind,
+    engine::{Note, SourceKind},
     model::{Hit, Stop},
 };
 
@@ -122,6 +122,15 @@ fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[Found]) -> Result<(
         writeln!(out, "{id}  {}{text}", page.look.styled(DIM, &start))?;
     }
     Ok(())
+}
+
+/// What was written as JSON lines, and what was not.
+pub(super) struct JsonAnswer {
+    /// Messages that were written.
+    pub(super) count: usize,
+    /// Whether there are more, beyond the limit.
+    pub(super) is_cut: bool,
+    pub(super) notes: Vec<Note>,
 }
 
 /// `--json`: an object for each message.

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     engine::{Config, Engine, Error as E},
     http::{
-        self, Server, Sockets,
+        self, HttpServer, Sockets,
         search::{SearchFailure, SearchRun},
         token::AccessToken,
     },
@@ -59,10 +59,10 @@ impl Admission {
         page: Option<Router>,
         config: &Config,
         environment: &Environment,
-    ) -> Result<Server, Error> {
+    ) -> Result<HttpServer, Error> {
         let needs_token = places.address.is_some() && !self.no_token;
         let token = needs_token.then(|| self.token(config, environment)).transpose()?;
-        let server = Server::new(sockets(places)?, token, self.hosts.clone(), page)?;
+        let server = HttpServer::new(sockets(places)?, token, self.hosts.clone(), page)?;
         if self.no_token && places.address.is_some() {
             complain("without a token, every user of this computer can read your chats");
         }
@@ -110,6 +110,10 @@ fn tcp(named: &str) -> Result<TcpListener, Error> {
     let address = parse(named)?;
     let bound = match TcpListener::bind(address) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && named == ADDRESS => {
+            complain(&format!(
+                "another program listens on {named}, so this server takes another port; clients that \
+                 were configured for {named} send their token to that program"
+            ));
             TcpListener::bind(SocketAddr::new(address.ip(), 0))
         }
         bound => bound,

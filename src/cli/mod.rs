@@ -13,6 +13,7 @@ mod doctor;
 mod environment;
 mod error;
 mod eval;
+mod exclude;
 mod explain;
 mod export;
 mod filters;
@@ -252,7 +253,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         _ => {}
     }
     engine::prepare(&config, command.writes());
-    config.leave_indexes = matches!(&command, Command::Serve(args) if args.no_watch);
+    config.leave_indexes = matches!(&command, Command::Serve(args) if args.leaves_indexes());
     let engine = Engine::new(config);
     let may_be_torn = command.may_be_torn();
     if command.reads_every_source() {

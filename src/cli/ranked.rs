@@ -10,7 +10,7 @@ use super::{
     found::{Conversation, Found, Key, Page, conversations},
     groups::Groups,
     indexing,
-    lines::FlatLines,
+    lines::{FlatLines, JsonAnswer},
     notes,
     output::{FOUND, JsonHit, NOTHING, complain, json_line},
     words::{Words, quoted},
@@ -103,13 +103,13 @@ pub(super) fn run(
     Ok(FOUND)
 }
 
-/// Writes the messages that answer a question as JSON; returns the notes.
+/// Writes the messages that answer a question as JSON.
 pub(super) fn json(
     asked: Asked,
     page: Page<'_>,
     stop: &Stop,
     out: &mut dyn Write,
-) -> Result<Vec<Note>, Error> {
+) -> Result<JsonAnswer, Error> {
     let Asked { text, mode, scope, limit } = asked;
     let limit = if limit == 0 { MOST } else { limit };
     let question =
@@ -123,7 +123,9 @@ pub(super) fn json(
     write_json(&ranking.items, page, stop, out)?;
     let words = Words::of(&text);
     let written = |note| as_written(note, &text, &ranking.items, &words);
-    Ok(ranking.notes.iter().map(written).collect())
+    let count = ranking.items.len();
+    let notes = ranking.notes.iter().map(written).collect();
+    Ok(JsonAnswer { count, is_cut: ranking.total > count, notes })
 }
 
 fn write_json(

@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::{Args as _, FromArgMatches, ValueEnum, error::ErrorKind};
+use serde::Serialize;
 
 use super::{
     clock::Clock,
@@ -17,7 +18,7 @@ use super::{
     filters::Filters,
     found::{Found, Page},
     groups::Groups,
-    lines::{FlatLines, JsonLines},
+    lines::{FlatLines, JsonAnswer, JsonLines},
     look::{Color, DIM, Look},
     notes,
     output::{FOUND, NOTHING, complain, counted, json_line},
@@ -79,8 +80,8 @@ pub(super) struct Args {
     #[arg(long, conflicts_with_all = ["json", "context", "flat"])]
     explain: bool,
     /// Match and show messages as stored, even if that is the JSON of ChatGPT's message parts
-    #[arg(long)]
-    raw_content: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    raw_content: Option<bool>,
     /// Do not start a pager
     #[arg(long)]
     no_pager: bool,
@@ -92,11 +93,15 @@ pub(super) struct Args {
 impl Args {
     /// Takes what the configuration file says.
     pub(super) fn take(&mut self, environment: &Environment) {
-        if settings::is_on(&settings_file::CASE_SENSITIVE, false, environment) {
+        if settings::is_on(&settings_file::CASE_SENSITIVE, None, environment) {
             self.patterns.heed_case();
         }
-        self.raw_content =
-            settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
+        let is_raw = settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
+        self.raw_content = Some(is_raw);
+    }
+
+    fn is_raw(&self) -> bool {
+        self.raw_content == Some(true)
     }
 
     /// Returns whether the transcripts of coding agents are searched too.
@@ -140,7 +145,7 @@ pub(super) fn run(
     let (scope, notes) = args.filters.scope(engine, clock, &stop)?;
     notes::print(&notes);
     let look = args.color.applied(Look::of(environment));
-    let page = Page { engine, look, clock, context: args.context, raw_content: args.raw_content };
+    let page = Page { engine, look, clock, context: args.context, raw_content: args.is_raw() };
     if let Some(mode) = mode {
         let text = args.patterns.text();
         let asked = ranked::Asked { text, mode, scope, limit: args.limit };
@@ -152,9 +157,9 @@ pub(super) fn run(
         () if args.count => search.count(args.json, out)?,
         () if args.explain => search.explain(out)?,
         () if args.json => {
-            let (count, notes) = search.json(out)?;
+            let JsonAnswer { count, is_cut, notes } = search.json(out)?;
             notes::print(&notes);
-            search.say_if_cut(count == args.limit);
+            search.say_if_cut(is_cut);
             count
         }
         () if args.flat => {
@@ -183,8 +188,29 @@ const SWITCHES: [&str; 7] =
 /// The parameter of `/search` that makes the text a regular expression.
 const REGEX: &str = "regex";
 
+/// The last line of an answer of `/search` that leaves something out.
+#[derive(Serialize)]
+struct LeftOut {
+    /// Whether everything was searched that was asked for.
+    complete: bool,
+    /// Whether the limit left messages out.
+    more: bool,
+    notes: Vec<String>,
+}
+
+impl LeftOut {
+    fn of(answer: &JsonAnswer, is_ranked: bool) -> LeftOut {
+        let JsonAnswer { count, is_cut, notes } = answer;
+        let mut lines = notes::lines(notes);
+        let kind = if is_ranked { "best" } else { "newest" };
+        let advice = if is_ranked { "a higher limit gives more" } else { "limit=0 gives all" };
+        lines.extend(is_cut.then(|| format!("these are the {count} {kind} messages; {advice}")));
+        LeftOut { complete: !notes.iter().any(Note::is_gap), more: *is_cut, notes: lines }
+    }
+}
+
 /// Answers `/search`: the parameters are the flags of this command, and `q` is the text. Writes what
-/// `--json` writes and, if there are notes, a last line with them.
+/// `--json` writes and, if the answer leaves something out, a last line that says what.
 pub(super) fn answer(
     asked: &[(String, String)],
     engine: &Engine,
@@ -192,22 +218,24 @@ pub(super) fn answer(
     stop: &Stop,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let args = parse(asked).map_err(Error::Usage)?;
+    let mut args = parse(asked).map_err(Error::Usage)?;
+    args.take(environment);
     let clock = Clock::of(environment, args.filters.utc);
     let mode = rank_by(&args)?;
-    let (scope, mut notes) = args.filters.scope(engine, clock, stop)?;
+    let (scope, notes) = args.filters.scope(engine, clock, stop)?;
     let look = Look::of(environment);
-    let page = Page { engine, look, clock, context: 0, raw_content: args.raw_content };
-    notes.extend(match mode {
+    let page = Page { engine, look, clock, context: 0, raw_content: args.is_raw() };
+    let mut answer = match mode {
         Some(mode) => {
             let text = args.patterns.text();
             let asked = ranked::Asked { text, mode, scope, limit: args.limit };
             ranked::json(asked, page, stop, out)?
         }
-        None => Exact::of(&args, page, scope, stop.clone())?.json(out)?.1,
-    });
-    if !notes.is_empty() {
-        json_line(out, &serde_json::json!({"notes": notes::lines(&notes)}))?;
+        None => Exact::of(&args, page, scope, stop.clone())?.json(out)?,
+    };
+    answer.notes.splice(..0, notes);
+    if answer.is_cut || !answer.notes.is_empty() {
+        json_line(out, &LeftOut::of(&answer, mode.is_some()))?;
     }
     Ok(())
 }
@@ -222,6 +250,7 @@ fn parse(asked: &[(String, String)]) -> Result<Args, clap::Error> {
             "q" => text = Some(value.clone()),
             REGEX => is_regex = is_on,
             name if VALUES.contains(&name) => words.push(format!("--{name}={value}")),
+            "raw-content" => words.push(format!("--raw-content={is_on}")),
             name if SWITCHES.contains(&name) => {
                 words.extend(is_on.then(|| format!("--{name}")));
             }
@@ -256,7 +285,7 @@ fn rank_by(args: &Args) -> Result<Option<engine::Mode>, Error> {
     args.patterns.refuse_for_ranking()?;
     patterns::refuse(args.count, "--count")?;
     patterns::refuse(args.explain, "--explain")?;
-    patterns::refuse(args.raw_content, "--raw-content")?;
+    patterns::refuse(args.is_raw(), "--raw-content")?;
     Ok(Some(mode))
 }
 
@@ -279,7 +308,7 @@ impl<'a> Exact<'a> {
             roles: scope.roles.clone(),
             since: scope.since,
             until: scope.until,
-            raw_content: args.raw_content,
+            raw_content: args.is_raw(),
             ..args.patterns.request()
         };
         let matchers = Matchers::of(&request)
@@ -340,12 +369,27 @@ impl<'a> Exact<'a> {
         Ok(searched.plans.iter().map(|(_, count)| count).sum())
     }
 
-    fn json(&self, out: &mut dyn Write) -> Result<(usize, Vec<Note>), Error> {
-        let mut lines = JsonLines::new(self.page, self.most(), out);
+    fn json(&self, out: &mut dyn Write) -> Result<JsonAnswer, Error> {
+        let most = self.most();
+        let mut lines = JsonLines::new(self.page, most, out);
         let clock = self.page.clock;
         let render = |kind, hit: Hit<'_>| Some(JsonLines::render(kind, &hit, clock));
-        let searched = self.quietly(self.at_most(), &render, &mut |page| lines.show(page))?;
-        Ok((lines.finish()?, searched.notes))
+        let (mut count, mut is_cut) = (0, false);
+        let mut show = |page| {
+            is_cut = count == most;
+            if is_cut {
+                return ControlFlow::Break(());
+            }
+            count += 1;
+            // One more than is written says whether there are more.
+            match lines.show(page) {
+                ControlFlow::Break(()) if count == most => ControlFlow::Continue(()),
+                flow => flow,
+            }
+        };
+        let limit = self.at_most().map(|most| most.saturating_add(1));
+        let notes = self.quietly(limit, &render, &mut show)?.notes;
+        Ok(JsonAnswer { count: lines.finish()?, is_cut, notes })
     }
 
     fn flat(&self, out: &mut dyn Write) -> Result<usize, Error> {

@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use super::{
     environment::{Environment, is_off},
     error::Error,
+    exclude,
     listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
     places, settings, settings_file,
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{
     engine::Engine,
-    http::Server,
+    http::HttpServer,
     mcp,
     tools::{self, Offer, Options},
     watch, web,
@@ -40,15 +41,15 @@ pub(super) struct Args {
     #[command(flatten)]
     pub(super) workspaces: Workspaces,
     /// Do not ignore the case of the letters A to Z
-    #[arg(long)]
-    case_sensitive: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    case_sensitive: Option<bool>,
     /// Match and show messages as stored, even if that is the JSON of ChatGPT's message parts
-    #[arg(long)]
-    raw_content: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    raw_content: Option<bool>,
     /// Do not refresh indexes; by default, the server follows the databases and refreshes their
     /// indexes in the background
-    #[arg(long)]
-    pub(super) no_watch: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    no_watch: Option<bool>,
     /// Speak HTTP on this address: a port, a host, or both
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS)]
     http: Option<String>,
@@ -65,11 +66,16 @@ pub(super) struct Args {
 impl Args {
     /// Takes what the configuration file says.
     pub(super) fn take(&mut self, environment: &Environment) {
-        let is_on = |setting, flag| settings::is_on(setting, flag, environment);
+        let is_on = |setting, flag| Some(settings::is_on(setting, flag, environment));
         self.case_sensitive = is_on(&settings_file::CASE_SENSITIVE, self.case_sensitive);
         self.raw_content = is_on(&settings_file::RAW_CONTENT, self.raw_content);
-        self.no_watch |=
-            settings::given(&settings_file::WATCH, None, environment).switch() == Some(false);
+        let watches = settings::given(&settings_file::WATCH, None, environment).switch();
+        self.no_watch = self.no_watch.or(watches.map(|watches| !watches));
+    }
+
+    /// Returns whether indexes are left as they are.
+    pub(super) fn leaves_indexes(&self) -> bool {
+        self.no_watch == Some(true)
     }
 }
 
@@ -80,8 +86,8 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     let offer = tools::selected(named.text().as_deref(), has_workspace)
         .map_err(|source| Error::Tools { by: named.by.to_string(), source })?;
     let mut options = Options {
-        case_sensitive: args.case_sensitive,
-        raw_content: args.raw_content,
+        case_sensitive: args.case_sensitive == Some(true),
+        raw_content: args.raw_content == Some(true),
         verbose: is_off(environment.compact_responses.as_deref()),
         no_conversations: is_off(environment.enable_conversations.as_deref()),
         page_url: None,
@@ -89,9 +95,10 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     if let Some(note) = places::local_note(engine.config()) {
         log(&note);
     }
+    exclude::follow(&engine, environment);
     let engine = Arc::new(engine);
     if args.http.is_none() && args.socket.is_none() {
-        let watch = watched(&engine, args.no_watch);
+        let watch = watched(&engine, args.leaves_indexes());
         let served = mcp::serve(engine, options, offer);
         end(watch);
         served?;
@@ -110,7 +117,7 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     if let Some(path) = &args.socket {
         log(&format!("serves MCP on the socket {}, at /mcp", path.display()));
     }
-    let watch = watched(&engine, args.no_watch);
+    let watch = watched(&engine, args.leaves_indexes());
     let served = over_http(server, engine, options, offer);
     end(watch);
     served
@@ -118,7 +125,7 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
 
 /// Answers over HTTP until the user or the system wants the program to end.
 pub(super) fn over_http(
-    server: Server,
+    server: HttpServer,
     engine: Arc<Engine>,
     options: Options,
     offer: Offer,

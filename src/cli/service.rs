@@ -57,6 +57,20 @@ enum ServiceAction {
     },
 }
 
+/// What the server may not do, as far as systemd can forbid it without root.
+const SANDBOX: &str = "\
+NoNewPrivileges=true
+LockPersonality=true
+MemoryDenyWriteExecute=true
+RestrictAddressFamilies=AF_INET AF_INET6 AF_NETLINK AF_UNIX
+RestrictNamespaces=true
+RestrictRealtime=true
+RestrictSUIDSGID=true
+SystemCallArchitectures=native
+SystemCallErrorNumber=EPERM
+SystemCallFilter=@system-service
+";
+
 /// The service manager of the platform.
 struct Manager {
     path: PathBuf,
@@ -187,7 +201,7 @@ fn systemd(program: &Path, words: &[String]) -> String {
         std::iter::once(&*program).chain(words.iter().map(String::as_str)).map(quoted).collect();
     format!(
         "[Unit]\nDescription=Verbatim: search over your AI chats\n\n[Service]\nExecStart={}\n\
-         Restart=on-failure\nUMask=0077\nNoNewPrivileges=true\n\n[Install]\nWantedBy=default.target\n",
+         Restart=on-failure\nUMask=0077\n{SANDBOX}\n[Install]\nWantedBy=default.target\n",
         command.join(" ")
     )
 }

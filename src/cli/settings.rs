@@ -93,9 +93,9 @@ pub(super) fn given(
     }
 }
 
-/// Returns whether a switch is on, which its flag can turn on.
-pub(super) fn is_on(setting: &Setting, flag: bool, environment: &Environment) -> bool {
-    flag || given(setting, None, environment).switch() == Some(true)
+/// Returns whether a switch is on: as its flag says, else the configuration file.
+pub(super) fn is_on(setting: &Setting, flag: Option<bool>, environment: &Environment) -> bool {
+    flag.or_else(|| given(setting, None, environment).switch()) == Some(true)
 }
 
 impl Environment {

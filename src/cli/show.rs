@@ -50,8 +50,8 @@ pub(super) struct Args {
     #[arg(long)]
     pub(super) json: bool,
     /// Show messages as stored, even if that is the JSON of ChatGPT's message parts
-    #[arg(long)]
-    raw_content: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    raw_content: Option<bool>,
     /// Do not render Markdown on a terminal
     #[arg(long, conflicts_with = "color")]
     raw: bool,
@@ -72,8 +72,8 @@ pub(super) struct Args {
 impl Args {
     /// Takes what the configuration file says.
     pub(super) fn take(&mut self, environment: &Environment) {
-        self.raw_content =
-            settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
+        let is_raw = settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
+        self.raw_content = Some(is_raw);
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) fn run(
     notes::print(&engine.unreadable(&Scope::default(), &stop));
     let clock = Clock::of(environment, args.utc);
     let (about, number) = target(engine, &args.conversation, &stop)?;
-    let session = engine.session(about.source, &about.id, args.raw_content, &stop)?;
+    let session = engine.session(about.source, &about.id, args.raw_content == Some(true), &stop)?;
     let gone = || engine::Error::NoConversation { word: args.conversation.clone() };
     let session = session.ok_or_else(gone)?;
     let first = match number {

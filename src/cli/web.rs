@@ -5,6 +5,7 @@ use std::{io::Write, sync::Arc};
 use super::{
     environment::Environment,
     error::Error,
+    exclude,
     listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
     serve::{self, log},
@@ -42,6 +43,7 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
+    exclude::follow(&engine, environment);
     let engine = Arc::new(engine);
     let places = ListenAt { address: Some(&args.address), socket: None };
     let page = serve::page(&engine, environment);

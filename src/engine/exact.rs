@@ -1,20 +1,25 @@
 //! Exact search of every source at once.
 
 use std::{
+    mem,
     ops::ControlFlow,
     panic::resume_unwind,
-    sync::mpsc::{Receiver, sync_channel},
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
     thread::{self, ScopedJoinHandle},
+    vec,
 };
 
 use super::{
     error::Error,
-    source::{Note, Scope, SearchPlan, SourceKind, Sources, sink::Rendered},
+    source::{
+        Note, Scope, SearchPlan, SourceKind, Sources,
+        sink::{Rendered, Sink},
+    },
 };
 use crate::model::{Hit, Instant, Request, Stop};
 
-/// Hits of a source that wait for those of the other sources.
-const MOST_WAITING: usize = 64;
+/// Batches of a source that wait for the hits of the other sources.
+const MOST_WAITING: usize = 2;
 
 /// How an exact search of every source went.
 #[derive(Debug)]
@@ -28,23 +33,58 @@ pub(crate) struct Searched {
 /// Makes of a hit, whose texts are lent, what is kept of it; `None` to leave it out.
 pub(crate) type Render<'a, T> = &'a (dyn Fn(SourceKind, Hit<'_>) -> Option<T> + Sync);
 
+/// What is kept of a hit, with its time.
+type Timed<T> = (Option<Instant>, T);
+
 /// The hits of one source, newest first.
 struct Stream<'s, T> {
     kind: SourceKind,
-    hits: Receiver<(Option<Instant>, T)>,
-    next: Option<(Option<Instant>, T)>,
+    batches: Receiver<Vec<Timed<T>>>,
+    batch: vec::IntoIter<Timed<T>>,
+    next: Option<Timed<T>>,
     count: usize,
     search: ScopedJoinHandle<'s, Result<SearchPlan, Error>>,
 }
 
 impl<T> Stream<'_, T> {
     fn advance(&mut self) {
-        self.next = self.hits.recv().ok();
+        self.next = self.batch.next();
+        while self.next.is_none() {
+            let Ok(batch) = self.batches.recv() else { return };
+            self.batch = batch.into_iter();
+            self.next = self.batch.next();
+        }
+    }
+}
+
+/// Sends what is kept of hits to another thread. Those that are confirmed at one time go together:
+/// to wake a thread for each takes longer than to find them.
+struct SendingSink<R, T> {
+    render: R,
+    held: Vec<Timed<T>>,
+    batches: SyncSender<Vec<Timed<T>>>,
+}
+
+impl<T, R: FnMut(Hit<'_>) -> Option<Timed<T>>> Sink for SendingSink<R, T> {
+    fn take(&mut self, hit: Hit<'_>) {
+        self.held.extend((self.render)(hit));
+    }
+
+    fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {
+        let batch = mem::take(&mut self.held);
+        match batch.is_empty() || !stop.requested() && self.batches.send(batch).is_ok() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    }
+
+    fn discard(&mut self) {
+        self.held.clear();
     }
 }
 
 impl Sources {
-    /// Searches the sources in a scope, each in its own thread, and shows their hits, newest first,
+    /// Searches the sources in a scope, several at one time, and shows their hits, newest first,
     /// until `show` breaks off. The request has the roles, the dates and the text.
     pub(crate) fn exact_in_all<T: Send>(
         &self,
@@ -55,27 +95,38 @@ impl Sources {
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched, Error> {
         let (sources, mut notes) = self.readable(scope, stop)?;
+        let kept = |kind, hit: Hit<'_>| {
+            let is_wanted = scope.accepts_id(&hit.conversation_id);
+            is_wanted.then(|| render(kind, hit)).flatten()
+        };
+        if let [source] = &*sources {
+            // There is no other source to wait for, so the thread that finds the hits shows them.
+            let mut count = 0;
+            let shown = |one| {
+                count += 1;
+                show(one)
+            };
+            let mut sink = Rendered::new(|hit: Hit<'_>| kept(source.kind, hit), shown);
+            let plan = source.search_visible(request, stop, &mut sink)?;
+            return Ok(Searched { plans: vec![(plan, count)], notes });
+        }
         let mut plans = Vec::new();
         let mut first = None;
         thread::scope(|threads| {
             let mut streams = Vec::new();
             for source in &sources {
-                let kind = source.kind;
-                let (sender, hits) = sync_channel(MOST_WAITING);
+                let (kind, kept) = (source.kind, &kept);
+                let (sender, batches) = sync_channel(MOST_WAITING);
                 let search = threads.spawn(move || {
-                    let wanted = |hit: Hit<'_>| {
+                    let render = |hit: Hit<'_>| {
                         let time = hit.time;
-                        let kept =
-                            scope.accepts_id(&hit.conversation_id).then(|| render(kind, hit));
-                        kept.flatten().map(|kept| (time, kept))
+                        kept(kind, hit).map(|one| (time, one))
                     };
-                    let send = |hit| match sender.send(hit) {
-                        Ok(()) => ControlFlow::Continue(()),
-                        Err(_) => ControlFlow::Break(()),
-                    };
-                    source.search_visible(request, stop, &mut Rendered::new(wanted, send))
+                    let mut sink = SendingSink { render, held: Vec::new(), batches: sender };
+                    source.search_visible(request, stop, &mut sink)
                 });
-                streams.push(Stream { kind, hits, next: None, count: 0, search });
+                let batch = Vec::new().into_iter();
+                streams.push(Stream { kind, batches, batch, next: None, count: 0, search });
             }
             streams.iter_mut().for_each(Stream::advance);
             while let Some(stream) = newest(&mut streams) {
@@ -86,8 +137,8 @@ impl Sources {
                 }
                 stream.advance();
             }
-            for Stream { kind, hits, count, search, .. } in streams {
-                drop(hits);
+            for Stream { kind, batches, count, search, .. } in streams {
+                drop(batches);
                 match search.join().unwrap_or_else(|panic| resume_unwind(panic)) {
                     Ok(plan) => plans.push((plan, count)),
                     Err(error) if error.is_of_source() => {

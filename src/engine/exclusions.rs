@@ -1,8 +1,55 @@
 //! Projects and folders whose conversations are kept out of everything.
 
+use std::{
+    fmt,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+};
+
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
+use super::config::Config;
 use crate::model::Origin;
+
+/// Returns the projects and folders that the user excludes, if that may have changed since it was
+/// called last.
+pub(crate) type Excluding = dyn Fn() -> Option<Vec<String>> + Send + Sync;
+
+/// The configuration with what the user excludes at this moment. A server runs while that changes.
+pub(crate) struct CurrentExclusions {
+    now: RwLock<(Arc<Config>, Arc<Exclusions>)>,
+    excluding: OnceLock<Box<Excluding>>,
+}
+
+impl CurrentExclusions {
+    pub(crate) fn new(config: Arc<Config>) -> CurrentExclusions {
+        let exclusions = Arc::new(Exclusions::known(&config.exclude));
+        CurrentExclusions { now: RwLock::new((config, exclusions)), excluding: OnceLock::new() }
+    }
+
+    /// Lets `excluding` say from now on what is excluded.
+    pub(crate) fn follow(&self, excluding: Box<Excluding>) {
+        // Only the first one counts.
+        let _ = self.excluding.set(excluding);
+    }
+
+    /// Returns the configuration as it is now, and its exclusions.
+    pub(crate) fn now(&self) -> (Arc<Config>, Arc<Exclusions>) {
+        if let Some(exclude) = self.excluding.get().and_then(|excluding| excluding()) {
+            let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
+            if now.0.exclude != exclude {
+                let exclusions = Arc::new(Exclusions::known(&exclude));
+                *now = (Arc::new(Config { exclude, ..Config::clone(&now.0) }), exclusions);
+            }
+        }
+        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Debug for CurrentExclusions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CurrentExclusions").field("now", &self.now).finish_non_exhaustive()
+    }
+}
 
 /// What the user excludes: projects by their names, and folders with all that is in them.
 #[derive(Clone, Debug)]

@@ -1,7 +1,10 @@
 //! Counts of the messages that match, by what a person narrows a search with.
 
-use std::collections::{BTreeMap, HashSet};
-use std::ops::ControlFlow;
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::ControlFlow,
+    sync::Arc,
+};
 
 use super::{
     error::Error,
@@ -46,11 +49,105 @@ pub(crate) struct Facets {
     pub(crate) notes: Vec<Note>,
 }
 
+/// Seconds of a day.
+const DAY: i64 = 24 * 60 * 60;
+
 /// What is counted of a message.
 struct Counted {
     key: (SourceKind, String),
     role: String,
     time: Option<Instant>,
+}
+
+/// What messages of a conversation that are counted together have in common. Role and month are
+/// places in a list of names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct MessageClass {
+    role: usize,
+    month: usize,
+    is_in_time: bool,
+}
+
+/// The months of times. To name one takes long, so that is done once for each day.
+struct Months<'a> {
+    month: &'a dyn Fn(Instant) -> Option<String>,
+    names: Vec<Option<String>>,
+    /// `None` for a day in which a month ends, in the time zone of the names.
+    days: HashMap<i64, Option<usize>>,
+}
+
+impl Months<'_> {
+    /// Returns the place of a time's month among the names.
+    fn of(&mut self, time: Option<Instant>) -> usize {
+        let Some(time) = time else { return place_of(&mut self.names, None) };
+        let day = time.seconds.div_euclid(DAY);
+        let names = &mut self.names;
+        let known = *self.days.entry(day).or_insert_with(|| {
+            let at = |seconds| (self.month)(Instant { seconds, nanos: 0 });
+            let (first, last) = (at(day * DAY), at(day * DAY + DAY - 1));
+            (first == last).then(|| place_of(names, first))
+        });
+        known.unwrap_or_else(|| place_of(&mut self.names, (self.month)(time)))
+    }
+}
+
+/// Returns the place of a name in a short list, to which it is added if need be.
+fn place_of<T: PartialEq>(names: &mut Vec<T>, name: T) -> usize {
+    names.iter().position(|known| *known == name).unwrap_or_else(|| {
+        names.push(name);
+        names.len() - 1
+    })
+}
+
+impl Choice {
+    /// Returns whether a time is between the dates.
+    fn has_time(&self, time: Option<Instant>) -> bool {
+        self.since.is_none_or(|since| time >= Some(since))
+            && self.until.is_none_or(|until| time.is_some_and(|time| time <= until))
+    }
+}
+
+/// What a message is counted by.
+struct MessageNames<'a> {
+    service: &'a str,
+    project: &'a str,
+    /// The models of its conversation.
+    models: &'a [Arc<str>],
+    role: &'a str,
+    /// Empty for a message without a time.
+    month: &'a str,
+}
+
+impl Facets {
+    /// Counts messages of one class, each kind of name within the choices among the others.
+    fn add(&mut self, count: u64, choice: &Choice, is_in_time: bool, names: &MessageNames<'_>) {
+        let is_of = |chosen: &[String], name: &str| {
+            chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
+        };
+        let of_service = is_of(&choice.services, names.service);
+        let of_project = is_of(&choice.projects, names.project);
+        let of_model =
+            choice.models.is_empty() || names.models.iter().any(|model| is_of(&choice.models, model));
+        let of_role = is_of(&choice.roles, names.role);
+        if of_project && of_model && of_role && is_in_time {
+            add(&mut self.services, names.service, count);
+        }
+        if of_service && of_model && of_role && is_in_time {
+            add(&mut self.projects, names.project, count);
+        }
+        if of_service && of_project && of_role && is_in_time {
+            names.models.iter().for_each(|model| add(&mut self.models, model, count));
+        }
+        if of_service && of_project && of_model && is_in_time {
+            add(&mut self.roles, names.role, count);
+        }
+        if of_service && of_project && of_model && of_role {
+            if !names.month.is_empty() {
+                add(&mut self.months, names.month, count);
+            }
+            self.messages += if is_in_time { count } else { 0 };
+        }
+    }
 }
 
 impl Sources {
@@ -67,7 +164,6 @@ impl Sources {
         let request = Request { roles: Vec::new(), since: None, until: None, ..request.clone() };
         let matchers = Matchers::of(&request).map_err(index::Error::of_expression)?;
         let mut facets = Facets { is_complete: true, ..Facets::default() };
-        let mut conversations = HashSet::new();
         let render = |kind, hit: Hit<'_>| {
             // Messages that are found only by the title of their conversation are not counted.
             if !matchers.accept_text(&hit.content) {
@@ -76,43 +172,16 @@ impl Sources {
             let key = (kind, hit.conversation_id.into_owned());
             Some(Counted { key, role: hit.role.into_owned(), time: hit.time })
         };
-        let mut show = |message: Counted| {
-            let place = places.get(&message.key);
-            let service = place.map_or(message.key.0.name(), |place| &*place.service);
-            let project = place.and_then(|place| place.project.as_deref()).unwrap_or("");
-            let is_of = |chosen: &[String], name: &str| {
-                chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
-            };
-            let of_service = is_of(&choice.services, service);
-            let of_project = is_of(&choice.projects, project);
-            let models = place.map(|place| place.models.as_slice()).unwrap_or_default();
-            let of_model = choice.models.is_empty()
-                || models.iter().any(|model| choice.models.iter().any(|it| **it == **model));
-            let of_role = is_of(&choice.roles, &message.role);
-            let in_time = choice.since.is_none_or(|since| message.time >= Some(since))
-                && choice.until.is_none_or(|until| message.time.is_some_and(|time| time <= until));
-            if of_project && of_model && of_role && in_time {
-                add(&mut facets.services, service);
-            }
-            if of_service && of_model && of_role && in_time {
-                add(&mut facets.projects, project);
-            }
-            if of_service && of_project && of_role && in_time {
-                models.iter().for_each(|model| add(&mut facets.models, model));
-            }
-            if of_service && of_project && of_model && in_time {
-                add(&mut facets.roles, &message.role);
-            }
-            if of_service && of_project && of_model && of_role {
-                if let Some(month) = message.time.and_then(month) {
-                    add(&mut facets.months, &month);
-                }
-                if in_time {
-                    facets.messages += 1;
-                    if !conversations.contains(&message.key) {
-                        conversations.insert(message.key);
-                    }
-                }
+        let mut months = Months { month, names: Vec::new(), days: HashMap::new() };
+        let mut roles: Vec<String> = Vec::new();
+        let mut counts: HashMap<(SourceKind, String), Vec<(MessageClass, u64)>> = HashMap::new();
+        let mut show = |Counted { key, role, time }: Counted| {
+            let (role, month) = (place_of(&mut roles, role), months.of(time));
+            let class = MessageClass { role, month, is_in_time: choice.has_time(time) };
+            let of_conversation = counts.entry(key).or_default();
+            match of_conversation.iter_mut().find(|(known, _)| *known == class) {
+                Some((_, count)) => *count += 1,
+                None => of_conversation.push((class, 1)),
             }
             match stop.requested() {
                 true => ControlFlow::Break(()),
@@ -125,14 +194,50 @@ impl Sources {
             Err(error) => return Err(error),
         }
         facets.is_complete = !stop.requested();
-        facets.conversations = conversations.len();
+        for (key, classes) in &counts {
+            let place = places.get(key);
+            let service = place.map_or(key.0.name(), |place| &*place.service);
+            let project = place.and_then(|place| place.project.as_deref()).unwrap_or("");
+            let models = place.map(|place| place.models.as_slice()).unwrap_or_default();
+            let before = facets.messages;
+            for (MessageClass { role, month, is_in_time }, count) in classes {
+                let month = months.names[*month].as_deref().unwrap_or("");
+                let names = MessageNames { service, project, models, role: &roles[*role], month };
+                facets.add(*count, choice, *is_in_time, &names);
+            }
+            facets.conversations += usize::from(facets.messages > before);
+        }
         Ok(facets)
     }
 }
 
-fn add(counts: &mut BTreeMap<String, u64>, name: &str) {
+fn add(counts: &mut BTreeMap<String, u64>, name: &str, number: u64) {
     match counts.get_mut(name) {
-        Some(count) => *count += 1,
-        None => drop(counts.insert(name.to_owned(), 1)),
+        Some(count) => *count += number,
+        None => drop(counts.insert(name.to_owned(), number)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_month_that_ends_within_a_day_is_named_for_each_time() {
+        // A zone two hours ahead: months begin two hours before midnight.
+        let month = |time: Instant| {
+            let days = (time.seconds + 2 * 3600).div_euclid(DAY);
+            Some(format!("{}", days.div_euclid(30)))
+        };
+        let mut months = Months { month: &month, names: Vec::new(), days: HashMap::new() };
+        for seconds in (28 * DAY..32 * DAY).step_by(1_800).chain([-1, -3 * 3600]) {
+            let time = Instant { seconds, nanos: 5 };
+            for _ in 0..2 {
+                let at = months.of(Some(time));
+                assert_eq!(months.names[at], month(time), "{seconds}");
+            }
+        }
+        let none = months.of(None);
+        assert_eq!(months.names[none], None);
     }
 }

@@ -79,7 +79,7 @@ pub use upkeep::{
 pub(crate) use crate::workspace;
 pub(crate) use describe::{ConversationKey, Described};
 pub(crate) use exact::{Render, Searched};
-pub(crate) use exclusions::Exclusions;
+pub(crate) use exclusions::{Excluding, Exclusions};
 pub(crate) use facets::{Choice, Facets};
 pub(crate) use forget::{Forgettable, Forgetter};
 pub(crate) use source::{Narrowing, Note, Places, Sketch};
@@ -114,6 +114,11 @@ impl Engine {
     /// The configuration.
     pub fn config(&self) -> &Config {
         self.sources.config()
+    }
+
+    /// Lets `excluding` say from now on what is excluded: no answer has it from the next question on.
+    pub(crate) fn follow_exclusions(&self, excluding: Box<Excluding>) {
+        self.sources.exclusions().follow(excluding);
     }
 
     /// The recorded threads.
@@ -383,7 +388,7 @@ impl Engine {
 
     /// Returns what decides which conversations are not stored.
     pub(crate) fn withheld(&self) -> Result<Withheld, Error> {
-        Withheld::of(self.config())
+        Withheld::of(&self.sources.current_config())
     }
 
     /// Returns the work that keeps indexes and the transcript store current.

@@ -1,6 +1,7 @@
 //! Connections: accepted, bounded in number and in time, and closed in good order.
 
 use std::{
+    convert::Infallible,
     io, net,
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -21,12 +22,18 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::{gate::Peer, metrics::Metrics, timed::Timed};
+use super::{
+    gate::Peer,
+    idle::{ConnectionTurn, IdleConnections, TurnBody},
+    metrics::Metrics,
+    timed::Timed,
+};
 
 /// What connections may take.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// Connections that are open at one time; further ones wait to be accepted.
+    /// Connections that are open at one time. For further ones, those are closed that wait longest
+    /// for a request; if none waits, the further ones do.
     pub connections: usize,
     /// The time for the headers of a request, and for a connection without one.
     pub header_time: Duration,
@@ -58,6 +65,10 @@ const HEADERS: usize = 100;
 
 /// How long the server waits after an error of the system, such as no free file number.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Connections that are closed at once where there are too many, and how long that may take.
+const CLOSED_AT_ONCE: usize = 16;
+const CLOSING: Duration = Duration::from_millis(5);
 
 /// A socket that the server listens on.
 pub(super) enum Listener {
@@ -116,6 +127,7 @@ pub(super) struct Acceptor {
     pub(super) app: Router,
     pub(super) limits: ConnectionLimits,
     pub(super) slots: Arc<Semaphore>,
+    pub(super) idle: Arc<IdleConnections>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) stop: CancellationToken,
 }
@@ -127,8 +139,8 @@ impl Acceptor {
         loop {
             while connections.try_join_next().is_some() {}
             let accept = async {
-                let slot = self.slots.clone().acquire_owned().await.map_err(io::Error::other)?;
-                Ok::<_, io::Error>((listener.accept().await?, slot))
+                let accepted = listener.accept().await?;
+                Ok::<_, io::Error>((accepted, self.slot().await?))
             };
             let accepted = tokio::select! {
                 () = self.stop.cancelled() => break,
@@ -146,14 +158,34 @@ impl Acceptor {
         while connections.join_next().await.is_some() {}
     }
 
+    /// Returns a slot for a connection.
+    async fn slot(&self) -> io::Result<OwnedSemaphorePermit> {
+        loop {
+            if let Ok(slot) = self.slots.clone().try_acquire_owned() {
+                return Ok(slot);
+            }
+            self.idle.close(CLOSED_AT_ONCE);
+            if let Ok(slot) = timeout(PAUSE, self.slots.clone().acquire_owned()).await {
+                return slot.map_err(io::Error::other);
+            }
+        }
+    }
+
     /// Answers the requests of a connection, one after the other.
     async fn answer(self, stream: Box<dyn ByteStream>, peer: Peer, _slot: OwnedSemaphorePermit) {
-        let Acceptor { app, limits, metrics, stop, .. } = self;
+        let Acceptor { app, limits, metrics, stop, idle, .. } = self;
         metrics.connections.fetch_add(1, Ordering::Relaxed);
         let stream = TokioIo::new(Timed::new(stream, limits.write_time));
+        let close = CancellationToken::new();
+        let connection = Arc::new(ConnectionTurn::new(idle, close.clone()));
         let service = service_fn(move |mut request: Request<Incoming>| {
+            let turn = connection.begin();
             request.extensions_mut().insert(peer);
-            app.clone().oneshot(request)
+            let answering = app.clone().oneshot(request);
+            async move {
+                let Ok(answer) = answering.await;
+                Ok::<_, Infallible>(answer.map(|body| TurnBody { body, _turn: turn }))
+            }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -165,6 +197,10 @@ impl Acceptor {
         // How a connection ends is the client's matter.
         tokio::select! {
             _ = connection.as_mut() => {}
+            () = close.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                let _ = timeout(CLOSING, connection).await;
+            }
             () = stop.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 let _ = timeout(limits.grace, connection).await;

@@ -4,6 +4,7 @@
 //! Invariant: no address, query or token is logged or counted.
 
 mod gate;
+mod idle;
 mod listener;
 mod log;
 mod login;
@@ -122,7 +123,7 @@ impl Sockets {
 }
 
 /// What a server does beside MCP.
-pub struct Server {
+pub struct HttpServer {
     sockets: Sockets,
     gate: Gate,
     page: Option<Router>,
@@ -134,7 +135,7 @@ pub struct Server {
     search: Option<Arc<SearchRun>>,
 }
 
-impl Server {
+impl HttpServer {
     /// Returns a server. `token` lets clients in over TCP; `None` lets every user of this machine in,
     /// and is refused where other machines reach the server. `names` are the server's names beside
     /// `localhost` and its address.
@@ -143,7 +144,7 @@ impl Server {
         token: Option<AccessToken>,
         names: Vec<String>,
         page: Option<Router>,
-    ) -> Result<Server, Error> {
+    ) -> Result<HttpServer, Error> {
         let address = sockets.tcp.as_ref().map(TcpListener::local_addr).transpose();
         let address = address.map_err(Error::Start)?;
         if let (Some(address), None) = (address, &token)
@@ -155,12 +156,12 @@ impl Server {
         let cookie_name = format!("verbatim_{port}");
         let gate = Gate { token, cookie_name, names, has_page: page.is_some() };
         let (limits, code) = (ConnectionLimits::default(), Arc::default());
-        Ok(Server { sockets, gate, page, code, limits, logs: false, search: None })
+        Ok(HttpServer { sockets, gate, page, code, limits, logs: false, search: None })
     }
 
     /// Answers `/search` by a function.
-    pub(crate) fn with_search(self, search: Arc<SearchRun>) -> Server {
-        Server { search: Some(search), ..self }
+    pub(crate) fn with_search(self, search: Arc<SearchRun>) -> HttpServer {
+        HttpServer { search: Some(search), ..self }
     }
 
     /// Returns the address of the TCP socket.
@@ -205,6 +206,7 @@ impl Server {
                 app,
                 limits: self.limits,
                 slots: Arc::new(Semaphore::new(self.limits.connections)),
+                idle: Arc::default(),
                 metrics,
                 stop: stop.clone(),
             };

@@ -51,12 +51,9 @@ impl ClientLog {
     }
 
     async fn send(&self, context: &RequestContext<RoleServer>, level: Level, message: &str) {
-        let is_new = context
-            .protocol_version()
-            .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
         let threshold = match context.meta.log_level() {
             Some(level) => level as u8,
-            None if is_new => return,
+            None if is_newest(context) => return,
             None => self.threshold.load(Ordering::Relaxed),
         };
         if level as u8 >= threshold {
@@ -65,6 +62,12 @@ impl ClientLog {
             let _ = context.peer.notify_logging_message(note.with_logger("verbatim")).await;
         }
     }
+}
+
+/// Returns whether a request is of the newest revision of the protocol, or of a later one.
+pub(super) fn is_newest(context: &RequestContext<RoleServer>) -> bool {
+    let newest = ProtocolVersion::V_2026_07_28;
+    context.protocol_version().is_some_and(|version| version.as_str() >= newest.as_str())
 }
 
 /// Writes a line to standard error, which may be a terminal; a failure to write is ignored.

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::session::CONCURRENT_CALLS;
 use self::{
-    logging::log,
+    logging::{is_newest, log},
     session::{ClientSession, ServerState},
 };
 use crate::{
@@ -213,18 +213,21 @@ impl ServerHandler for ClientSession {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        let is_removed = |method| is_newest(&context) && REMOVED.contains(&method);
         // A known method comes here too, if its parameters do not have the protocol's shape.
         Err(match request.method.as_str() {
             "tools/call" => ErrorData::invalid_params(
                 "tools/call takes {\"name\": string, \"arguments\": object}",
                 None,
             ),
-            method if METHODS.contains(&method) => ErrorData::invalid_params(
-                format!("{method}: the parameters are not those of the protocol"),
-                None,
-            ),
+            method if METHODS.contains(&method) && !is_removed(method) => {
+                ErrorData::invalid_params(
+                    format!("{method}: the parameters are not those of the protocol"),
+                    None,
+                )
+            }
             method => ErrorData::new(
                 ErrorCode::METHOD_NOT_FOUND,
                 format!("this server has no method {:?}", snippet::echo(method)),
@@ -248,6 +251,9 @@ const METHODS: [&str; 11] = [
     "server/discover",
     "tools/list",
 ];
+
+/// The methods among them that the newest revision of the protocol does not have.
+const REMOVED: [&str; 3] = ["initialize", "logging/setLevel", "ping"];
 
 /// Refuses a cursor to a list that always fits on one page.
 fn on_one_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {

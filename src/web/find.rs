@@ -27,8 +27,9 @@ pub(super) const GROUPS: usize = 20;
 /// Messages of a conversation that are shown; the others are in the conversation itself.
 const MOST_LINES: usize = 13;
 
-/// How long messages beyond a full page are counted; the counts that come later are complete.
-const MOST_COUNTING: Duration = Duration::from_millis(3);
+/// How long messages beyond a full page are counted. All of them are counted with the filters, in
+/// a request of its own.
+const MOST_COUNTING: Duration = Duration::from_millis(2);
 
 /// Messages that a search by meaning finds.
 const NEAREST: usize = 60;

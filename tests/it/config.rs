@@ -3,14 +3,18 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
+    time::{Duration, Instant},
 };
 
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::corpus::{database, folder};
+use crate::{
+    corpus::{database, folder},
+    program::Server,
+};
 
 /// A user with a configuration folder and a home.
 struct User(TempDir);
@@ -172,4 +176,41 @@ fn the_file_sets_what_commands_have_flags_for() {
     user.set("home = '~/filed'\ntools = ['serach']\nwatch = false\n");
     let (code, _, errors) = user.run(&["serve"]);
     assert!(code == 2 && errors.contains("config.toml:2: "), "{errors}");
+}
+
+#[test]
+fn a_flag_turns_off_what_the_file_turns_on() {
+    let user =
+        User::new("home = '~/h'\narchives = []\nraw-content = true\ncase-sensitive = true\n");
+    drop(home_with(&user.path("h"), r#"["a caf\u00e9"]"#));
+    assert_eq!(user.run(&["search", "caf\u{e9}"]).0, 1);
+    assert_eq!(user.run(&["search", "caf\u{e9}", "--raw-content=false"]).0, 0);
+    assert_eq!(user.run(&["search", "A caf", "-i"]).0, 0);
+    let serve = |words: &[&str]| Server::start(user.command(words).stderr(Stdio::null()));
+    let shown = |flags: &[&str]| user.run(&[&["show", "conv-0001"], flags].concat()).1;
+    assert!(
+        !shown(&[]).contains("caf\u{e9}") && shown(&["--raw-content=false"]).contains("caf\u{e9}")
+    );
+    let asked = |flags: &[&str], query: &str| -> bool {
+        let mut server = serve(&[&["serve", "--no-watch"], flags].concat());
+        let answer = server.call("conversation_search", &json!({"query": query}));
+        answer != "No matching messages."
+    };
+    assert!(!asked(&[], "caf\u{e9}") && asked(&["--raw-content=false"], "caf\u{e9}"));
+    assert!(!asked(&[], "A CAF") && asked(&["--case-sensitive=false"], "A CAF"));
+    // A server that does not watch makes no index.
+    user.set("home = '~/h'\narchives = []\nwatch = false\n");
+    for (flag, makes_index) in [("--no-watch=true", false), ("--no-watch=false", true)] {
+        let mut server = serve(&["serve", flag]);
+        let until = Instant::now() + Duration::from_secs(if makes_index { 60 } else { 1 });
+        let has_index = || indexes(&user.path("h/index")) > 0;
+        while !has_index() && Instant::now() < until {
+            server.call("conversation_search", &json!({"query": "a"}));
+        }
+        assert_eq!(has_index(), makes_index, "{flag}");
+    }
+}
+
+fn indexes(folder: &Path) -> usize {
+    fs::read_dir(folder).map_or(0, Iterator::count)
 }

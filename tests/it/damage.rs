@@ -29,7 +29,7 @@ impl Random {
 }
 
 /// Every file of the index but the lock, in order; what is removed meanwhile is left out.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();

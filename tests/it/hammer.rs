@@ -35,14 +35,17 @@ const USUAL: Duration = Duration::from_secs(4);
 /// The variable with the folder of the writing process. If it is set, this test binary is that process.
 const FOLDER: &str = "VERBATIM_HAMMERED";
 
+/// The test that is the writing process.
+pub(crate) const WRITER: &str = "hammer::writer";
+
 /// The number of the current state, shared between processes.
-struct States {
+pub(crate) struct States {
     /// Two numbers: the state last begun, and the one last finished.
     file: File,
 }
 
 impl States {
-    fn open(folder: &Path) -> States {
+    pub(crate) fn open(folder: &Path) -> States {
         let path = folder.join("states");
         let mut options = File::options();
         States { file: options.create(true).read(true).write(true).open(path).expect("a file") }
@@ -59,12 +62,12 @@ impl States {
     }
 
     /// Returns the oldest possible state, before a call.
-    fn least(&self) -> u64 {
+    pub(crate) fn least(&self) -> u64 {
         self.read(8)
     }
 
     /// Returns the newest possible state, after a call.
-    fn most(&self) -> u64 {
+    pub(crate) fn most(&self) -> u64 {
         self.read(0)
     }
 }
@@ -90,13 +93,18 @@ fn expected(state: u64, text: &str) -> Option<Vec<String>> {
 }
 
 #[track_caller]
-fn check(states: RangeInclusive<u64>, text: &str, answer: &Option<Vec<String>>, how: &str) {
+pub(crate) fn check(
+    states: RangeInclusive<u64>,
+    text: &str,
+    answer: &Option<Vec<String>>,
+    how: &str,
+) {
     let possible = states.clone().any(|state| expected(state, text) == *answer);
     assert!(possible, "{text:?} in states {states:?} was answered {how}: {answer:?}");
 }
 
 /// Queries whose answers differ from state to state.
-fn query(number: u64, least: u64) -> String {
+pub(crate) fn query(number: u64, least: u64) -> String {
     match number % 5 {
         0 => "rarely".to_owned(),
         1 => format!("state {least} "),
@@ -182,7 +190,7 @@ fn writer() {
 }
 
 /// Kills a process when dropped.
-struct Killed(Child);
+pub(crate) struct Killed(pub(crate) Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
@@ -192,7 +200,7 @@ impl Drop for Killed {
 }
 
 /// Tells the other threads to end, even if one panics.
-struct Ending<'a>(&'a AtomicBool);
+pub(crate) struct Ending<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
@@ -200,18 +208,23 @@ impl Drop for Ending<'_> {
     }
 }
 
+/// Starts the writing process for a folder.
+pub(crate) fn start_writer(folder: &Path) -> Killed {
+    let writer = Command::new(env::current_exe().expect("this program"))
+        .args(["--exact", WRITER, "--nocapture"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the writer starts");
+    Killed(writer)
+}
+
 #[test]
 fn every_answer_is_that_of_a_state_which_existed_during_the_call() {
     let folder = folder();
     let place = Place::in_folder(folder.path());
     let states = States::open(folder.path());
-    let writer = Command::new(env::current_exe().expect("this program"))
-        .args(["--exact", "hammer::writer", "--nocapture"])
-        .env(FOLDER, folder.path())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("the writer starts");
-    let mut writer = Killed(writer);
+    let mut writer = start_writer(folder.path());
     while states.least() == 0 {
         thread::sleep(Duration::from_millis(5));
     }

@@ -7,6 +7,7 @@ use std::{
     net::{Shutdown, SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -26,12 +27,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server as a process, with a home of its own.
 pub(crate) struct HttpServer {
-    child: Child,
+    pub(crate) child: Child,
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
-    place: Place,
+    pub(crate) place: Place,
     log: PathBuf,
-    _folder: TempDir,
+    folder: Option<TempDir>,
 }
 
 /// An answer: its status, its headers as they came, and its body.
@@ -50,7 +51,7 @@ impl Answered {
         })
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
@@ -60,9 +61,17 @@ impl HttpServer {
         let folder = folder();
         let place = Place::in_folder(folder.path());
         fill(&place.db);
-        let log = folder.path().join("log");
-        let words =
-            [&["serve", "--http", "127.0.0.1:0", "--no-archive", "--no-watch"], flags].concat();
+        let mut server = HttpServer::at(&place, &[&["--no-watch"], flags].concat());
+        server.folder = Some(folder);
+        server
+    }
+
+    /// Starts a server at a place that is there already.
+    pub(crate) fn at(place: &Place, flags: &[&str]) -> HttpServer {
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let log = place.home.with_file_name(format!("log-{number}"));
+        let words = [&["serve", "--http", "127.0.0.1:0", "--no-archive"], flags].concat();
         let mut command = place.command(&words);
         let child = command.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
         let until = Instant::now() + PATIENCE;
@@ -77,7 +86,7 @@ impl HttpServer {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let token = fs::read_to_string(place.home.join("token")).unwrap_or_default();
         let token = token.trim().to_owned();
-        HttpServer { child, address, token, place, log, _folder: folder }
+        HttpServer { child, address, token, place: place.clone(), log, folder: None }
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
@@ -115,20 +124,47 @@ impl HttpServer {
     }
 
     /// Sends a message to `/mcp` with the token.
-    fn mcp(&self, headers: &[&str], message: &Value) -> Answered {
+    pub(crate) fn mcp(&self, headers: &[&str], message: &Value) -> Answered {
         let bearer = self.bearer();
         let headers = [&[bearer.as_str(), JSON, ACCEPT], headers].concat();
         self.ask("POST /mcp", &headers, &message.to_string())
     }
 
     /// Calls a tool; returns the text of its answer.
-    fn call(&self, tool: &str, arguments: &Value) -> String {
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> String {
         let answer = self.mcp(&[], &call(1, tool, arguments)).json();
         let text = answer["result"]["content"][0]["text"].as_str();
         text.unwrap_or_else(|| panic!("{tool} {arguments}: {answer}")).to_owned()
     }
 
-    fn log(&self) -> String {
+    /// Calls a tool, like [`HttpServer::call`]; `None` if the server ends before it has answered.
+    pub(crate) fn try_call(&self, message: &Value) -> Option<String> {
+        let mut stream = TcpStream::connect(self.address).ok()?;
+        let (message, bearer) = (message.to_string(), self.bearer());
+        let head =
+            format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\n{bearer}\r\n{JSON}\r\n{ACCEPT}");
+        let length = message.len();
+        write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{message}").ok()?;
+        let mut whole = String::new();
+        let mut stream = BufReader::new(stream);
+        let length: usize = loop {
+            let mut line = String::new();
+            if stream.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if let Some(length) = line.to_lowercase().strip_prefix("content-length:") {
+                break length.trim().parse().expect("a number");
+            }
+        };
+        while stream.read_line(&mut whole).ok()? > "\r\n".len() {}
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).ok()?;
+        let answer: Value = serde_json::from_slice(&body).expect("JSON");
+        let text = answer["result"]["content"][0]["text"].as_str();
+        Some(text.unwrap_or_else(|| panic!("{message}: {answer}")).to_owned())
+    }
+
+    pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }
 }
@@ -137,14 +173,15 @@ impl Drop for HttpServer {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
+        drop(self.folder.take());
     }
 }
 
-const JSON: &str = "Content-Type: application/json";
-const ACCEPT: &str = "Accept: application/json, text/event-stream";
+pub(crate) const JSON: &str = "Content-Type: application/json";
+pub(crate) const ACCEPT: &str = "Accept: application/json, text/event-stream";
 const NEWEST: &str = "2026-07-28";
 
-fn call(id: i64, tool: &str, arguments: &Value) -> Value {
+pub(crate) fn call(id: i64, tool: &str, arguments: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
         "params": {"name": tool, "arguments": arguments}})
 }
@@ -159,7 +196,7 @@ fn newest(mut message: Value) -> Value {
     message
 }
 
-fn read_answer(stream: &mut impl BufRead) -> Answered {
+pub(crate) fn read_answer(stream: &mut impl BufRead) -> Answered {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if stream.read_line(&mut head).unwrap_or(0) == 0 {
@@ -189,12 +226,12 @@ fn read_answer(stream: &mut impl BufRead) -> Answered {
     answer
 }
 
-fn colours(db: &Path) {
+pub(crate) fn colours(db: &Path) {
     drop(database(db, &["red", "green", "dark red"]));
 }
 
 /// The text of the answer to `red` over [`colours`].
-const REDS: &str = "[2023-11-14 22:13] user (conv: Colours)\ndark red\n\n---\n\n\
+pub(crate) const REDS: &str = "[2023-11-14 22:13] user (conv: Colours)\ndark red\n\n---\n\n\
                     [2023-11-14 22:13] user (conv: Colours)\nred";
 
 #[test]
@@ -437,17 +474,31 @@ fn the_answers_are_those_of_stdio_and_of_sqlite() {
             });
         }
     });
-    let found = server.ask("GET /search?q=number+7919&limit=1", &[&server.bearer()], "");
+    let search = |query: &str| server.ask(&format!("GET /search?{query}"), &[&server.bearer()], "");
+    let found = search("q=number+7919&limit=1");
     assert_eq!(found.header("content-type"), Some("application/x-ndjson; charset=utf-8"));
-    let line: Value = found.json();
-    let output = server
-        .place
-        .command(&["search", "--json", "-n", "1", "--utc", "number 7919"])
-        .output()
-        .unwrap();
-    let utc = server.ask("GET /search?q=number+7919&limit=1&utc=1", &[&server.bearer()], "");
-    assert_eq!(utc.body, String::from_utf8(output.stdout).unwrap());
+    let lines = |answer: &Answered| -> Vec<Value> {
+        answer.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let line = &lines(&found)[0];
     assert!(line["content"].as_str().unwrap().starts_with("number 7919"), "{line}");
+    // The last line says that the limit left something out, and is there only then.
+    let words = ["search", "--json", "-n", "1", "--utc", "number 7919"];
+    let printed = server.place.command(&words).output().unwrap().stdout;
+    let why = json!(["these are the 1 newest messages; limit=0 gives all"]);
+    let rest = format!("{}\n", json!({"complete": true, "more": true, "notes": why}));
+    let printed = String::from_utf8(printed).unwrap();
+    assert_eq!(search("q=number+7919&limit=1&utc=1").body, printed + &rest);
+    let all = lines(&search("q=number+7919&limit=0"));
+    assert!(all.len() > 2 && all.iter().all(|line| line["content"].is_string()), "{all:?}");
+    assert_eq!(lines(&search(&format!("q=number+7919&limit={}", all.len()))), all);
+    let cut = lines(&search(&format!("q=number+7919&limit={}", all.len() - 1)));
+    assert_eq!(
+        (&cut[..all.len() - 1], &cut[all.len() - 1]["more"]),
+        (&all[..all.len() - 1], &json!(true))
+    );
+    let best = lines(&search("q=number&mode=text&limit=3"));
+    assert_eq!((best.len(), &best[3]["more"]), (4, &json!(true)), "{best:?}");
     for (query, why) in [
         ("", "q, the text to find, is missing"),
         ("q=x&colour=1", "there is no parameter \"colour\""),
@@ -510,6 +561,13 @@ fn revisions_batches_and_what_is_no_message() {
         newest(json!({"jsonrpc": "2.0", "id": 5, "method": "server/discover", "params": {}}));
     let found = server.mcp(&[headers[0], "Mcp-Method: server/discover"], &discover).json();
     assert!(found["result"]["supportedVersions"].to_string().contains(NEWEST), "{found}");
+    // What that revision has no more is not found, whatever its parameters.
+    for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe"] {
+        let asked = newest(json!({"jsonrpc": "2.0", "id": 6, "method": method, "params": {}}));
+        let refused = server.mcp(&[headers[0], &format!("Mcp-Method: {method}")], &asked);
+        let code = refused.json()["error"]["code"].clone();
+        assert_eq!((refused.status, code), (404, json!(-32601)), "{refused:?}");
+    }
     for method in ["GET", "DELETE", "PUT"] {
         let refused = server.ask(&format!("{method} /mcp"), &[&server.bearer(), ACCEPT], "");
         assert_eq!((refused.status, refused.header("allow")), (405, Some("POST")), "{method}");
@@ -751,103 +809,6 @@ fn tokens_of_the_user_and_none() {
     assert_eq!(open.ask("GET /search?q=green", &["Host: evil.example"], "").status, 403);
     assert_eq!(open.ask("GET /search?q=green", &["Origin: http://evil.example"], "").status, 403);
 }
-
-/// Runs lines of Python that use the official client, if that is installed.
-#[test]
-fn the_official_client_in_python() {
-    let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
-    let has_client = Command::new(&python)
-        .args(["-c", "import mcp"])
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !has_client {
-        eprintln!("left out: no mcp here (pip install mcp; PYTHON names the Python)");
-        return;
-    }
-    let server = HttpServer::start(colours, &[]);
-    let output = Command::new(&python)
-        .args(["-c", PYTHON_CLIENT])
-        .arg(format!("http://{}/mcp", server.address))
-        .arg(&server.token)
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let text: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(text, json!([5, REDS]), "{errors}");
-}
-
-/// Runs lines of TypeScript's official client, if that is installed.
-#[test]
-fn the_official_client_in_typescript() {
-    // A folder with `node_modules/@modelcontextprotocol/sdk`.
-    let sdk = std::env::var_os("MCP_SDK").map(PathBuf::from).unwrap_or_default();
-    if !sdk.join("node_modules/@modelcontextprotocol/sdk").is_dir() {
-        eprintln!(
-            "left out: no SDK here (npm install @modelcontextprotocol/sdk; MCP_SDK names the folder)"
-        );
-        return;
-    }
-    let server = HttpServer::start(colours, &[]);
-    let output = Command::new("node")
-        .args(["--input-type=module", "-e", TYPESCRIPT_CLIENT])
-        .arg(format!("http://{}/mcp", server.address))
-        .arg(&server.token)
-        .current_dir(&sdk)
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let text: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(text, json!([5, [REDS]]), "{errors}");
-}
-
-const TYPESCRIPT_CLIENT: &str = r#"
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-const [url, token] = process.argv.slice(-2);
-const headers = { Authorization: `Bearer ${token}` };
-const client = new Client({ name: "test", version: "1" });
-await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
-const { tools } = await client.listTools();
-const call = () => client.callTool({ name: "conversation_search", arguments: { query: "red" } });
-const answers = await Promise.all(Array.from({ length: 8 }, call));
-const texts = [...new Set(answers.map((answer) => answer.content[0].text))];
-console.log(JSON.stringify([tools.length, texts]));
-await client.close();
-"#;
-
-const PYTHON_CLIENT: &str = r#"
-import asyncio, json, sys
-from mcp import ClientSession
-try:
-    import httpx2
-    from mcp.client.streamable_http import streamable_http_client
-    def connect(url, headers):
-        return streamable_http_client(url, http_client=httpx2.AsyncClient(headers=headers))
-except ImportError:
-    from mcp.client.streamable_http import streamablehttp_client
-    def connect(url, headers):
-        return streamablehttp_client(url, headers=headers)
-
-async def ask(begin):
-    headers = {"Authorization": "Bearer " + sys.argv[2]}
-    async with connect(sys.argv[1], headers) as (read, write, *_):
-        async with ClientSession(read, write) as session:
-            await getattr(session, begin)()
-            tools = await session.list_tools()
-            answers = await asyncio.gather(
-                *[session.call_tool("conversation_search", {"query": "red"}) for _ in range(8)])
-            texts = {answer.content[0].text for answer in answers}
-            assert len(texts) == 1, texts
-            return [len(tools.tools), texts.pop()]
-
-begins = [begin for begin in ["initialize", "discover"] if hasattr(ClientSession, begin)]
-answers = [asyncio.run(ask(begin)) for begin in begins]
-assert all(answer == answers[0] for answer in answers), answers
-print(json.dumps(answers[0]))
-"#;
 
 #[test]
 fn chatgpt_gets_the_two_tools_that_it_knows() {

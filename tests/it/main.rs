@@ -21,9 +21,15 @@ mod export;
 #[cfg(unix)]
 mod filters;
 mod hammer;
+#[cfg(unix)]
+mod havoc;
 mod home;
 #[cfg(unix)]
 mod http;
+#[cfg(unix)]
+mod http_clients;
+#[cfg(target_os = "linux")]
+mod http_load;
 mod import;
 mod index;
 #[cfg(target_os = "linux")]

@@ -37,9 +37,11 @@ impl Place {
         })
     }
 
-    /// Returns the program with a command, not yet started.
+    /// Returns the program with a command, not yet started; `VERBATIM_PROGRAM` names another build.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+        let program = std::env::var_os("VERBATIM_PROGRAM");
+        let program = program.unwrap_or_else(|| env!("CARGO_BIN_EXE_verbatim").into());
+        let mut command = Command::new(program);
         command.env_clear().args(arguments);
         command.arg("--db").arg(&self.db).arg("--home").arg(&self.home);
         command.arg("--index").arg(&self.index);

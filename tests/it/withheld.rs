@@ -178,6 +178,42 @@ fn excluded_projects_and_folders_are_in_no_answer() {
 }
 
 #[test]
+fn a_server_notices_what_is_excluded_while_it_runs() {
+    let user = User::new();
+    user.transcript("s1", "/home/ann/secret", &["apple secret"]);
+    user.transcript("s2", "/home/ann/parser", &["apple open"]);
+    for flags in [&["serve"][..], &["serve", "--no-watch"]] {
+        user.set("");
+        user.done(&["reindex"]);
+        let mut server = Server::start(&mut user.command(flags));
+        let mut found = |mode: &str| -> usize {
+            let ask = json!({"query": "apple", "mode": mode});
+            let answer = server.call("search", &ask);
+            let listed = server.call("query_conversations", &json!({"mode": "list"}));
+            let count = ["apple secret", "apple open"].map(|text| answer.contains(text));
+            assert_eq!(listed.contains("\"n\":2"), count == [true; 2], "{listed}");
+            count.into_iter().filter(|is_found| *is_found).count()
+        };
+        assert_eq!(found("text"), 2);
+        user.set("exclude = ['secret']\n");
+        assert_eq!((found("text"), found("both")), (1, 1));
+        // Two changes within one tick of the clock, of the same length.
+        user.set("exclude = ['parser']\n");
+        user.set("exclude = ['secre*']\n");
+        assert_eq!(found("text"), 1);
+        // While the file is wrong or gone, what was excluded stays so.
+        user.set("exclude = [");
+        assert_eq!(found("text"), 1);
+        fs::remove_file(user.path("config.toml")).unwrap();
+        assert_eq!(found("text"), 1);
+        user.set("exclude = ['secret', 'parser']\n");
+        assert_eq!(found("text"), 0);
+    }
+    user.set("");
+    assert_eq!(user.found("apple"), 2);
+}
+
+#[test]
 fn excluded_transcripts_are_not_imported_and_imported_ones_are_hidden() {
     let user = User::new();
     fs::create_dir_all(user.path("old")).unwrap();

@@ -193,7 +193,7 @@ impl Examination<'_> {
 
     /// Reports what the user excludes, and how much that is.
     fn report_excluded(&mut self, present: &[Source]) {
-        let config = self.sources.config();
+        let config = &*self.sources.current_config();
         if config.exclude.is_empty() {
             return;
         }

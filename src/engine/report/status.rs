@@ -114,7 +114,7 @@ pub struct SnapshotStatus {
 
 /// Returns what there is. That takes milliseconds if the indexes are current.
 pub(crate) fn status(sources: &Sources, stop: &Stop) -> Status {
-    let config = sources.config();
+    let config = &*sources.current_config();
     let present = sources.present();
     Status {
         home: config.home.clone(),

@@ -23,7 +23,11 @@ use super::{
 use crate::{
     db::{self, Probe, State},
     embed::Model,
-    engine::{config::Config, error::Error, exclusions::Exclusions},
+    engine::{
+        config::Config,
+        error::Error,
+        exclusions::{CurrentExclusions, Exclusions},
+    },
     index::{IndexDir, Snapshot},
     model::Stop,
 };
@@ -66,7 +70,7 @@ struct SharedState {
     /// The conversations that are left out, of all kinds of sources.
     hidden: Arc<HiddenIds>,
     model: Model,
-    exclusions: Arc<Exclusions>,
+    exclusions: Arc<CurrentExclusions>,
     /// The excluded conversations of the state of a database that was asked for last.
     excluded: Mutex<Option<Excluded>>,
 }
@@ -76,6 +80,7 @@ struct SharedState {
 struct Excluded {
     path: PathBuf,
     state: State,
+    by: Arc<Exclusions>,
     ids: Arc<HashSet<String>>,
 }
 
@@ -86,6 +91,7 @@ pub(crate) struct Sources {
     tended: Arc<Tended>,
     /// Turns texts into vectors; does nothing before the first text.
     model: Model,
+    exclusions: Arc<CurrentExclusions>,
 }
 
 impl Sources {
@@ -94,7 +100,7 @@ impl Sources {
         let config = Arc::new(config);
         let model = Model::of(&config.embeddings);
         let (tended, hidden) = (Arc::new(Tended::default()), Arc::new(HiddenIds::default()));
-        let exclusions = Arc::new(Exclusions::known(&config.exclude));
+        let exclusions = Arc::new(CurrentExclusions::new(Arc::clone(&config)));
         let states = SourceKind::ALL.map(|_| {
             Arc::new(SharedState {
                 config: Arc::clone(&config),
@@ -111,11 +117,22 @@ impl Sources {
                 excluded: Mutex::default(),
             })
         });
-        Sources { config, states, tended, model }
+        Sources { config, states, tended, model, exclusions }
     }
 
+    /// The configuration that the sources were made with.
     pub(crate) fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Returns the configuration with what the user excludes now.
+    pub(crate) fn current_config(&self) -> Arc<Config> {
+        self.exclusions.now().0
+    }
+
+    /// What the user excludes now.
+    pub(crate) fn exclusions(&self) -> &CurrentExclusions {
+        &self.exclusions
     }
 
     /// The model that turns texts into vectors.
@@ -295,7 +312,8 @@ impl Source {
     /// Returns the ids of the conversations that the user excludes; no answer has them.
     pub(crate) fn excluded(&self, stop: &Stop) -> Result<Arc<HashSet<String>>, Error> {
         let SharedState { exclusions, excluded, .. } = &*self.state;
-        if !self.may_exclude() {
+        let (_, exclusions) = exclusions.now();
+        if self.kind == SourceKind::Threads || exclusions.is_empty() {
             return Ok(Arc::default());
         }
         self.on_database(|path| {
@@ -303,13 +321,15 @@ impl Source {
             if let Some(known) = &*lock(excluded)
                 && known.path == path
                 && known.state == state
+                && Arc::ptr_eq(&known.by, &exclusions)
             {
                 return Ok(Arc::clone(&known.ids));
             }
             let origins = db::read(path, stop, db::origins)?;
             let ids = origins.into_iter().filter(|(_, origin)| exclusions.excludes(origin));
             let ids: Arc<HashSet<String>> = Arc::new(ids.map(|(id, _)| id).collect());
-            let known = Excluded { path: path.to_owned(), state, ids: Arc::clone(&ids) };
+            let by = Arc::clone(&exclusions);
+            let known = Excluded { path: path.to_owned(), state, by, ids: Arc::clone(&ids) };
             *lock(excluded) = Some(known);
             Ok(ids)
         })
@@ -317,7 +337,7 @@ impl Source {
 
     /// Returns whether the user excludes anything that the source may have.
     pub(crate) fn may_exclude(&self) -> bool {
-        self.kind != SourceKind::Threads && !self.state.exclusions.is_empty()
+        self.kind != SourceKind::Threads && !self.state.exclusions.now().1.is_empty()
     }
 
     /// Returns whether the database has what an index needs: row ids.

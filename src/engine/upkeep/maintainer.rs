@@ -130,7 +130,7 @@ impl Maintainer {
     ///
     /// A poll takes some ten system calls a source if everything is current.
     pub fn poll(&mut self, stop: &Stop, report: &mut dyn FnMut(UpkeepEvent)) -> Option<Duration> {
-        let mut next = self.follower.look(self.sources.config(), stop, report);
+        let mut next = self.follower.look(&self.sources.current_config(), stop, report);
         if !stop.requested() {
             self.sources.tended().set_transcripts_read();
         }

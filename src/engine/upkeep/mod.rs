@@ -131,7 +131,7 @@ impl Upkeep<'_> {
         stop: &Stop,
         progress: &dyn Fn(ArchiveProgress),
     ) -> Result<ArchiveReport, Error> {
-        Ok(transcripts::sync(self.sources.config(), stop, progress)?)
+        Ok(transcripts::sync(&self.sources.current_config(), stop, progress)?)
     }
 
     /// Returns the folders in which a change may be a change of a source, whether they exist or not.

@@ -1,0 +1,93 @@
+//! What the configuration file excludes, for a server that runs while the file is changed.
+
+use std::{
+    fs::{self, Metadata},
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    environment::Environment,
+    output::complain,
+    settings_file::{EXCLUDE, Error, SettingsFile},
+};
+use crate::engine::Engine;
+
+/// How long the system may give a file that is changed again the same time of change.
+const TICK: Duration = Duration::from_secs(2);
+
+/// Lets the answers of a server leave out what the configuration file excludes at that moment.
+pub(super) fn follow(engine: &Engine, environment: &Environment) {
+    let Some(path) = environment.settings.path.clone() else { return };
+    let user = environment.user_folder.clone();
+    let follower = ExcludeFollower { path, user, last: Mutex::default() };
+    engine.follow_exclusions(Box::new(move || follower.look()));
+}
+
+/// Looks into the configuration file where that was changed.
+struct ExcludeFollower {
+    path: PathBuf,
+    user: Option<PathBuf>,
+    last: Mutex<LastLook>,
+}
+
+/// What was seen last.
+#[derive(Default)]
+struct LastLook {
+    file: Option<Stamp>,
+    /// The problem that was reported, so that it is reported once.
+    problem: Option<String>,
+}
+
+/// What changes with a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    changed: Option<SystemTime>,
+    length: u64,
+    number: u64,
+}
+
+impl ExcludeFollower {
+    /// Returns what is excluded, unless the file is as it was. While the file is gone or wrong, the
+    /// last exclusions hold: nothing that was excluded may come up because of a slip.
+    fn look(&self) -> Option<Vec<String>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = fs::metadata(&self.path).ok().map(|file| Stamp::of(&file));
+        let was_there = last.file.is_some();
+        if stamp.is_some_and(|stamp| last.file == Some(stamp) && !stamp.is_new()) {
+            return None;
+        }
+        last.file = stamp;
+        if stamp.is_none() && !was_there {
+            return None;
+        }
+        let name = self.path.as_os_str();
+        let read = SettingsFile::read(Some(name), None, self.user.as_deref());
+        let problem = read.as_ref().err().map(Error::to_string);
+        if let Some(problem) = problem.as_ref().filter(|_| problem != last.problem) {
+            complain(&format!("{problem}; what was excluded before stays excluded"));
+        }
+        last.problem = problem;
+        let settings = read.ok()?;
+        let values = settings.entry(&EXCLUDE).map(|(_, entry)| entry.values.clone());
+        let texts = values.unwrap_or_default().into_iter();
+        Some(texts.map(|text| text.to_string_lossy().into_owned()).collect())
+    }
+}
+
+impl Stamp {
+    fn of(file: &Metadata) -> Stamp {
+        #[cfg(unix)]
+        let number = std::os::unix::fs::MetadataExt::ino(file);
+        #[cfg(not(unix))]
+        let number = 0;
+        Stamp { changed: file.modified().ok(), length: file.len(), number }
+    }
+
+    /// Returns whether the file was changed so lately that another change may not show.
+    fn is_new(self) -> bool {
+        let age = self.changed.and_then(|changed| changed.elapsed().ok());
+        age.is_none_or(|age| age < TICK)
+    }
+}
