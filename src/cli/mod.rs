@@ -236,6 +236,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     config.embeddings = places::embeddings(environment)?;
     config.workspaces = match &command {
         Command::Serve(args) => args.workspaces.or(environment),
+        Command::Web(args) => args.serving.workspaces.or(environment),
         Command::Workspace(args) => args.workspaces.or(environment),
         _ => Vec::new(),
     };
@@ -243,6 +244,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Search(args) => args.take(environment),
         Command::Show(args) => args.take(environment),
         Command::Serve(args) => args.take(environment),
+        Command::Web(args) => args.serving.take(environment),
         _ => {}
     }
     match &command {
@@ -252,7 +254,11 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         _ => {}
     }
     engine::prepare(&config, command.writes());
-    config.leave_indexes = matches!(&command, Command::Serve(args) if args.no_watch);
+    config.leave_indexes = match &command {
+        Command::Serve(args) => args.no_watch,
+        Command::Web(args) => args.serving.no_watch,
+        _ => false,
+    };
     let engine = Engine::new(config);
     let may_be_torn = command.may_be_torn();
     if command.reads_every_source() {

@@ -45,6 +45,7 @@ type Shared = State<Arc<Site>>;
 
 /// Returns the routes of the page. `local_time` shows times in the time zone of this computer.
 pub fn router(engine: Arc<Engine>, local_time: bool) -> Router {
+    upload::remove_abandoned(&engine.config().home);
     let site = Arc::new(Site::new(engine, local_time));
     Router::new()
         .route("/", get(search))
@@ -85,8 +86,10 @@ async fn conversation(
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    if let Some(id) = id.strip_suffix(".md") {
-        let id = id.to_owned();
+    if let Some(stem) = id.strip_suffix(".md")
+        && !site::is_id(&site, &id).await
+    {
+        let id = stem.to_owned();
         return text(&site, move |site, stop| talk::as_markdown(site, &id, stop)).await;
     }
     let view = talk::View::new(id, None, query.as_deref().unwrap_or_default());
@@ -95,18 +98,20 @@ async fn conversation(
 
 async fn message(
     State(site): Shared,
-    Path((id, number)): Path<(String, u32)>,
+    Path((id, number)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> Response {
+    let Ok(number) = number.parse() else { return missing(State(site)).await };
     let view = talk::View::new(id, Some(number), query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::page(site, &view, stop)).await
 }
 
 async fn peek(
     State(site): Shared,
-    Path((id, number)): Path<(String, u32)>,
+    Path((id, number)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> Response {
+    let Ok(number) = number.parse() else { return missing(State(site)).await };
     let view = talk::View::new(id, Some(number), query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::peek(site, &view, stop)).await
 }

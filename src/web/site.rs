@@ -13,7 +13,7 @@ use maud::Markup;
 
 use super::{frame, imports::Imports};
 use crate::{
-    engine::{self, Engine},
+    engine::{self, Engine, SourceKind},
     map_faults,
     model::Stop,
     tools::{clock::Clock, hint::Explained},
@@ -163,6 +163,16 @@ async fn run<T: Send + 'static>(
 
 fn is_torn<T>(done: &Result<T, Problem>) -> bool {
     matches!(done, Err(Problem::Engine(engine::Error::Torn { .. })))
+}
+
+/// Returns whether a conversation has a text for its id.
+pub(super) async fn is_id(site: &Arc<Site>, id: &str) -> bool {
+    let id = id.to_owned();
+    let work = move |site: &Site, stop: &Stop| {
+        let is_of = |kind| matches!(site.engine.about(kind, &id, stop), Ok(Some(_)));
+        Ok(SourceKind::ALL.into_iter().any(is_of))
+    };
+    run(site, work).await.unwrap_or_default()
 }
 
 /// Answers with HTML; a problem is a page of its own.

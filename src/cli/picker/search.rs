@@ -18,7 +18,7 @@ use chrono::Utc as Local;
 
 use super::super::output::harmless;
 use crate::{
-    engine::{self, Engine, Rendered, Scope, SourceKind},
+    engine::{self, Engine, Note, Rendered, Scope, SourceKind},
     map_faults,
     model::{Hit, Instant, Matching, Request, Stop},
     text::{literal::LiteralPattern, snippet},
@@ -140,8 +140,16 @@ pub(super) fn search(engine: &Engine, text: &str, stop: &Stop) -> Option<Results
         _ => find(engine, text, stop, &mut results),
     });
     let problem = found.unwrap_or_else(|panic| Some(format!("the search failed: {panic}")));
+    let problem = problem.or_else(|| unreadable(engine, stop));
     results.problem = problem.map(|problem| clean(&problem, false));
     (!stop.requested()).then_some(results)
+}
+
+/// Says which sources are not searched, because they cannot be read or are not there.
+fn unreadable(engine: &Engine, stop: &Stop) -> Option<String> {
+    let notes = engine.unreadable(&Scope::default(), stop);
+    let mut gaps = notes.iter().filter(|note| matches!(note, Note::Unreadable { .. }));
+    gaps.next().map(ToString::to_string)
 }
 
 /// Puts the messages that contain a text into `results`; returns what could not be searched.
