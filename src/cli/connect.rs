@@ -369,13 +369,15 @@ fn remote_entry(
     let token = match &args.token_file {
         Some(path) => Some(AccessToken::in_file(path).map_err(crate::http::Error::from)?),
         // The token of this computer's home is a secret between its user and its own server.
-        None => (is_here || environment.names_token()).then(|| token_of(config, environment)).transpose()?,
+        None => (is_here || environment.names_token())
+            .then(|| token_of(config, environment))
+            .transpose()?,
     };
     let given = token.as_ref().map_or("", AccessToken::as_str);
     let entry = client.remote_entry(url, given).ok_or(Error::NoHttp(client.name))?;
     match entry.holds_token && token.is_none() {
         true => Err(Error::ForeignServer(url.to_owned())),
-        false => Ok(RemoteEntry { is_here, ..entry }),
+        false => Ok(entry),
     }
 }
 
@@ -437,7 +439,7 @@ fn change(
     };
     if text == file.text() {
         writeln!(out, "{} is connected already: {}", client.name, client.path.display())?;
-        if !how.print && file.close() {
+        if !how.print && file.close_to_others() {
             writeln!(out, "Other users could read the token in it; now only you can.")?;
         }
         return Ok(Outcome::Same);

@@ -207,6 +207,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_the_page_moves_to_another_port() {
+        // Whoever has the port, it is taken.
+        let _held = TcpListener::bind(ADDRESS);
+        let at = |may_move| ListenAt { address: Some(ADDRESS), socket: None, may_move };
+        assert!(sockets(&at(false)).is_err());
+        assert!(sockets(&at(true)).is_ok());
+    }
+
+    #[test]
+    fn names_of_the_server() {
+        for name in ["chats.example.org", "chats", "192.168.1.7", "fe80::1"] {
+            assert!(host(name).is_ok(), "{name}");
+        }
+        for name in ["", "chats.example.org:443", "https://chats.example.org", "a/b", "a@b"] {
+            assert!(host(name).is_err(), "{name}");
+        }
+        let of = |hosts: &[&str]| {
+            let hosts = hosts.iter().map(|&host| host.to_owned()).collect();
+            let admission = Admission { hosts, ..Admission::default() };
+            admission.outer_url(Some("http://127.0.0.1:1".to_owned())).unwrap()
+        };
+        assert_eq!(of(&[]), "http://127.0.0.1:1");
+        assert_eq!(of(&["chats.example.org", "b"]), "https://chats.example.org");
+        assert_eq!(of(&["fe80::1"]), "https://[fe80::1]");
+    }
+
+    #[test]
     fn addresses() {
         for (text, address) in [
             ("9000", "127.0.0.1:9000"),

@@ -311,8 +311,7 @@ impl<'a> Exact<'a> {
         let is_narrow = self.scope.conversation.is_some() || self.scope.conversations.is_some();
         let request = Request { limit: limit.filter(|_| !is_narrow), ..self.request.clone() };
         let engine = self.page.engine;
-        let mut searched =
-            engine.exact_in_all(&request, &self.scope, &self.stop, render, show)?;
+        let mut searched = engine.exact_in_all(&request, &self.scope, &self.stop, render, show)?;
         if searched.plans.iter().all(|(_, count)| *count == 0) {
             searched.notes.extend(engine.unknown_role(&self.scope, &self.stop)?);
         }

@@ -114,7 +114,9 @@ pub(super) fn run(
             std::fs::remove_file(&manager.path).map_err(failed)?;
             let what = match is_stopped {
                 true => "The service is removed.",
-                false => "The file is removed, but the service could not be stopped and may still run.",
+                false => {
+                    "The file is removed, but the service could not be stopped and may still run."
+                }
             };
             writeln!(out, "{what}")?;
             Ok(if is_stopped { FOUND } else { NOTHING })

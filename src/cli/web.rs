@@ -104,7 +104,9 @@ pub(super) fn token(
     if args.new {
         log(&"clients need the new token from the next start of the server on");
         if environment.names_token() {
-            log(&"but VERBATIM_TOKEN is set: a server that is started with it takes that token only");
+            log(
+                &"but VERBATIM_TOKEN is set: a server that is started with it takes that token only",
+            );
         }
     }
     Ok(FOUND)

@@ -77,8 +77,8 @@ impl AccessToken {
 
     /// Reads the token in a file of the user, which nobody else may read.
     pub fn in_file(path: &Path) -> Result<AccessToken, Error> {
-        let is_exposed =
-            fs::metadata(path).is_ok_and(|file| file.is_file() && private::is_open_to_others(&file));
+        let is_exposed = fs::metadata(path)
+            .is_ok_and(|file| file.is_file() && private::is_open_to_others(&file));
         match is_exposed {
             true => Err(Error::Exposed { path: path.to_owned() }),
             false => AccessToken::read(path),
@@ -187,8 +187,10 @@ mod tests {
             assert_eq!(mode(&path), 0o600);
             // One that was left open is closed when it is read.
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+            assert!(matches!(AccessToken::in_file(&path), Err(Error::Exposed { .. })));
             AccessToken::of_home(&home.path().join("new")).unwrap();
             assert_eq!(mode(&path), 0o600);
+            assert!(AccessToken::in_file(&path).is_ok());
         }
         let other = AccessToken::renewed(&home.path().join("new")).unwrap();
         assert!(!token.is(other.as_str().as_bytes()) && token.cookie() != other.cookie());

@@ -111,9 +111,8 @@ struct Kept {
 pub(super) fn remove_abandoned(home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         let is_upload = entry.file_name().to_string_lossy().starts_with(UPLOAD);
-        let is_free = || {
-            File::open(entry.path().join(IN_USE)).is_ok_and(|file| file.try_lock().is_ok())
-        };
+        let is_free =
+            || File::open(entry.path().join(IN_USE)).is_ok_and(|file| file.try_lock().is_ok());
         if is_upload && is_free() {
             drop(fs::remove_dir_all(entry.path()));
         }

@@ -51,9 +51,8 @@ impl ConfigFile {
         ConfigFile { is_private: true, ..self }
     }
 
-    /// Makes a file private that is written in private, if others can read it; returns whether they
-    /// could.
-    pub fn close(&self) -> bool {
+    /// Closes the file to other users if only this user may read it; returns whether it was open.
+    pub fn close_to_others(&self) -> bool {
         let path = self.real_path();
         let is_open = self.is_private
             && fs::metadata(&path).is_ok_and(|file| crate::private::is_open_to_others(&file));

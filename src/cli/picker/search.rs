@@ -464,6 +464,22 @@ mod tests {
     }
 
     #[test]
+    fn a_source_that_cannot_be_read_is_a_problem() {
+        let export = TestExport::of(&[]);
+        let broken = export.with_broken_export("red zeppelin");
+        let config =
+            crate::engine::Config { db: Some("/nowhere.db".into()), ..broken.config().clone() };
+        for engine in [broken, Engine::new(config)] {
+            for text in ["", "zeppelin", "absent"] {
+                let found = search(&engine, text, &Stop::never()).unwrap();
+                assert_eq!(found.conversations.len(), usize::from(text != "absent"), "{text}");
+                let problem = found.problem.unwrap_or_default();
+                assert!(problem.contains(".db"), "{text}: {problem}");
+            }
+        }
+    }
+
+    #[test]
     fn results_are_grouped_and_a_title_counts_once() {
         let export = TestExport::indexed(&["red one", "Title of a book", "red two"]);
         let insert = "INSERT INTO messages VALUES ('n' || ?1, 2, 'user', 'other RED', ?1)";
