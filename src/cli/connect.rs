@@ -18,7 +18,7 @@ use super::{
     places::{agents_folders, default_home},
     token::token_of,
 };
-use crate::{engine::Config, http::token::AccessToken};
+use crate::engine::Config;
 
 /// The ids of the clients, as the help lists them.
 const IDS: [&str; 12] = [
@@ -361,6 +361,8 @@ fn remote_entry(
     config: &Config,
     environment: &Environment,
 ) -> Result<RemoteEntry, Error> {
+    use crate::http::token::AccessToken;
+
     let is_web = ["http://", "https://"].iter().any(|start| url.starts_with(start));
     if !is_web || url.contains(char::is_whitespace) {
         return Err(Error::NoUrl(url.to_owned()));

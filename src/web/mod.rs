@@ -254,6 +254,47 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_long_message_is_cut_and_can_be_shown_whole() {
+        let long = format!("{} needle {}", "line\n".repeat(100_000), "x".repeat(500_000));
+        let export = TestExport::of(&[&long]);
+        let router = router_of(&export);
+        let (_, page) = get_of(&router, "/c/0/1?q=needle").await;
+        assert!(page.len() < 100_000 && page.contains("<mark class=\"now\">needle</mark>"));
+        assert!(page.contains("/c/0/1?q=needle&amp;all=1#m1"), "{}", &page[page.len() - 5_000..]);
+        let (_, whole) = get_of(&router, "/c/0/1?q=needle&all=1").await;
+        assert!(whole.len() > 1_000_000 && whole.contains("<mark class=\"now\">needle</mark>"));
+    }
+
+    #[tokio::test]
+    async fn nothing_in_a_chat_is_markup_of_ours() {
+        let export = TestExport::of(&[HOSTILE]);
+        export.connection.execute("UPDATE conversations SET title = ?1", [HOSTILE]).unwrap();
+        export.connection.execute("UPDATE messages SET role = ?1", [HOSTILE]).unwrap();
+        let router = router_of(&export);
+        let q = "needle%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
+        for address in [
+            "/",
+            "/search?q=needle",
+            "/results?q=needle",
+            "/c/0?q=needle",
+            "/c/0/1?q=needle",
+            "/peek/0/1?q=needle",
+            "/stats",
+            "/status",
+            "/facets?q=needle",
+            &format!("/search?q={q}&source={q}&role={q}&from=1d"),
+            &format!("/c/0?q={q}"),
+            &format!("/search?q=a&from={q}"),
+            &format!("/c/{q}"),
+            &format!("/{q}"),
+        ] {
+            let (_, page) = get_of(&router, address).await;
+            assert!(!page.contains("<script>") && !page.contains("<img"), "{address}: {page}");
+            assert!(!page.contains(" style=") && !page.contains(" onclick="), "{address}");
+        }
+    }
+
+    #[tokio::test]
     async fn addresses_lead_to_a_page_or_say_why_not() {
         let export = TestExport::of(&["first"]);
         let rename = "UPDATE conversations SET id = 'notes.md'; UPDATE messages SET conversation_id = 'notes.md'";
@@ -314,47 +355,6 @@ mod tests {
         let entries = std::fs::read_dir(home.path()).unwrap().flatten();
         let names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
         assert_eq!(names, [".upload-used"], "nothing of the import stays");
-    }
-
-    #[tokio::test]
-    async fn a_long_message_is_cut_and_can_be_shown_whole() {
-        let long = format!("{} needle {}", "line\n".repeat(100_000), "x".repeat(500_000));
-        let export = TestExport::of(&[&long]);
-        let router = router_of(&export);
-        let (_, page) = get_of(&router, "/c/0/1?q=needle").await;
-        assert!(page.len() < 100_000 && page.contains("<mark class=\"now\">needle</mark>"));
-        assert!(page.contains("/c/0/1?q=needle&amp;all=1#m1"), "{}", &page[page.len() - 5_000..]);
-        let (_, whole) = get_of(&router, "/c/0/1?q=needle&all=1").await;
-        assert!(whole.len() > 1_000_000 && whole.contains("<mark class=\"now\">needle</mark>"));
-    }
-
-    #[tokio::test]
-    async fn nothing_in_a_chat_is_markup_of_ours() {
-        let export = TestExport::of(&[HOSTILE]);
-        export.connection.execute("UPDATE conversations SET title = ?1", [HOSTILE]).unwrap();
-        export.connection.execute("UPDATE messages SET role = ?1", [HOSTILE]).unwrap();
-        let router = router_of(&export);
-        let q = "needle%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
-        for address in [
-            "/",
-            "/search?q=needle",
-            "/results?q=needle",
-            "/c/0?q=needle",
-            "/c/0/1?q=needle",
-            "/peek/0/1?q=needle",
-            "/stats",
-            "/status",
-            "/facets?q=needle",
-            &format!("/search?q={q}&source={q}&role={q}&from=1d"),
-            &format!("/c/0?q={q}"),
-            &format!("/search?q=a&from={q}"),
-            &format!("/c/{q}"),
-            &format!("/{q}"),
-        ] {
-            let (_, page) = get_of(&router, address).await;
-            assert!(!page.contains("<script>") && !page.contains("<img"), "{address}: {page}");
-            assert!(!page.contains(" style=") && !page.contains(" onclick="), "{address}");
-        }
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use maud::Markup;
 
 use super::{frame, imports::Imports};
 use crate::{
-    engine::{self, Engine, SourceKind},
+    engine::{self, Engine},
     map_faults,
     model::Stop,
     tools::{clock::Clock, hint::Explained},
@@ -170,7 +170,7 @@ pub(super) async fn is_id(site: &Arc<Site>, id: &str) -> bool {
     let id = id.to_owned();
     let work = move |site: &Site, stop: &Stop| {
         let is_of = |kind| matches!(site.engine.about(kind, &id, stop), Ok(Some(_)));
-        Ok(SourceKind::ALL.into_iter().any(is_of))
+        Ok(engine::SourceKind::ALL.into_iter().any(is_of))
     };
     run(site, work).await.unwrap_or_default()
 }

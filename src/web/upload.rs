@@ -66,10 +66,10 @@ pub(super) async fn receive(
     let received = store(&site, &name, length, body).await;
     unfinished.is_received = true;
     match received {
-        Ok(kept) => {
+        Ok((folder, path)) => {
             tokio::task::spawn_blocking(move || {
-                let done = crate::map_faults::caught(|| import(&site, &kept.path));
-                drop(kept);
+                let done = crate::map_faults::caught(|| import(&site, &path));
+                drop(folder);
                 site.imports.set(match done {
                     Ok(Ok(outcome)) => Stage::Done(outcome),
                     Ok(Err(error)) | Err(error) => Stage::Failed(error),
@@ -99,9 +99,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// A file that was received; it is removed when dropped.
-struct Kept {
-    path: PathBuf,
+/// A folder with a file that was received; it is removed when dropped.
+struct UploadFolder {
     /// Dropped before the folder, which cannot be removed on every system while a file in it is open.
     _in_use: File,
     _folder: TempDir,
@@ -125,7 +124,7 @@ async fn store(
     name: &str,
     length: Option<u64>,
     body: Body,
-) -> Result<Kept, (StatusCode, String)> {
+) -> Result<(UploadFolder, PathBuf), (StatusCode, String)> {
     let too_long = || {
         let why = format!("The file is longer than {}.", size(MOST_BYTES as usize));
         (StatusCode::PAYLOAD_TOO_LARGE, why)
@@ -160,7 +159,7 @@ async fn store(
         site.imports.set(Stage::Receiving(done, length));
     }
     file.flush().map_err(failed)?;
-    Ok(Kept { path, _in_use: in_use, _folder: folder })
+    Ok((UploadFolder { _in_use: in_use, _folder: folder }, path))
 }
 
 /// Imports a file into the database that imports go to.

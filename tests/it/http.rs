@@ -689,6 +689,47 @@ fn a_call_ends_when_its_client_goes_or_the_server_stops() {
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
 
+/// `verbatim web` and `/search` do what the configuration file and the environment say.
+#[test]
+fn the_page_is_served_with_the_settings() {
+    let folder = folder();
+    let place = Place::in_folder(folder.path());
+    colours(&place.db);
+    let (settings, door) = (folder.path().join("config.toml"), folder.path().join("door"));
+    let text = "tools = [\"conversation_search\"]\ncase-sensitive = true\nwatch = false\n";
+    fs::write(&settings, text).unwrap();
+    let mut command = place.command(&["web", "--no-open", "--no-archive", "127.0.0.1:0"]);
+    command.env("VERBATIM_CONFIG", &settings).stdout(fs::File::create(&door).unwrap());
+    let log = folder.path().join("log");
+    let child = command.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+    let until = Instant::now() + PATIENCE;
+    let (address, token) = loop {
+        let text = fs::read_to_string(&door).unwrap();
+        if let Some((address, token)) = text.trim().split_once("/#token=") {
+            let address = address.strip_prefix("http://").unwrap().parse().unwrap();
+            break (address, token.to_owned());
+        }
+        assert!(Instant::now() < until, "{}", fs::read_to_string(&log).unwrap());
+        thread::sleep(Duration::from_millis(20));
+    };
+    let server = HttpServer { child, address, token, place, log, _folder: folder };
+    let listed = server.mcp(&[], &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+    assert_eq!(listed.json()["result"]["tools"].as_array().unwrap().len(), 1);
+    assert!(server.call("conversation_search", &json!({"query": "dark"})).contains("dark red"));
+    assert!(!server.call("conversation_search", &json!({"query": "Dark"})).contains("dark red"));
+    let search = |query: &str| {
+        let answer = server.ask(&format!("GET /search?{query}"), &[&server.bearer()], "");
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.body
+    };
+    assert!(search("q=dark").contains("dark red"));
+    assert!(!search("q=%25DARK%25&like=1").contains("dark red"));
+    assert!(search("q=dark&mode=text").contains("dark red"), "it takes no such setting");
+    let none = search("q=dark&role=nobody");
+    assert!(none.contains("nobody") && none.contains("notes"), "{none}");
+    assert!(!server.place.index.exists(), "nothing is watched");
+}
+
 #[cfg(unix)]
 #[test]
 fn the_rights_of_a_unix_socket_decide() {
@@ -766,47 +807,6 @@ fn tokens_of_the_user_and_none() {
     assert_eq!(open.ask("GET /search?q=green", &[], "").status, 200);
     assert_eq!(open.ask("GET /search?q=green", &["Host: evil.example"], "").status, 403);
     assert_eq!(open.ask("GET /search?q=green", &["Origin: http://evil.example"], "").status, 403);
-}
-
-/// `verbatim web` and `/search` do what the configuration file and the environment say.
-#[test]
-fn the_page_is_served_with_the_settings() {
-    let folder = folder();
-    let place = Place::in_folder(folder.path());
-    colours(&place.db);
-    let (settings, door) = (folder.path().join("config.toml"), folder.path().join("door"));
-    let text = "tools = [\"conversation_search\"]\ncase-sensitive = true\nwatch = false\n";
-    fs::write(&settings, text).unwrap();
-    let mut command = place.command(&["web", "--no-open", "--no-archive", "127.0.0.1:0"]);
-    command.env("VERBATIM_CONFIG", &settings).stdout(fs::File::create(&door).unwrap());
-    let log = folder.path().join("log");
-    let child = command.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
-    let until = Instant::now() + PATIENCE;
-    let (address, token) = loop {
-        let text = fs::read_to_string(&door).unwrap();
-        if let Some((address, token)) = text.trim().split_once("/#token=") {
-            let address = address.strip_prefix("http://").unwrap().parse().unwrap();
-            break (address, token.to_owned());
-        }
-        assert!(Instant::now() < until, "{}", fs::read_to_string(&log).unwrap());
-        thread::sleep(Duration::from_millis(20));
-    };
-    let server = HttpServer { child, address, token, place, log, _folder: folder };
-    let listed = server.mcp(&[], &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
-    assert_eq!(listed.json()["result"]["tools"].as_array().unwrap().len(), 1);
-    assert!(server.call("conversation_search", &json!({"query": "dark"})).contains("dark red"));
-    assert!(!server.call("conversation_search", &json!({"query": "Dark"})).contains("dark red"));
-    let search = |query: &str| {
-        let answer = server.ask(&format!("GET /search?{query}"), &[&server.bearer()], "");
-        assert_eq!(answer.status, 200, "{answer:?}");
-        answer.body
-    };
-    assert!(search("q=dark").contains("dark red"));
-    assert!(!search("q=%25DARK%25&like=1").contains("dark red"));
-    assert!(search("q=dark&mode=text").contains("dark red"), "it takes no such setting");
-    let none = search("q=dark&role=nobody");
-    assert!(none.contains("nobody") && none.contains("notes"), "{none}");
-    assert!(!server.place.index.exists(), "nothing is watched");
 }
 
 /// Runs lines of Python that use the official client, if that is installed.
