@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::{
     clients::{
-        self, Client, ConfigFile, PROFILE, RemoteEntry, SERVER, TOKEN_VARIABLE, answers, known,
-        probe,
+        self, Client, ConfigFile, NOT_TAKEN, PROFILE, RemoteEntry, SERVER, TOKEN_VARIABLE, answers,
+        is_of_this_computer, known, probe,
     },
     environment::Environment,
     output::{FOUND, NOTHING, confirmed, harmless, json_line},
@@ -63,6 +63,9 @@ pub(super) struct ConnectArgs {
     /// its token
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = DEFAULT_URL, requires = "client")]
     http: Option<String>,
+    /// Take the token of that server from this file, not from VERBATIM_TOKEN or the home
+    #[arg(long, value_name = "FILE", requires = "http")]
+    token_file: Option<PathBuf>,
     #[command(flatten)]
     how: How,
 }
@@ -140,6 +143,12 @@ pub enum Error {
         "{0:?} is no address of a server; it begins with http:// or https:// and ends with /mcp"
     )]
     NoUrl(String),
+    /// The server is on another computer, and its token is not known.
+    #[error(
+        "{0} is not on this computer, so it does not get the token of this computer's home; give its \
+         own token with --token-file FILE, or in {TOKEN_VARIABLE}"
+    )]
+    ForeignServer(String),
     /// There is no token.
     #[error(transparent)]
     Token(#[from] crate::http::Error),
@@ -166,7 +175,8 @@ pub(super) fn connect(
     };
     let client = client(id, environment)?;
     let file = read(&client)?;
-    let remote = args.http.as_deref().map(|url| remote_entry(&client, url, config, environment));
+    let remote = args.http.as_deref();
+    let remote = remote.map(|url| remote_entry(&client, url, args, config, environment));
     let remote = remote.transpose()?;
     let entry = match &remote {
         Some(remote) => remote.entry.clone(),
@@ -182,10 +192,9 @@ pub(super) fn connect(
     };
     let base = ConfigFile::new(&client.path, client.syntax, Some(base));
     let text = base.with_server(client.key, &name, &entry).map_err(syntax)?;
-    if remote.as_ref().is_some_and(|remote| remote.holds_token) && !args.how.print {
-        // Other users of the computer must not read the token.
-        crate::private::tighten(&client.path);
-    }
+    // Other users of the computer must not read the token.
+    let holds_token = remote.as_ref().is_some_and(|remote| remote.holds_token);
+    let file = if holds_token { file.kept_private() } else { file };
     let outcome = change(&client, &file, &text, &args.how, environment, out)?;
     if args.how.json {
         return write_json(&client, &text, &outcome, out);
@@ -198,16 +207,20 @@ pub(super) fn connect(
         None => format!(", with the tools that suit it (--tools {PROFILE})"),
     };
     writeln!(out, "{} is connected{suits}. {}", client.name, client.restart())?;
-    if remote.as_ref().is_some_and(|remote| !remote.holds_token) {
+    if let Some(remote) = remote.as_ref().filter(|remote| !remote.holds_token) {
+        let token = if remote.is_here { "$(verbatim token)" } else { "TOKEN (that of the server)" };
         writeln!(
             out,
             "{} reads the token from a variable; set it where you start it: \
-             export {TOKEN_VARIABLE}=$(verbatim token)",
+             export {TOKEN_VARIABLE}={token}",
             client.name
         )?;
     }
     match reached(&client, environment) {
         Some(Ok(())) if remote.is_some() => writeln!(out, "Checked: the server answers.")?,
+        Some(Err(what)) if what.starts_with(NOT_TAKEN) => {
+            writeln!(out, "But the server {}", harmless(&what))?;
+        }
         Some(Ok(())) => writeln!(out, "Checked: the server starts and answers a search.")?,
         Some(Err(what)) => {
             writeln!(out, "But the server {}", harmless(&what))?;
@@ -344,15 +357,30 @@ fn read(client: &Client) -> Result<ConfigFile, Error> {
 fn remote_entry(
     client: &Client,
     url: &str,
+    args: &ConnectArgs,
     config: &Config,
     environment: &Environment,
 ) -> Result<RemoteEntry, Error> {
+    use crate::http::token::AccessToken;
+
     let is_web = ["http://", "https://"].iter().any(|start| url.starts_with(start));
     if !is_web || url.contains(char::is_whitespace) {
         return Err(Error::NoUrl(url.to_owned()));
     }
-    let token = token_of(config, environment)?;
-    client.remote_entry(url, token.as_str()).ok_or(Error::NoHttp(client.name))
+    let is_here = is_of_this_computer(url);
+    let token = match &args.token_file {
+        Some(path) => Some(AccessToken::in_file(path).map_err(crate::http::Error::from)?),
+        // The token of this computer's home is a secret between its user and its own server.
+        None => (is_here || environment.names_token())
+            .then(|| token_of(config, environment))
+            .transpose()?,
+    };
+    let given = token.as_ref().map_or("", AccessToken::as_str);
+    let entry = client.remote_entry(url, given).ok_or(Error::NoHttp(client.name))?;
+    match entry.holds_token && token.is_none() {
+        true => Err(Error::ForeignServer(url.to_owned())),
+        false => Ok(entry),
+    }
 }
 
 /// Returns the name of the server in a configuration that is this program, and whether it is reached
@@ -370,6 +398,12 @@ fn present(client: &Client, file: &ConfigFile) -> Result<Option<(String, bool)>,
     Ok(ours.find(at_the_top).map(|server| (server.name.to_owned(), server.url().is_some())))
 }
 
+/// Returns whether the token of a server is in a configuration.
+fn holds_token(file: &ConfigFile) -> bool {
+    let config = file.parse().unwrap_or_default();
+    clients::servers(&config).iter().any(clients::Server::holds_token)
+}
+
 /// Starts or asks the server that a client's configuration names; `None` if it names none.
 fn reached(client: &Client, environment: &Environment) -> Option<Result<(), String>> {
     let config = match read(client).map(|file| file.parse()) {
@@ -384,7 +418,7 @@ fn reached(client: &Client, environment: &Environment) -> Option<Result<(), Stri
     let server = servers.iter().find(|server| server.key == client.key)?;
     Some(match (server.url(), clients::switched_off(server)) {
         (_, Some(why)) => Err(why.to_owned()),
-        (Some(url), None) => answers(url),
+        (Some(url), None) => answers(url, server.token(environment).as_deref()),
         (None, None) => probe(server, folder).map(drop),
     })
 }
@@ -407,6 +441,9 @@ fn change(
     };
     if text == file.text() {
         writeln!(out, "{} is connected already: {}", client.name, client.path.display())?;
+        if !how.print && file.close_to_others() {
+            writeln!(out, "Other users could read the token in it; now only you can.")?;
+        }
         return Ok(Outcome::Same);
     }
     writeln!(out, "{}", client.path.display())?;
@@ -428,6 +465,12 @@ fn change(
         file.write(text).map_err(|source| Error::File { path: client.path.clone(), source })?;
     if let Some(backup) = &backup {
         writeln!(out, "The file as it was: {}", backup.display())?;
+        if holds_token(file) {
+            writeln!(
+                out,
+                "It still holds the token: delete it, or make a new token with `verbatim token --new`."
+            )?;
+        }
     }
     Ok(Outcome::Made(backup))
 }

@@ -147,12 +147,15 @@ impl Files {
         let short = snippet::cut(&about.id, MAX_ID).unwrap_or(&about.id);
         let named = |id: &str| {
             let start = day.map(|day| format!("{day} ")).unwrap_or_default();
-            let name = format!("{start}{} ({}).md", plain(&about.title), plain(id));
+            let name = format!("{start}{} ({id}).md", plain(&about.title));
             self.folder.join(year).join(name)
         };
-        // Conversations that an agent started share the beginning of their ids.
-        let path = Some(named(short)).filter(|path| !self.given.contains(path));
-        let path = path.unwrap_or_else(|| named(&about.id));
+        // Conversations that an agent started share the beginning of their ids, and what no file's
+        // name takes is left out of ids.
+        let whole = plain(&about.id);
+        let numbered = (2..).map(|number| named(&format!("{whole} {number}")));
+        let mut paths = [named(&plain(short)), named(&whole)].into_iter().chain(numbered);
+        let path = paths.find(|path| !self.given.contains(path)).expect("numbers do not end");
         self.given.insert(path.clone());
         path
     }

@@ -2,9 +2,9 @@
 
 use clap::{builder::NonEmptyStringValueParser, error::ErrorKind};
 
-use super::{clock::Clock, error::Error};
+use super::{clock::Clock, error::Error, notes};
 use crate::{
-    engine::{Engine, Narrowing, Note, Scope, SourceKind},
+    engine::{self, Engine, Narrowing, Note, Scope, SourceKind},
     model::Stop,
     text::date::Edge,
 };
@@ -113,13 +113,25 @@ impl Filters {
         };
         let (mut scope, notes) = engine.narrowed(scope, &narrowing, stop)?;
         if let Some(word) = &self.within {
-            let about = engine.find(stop).by_word(word)?;
+            let about = engine.find(stop).by_word(word);
+            let about = about.map_err(|error| not_found(error, engine, stop))?;
             if scope.sources.is_empty() || scope.sources.contains(&about.source) {
                 scope.sources = vec![about.source];
             }
             scope.conversation = Some(about.id);
         }
         Ok((scope, notes))
+    }
+}
+
+/// Returns an error that names the sources that cannot be read: the conversation may be there.
+fn not_found(error: engine::Error, engine: &Engine, stop: &Stop) -> Error {
+    let unread = notes::lines(&engine.unreadable(&Scope::default(), stop));
+    match error {
+        engine::Error::NoConversation { .. } if !unread.is_empty() => {
+            usage(format!("{error}; {}", unread.join("; ")))
+        }
+        error => error.into(),
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Admission {
     #[arg(long, conflicts_with = "token_file")]
     no_token: bool,
     /// A name under which clients reach the server, beside localhost and its address (repeatable)
-    #[arg(long = "host", value_name = "NAME")]
+    #[arg(long = "host", value_name = "NAME", value_parser = host)]
     hosts: Vec<String>,
 }
 
@@ -49,6 +49,8 @@ pub(super) struct ListenAt<'a> {
     pub(super) address: Option<&'a str>,
     /// The path of a Unix socket.
     pub(super) socket: Option<&'a Path>,
+    /// Whether another port serves as well if the usual one is taken.
+    pub(super) may_move: bool,
 }
 
 impl Admission {
@@ -86,12 +88,41 @@ impl Admission {
             None => token_of(config, environment),
         }
     }
+
+    /// Returns the address of the page for other machines too: behind a proxy, which speaks TLS, it is
+    /// the first name that was given to the server.
+    pub(super) fn outer_url(&self, url: Option<String>) -> Option<String> {
+        let url = url?;
+        Some(match self.hosts.first() {
+            Some(host) if host.contains(':') => format!("https://[{host}]"),
+            Some(host) => format!("https://{host}"),
+            None => url,
+        })
+    }
+
+    /// Says where the token is found, for the end of a sentence.
+    pub(super) fn token_hint(&self) -> String {
+        match &self.token_file {
+            _ if self.no_token => String::new(),
+            Some(path) => format!("; the token is in {}", path.display()),
+            None => "; `verbatim token` prints the token".to_owned(),
+        }
+    }
+}
+
+/// Parses a name of the server.
+fn host(text: &str) -> Result<String, String> {
+    let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    match !text.is_empty() && is_name(text) || text.parse::<IpAddr>().is_ok() {
+        true => Ok(text.to_owned()),
+        false => Err("a name has no scheme, port or path: chats.example.org".to_owned()),
+    }
 }
 
 fn sockets(places: &ListenAt<'_>) -> Result<Sockets, Error> {
     let mut sockets = Sockets::default();
     if let Some(named) = places.address {
-        sockets.tcp = Some(tcp(named)?);
+        sockets.tcp = Some(if places.may_move { tcp(named)? } else { bound_at(named)? });
     }
     if let Some(path) = places.socket {
         #[cfg(unix)]
@@ -118,6 +149,12 @@ fn tcp(named: &str) -> Result<TcpListener, Error> {
         }
         bound => bound,
     };
+    Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
+}
+
+/// Listens on this address and no other: clients are configured for it.
+fn bound_at(named: &str) -> Result<TcpListener, Error> {
+    let bound = TcpListener::bind(parse(named)?);
     Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
 }
 
@@ -172,6 +209,33 @@ pub(super) fn search_by(engine: &Arc<Engine>, environment: &Environment) -> Arc<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_page_moves_to_another_port() {
+        // Whoever has the port, it is taken.
+        let _held = TcpListener::bind(ADDRESS);
+        let at = |may_move| ListenAt { address: Some(ADDRESS), socket: None, may_move };
+        assert!(sockets(&at(false)).is_err());
+        assert!(sockets(&at(true)).is_ok());
+    }
+
+    #[test]
+    fn names_of_the_server() {
+        for name in ["chats.example.org", "chats", "192.168.1.7", "fe80::1"] {
+            assert!(host(name).is_ok(), "{name}");
+        }
+        for name in ["", "chats.example.org:443", "https://chats.example.org", "a/b", "a@b"] {
+            assert!(host(name).is_err(), "{name}");
+        }
+        let of = |hosts: &[&str]| {
+            let hosts = hosts.iter().map(|&host| host.to_owned()).collect();
+            let admission = Admission { hosts, ..Admission::default() };
+            admission.outer_url(Some("http://127.0.0.1:1".to_owned())).unwrap()
+        };
+        assert_eq!(of(&[]), "http://127.0.0.1:1");
+        assert_eq!(of(&["chats.example.org", "b"]), "https://chats.example.org");
+        assert_eq!(of(&["fe80::1"]), "https://[fe80::1]");
+    }
 
     #[test]
     fn addresses() {

@@ -237,6 +237,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     config.embeddings = places::embeddings(environment)?;
     config.workspaces = match &command {
         Command::Serve(args) => args.workspaces.or(environment),
+        Command::Web(args) => args.serving.workspaces.or(environment),
         Command::Workspace(args) => args.workspaces.or(environment),
         _ => Vec::new(),
     };
@@ -244,6 +245,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Search(args) => args.take(environment),
         Command::Show(args) => args.take(environment),
         Command::Serve(args) => args.take(environment),
+        Command::Web(args) => args.serving.take(environment),
         _ => {}
     }
     match &command {
@@ -253,7 +255,11 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         _ => {}
     }
     engine::prepare(&config, command.writes());
-    config.leave_indexes = matches!(&command, Command::Serve(args) if args.leaves_indexes());
+    config.leave_indexes = match &command {
+        Command::Serve(args) => args.leaves_indexes(),
+        Command::Web(args) => args.serving.leaves_indexes(),
+        _ => false,
+    };
     let engine = Engine::new(config);
     let may_be_torn = command.may_be_torn();
     if command.reads_every_source() {

@@ -82,11 +82,6 @@ impl Patterns {
         Request { case_sensitive, ..request }
     }
 
-    /// Returns whether the case of letters matters only because one of them is upper case.
-    pub(super) fn is_smart(&self, request: &Request) -> bool {
-        request.case_sensitive && !self.case_sensitive
-    }
-
     /// Refuses what ranked search does not take.
     pub(super) fn refuse_for_ranking(&self) -> Result<(), Error> {
         for (given, name) in [
@@ -131,6 +126,12 @@ pub(super) fn none_has(request: &Request) -> String {
     let quoted_all = |texts: &[String], word: &str| -> String {
         texts.iter().map(|text| format!(" {word} {}", quoted(text))).collect()
     };
+    let has_others = !and.is_empty() || !not.is_empty();
+    if text.is_empty() && or.is_empty() && has_others {
+        let had: Vec<String> = and.iter().map(|text| quoted(text)).collect();
+        let verb = if had.is_empty() { "is" } else { "has " };
+        return format!("no message {verb}{}{}", had.join(" and "), quoted_all(not, "without"));
+    }
     let verb = if *matching == Matching::Regex { "matches" } else { "has" };
     let (or, and, not) = (quoted_all(or, "or"), quoted_all(and, "and"), quoted_all(not, "without"));
     format!("no message {verb} {}{or}{and}{not}", quoted(text))

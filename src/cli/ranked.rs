@@ -66,9 +66,13 @@ pub(super) fn run(
         complain(&format!("no message answers {}; try other words", quoted(&text)));
         return Ok(NOTHING);
     }
-    if ranking.total > ranking.items.len() && limit < MOST {
+    if !ranking.is_total_exact {
         let shown = ranking.items.len();
-        complain(&format!("the best {shown} messages are shown; -n {} shows more", shown * 4));
+        let advice = match ranking.total > shown && limit < MOST {
+            true => format!("-n {} shows more", shown * 4),
+            false => "there may be more, which a search without --mode finds".to_owned(),
+        };
+        complain(&format!("the best {shown} messages are shown; {advice}"));
     }
     if form.json {
         write_json(&ranking.items, page, &stop, out)?;

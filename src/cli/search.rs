@@ -21,7 +21,7 @@ use super::{
     lines::{FlatLines, JsonAnswer, JsonLines},
     look::{Color, DIM, Look},
     notes,
-    output::{FOUND, NOTHING, complain, counted, json_line},
+    output::{FOUND, NOTHING, complain, counted, counted_of, json_line},
     patterns::{self, Patterns},
     ranked, settings, settings_file,
 };
@@ -93,6 +93,10 @@ pub(super) struct Args {
 impl Args {
     /// Takes what the configuration file says.
     pub(super) fn take(&mut self, environment: &Environment) {
+        // Ranked search takes neither.
+        if self.ranks() {
+            return;
+        }
         if settings::is_on(&settings_file::CASE_SENSITIVE, None, environment) {
             self.patterns.heed_case();
         }
@@ -172,7 +176,6 @@ pub(super) fn run(
     if count > 0 {
         return Ok(FOUND);
     }
-    notes::print(engine.unknown_role(&search.scope, &search.stop)?.as_slice());
     complain(&search.nothing()?);
     Ok(NOTHING)
 }
@@ -295,8 +298,6 @@ struct Exact<'a> {
     scope: Scope,
     request: Request,
     matchers: Matchers,
-    /// Whether the case of letters matters only because one of them is upper case.
-    is_smart: bool,
     /// The most messages to show, 0 for all.
     limit: usize,
     stop: Stop,
@@ -313,8 +314,7 @@ impl<'a> Exact<'a> {
         };
         let matchers = Matchers::of(&request)
             .map_err(|error| engine::Error::from(IndexError::of_expression(error)))?;
-        let is_smart = args.patterns.is_smart(&request);
-        Ok(Exact { page, scope, request, matchers, is_smart, limit: args.limit, stop })
+        Ok(Exact { page, scope, request, matchers, limit: args.limit, stop })
     }
 
     fn all<T: Send>(
@@ -338,7 +338,12 @@ impl<'a> Exact<'a> {
         // The source can stop at the limit only if every hit of it is shown.
         let is_narrow = self.scope.conversation.is_some() || self.scope.conversations.is_some();
         let request = Request { limit: limit.filter(|_| !is_narrow), ..self.request.clone() };
-        Ok(self.page.engine.exact_in_all(&request, &self.scope, &self.stop, render, show)?)
+        let engine = self.page.engine;
+        let mut searched = engine.exact_in_all(&request, &self.scope, &self.stop, render, show)?;
+        if searched.plans.iter().all(|(_, count)| *count == 0) {
+            searched.notes.extend(engine.unknown_role(&self.scope, &self.stop)?);
+        }
+        Ok(searched)
     }
 
     fn most(&self) -> usize {
@@ -479,7 +484,7 @@ impl<'a> Exact<'a> {
     fn nothing(&self) -> Result<String, Error> {
         let none = patterns::none_has(&self.request);
         let advice = match self.request.text.contains(char::is_whitespace) {
-            _ if self.is_smart => "try -i, which ignores the case of letters",
+            _ if self.request.case_sensitive => "try -i, which ignores the case of letters",
             _ if self.request.matching == Matching::Regex => "try another expression",
             true => "try --mode both, or fewer words",
             false => "try --mode both, or a part of the word",
@@ -488,10 +493,8 @@ impl<'a> Exact<'a> {
             return Ok(format!("{none} within these filters; remove a filter, or {advice}"));
         }
         let tally = self.page.engine.tally(&[], &self.stop)?;
-        let (messages, conversations) =
-            (counted(tally.messages), counted(tally.conversations as u64));
-        Ok(format!(
-            "{none} ({messages} messages in {conversations} conversations looked at); {advice}"
-        ))
+        let messages = counted_of(tally.messages as usize, "message");
+        let conversations = counted_of(tally.conversations, "conversation");
+        Ok(format!("{none} ({messages} in {conversations} looked at); {advice}"))
     }
 }

@@ -29,7 +29,7 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// standard error. Clients start this command themselves; `verbatim connect` writes
 /// their configuration. With --http or --socket, speaks MCP over HTTP at /mcp until Ctrl-C;
 /// clients send the token that `verbatim token` prints.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(group(clap::ArgGroup::new("listens").args(["http", "socket"]).multiple(true)))]
 pub(super) struct Args {
@@ -79,19 +79,29 @@ impl Args {
     }
 }
 
-pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8, Error> {
+/// Returns how the tools answer and which of them are offered, by the flags and the settings.
+pub(super) fn offered(
+    args: &Args,
+    engine: &Engine,
+    environment: &Environment,
+) -> Result<(Options, Offer), Error> {
     let flag = args.tools.as_ref().map(|names| vec![names.into()]);
     let named = settings::given(&settings_file::TOOLS, flag, environment);
     let has_workspace = !engine.config().workspaces.is_empty();
     let offer = tools::selected(named.text().as_deref(), has_workspace)
         .map_err(|source| Error::Tools { by: named.by.to_string(), source })?;
-    let mut options = Options {
+    let options = Options {
         case_sensitive: args.case_sensitive == Some(true),
         raw_content: args.raw_content == Some(true),
         verbose: is_off(environment.compact_responses.as_deref()),
         no_conversations: is_off(environment.enable_conversations.as_deref()),
         page_url: None,
     };
+    Ok((options, offer))
+}
+
+pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Result<u8, Error> {
+    let (mut options, offer) = offered(args, &engine, environment)?;
     if let Some(note) = places::local_note(engine.config()) {
         log(&note);
     }
@@ -104,15 +114,17 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
         served?;
         return Ok(FOUND);
     }
-    let places = ListenAt { address: args.http.as_deref(), socket: args.socket.as_deref() };
+    let (address, socket) = (args.http.as_deref(), args.socket.as_deref());
+    let places = ListenAt { address, socket, may_move: false };
     let page = args.page.then(|| page(&engine, environment));
     let mut server = args.admission.server(&places, page, engine.config(), environment)?;
     server = server.with_search(listen::search_by(&engine, environment));
     server.logs = true;
-    options.page_url = server.url().filter(|_| args.page);
+    options.page_url = args.admission.outer_url(server.url()).filter(|_| args.page);
     if let Some(url) = server.url() {
         let page = if args.page { format!(" and the page at {url}") } else { String::new() };
-        log(&format!("serves MCP at {url}/mcp{page}; `verbatim token` prints the token"));
+        let token = args.admission.token_hint();
+        log(&format!("serves MCP at {url}/mcp{page}{token}"));
     }
     if let Some(path) = &args.socket {
         log(&format!("serves MCP on the socket {}, at /mcp", path.display()));

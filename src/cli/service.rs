@@ -124,10 +124,16 @@ pub(super) fn run(
             if !agreed(*yes, "Stop the service and remove this file?", environment, out)? {
                 return Ok(NOTHING);
             }
-            all_run(&manager.stop);
+            let is_stopped = all_run(&manager.stop);
             std::fs::remove_file(&manager.path).map_err(failed)?;
-            writeln!(out, "The service is removed.")?;
-            Ok(FOUND)
+            let what = match is_stopped {
+                true => "The service is removed.",
+                false => {
+                    "The file is removed, but the service could not be stopped and may still run."
+                }
+            };
+            writeln!(out, "{what}")?;
+            Ok(if is_stopped { FOUND } else { NOTHING })
         }
     }
 }

@@ -6,6 +6,13 @@ use crate::{
     http::{self, token::AccessToken},
 };
 
+impl Environment {
+    /// Returns whether VERBATIM_TOKEN has a token.
+    pub(super) fn names_token(&self) -> bool {
+        self.verbatim_token.as_ref().is_some_and(|token| !token.0.is_empty())
+    }
+}
+
 /// Returns the token of VERBATIM_TOKEN, or of the home.
 pub(super) fn token_of(
     config: &Config,

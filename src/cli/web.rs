@@ -11,10 +11,7 @@ use super::{
     serve::{self, log},
     token::token_of,
 };
-use crate::{
-    engine::Engine,
-    tools::{self, Options},
-};
+use crate::engine::Engine;
 
 /// Search and read your chats in the browser
 ///
@@ -27,14 +24,17 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Listen here: a port, a host, or both
-    #[arg(value_name = "ADDRESS", default_value = ADDRESS)]
-    address: String,
+    /// Listen here: a port, a host, or both [default: 127.0.0.1:8377]
+    #[arg(value_name = "ADDRESS")]
+    address: Option<String>,
     /// Only print the address, and do not open it
     #[arg(long)]
     no_open: bool,
     #[command(flatten)]
     admission: Admission,
+    /// What the settings say of a server.
+    #[arg(skip)]
+    pub(super) serving: serve::Args,
 }
 
 pub(super) fn run(
@@ -45,7 +45,11 @@ pub(super) fn run(
 ) -> Result<u8, Error> {
     exclude::follow(&engine, environment);
     let engine = Arc::new(engine);
-    let places = ListenAt { address: Some(&args.address), socket: None };
+    let (mut options, offer) = serve::offered(&args.serving, &engine, environment)?;
+    let address = args.address.as_deref();
+    // The usual port may be taken; the page is opened wherever it is.
+    let places =
+        ListenAt { address: address.or(Some(ADDRESS)), socket: None, may_move: address.is_none() };
     let page = serve::page(&engine, environment);
     let config = engine.config();
     let server = args.admission.server(&places, Some(page), config, environment)?;
@@ -65,9 +69,8 @@ pub(super) fn run(
     {
         complain(&format!("no browser could be started ({error}); open the address above"));
     }
-    let watch = serve::watched(&engine, false);
-    let offer = tools::selected(None, false).expect("these are the usual tools");
-    let options = Options { page_url: server.url(), ..Options::default() };
+    let watch = serve::watched(&engine, args.serving.leaves_indexes());
+    options.page_url = args.admission.outer_url(server.url());
     let served = serve::over_http(server, engine, options, offer);
     serve::end(watch);
     served
@@ -102,6 +105,11 @@ pub(super) fn token(
     writeln!(out, "{}", token.as_str())?;
     if args.new {
         log(&"clients need the new token from the next start of the server on");
+        if environment.names_token() {
+            log(
+                &"but VERBATIM_TOKEN is set: a server that is started with it takes that token only",
+            );
+        }
     }
     Ok(FOUND)
 }

@@ -52,7 +52,7 @@ pub(super) struct Args {
 }
 
 /// The flag that names workspaces.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct Workspaces {
     /// A folder of dated conversations that may be searched (repeatable) [default: VERBATIM_WORKSPACE,
     /// several separated as in PATH]

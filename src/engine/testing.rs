@@ -44,6 +44,23 @@ impl TestExport {
         done.expect("it can be indexed");
     }
 
+    /// Makes an engine that finds a text in a transcript of an agent, and cannot read its export.
+    pub(crate) fn with_broken_export(&self, text: &str) -> Engine {
+        let (home, transcripts) = (self._home.path(), self._home.path().join("transcripts"));
+        fs::create_dir_all(transcripts.join("shop")).expect("folders can be made");
+        let line = serde_json::json!({
+            "type": "user", "uuid": "u1", "sessionId": "session", "cwd": "/shop",
+            "timestamp": "2025-10-30T11:00:00Z", "message": {"role": "user", "content": text},
+        });
+        fs::write(transcripts.join("shop/deadbeef.jsonl"), format!("{line}\n")).expect("a file");
+        let db = home.join("broken.db");
+        fs::write(&db, "no database, but long enough to be looked at").expect("a file");
+        let config = self.engine.config().clone();
+        let engine = Engine::new(Config { db: Some(db), archives: vec![transcripts], ..config });
+        engine.upkeep().sync_transcripts(&Default::default(), &|_| {}).expect("they are read");
+        engine
+    }
+
     /// Adds a conversation with one message.
     pub(crate) fn add(&self, number: u32, text: &str) {
         let sql = "INSERT INTO conversations VALUES (?1, 'Title ' || ?1)";

@@ -126,7 +126,9 @@ impl Gate {
         let name = host.host().trim_start_matches('[').trim_end_matches(']');
         if let Ok(address) = name.parse::<IpAddr>() {
             let is_own = matches!(peer, Some(Peer::Tcp(own)) if own.to_canonical() == address.to_canonical());
-            return is_own || address.is_loopback();
+            if is_own || address.is_loopback() {
+                return true;
+            }
         }
         let mut names = self.names.iter().map(String::as_str).chain([LOCALHOST]);
         names.any(|own| own.eq_ignore_ascii_case(name))

@@ -73,16 +73,30 @@ const CLOSING: Duration = Duration::from_millis(5);
 /// A socket that the server listens on.
 pub(super) enum Listener {
     Tcp(TcpListener),
+    /// A Unix socket, with the identity of its file.
     #[cfg(unix)]
-    Unix(UnixListener),
+    Unix(UnixListener, Option<FileIdentity>),
+}
+
+/// The device and the number of a file.
+#[cfg(unix)]
+type FileIdentity = (u64, u64);
+
+#[cfg(unix)]
+fn identity(path: &std::path::Path) -> Option<FileIdentity> {
+    use std::os::unix::fs::MetadataExt;
+    let file = std::fs::symlink_metadata(path).ok()?;
+    Some((file.dev(), file.ino()))
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
         #[cfg(unix)]
-        if let Listener::Unix(listener) = self
+        if let Listener::Unix(listener, ours) = self
             && let Ok(address) = listener.local_addr()
             && let Some(path) = address.as_pathname()
+            // Another server may have taken the path since.
+            && identity(path) == *ours
         {
             drop(std::fs::remove_file(path));
         }
@@ -103,7 +117,8 @@ impl Listener {
     #[cfg(unix)]
     pub(super) fn unix(listener: std::os::unix::net::UnixListener) -> io::Result<Listener> {
         listener.set_nonblocking(true)?;
-        Ok(Listener::Unix(UnixListener::from_std(listener)?))
+        let ours = listener.local_addr()?.as_pathname().and_then(identity);
+        Ok(Listener::Unix(UnixListener::from_std(listener)?, ours))
     }
 
     async fn accept(&self) -> io::Result<(Box<dyn ByteStream>, Peer)> {
@@ -116,7 +131,7 @@ impl Listener {
                 Ok((Box::new(stream), peer))
             }
             #[cfg(unix)]
-            Listener::Unix(listener) => Ok((Box::new(listener.accept().await?.0), Peer::Socket)),
+            Listener::Unix(listener, _) => Ok((Box::new(listener.accept().await?.0), Peer::Socket)),
         }
     }
 }

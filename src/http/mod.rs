@@ -292,10 +292,11 @@ struct FoundBy {
 async fn search_for(State(found): State<FoundBy>, request: Request) -> Response {
     let headers = request.headers();
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    let is_program = headers.contains_key(header::AUTHORIZATION)
-        || accept.is_some_and(|accept| accept.contains("json"));
+    // Browsers ask for HTML, and programs do not unless they say so.
+    let is_browser = !headers.contains_key(header::AUTHORIZATION)
+        && accept.is_some_and(|accept| accept.contains("text/html"));
     match found.page {
-        Some(page) if !is_program => page.oneshot(request).await.into_response(),
+        Some(page) if is_browser => page.oneshot(request).await.into_response(),
         _ => search::answer(State(found.searches), request).await,
     }
 }

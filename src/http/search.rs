@@ -3,8 +3,12 @@
 use std::{
     io::{self, Write},
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use axum::{
@@ -14,13 +18,23 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use hyper::body::Frame;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::{
+    runtime::Handle,
+    sync::{Semaphore, mpsc},
+    time::{Instant, timeout, timeout_at},
+};
 
 use super::{gate::refused, log::log};
 use crate::{map_faults, model::Stop};
 
 /// Searches that run at one time; further ones wait.
 const CONCURRENT: usize = 8;
+
+/// How long a search waits until it can run.
+const MOST_WAIT: Duration = Duration::from_secs(15);
+
+/// How long a search may run, until its client has taken the whole answer.
+const MOST_TIME: Duration = Duration::from_secs(300);
 
 /// Bytes of an answer that are sent at once.
 const CHUNK: usize = 32 << 10;
@@ -46,11 +60,14 @@ pub(crate) type SearchRun =
 pub(super) struct Searches {
     run: Arc<SearchRun>,
     permits: Arc<Semaphore>,
+    most_wait: Duration,
+    most_time: Duration,
 }
 
 impl Searches {
     pub(super) fn new(run: Arc<SearchRun>) -> Searches {
-        Searches { run, permits: Arc::new(Semaphore::new(CONCURRENT)) }
+        let permits = Arc::new(Semaphore::new(CONCURRENT));
+        Searches { run, permits, most_wait: MOST_WAIT, most_time: MOST_TIME }
     }
 }
 
@@ -62,16 +79,21 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
     let Ok(axum::extract::Query(asked)) = asked else {
         return refused(StatusCode::BAD_REQUEST, "the query of the address cannot be read");
     };
-    let Ok(permit) = searches.permits.clone().acquire_owned().await else {
-        return refused(StatusCode::SERVICE_UNAVAILABLE, "the server stops");
+    let free = timeout(searches.most_wait, searches.permits.clone().acquire_owned());
+    let Ok(Ok(permit)) = free.await else {
+        let why = "other searches take all the time of the server; try again in a moment";
+        return refused(StatusCode::SERVICE_UNAVAILABLE, why);
     };
     let (sender, mut parts) = mpsc::channel(AHEAD);
-    let stop = Stop::never();
+    let most_time = searches.most_time;
+    let stop = Stop::after(most_time);
     let guard = StopOnDrop(stop.clone());
-    let run = searches.run;
+    let is_whole = Arc::new(AtomicBool::new(false));
+    let (run, done_whole) = (searches.run, Arc::clone(&is_whole));
+    let (handle, deadline) = (Handle::current(), Instant::now() + most_time);
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
-        let mut out = PartWriter { sender: sender.clone(), held: Vec::new() };
+        let mut out = PartWriter { sender, held: Vec::new(), handle, deadline };
         let done = map_faults::caught(|| run(&asked, &stop, &mut out));
         // A panic must not end the answer as if it were whole.
         let done = done.unwrap_or_else(|panic| {
@@ -81,8 +103,15 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
         });
         // If the client has gone, nobody waits for the rest.
         match done {
-            Ok(()) => drop(out.flush()),
-            Err(failure) => drop(sender.blocking_send(Err(failure))),
+            Ok(()) => done_whole.store(out.flush().is_ok(), Ordering::Release),
+            Err(SearchFailure::Failed(_)) if stop.requested() => {
+                let why = format!(
+                    "the search took longer than {} s; add a filter or more text",
+                    most_time.as_secs()
+                );
+                drop(out.send(Err(SearchFailure::Failed(why))));
+            }
+            Err(failure) => drop(out.send(Err(failure))),
         }
     });
     // The status is known once something is found, or all is searched.
@@ -92,11 +121,15 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
             return refused(StatusCode::BAD_REQUEST, why.trim_end());
         }
         Some(Err(SearchFailure::Failed(why))) => {
-            return refused(StatusCode::INTERNAL_SERVER_ERROR, &why);
+            let status = match guard.0.requested() {
+                true => StatusCode::SERVICE_UNAVAILABLE,
+                false => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            return refused(status, &why);
         }
         None => None,
     };
-    let body = Body::new(PartBody { first, parts, _guard: guard });
+    let body = Body::new(PartBody { first, parts, is_whole, _guard: guard });
     ([(header::CONTENT_TYPE, "application/x-ndjson; charset=utf-8")], body).into_response()
 }
 
@@ -113,6 +146,18 @@ impl Drop for StopOnDrop {
 struct PartWriter {
     sender: mpsc::Sender<AnswerPart>,
     held: Vec<u8>,
+    handle: Handle,
+    /// Until then the client has time to take the answer.
+    deadline: Instant,
+}
+
+impl PartWriter {
+    fn send(&self, part: AnswerPart) -> io::Result<()> {
+        match self.handle.block_on(timeout_at(self.deadline, self.sender.send(part))) {
+            Ok(sent) => sent.map_err(|_| io::ErrorKind::BrokenPipe.into()),
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
 }
 
 impl Write for PartWriter {
@@ -129,8 +174,7 @@ impl Write for PartWriter {
             return Ok(());
         }
         let part = Bytes::from(std::mem::take(&mut self.held));
-        let sent = self.sender.blocking_send(Ok(part));
-        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+        self.send(Ok(part))
     }
 }
 
@@ -139,6 +183,8 @@ impl Write for PartWriter {
 struct PartBody {
     first: Option<Bytes>,
     parts: mpsc::Receiver<AnswerPart>,
+    /// Whether all of the answer was sent.
+    is_whole: Arc<AtomicBool>,
     _guard: StopOnDrop,
 }
 
@@ -159,7 +205,8 @@ impl HttpBody for PartBody {
                 log(&format!("a search failed after its answer began: {why}"));
                 Some(Err(io::Error::other(why)))
             }
-            None => None,
+            None if self.is_whole.load(Ordering::Acquire) => None,
+            None => Some(Err(io::ErrorKind::TimedOut.into())),
         })
     }
 }
@@ -172,10 +219,14 @@ mod tests {
 
     /// Returns the status and the body of an answer; the error of a body that breaks off.
     fn asked(run: Arc<SearchRun>) -> (StatusCode, Result<Bytes, String>) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        asked_of(Searches::new(run))
+    }
+
+    fn asked_of(searches: Searches) -> (StatusCode, Result<Bytes, String>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let router = axum::Router::new()
-                .route("/search", axum::routing::get(answer).with_state(Searches::new(run)));
+                .route("/search", axum::routing::get(answer).with_state(searches));
             let request = Request::get("/search?q=a").body(Body::empty()).unwrap();
             let answer = router.oneshot(request).await.unwrap();
             let status = answer.status();
@@ -206,5 +257,42 @@ mod tests {
             }));
             assert!(body.is_err(), "{panics}: it breaks off");
         }
+    }
+
+    #[test]
+    fn no_search_takes_the_time_of_all_others() {
+        let none: Arc<SearchRun> = Arc::new(|_, _, _| Ok(()));
+        let taken = Searches { most_wait: Duration::from_millis(10), ..Searches::new(none) };
+        let permits = taken.permits.clone().try_acquire_many_owned(CONCURRENT as u32).unwrap();
+        let (status, why) = asked_of(taken.clone());
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(why.is_ok_and(|why| why.starts_with(b"other searches")));
+        drop(permits);
+        assert_eq!(asked_of(taken).0, StatusCode::OK);
+        let long: Arc<SearchRun> = Arc::new(|_, stop, _| {
+            while !stop.requested() {
+                std::thread::yield_now();
+            }
+            Err(SearchFailure::Failed("stopped".to_owned()))
+        });
+        let most_time = Duration::from_millis(10);
+        let (status, _) = asked_of(Searches { most_time, ..Searches::new(long) });
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        // The client takes nothing of an answer without an end.
+        let endless: Arc<SearchRun> = Arc::new(|_, _, out| {
+            loop {
+                let part = out.write_all(&[b' '; CHUNK]);
+                part.map_err(|error| SearchFailure::Failed(error.to_string()))?;
+            }
+        });
+        let searches = Searches { most_time, ..Searches::new(endless) };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let request = Request::get("/search?q=a").body(Body::empty()).unwrap();
+            let answer = answer(State(searches.clone()), request).await;
+            // All can search again.
+            drop(searches.permits.acquire_many(CONCURRENT as u32).await.unwrap());
+            assert!(axum::body::to_bytes(answer.into_body(), usize::MAX).await.is_err());
+        });
     }
 }

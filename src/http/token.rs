@@ -31,6 +31,16 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// Other users can read the file with the token.
+    #[error(
+        "{}: other users may read or write this file, and a token is a secret; make it readable for \
+         you only (chmod 600)",
+        path.display()
+    )]
+    Exposed {
+        /// The path of the file.
+        path: PathBuf,
+    },
     /// The token is too short, or has characters that a header cannot hold.
     #[error(
         "{place}: a token has at least {SHORTEST} characters, all of them letters, digits or \
@@ -65,8 +75,17 @@ impl AccessToken {
         Ok(AccessToken(text.to_owned()))
     }
 
-    /// Reads the token in a file.
+    /// Reads the token in a file of the user, which nobody else may read.
     pub fn in_file(path: &Path) -> Result<AccessToken, Error> {
+        let is_exposed = fs::metadata(path)
+            .is_ok_and(|file| file.is_file() && private::is_open_to_others(&file));
+        match is_exposed {
+            true => Err(Error::Exposed { path: path.to_owned() }),
+            false => AccessToken::read(path),
+        }
+    }
+
+    fn read(path: &Path) -> Result<AccessToken, Error> {
         let failed = |source| Error::File { path: path.to_owned(), source };
         let text = fs::read_to_string(path).map_err(failed)?;
         AccessToken::given(&text, &path.display().to_string())
@@ -76,7 +95,7 @@ impl AccessToken {
     pub fn of_home(home: &Path) -> Result<AccessToken, Error> {
         let path = home.join(TOKEN_FILE);
         private::tighten(&path);
-        match AccessToken::in_file(&path) {
+        match AccessToken::read(&path) {
             Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             read => return read,
         }
@@ -84,7 +103,7 @@ impl AccessToken {
         match file.persist_noclobber(&path) {
             Ok(_) => Ok(token),
             // Another process was faster: its token counts.
-            Err(_) => AccessToken::in_file(&path),
+            Err(_) => AccessToken::read(&path),
         }
     }
 
@@ -168,8 +187,10 @@ mod tests {
             assert_eq!(mode(&path), 0o600);
             // One that was left open is closed when it is read.
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+            assert!(matches!(AccessToken::in_file(&path), Err(Error::Exposed { .. })));
             AccessToken::of_home(&home.path().join("new")).unwrap();
             assert_eq!(mode(&path), 0o600);
+            assert!(AccessToken::in_file(&path).is_ok());
         }
         let other = AccessToken::renewed(&home.path().join("new")).unwrap();
         assert!(!token.is(other.as_str().as_bytes()) && token.cookie() != other.cookie());

@@ -95,7 +95,7 @@ fn search(call: &Call<'_>) -> Result<Answer, Error> {
     };
     let ranking = call.engine.rank_conversations(&question, call.stop)?;
     if ranking.items.is_empty() && !ranking.is_complete() {
-        // The answer has no place for notes, and an empty one would say that there is nothing.
+        // An empty answer would say that there is nothing.
         let notes = notes::message(&notes::lines(&ranking.notes)).unwrap_or_default();
         return Err(Error::Refused(format!("Not everything was searched. {notes}")));
     }
@@ -106,7 +106,11 @@ fn search(call: &Call<'_>) -> Result<Answer, Error> {
             line.map_or_else(|| item.about.id.clone(), |line| format!("{}:{line}", item.about.id));
         results.push(ChatGptResult { id, title: title(&item.about), url: url(call, &item.about)? });
     }
-    Ok(json!({"results": results}).to_string().into())
+    let mut answer = json!({"results": results});
+    if !ranking.notes.is_empty() {
+        answer["notes"] = notes::lines(&ranking.notes).into();
+    }
+    Ok(answer.to_string().into())
 }
 
 fn fetch(call: &Call<'_>) -> Result<Answer, Error> {
@@ -114,7 +118,7 @@ fn fetch(call: &Call<'_>) -> Result<Answer, Error> {
     let given = call.arguments.string("id", "an id that search returned")?;
     let given = given.ok_or_else(|| Error::refused("id is required: as search returned it"))?;
     let (about, place) = target(call, given)?;
-    let text = read::part(call, &about, place)?.ok_or_else(|| unknown(given))?;
+    let text = read::part(call, &about, place)?.ok_or_else(|| unknown(call, given))?;
     let metadata = json!({
         "source": about.source.name(),
         "project": about.project,
@@ -146,12 +150,16 @@ fn target(call: &Call<'_>, given: &str) -> Result<(About, ReadFrom), Error> {
             return Ok((about, place));
         }
     }
-    Err(unknown(given))
+    Err(unknown(call, given))
 }
 
-fn unknown(id: &str) -> Error {
+fn unknown(call: &Call<'_>, id: &str) -> Error {
     let id = snippet::echo(id);
-    Error::Refused(format!("there is no conversation {id:?}; give an id as search returned it"))
+    let mut text = format!("there is no conversation {id:?}; give an id as search returned it");
+    for note in call.engine.unreadable(&Scope::default(), call.stop) {
+        text.push_str(&format!("; {note}"));
+    }
+    Error::Refused(text)
 }
 
 fn title(about: &About) -> String {

@@ -48,6 +48,7 @@ type Shared = State<Arc<Site>>;
 
 /// Returns the routes of the page. `local_time` shows times in the time zone of this computer.
 pub fn router(engine: Arc<Engine>, local_time: bool) -> Router {
+    upload::remove_abandoned(&engine.config().home);
     let site = Arc::new(Site::new(engine, local_time));
     Router::new()
         .route("/", get(search))
@@ -90,8 +91,10 @@ async fn conversation(
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    if let Some(id) = id.strip_suffix(".md") {
-        let id = id.to_owned();
+    if let Some(stem) = id.strip_suffix(".md")
+        && !site::is_id(&site, &id).await
+    {
+        let id = stem.to_owned();
         return text(&site, move |site, stop| talk::as_markdown(site, &id, stop)).await;
     }
     if let Some(id) = id.strip_suffix(".html") {
@@ -104,18 +107,20 @@ async fn conversation(
 
 async fn message(
     State(site): Shared,
-    Path((id, number)): Path<(String, u32)>,
+    Path((id, number)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> Response {
+    let Ok(number) = number.parse() else { return missing(State(site)).await };
     let view = talk::View::new(id, Some(number), query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::page(site, &view, stop)).await
 }
 
 async fn peek(
     State(site): Shared,
-    Path((id, number)): Path<(String, u32)>,
+    Path((id, number)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> Response {
+    let Ok(number) = number.parse() else { return missing(State(site)).await };
     let view = talk::View::new(id, Some(number), query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::peek(site, &view, stop)).await
 }
@@ -386,6 +391,69 @@ mod tests {
             assert!(is_file || !page.contains("<style"), "{address}");
             assert!(!page.contains(" style=") && !page.contains(" onclick="), "{address}");
         }
+    }
+
+    #[tokio::test]
+    async fn addresses_lead_to_a_page_or_say_why_not() {
+        let export = TestExport::of(&["first"]);
+        let rename = "UPDATE conversations SET id = 'notes.md'; UPDATE messages SET conversation_id = 'notes.md'";
+        export.connection.execute_batch(rename).unwrap();
+        let router = router_of(&export);
+        for (address, is_page) in
+            [("/c/notes.md", true), ("/c/notes.md/1", true), ("/c/notes.md.md", false)]
+        {
+            let (status, page) = get_of(&router, address).await;
+            assert_eq!(status, StatusCode::OK, "{address}");
+            assert_eq!(page.starts_with("<!DOCTYPE html>"), is_page, "{address}: {page}");
+        }
+        for address in ["/c/notes.md/99999999999", "/c/notes.md/x", "/peek/notes.md/99999999999"] {
+            let (status, page) = get_of(&router, address).await;
+            assert_eq!(status, StatusCode::NOT_FOUND, "{address}");
+            assert!(page.contains("There is no such page"), "{address}: {page}");
+        }
+        let broken = export.with_broken_export("red zeppelin");
+        let router = super::router(Arc::new(broken), false);
+        let (status, page) = get_of(&router, "/c/nowhere").await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        assert!(page.contains("broken.db"), "the conversation may be there: {page}");
+    }
+
+    #[tokio::test]
+    async fn an_import_leaves_no_copy_and_goes_where_the_page_searches() {
+        let export = TestExport::of(&["red"]);
+        let home = tempfile::tempdir().unwrap();
+        let [left, used] = ["left", "used"].map(|name| home.path().join(format!(".upload-{name}")));
+        for folder in [&left, &used] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("export.zip"), "chats").unwrap();
+        }
+        std::fs::write(left.join("lock"), "").unwrap();
+        let lock = std::fs::File::create(used.join("lock")).unwrap();
+        lock.lock().unwrap();
+        let local_databases = Some(export.engine.config().db_folder());
+        let config = crate::engine::Config {
+            home: home.path().to_owned(),
+            local_databases,
+            ..Default::default()
+        };
+        let router = super::router(Arc::new(Engine::new(config)), false);
+        assert!(!left.exists() && used.exists(), "another server uses the second");
+        let request = Request::post("/import?name=a.json").body(Body::from("[]")).unwrap();
+        let answer = router.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::ACCEPTED);
+        let progress = loop {
+            let (_, progress) = get_of(&router, "/import/progress").await;
+            if !progress.contains("data-running") {
+                break progress;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        };
+        assert!(progress.contains("was not imported"), "{progress}");
+        assert!(progress.contains("This page searches"), "{progress}");
+        drop(lock);
+        let entries = std::fs::read_dir(home.path()).unwrap().flatten();
+        let names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+        assert_eq!(names, [".upload-used"], "nothing of the import stays");
     }
 
     #[tokio::test]

@@ -202,6 +202,16 @@ fn is_torn<T>(done: &Result<T, Problem>) -> bool {
     matches!(done, Err(Problem::Engine(engine::Error::Torn { .. })))
 }
 
+/// Returns whether a conversation has a text for its id.
+pub(super) async fn is_id(site: &Arc<Site>, id: &str) -> bool {
+    let id = id.to_owned();
+    let work = move |site: &Site, stop: &Stop| {
+        let is_of = |kind| matches!(site.engine.about(kind, &id, stop), Ok(Some(_)));
+        Ok(engine::SourceKind::ALL.into_iter().any(is_of))
+    };
+    run(site, work).await.unwrap_or_default()
+}
+
 /// Answers with HTML; a problem is a page of its own.
 pub(super) async fn html(
     site: &Arc<Site>,

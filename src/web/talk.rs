@@ -17,7 +17,7 @@ use super::{
     site::{Problem, Site},
 };
 use crate::{
-    engine::{Error, Session, SourceKind},
+    engine::{Error, Scope, Session, SourceKind},
     model::Stop,
     text::snippet,
     tools::notes::grouped,
@@ -260,13 +260,29 @@ fn follows(site: &Site, session: &Session, stop: &Stop) -> Result<HashMap<String
 /// Opens the conversation that an id, its beginning, a title or a link names.
 pub(super) fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card), Problem> {
     let engine = &site.engine;
+    let mut failed = None;
     let by_id = SourceKind::ALL.into_iter().find_map(|kind| {
-        engine.session(kind, id, false, stop).ok().flatten().map(|session| (kind, session))
+        let opened = engine.session(kind, id, false, stop);
+        let session = opened.unwrap_or_else(|error| {
+            failed.get_or_insert(error);
+            None
+        });
+        session.map(|session| (kind, session))
     });
     let (kind, session) = match by_id {
         Some(found) => found,
         None => {
-            let about = engine.find(stop).by_word(id)?;
+            let about = match (engine.find(stop).by_word(id), failed) {
+                (Ok(about), _) => about,
+                // The next attempt reads what is there then.
+                (Err(_), Some(failed @ Error::Torn { .. })) => return Err(failed.into()),
+                (Err(error @ Error::NoConversation { .. }), _) => {
+                    let unread = engine.unreadable(&Scope::default(), stop);
+                    let unread: String = unread.iter().map(|note| format!("; {note}")).collect();
+                    return Err(Problem::Missing(format!("{error}{unread}")));
+                }
+                (Err(error), _) => return Err(error.into()),
+            };
             let session = engine.session(about.source, &about.id, false, stop)?;
             let gone = || Error::NoConversation { word: snippet::echo(id).into_owned() };
             (about.source, session.ok_or_else(gone)?)

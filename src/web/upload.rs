@@ -1,7 +1,7 @@
 //! Receives an export that was dropped on the page, and imports it.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     future::poll_fn,
     io::{self, Write},
     path::{Path, PathBuf},
@@ -39,8 +39,14 @@ pub(super) const RESOURCES: Resources = Resources { memory: 256 << 20, threads: 
 /// Bytes of a file that is received at most: exports with many pictures are some gigabytes long.
 const MOST_BYTES: u64 = 16 << 30;
 
-/// Characters of a file's name that are kept.
-const MOST_NAME: usize = 80;
+/// Bytes of a file's name that are kept.
+const MOST_NAME: usize = 200;
+
+/// How the names of the folders in the home begin in which files are kept until they are imported.
+const UPLOAD: &str = ".upload-";
+
+/// The file in such a folder that is locked while the folder is in use.
+const IN_USE: &str = "lock";
 
 /// Receives a file as the body of a request, and begins its import. The page shows how far it is.
 pub(super) async fn receive(
@@ -98,13 +104,32 @@ impl Drop for Unfinished {
     }
 }
 
+/// A folder with a file that was received; it is removed when dropped.
+struct UploadFolder {
+    /// Dropped before the folder, which cannot be removed on every system while a file in it is open.
+    _in_use: File,
+    _folder: TempDir,
+}
+
+/// Removes what servers left behind that ended in the middle of an import.
+pub(super) fn remove_abandoned(home: &Path) {
+    for entry in fs::read_dir(home).into_iter().flatten().flatten() {
+        let is_upload = entry.file_name().to_string_lossy().starts_with(UPLOAD);
+        let is_free =
+            || File::open(entry.path().join(IN_USE)).is_ok_and(|file| file.try_lock().is_ok());
+        if is_upload && is_free() {
+            drop(fs::remove_dir_all(entry.path()));
+        }
+    }
+}
+
 /// Writes a body to a file that only its owner can read.
 async fn store(
     site: &Site,
     name: &str,
     length: Option<u64>,
     body: Body,
-) -> Result<(TempDir, PathBuf), (StatusCode, String)> {
+) -> Result<(UploadFolder, PathBuf), (StatusCode, String)> {
     let too_long = || {
         let why = format!("The file is longer than {}.", size(MOST_BYTES as usize));
         (StatusCode::PAYLOAD_TOO_LARGE, why)
@@ -115,8 +140,14 @@ async fn store(
     if length.is_some_and(|length| length > MOST_BYTES) {
         return Err(too_long());
     }
-    let folder = private::temporary_dir().map_err(failed)?;
-    let path = folder.path().join(name);
+    let home = &site.engine.config().home;
+    private::create_dir_all(home).map_err(failed)?;
+    let folder = private::temporary_dir_in(home, UPLOAD).map_err(failed)?;
+    let in_use = private::create_file(&folder.path().join(IN_USE)).map_err(failed)?;
+    in_use.lock().map_err(failed)?;
+    let inner = folder.path().join("file");
+    private::create_dir(&inner).map_err(failed)?;
+    let path = inner.join(name);
     let mut file: File = private::create_file(&path).map_err(failed)?;
     let mut body = body;
     let mut done: u64 = 0;
@@ -133,13 +164,21 @@ async fn store(
         site.imports.set(Stage::Receiving(done, length));
     }
     file.flush().map_err(failed)?;
-    Ok((folder, path))
+    Ok((UploadFolder { _in_use: in_use, _folder: folder }, path))
 }
 
 /// Imports a file into the database that imports go to.
 fn import(site: &Site, path: &Path, branches: Branches) -> Result<Outcome, String> {
     let config = site.engine.config();
     let target = config.db.clone().unwrap_or_else(|| config.db_folder().join("verbatim.db"));
+    if let Some(folder) = config.local_folder() {
+        return Err(format!(
+            "This page searches {}, because the server was started beside it, and would not find what \
+             goes to {}. Start `verbatim web` in another folder, or name the database with --db.",
+            folder.display(),
+            target.display()
+        ));
+    }
     if let Some(folder) = target.parent() {
         private::create_dir_all(folder)
             .map_err(|error| format!("{}: cannot be made: {error}", folder.display()))?;
@@ -201,8 +240,11 @@ fn without_folder(message: &str, path: &Path) -> String {
 /// Returns the last part of a name without what could lead elsewhere.
 fn plain_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let plain: String = last.chars().filter(|c| !c.is_control()).take(MOST_NAME).collect();
-    match plain.trim_matches(['.', ' ']) {
+    let plain: String = last.chars().filter(|c| !c.is_control()).collect();
+    // The end says which kind of file it is.
+    let long = plain.len().saturating_sub(MOST_NAME);
+    let start = (long..).find(|at| plain.is_char_boundary(*at)).unwrap_or_default();
+    match plain[start..].trim_matches(['.', ' ']) {
         "" => "export".to_owned(),
         plain => plain.to_owned(),
     }
@@ -224,5 +266,7 @@ mod tests {
         ] {
             assert_eq!(plain_name(name), plain, "{name}");
         }
+        let long = plain_name(&format!("{}.zip", "😀".repeat(90)));
+        assert!(long.len() <= MOST_NAME && long.ends_with("😀.zip"), "{long}");
     }
 }

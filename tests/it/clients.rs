@@ -35,6 +35,10 @@ impl User {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command.args(arguments).current_dir(self.0.path());
         for name in
@@ -47,7 +51,8 @@ impl User {
             .env("HOME", self.0.path())
             .env("XDG_CONFIG_HOME", self.path("config"));
         command.env("XDG_DATA_HOME", self.path("share")).env_remove("CODEX_HOME");
-        command.output().unwrap()
+        command.env_remove("VERBATIM_TOKEN");
+        command
     }
 
     /// Runs a command that ends with an exit code; returns its output and errors.
@@ -291,8 +296,97 @@ fn clients_reach_a_server_over_http() {
         assert!(text.contains(PROGRAM) && !text.contains("127.0.0.1:9"), "{id}: {text}");
         user.says(&["disconnect", id, "--yes"], 0);
     }
+    // A file that is linked to stays, is closed only after a yes, and is closed if it is open again.
+    let (link, path) = (user.path(".cursor/mcp.json"), user.path("dotfiles/mcp.json"));
+    user.write("dotfiles/mcp.json", "{}\n");
+    fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let open_up = || fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    open_up();
+    let connect = ["connect", "cursor", "--http", "http://127.0.0.1:9/mcp"];
+    assert!(user.says(&connect, 2).contains("nothing was changed"));
+    assert_eq!(mode(), 0o644, "nobody said yes");
+    let with_yes = [&connect[..], &["--yes"]].concat();
+    user.says(&with_yes, 0);
+    assert_eq!(mode(), 0o600);
+    open_up();
+    let says = user.says(&with_yes, 0);
+    assert!(says.contains("connected already") && says.contains("now only you can"), "{says}");
+    assert_eq!(mode(), 0o600);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    let says = user.says(&["disconnect", "cursor", "--yes"], 0);
+    assert!(says.contains("It still holds the token"), "{says}");
+    // Another computer does not get the token of this one.
+    let other = ["connect", "cursor", "--http", "http://verbatim.invalid/mcp", "--yes"];
+    let says = user.says(&other, 2);
+    assert!(says.contains("is not on this computer"), "{says}");
+    user.write("token-of-it", "another-computers-token-42");
+    let file = user.path("token-of-it");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    user.says(&[&other[..], &["--token-file", file.to_str().unwrap()]].concat(), 0);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("another-computers-token-42") && !text.contains(&token), "{text}");
+    let codex = ["connect", "codex", "--http", "http://verbatim.invalid/mcp", "--yes"];
+    assert!(user.says(&codex, 0).contains("export VERBATIM_TOKEN=TOKEN (that of the server)"));
     let says = user.says(&["connect", "cursor", "--http", "localhost:8377", "--yes"], 2);
     assert!(says.contains("it begins with http:// or https://"), "{says}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_connected_client_has_the_token_that_the_server_takes() {
+    let user = User::new();
+    let server = crate::http::HttpServer::start(|db| drop(database(db, &["red"])), &[]);
+    let with = |token: &str| {
+        let headers = json!({"Authorization": format!("Bearer {token}")});
+        let entry = json!({"url": format!("http://{}/mcp", server.address), "headers": headers});
+        user.write(".cursor/mcp.json", &json!({"mcpServers": {"verbatim": entry}}).to_string());
+        let says = user.says(&["connect"], 0);
+        says.lines().find(|line| line.starts_with("Cursor")).unwrap().to_owned()
+    };
+    let says = with(&server.token);
+    assert!(says.ends_with("connected, and the server answers"), "{says}");
+    let says = with("an-older-token-of-this-server");
+    assert!(says.contains("connected, but the server does not take the token"), "{says}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_check_starts_the_server_without_the_variables_of_the_terminal() {
+    let user = User::new();
+    let script = format!("test -z \"$VARIABLE\" && exec {PROGRAM} serve");
+    for name in
+        ["VERBATIM_WORKSPACE", "ENABLE_CONVERSATIONS", "COMPACT_RESPONSES", "OPENAI_API_KEY"]
+    {
+        let script = script.replace("VARIABLE", name);
+        let entry = json!({"command": "/bin/sh", "args": ["-c", script]});
+        user.write(".cursor/mcp.json", &json!({"mcpServers": {"verbatim": entry}}).to_string());
+        let output = user.command(&["connect"]).env(name, "x").output().unwrap();
+        let says = String::from_utf8(output.stdout).unwrap();
+        assert!(says.contains("connected, and the server answers"), "{name}: {says}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_service_that_cannot_be_stopped_is_not_said_to_be_gone() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let user = User::new();
+    let unit = "config/systemd/user/verbatim.service";
+    user.write(unit, "[Unit]\n");
+    for (code, words) in [(1, "may still run"), (0, "The service is removed.")] {
+        user.write(unit, "[Unit]\n");
+        user.write("bin/systemctl", &format!("#!/bin/sh\nexit {code}\n"));
+        let program = user.path("bin/systemctl");
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = user.command(&["service", "remove", "--yes"]);
+        let output = command.env("PATH", user.path("bin")).output().unwrap();
+        let says = String::from_utf8(output.stdout).unwrap();
+        assert!(says.contains(words) && output.status.code() == Some(code), "{says}");
+        assert!(!user.path(unit).exists());
+    }
 }
 
 #[test]

@@ -161,6 +161,25 @@ fn a_secret_is_only_in_a_file_of_ones_own_and_never_shown() {
 }
 
 #[test]
+fn what_finds_nothing_says_so_in_words_that_fit() {
+    let user = User::new("home = '~/home'\narchives = []\ncase-sensitive = true\n");
+    drop(home_with(&user.path("home"), "Conv 59"));
+    let says = |words: &[&str]| {
+        let (code, _, errors) = user.run(&[&["search"], words].concat());
+        (code, errors)
+    };
+    let (code, errors) = says(&["conv 59"]);
+    assert!(code == 1 && errors.contains("try -i"), "{errors}");
+    assert!(errors.contains("(1 message in 1 conversation looked at)"), "{errors}");
+    let (_, errors) = says(&["--not", "Conv"]);
+    assert!(errors.contains("no message is without \"Conv\""), "{errors}");
+    let (_, errors) = says(&["--and", "Conv", "--not", "59"]);
+    assert!(errors.contains("no message has \"Conv\" without \"59\""), "{errors}");
+    let (code, errors) = says(&["conv 59", "--mode", "text"]);
+    assert_eq!(code, 0, "a ranked search takes no such setting: {errors}");
+}
+
+#[test]
 fn the_file_sets_what_commands_have_flags_for() {
     let user =
         User::new("home = '~/filed'\narchives = []\ncase-sensitive = true\nmemory = '64M'\n");

@@ -54,6 +54,20 @@ fn conversations_become_files_that_are_kept_up_to_date() {
     assert!(after.iter().any(|name| name.ends_with("A new title (6650a1b2).md")), "{after:?}");
     assert_eq!(after.len(), before.len());
     assert!(target.join("mine.md").is_file());
+    // Ids that differ only in what no file's name takes have files of their own, on each run.
+    for id in ["qqqqqqqq:1", "qqqqqqqq/1", "qqqqqqqq.1"] {
+        connection
+            .execute("INSERT INTO conversations (id, title) VALUES (?1, 'Same')", [id])
+            .unwrap();
+        let sql = "INSERT INTO messages (id, conversation_id, role, content, create_time, position)
+                   VALUES ('m ' || ?1, ?1, 'user', 'one', 1700000000, 0)";
+        connection.execute(sql, [id]).unwrap();
+    }
+    for _ in 0..2 {
+        run(home, &["export", to]);
+        let same = names(&target).into_iter().filter(|name| name.contains("Same (qqqqqqqq"));
+        assert_eq!(same.count(), 3, "{:?}", names(&target));
+    }
     // Filters are those of `list`.
     let (code, says) =
         run(home, &["export", home.join("none").to_str().unwrap(), "--source", "threads"]);

@@ -747,6 +747,47 @@ fn a_call_ends_when_its_client_goes_or_the_server_stops() {
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
 
+/// `verbatim web` and `/search` do what the configuration file and the environment say.
+#[test]
+fn the_page_is_served_with_the_settings() {
+    let folder = folder();
+    let place = Place::in_folder(folder.path());
+    colours(&place.db);
+    let (settings, door) = (folder.path().join("config.toml"), folder.path().join("door"));
+    let text = "tools = [\"conversation_search\"]\ncase-sensitive = true\nwatch = false\n";
+    fs::write(&settings, text).unwrap();
+    let mut command = place.command(&["web", "--no-open", "--no-archive", "127.0.0.1:0"]);
+    command.env("VERBATIM_CONFIG", &settings).stdout(fs::File::create(&door).unwrap());
+    let log = folder.path().join("log");
+    let child = command.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+    let until = Instant::now() + PATIENCE;
+    let (address, token) = loop {
+        let text = fs::read_to_string(&door).unwrap();
+        if let Some((address, token)) = text.trim().split_once("/#token=") {
+            let address = address.strip_prefix("http://").unwrap().parse().unwrap();
+            break (address, token.to_owned());
+        }
+        assert!(Instant::now() < until, "{}", fs::read_to_string(&log).unwrap());
+        thread::sleep(Duration::from_millis(20));
+    };
+    let server = HttpServer { child, address, token, place, log, _folder: folder };
+    let listed = server.mcp(&[], &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+    assert_eq!(listed.json()["result"]["tools"].as_array().unwrap().len(), 1);
+    assert!(server.call("conversation_search", &json!({"query": "dark"})).contains("dark red"));
+    assert!(!server.call("conversation_search", &json!({"query": "Dark"})).contains("dark red"));
+    let search = |query: &str| {
+        let answer = server.ask(&format!("GET /search?{query}"), &[&server.bearer()], "");
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.body
+    };
+    assert!(search("q=dark").contains("dark red"));
+    assert!(!search("q=%25DARK%25&like=1").contains("dark red"));
+    assert!(search("q=dark&mode=text").contains("dark red"), "it takes no such setting");
+    let none = search("q=dark&role=nobody");
+    assert!(none.contains("nobody") && none.contains("notes"), "{none}");
+    assert!(!server.place.index.exists(), "nothing is watched");
+}
+
 #[cfg(unix)]
 #[test]
 fn the_rights_of_a_unix_socket_decide() {
@@ -755,8 +796,8 @@ fn the_rights_of_a_unix_socket_decide() {
     let path = folder.path().join("socket");
     let flag = path.to_str().unwrap();
     for attempt in 0..2 {
-        // What a killed server left is replaced.
-        let server = HttpServer::start(colours, &["--socket", flag]);
+        // What a killed server left is replaced. A program that says nothing of HTML gets JSON.
+        let server = HttpServer::start(colours, &["--socket", flag, "--page"]);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{attempt}");
         let mut stream = UnixStream::connect(&path).unwrap();
         let request = "GET /search?q=green HTTP/1.1\r\nHost: anything\r\nConnection: close\r\n\r\n";
@@ -775,6 +816,14 @@ fn the_rights_of_a_unix_socket_decide() {
     let id = server.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert!(server.child.wait().unwrap().success() && !path.exists(), "{}", server.log());
+    // A server that ends leaves the socket of another server alone.
+    let mut first = HttpServer::start(colours, &["--socket", flag]);
+    fs::remove_file(&path).unwrap();
+    let _second = HttpServer::start(colours, &["--socket", flag]);
+    assert_eq!(first.ask("GET /healthz", &[], "").status, 200);
+    let id = first.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(first.child.wait().unwrap().success() && path.exists(), "{}", first.log());
 }
 
 #[test]
@@ -783,7 +832,11 @@ fn tokens_of_the_user_and_none() {
     let folder = folder();
     let file = folder.path().join("secret");
     fs::write(&file, format!("{own}\n")).unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    let set = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+    set(0o600);
     let server = HttpServer::start(colours, &["--token-file", file.to_str().unwrap()]);
+    assert!(server.log().contains("the token is in ") && !server.log().contains("verbatim token"));
     assert_eq!(server.token, "", "none is made");
     let bearer = format!("authorization: BEARER {own}");
     assert_eq!(server.ask("GET /search?q=green", &[&bearer], "").status, 200);
@@ -793,10 +846,13 @@ fn tokens_of_the_user_and_none() {
         (output.status.code(), text(output.stdout), text(output.stderr))
     };
     assert_eq!(command(&["token"]).1, format!("{own}\n"));
+    assert!(command(&["token", "--new"]).2.contains("VERBATIM_TOKEN is set"));
     fs::write(&file, "short").unwrap();
     let weak = ["serve", "--http", "0", "--token-file", file.to_str().unwrap()];
     let (code, _, errors) = command(&weak);
     assert!(code == Some(2) && errors.contains("at least 22 characters"), "{errors}");
+    set(0o604);
+    assert!(command(&weak).2.contains("other users may read"));
     let (code, _, errors) = command(&["serve", "--http", "0.0.0.0:0", "--no-token"]);
     assert!(code == Some(2) && errors.contains("so it needs a token"), "{errors}");
     for flags in [&["serve", "--page"][..], &["serve", "--http", "--token-file", "x", "--no-token"]]
@@ -805,6 +861,7 @@ fn tokens_of_the_user_and_none() {
     }
     let open = HttpServer::start(colours, &["--no-token"]);
     assert!(open.log().contains("every user of this computer can read your chats"));
+    assert!(!open.log().contains("verbatim token"), "there is none");
     assert_eq!(open.ask("GET /search?q=green", &[], "").status, 200);
     assert_eq!(open.ask("GET /search?q=green", &["Host: evil.example"], "").status, 403);
     assert_eq!(open.ask("GET /search?q=green", &["Origin: http://evil.example"], "").status, 403);

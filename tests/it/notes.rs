@@ -65,6 +65,32 @@ impl Home {
     }
 }
 
+/// ChatGPT's tools, and a filter, say which source they could not read.
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_read_is_named_where_something_is_not_found() {
+    let home = Home::new();
+    drop(home.engine());
+    fs::write(home.db(), "no database, but long enough to be looked at").expect("a file");
+    let command = |words: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_verbatim"));
+        command.env_clear().args(words).arg("--db").arg(home.db()).arg("--home");
+        command.arg(&home.config.home).arg("--archive").arg(&home.config.archives[0]);
+        command
+    };
+    let mut server =
+        crate::program::Server::start(&mut command(&["serve", "--tools", "chatgpt", "--no-watch"]));
+    let answer = server.call("search", &json!({"query": "zeppelin"}));
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    assert_eq!(answer["results"].as_array().map(Vec::len), Some(1), "{answer}");
+    assert!(answer["notes"].to_string().contains("chats.db"), "{answer}");
+    let missing = server.call("fetch", &json!({"id": "nowhere"}));
+    assert!(missing.contains("no conversation") && missing.contains("chats.db"), "{missing}");
+    let output = command(&["search", "zeppelin", "--in", "nowhere"]).output().expect("it runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && errors.contains("chats.db"), "{errors}");
+}
+
 fn search(engine: &Engine, arguments: Value) -> Value {
     let mut all = json!({"response_format": "json"});
     all.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());

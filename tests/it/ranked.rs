@@ -465,6 +465,28 @@ fn damaged_words_are_made_anew() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_list_that_is_cut_says_so() {
+    let folder = crate::corpus::folder();
+    let place = crate::program::Place::in_folder(folder.path());
+    let texts: Vec<String> = (0..2_500).map(|number| format!("red {number}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    drop(crate::corpus::database(&place.db, &texts));
+    let says = |limit: &str| {
+        let words = ["search", "red", "--mode", "text", "--flat", "--no-archive", "-n", limit];
+        let output = place.command(&words).output().unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap().lines().count();
+        (shown, String::from_utf8(output.stderr).unwrap())
+    };
+    let (shown, errors) = says("10");
+    assert!(shown == 10 && errors.contains("-n 40 shows more"), "{errors}");
+    for limit in ["0", "2000"] {
+        let (shown, errors) = says(limit);
+        assert!(shown < 2_500 && errors.contains("there may be more"), "{shown}: {errors}");
+    }
+}
+
 /// Returns the figures of `verbatim eval` on a corpus with obvious answers.
 #[test]
 fn eval_measures() {

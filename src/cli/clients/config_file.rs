@@ -26,12 +26,14 @@ pub struct ConfigFile {
     syntax: Syntax,
     /// The content; `None` if there is no file.
     text: Option<String>,
+    /// Whether only the user may read the file when it is written.
+    is_private: bool,
 }
 
 impl ConfigFile {
     /// Returns a file with this content; `None` if there is no file.
     pub fn new(path: &Path, syntax: Syntax, text: Option<String>) -> ConfigFile {
-        ConfigFile { path: path.to_owned(), syntax, text }
+        ConfigFile { path: path.to_owned(), syntax, text, is_private: false }
     }
 
     /// Reads a file. A file that is not there is empty.
@@ -42,6 +44,27 @@ impl ConfigFile {
             Err(error) => return Err(error),
         };
         Ok(ConfigFile::new(path, syntax, text))
+    }
+
+    /// Returns the file as one that only the user may read once it is written.
+    pub fn kept_private(self) -> ConfigFile {
+        ConfigFile { is_private: true, ..self }
+    }
+
+    /// Closes the file to other users if only this user may read it; returns whether it was open.
+    pub fn close_to_others(&self) -> bool {
+        let path = self.real_path();
+        let is_open = self.is_private
+            && fs::metadata(&path).is_ok_and(|file| crate::private::is_open_to_others(&file));
+        if is_open {
+            crate::private::tighten(&path);
+        }
+        is_open
+    }
+
+    /// Returns the path of the file itself. A link into a folder of settings stays a link.
+    fn real_path(&self) -> PathBuf {
+        fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
     }
 
     /// Returns the content; empty if there is no file.
@@ -112,8 +135,7 @@ impl ConfigFile {
     /// Writes a new text; returns the backup of the old one. Fails if the file was changed since it
     /// was read.
     pub fn write(&self, text: &str) -> io::Result<Option<PathBuf>> {
-        // A link into a folder of settings stays a link.
-        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let path = self.real_path();
         let now = ConfigFile::read(&path, self.syntax)?;
         if now.text != self.text {
             return Err(io::Error::other("another program has just changed it; run this again"));
@@ -126,7 +148,8 @@ impl ConfigFile {
         }
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
-        if self.text.is_some() {
+        // A temporary file is private already.
+        if self.text.is_some() && !self.is_private {
             file.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
         }
         file.as_file().sync_all()?;

@@ -17,7 +17,7 @@ pub(super) use self::{
     config_file::ConfigFile,
     examine::{ParseServe, configured, examine, names_other_places, switched_off},
     probe::probe,
-    remote::{RemoteEntry, TOKEN_VARIABLE, answers},
+    remote::{NOT_TAKEN, RemoteEntry, TOKEN_VARIABLE, answers, is_of_this_computer},
 };
 use super::environment::Environment;
 

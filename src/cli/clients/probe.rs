@@ -23,7 +23,7 @@ const MAX_END: Duration = Duration::from_secs(2);
 const MAX_LOG: u64 = 64 << 10;
 
 /// Variables that a terminal may have set, and that a client does not set.
-const OURS: [&str; 7] = [
+const OURS: [&str; 14] = [
     "VERBATIM_CONFIG",
     "CONVERSATION_DB",
     "ORIGIN_CONVERSATION_DB",
@@ -31,6 +31,13 @@ const OURS: [&str; 7] = [
     "VERBATIM_INDEX",
     "VERBATIM_TOOLS",
     "VERBATIM_ARCHIVE",
+    "VERBATIM_WORKSPACE",
+    "VERBATIM_EMBEDDINGS",
+    "VERBATIM_EMBEDDINGS_KEY",
+    "VERBATIM_FORGET_DELETED",
+    "OPENAI_API_KEY",
+    "ENABLE_CONVERSATIONS",
+    "COMPACT_RESPONSES",
 ];
 
 /// Starts a server, sends `initialize` and one search, and ends it. Returns the number of its tools;

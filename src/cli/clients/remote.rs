@@ -1,10 +1,11 @@
 //! Clients that reach the server over HTTP: what their configurations say, and whether it answers.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
+use axum::http::Uri;
 use serde_json::{Value, json};
 
-use super::{Client, Server, URL_KEYS};
+use super::{super::environment::Environment, Client, Server, URL_KEYS};
 
 /// The variable that holds the token for clients that read it from there.
 pub(crate) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
@@ -12,6 +13,17 @@ pub(crate) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
 /// The path of MCP, and of what says whether the server is there.
 const MCP: &str = "/mcp";
 const HEALTH: &str = "/healthz";
+
+/// How a phrase begins that says that a server takes another token.
+pub(crate) const NOT_TAKEN: &str = "does not take the token";
+
+/// How clients write a token, and where they name a variable that holds it.
+const BEARER: &str = "Bearer ";
+const VARIABLE_KEY: &str = "bearer_token_env_var";
+const VARIABLE_MARKS: [char; 2] = ['$', '{'];
+
+/// The status of an answer to a client without the token.
+const UNAUTHORISED: u16 = 401;
 
 /// How long a server may take to say that it is there.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -22,6 +34,8 @@ pub(crate) struct RemoteEntry {
     pub(crate) entry: Vec<(&'static str, Value)>,
     /// Whether the token itself is in it, not a variable.
     pub(crate) holds_token: bool,
+    /// Whether the server is on this computer.
+    pub(crate) is_here: bool,
 }
 
 impl Client {
@@ -29,13 +43,14 @@ impl Client {
     /// configuration has no such servers.
     pub(crate) fn remote_entry(&self, url: &str, token: &str) -> Option<RemoteEntry> {
         let headers =
-            |token: &str| ("headers", json!({"Authorization": format!("Bearer {token}")}));
+            |token: &str| ("headers", json!({"Authorization": format!("{BEARER}{token}")}));
+        let is_here = is_of_this_computer(url);
         let (url_key, by_variable) = match self.id {
             "claude-desktop" => return None,
             "codex" => {
-                let variable = ("bearer_token_env_var", json!(TOKEN_VARIABLE));
+                let variable = (VARIABLE_KEY, json!(TOKEN_VARIABLE));
                 let entry = vec![("url", json!(url)), variable];
-                return Some(RemoteEntry { entry, holds_token: false });
+                return Some(RemoteEntry { entry, holds_token: false, is_here });
             }
             "gemini" => ("httpUrl", Some(format!("${TOKEN_VARIABLE}"))),
             "opencode" => ("url", Some(format!("{{env:{TOKEN_VARIABLE}}}"))),
@@ -56,7 +71,7 @@ impl Client {
             "opencode" => entry.push(("enabled", json!(true))),
             _ => {}
         }
-        Some(RemoteEntry { entry, holds_token: by_variable.is_none() })
+        Some(RemoteEntry { entry, holds_token: by_variable.is_none(), is_here })
     }
 }
 
@@ -65,15 +80,85 @@ impl Server<'_> {
     pub(crate) fn url(&self) -> Option<&str> {
         URL_KEYS.iter().find_map(|key| self.entry.get(*key)?.as_str())
     }
+
+    /// Returns what the client sends as its token, or the variable that it takes the token from.
+    fn bearer(&self) -> Option<&str> {
+        self.entry.get("headers")?.get("Authorization")?.as_str()?.strip_prefix(BEARER)
+    }
+
+    /// Returns whether the token itself is in the entry.
+    pub(crate) fn holds_token(&self) -> bool {
+        self.bearer().is_some_and(|token| !token.starts_with(VARIABLE_MARKS))
+    }
+
+    /// Returns whether the client takes the token from its variable.
+    fn reads_variable(&self) -> bool {
+        let named = self.entry.get(VARIABLE_KEY).and_then(Value::as_str).or(self.bearer());
+        named.is_some_and(|name| name.contains(TOKEN_VARIABLE))
+    }
+
+    /// Returns the token that the client sends; `None` if it is not known here.
+    pub(crate) fn token(&self, environment: &Environment) -> Option<String> {
+        match self.bearer().filter(|_| self.holds_token()) {
+            Some(token) => Some(token.to_owned()),
+            None if self.reads_variable() => {
+                let variable = environment.verbatim_token.as_ref()?;
+                Some(variable.0.to_str()?.trim().to_owned()).filter(|token| !token.is_empty())
+            }
+            None => None,
+        }
+    }
 }
 
-/// Asks whether a server is there. The error is a phrase that follows "it".
-pub(crate) fn answers(url: &str) -> Result<(), String> {
+/// Returns whether an address is one of this computer that no other computer can have.
+pub(crate) fn is_of_this_computer(url: &str) -> bool {
+    let Ok(uri) = url.parse::<Uri>() else { return false };
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
+}
+
+/// Asks whether a server is there, and whether it takes a token. The error is a phrase that follows
+/// "it".
+pub(crate) fn answers(url: &str, token: Option<&str>) -> Result<(), String> {
     let base = url.trim_end_matches('/');
     let base = base.strip_suffix(MCP).unwrap_or(base);
     let agent = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).build();
-    match ureq::Agent::from(agent).get(format!("{base}{HEALTH}")).call() {
+    let agent = ureq::Agent::from(agent);
+    let away = |error| format!("does not answer at {base}: {error}");
+    agent.get(format!("{base}{HEALTH}")).call().map_err(away)?;
+    let Some(token) = token else { return Ok(()) };
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    let request = agent.post(url).header("Authorization", format!("{BEARER}{token}"));
+    let request = request.header("Content-Type", "application/json");
+    match request.header("Accept", "application/json, text/event-stream").send(message) {
         Ok(_) => Ok(()),
-        Err(error) => Err(format!("does not answer at {base}: {error}")),
+        Err(ureq::Error::StatusCode(UNAUTHORISED)) => Err(format!(
+            "{NOT_TAKEN} that the client sends; start the server again if the token is new, or give the \
+             client the token of the server: verbatim connect CLIENT --http"
+        )),
+        Err(error) => Err(format!("does not answer at {url}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_this_computer() {
+        for url in ["http://127.0.0.1:8377/mcp", "http://localhost/mcp", "https://[::1]:1/mcp"] {
+            assert!(is_of_this_computer(url), "{url}");
+        }
+        for url in [
+            "https://other.example/mcp",
+            "http://localhost.evil.example/mcp",
+            "http://localhost@evil.example/mcp",
+            "http://127.0.0.1.evil.example/mcp",
+            "http://192.168.1.7:8377/mcp",
+            "http:///mcp",
+        ] {
+            assert!(!is_of_this_computer(url), "{url}");
+        }
     }
 }

@@ -18,7 +18,7 @@ use chrono::Utc as Local;
 
 use super::super::output::harmless;
 use crate::{
-    engine::{self, Engine, Rendered, Scope, SourceKind},
+    engine::{self, Engine, Note, Rendered, Scope, SourceKind},
     map_faults,
     model::{Hit, Instant, Matching, Request, Stop},
     text::{literal::LiteralPattern, snippet},
@@ -140,8 +140,16 @@ pub(super) fn search(engine: &Engine, text: &str, stop: &Stop) -> Option<Results
         _ => find(engine, text, stop, &mut results),
     });
     let problem = found.unwrap_or_else(|panic| Some(format!("the search failed: {panic}")));
+    let problem = problem.or_else(|| unreadable(engine, stop));
     results.problem = problem.map(|problem| clean(&problem, false));
     (!stop.requested()).then_some(results)
+}
+
+/// Says which sources are not searched, because they cannot be read or are not there.
+fn unreadable(engine: &Engine, stop: &Stop) -> Option<String> {
+    let notes = engine.unreadable(&Scope::default(), stop);
+    let mut gaps = notes.iter().filter(|note| matches!(note, Note::Unreadable { .. }));
+    gaps.next().map(ToString::to_string)
 }
 
 /// Puts the messages that contain a text into `results`; returns what could not be searched.
@@ -453,6 +461,22 @@ mod tests {
         assert!(cut.starts_with("…é") || cut.starts_with("… "), "{cut}");
         assert_eq!(cut.chars().count(), 1 + BEFORE_MATCH + FROM_MATCH + 2);
         assert_eq!(line(&"x".repeat(1000), &"x".repeat(999)).chars().count(), FROM_MATCH + 2);
+    }
+
+    #[test]
+    fn a_source_that_cannot_be_read_is_a_problem() {
+        let export = TestExport::of(&[]);
+        let broken = export.with_broken_export("red zeppelin");
+        let config =
+            crate::engine::Config { db: Some("/nowhere.db".into()), ..broken.config().clone() };
+        for engine in [broken, Engine::new(config)] {
+            for text in ["", "zeppelin", "absent"] {
+                let found = search(&engine, text, &Stop::never()).unwrap();
+                assert_eq!(found.conversations.len(), usize::from(text != "absent"), "{text}");
+                let problem = found.problem.unwrap_or_default();
+                assert!(problem.contains(".db"), "{text}: {problem}");
+            }
+        }
     }
 
     #[test]
