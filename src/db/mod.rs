@@ -48,5 +48,5 @@ pub use search::search;
 pub use spill::Hits;
 pub(crate) use state::settled;
 pub use state::{Probe, State, state};
-pub(crate) use temporary::{is_temporary, remove_abandoned};
+pub(crate) use temporary::{is_temporary, remove_abandoned, write_whole};
 pub use whole::{has_log, is_canonical, is_whole};

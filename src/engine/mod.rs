@@ -78,7 +78,7 @@ pub(crate) use crate::workspace;
 pub(crate) use exact::{Render, Searched};
 pub(crate) use exclusions::Exclusions;
 pub(crate) use facets::{Choice, Facets};
-pub(crate) use forget::{Forgettable, Forgetter};
+pub(crate) use forget::{ForgetProgress, Forgettable, Forgetter};
 pub(crate) use source::{Narrowing, Note, Place, Sketch};
 #[cfg(test)]
 pub(crate) use testing::TestExport;

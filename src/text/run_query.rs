@@ -22,7 +22,7 @@ use super::{
 const MAX_TEXTS: usize = 64;
 
 /// The most characters of a text that is kept.
-const MAX_CHARACTERS: usize = 256;
+const MAX_BYTES: usize = 256;
 
 /// The most characters of a class that are taken one by one, before their cases are folded.
 const MAX_CLASS: u32 = 64;
@@ -282,7 +282,7 @@ impl Analysis {
 
     /// Gives up exact texts that are long.
     fn bounded(self) -> Analysis {
-        let is_long = |text: &String| text.len() > MAX_CHARACTERS;
+        let is_long = |text: &String| text.len() > MAX_BYTES;
         match self.exact.as_ref().is_some_and(|exact| exact.iter().any(is_long)) {
             true => self.inexact(),
             false => self,

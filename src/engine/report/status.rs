@@ -124,7 +124,7 @@ pub(crate) fn status(sources: &Sources, stop: &Stop) -> Status {
         local: config.local_folder().map(Path::to_owned),
         missing: config.export_database().err().map(|error| error.to_string()),
         not_imported: maintainer::unimported(config, &present)
-            .filter(|path| Export::open(path).is_ok())
+            .filter(|path| Export::glance(path).is_ok())
             .collect(),
         sources: present.iter().map(|source| status_of(config, source, stop)).collect(),
     }
