@@ -92,14 +92,15 @@ pub(super) fn run(
     let step = Step::begin(environment, "Indexing");
     let resources = Limits::default().resources(environment);
     let mut is_told = false;
-    let left = engine.forgetter().forget(&found, resources, &stop, &mut |progress| match progress {
-        ForgetProgress::Indexing(share) => step.show(share, "without what was forgotten"),
-        ForgetProgress::Waiting(_) if is_told => {}
-        ForgetProgress::Waiting(path) => {
-            is_told = true;
-            complain(&format!("waiting for another process that writes {}", path.display()));
-        }
-    });
+    let left =
+        engine.forgetter().forget(&found, resources, &stop, &mut |progress| match progress {
+            ForgetProgress::Indexing(share) => step.show(share, "without what was forgotten"),
+            ForgetProgress::Waiting(_) if is_told => {}
+            ForgetProgress::Waiting(path) => {
+                is_told = true;
+                complain(&format!("waiting for another process that writes {}", path.display()));
+            }
+        });
     step.clear();
     let left = match left {
         Err(error) if error.is_stopped() => {

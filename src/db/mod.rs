@@ -45,6 +45,7 @@ pub use row_reader::{ConversationEntry, Row, RowReader};
 pub use rows::{Heading, conversation};
 pub use scan::{ScanFilter, ScanPlace, Skeleton, fetch, scan, skeletons, titles};
 pub use search::search;
+pub(crate) use search::search_without;
 pub use spill::Hits;
 pub(crate) use state::settled;
 pub use state::{Probe, State, state};

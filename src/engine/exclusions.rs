@@ -88,7 +88,9 @@ fn expression(pattern: &str) -> Result<String, String> {
     let pattern = normal(pattern);
     let in_brackets = pattern.split('[').skip(1).filter_map(|rest| rest.split_once(']'));
     if in_brackets.into_iter().any(|(letters, _)| !letters.is_ascii()) {
-        return Err("has letters in brackets that are not ASCII: write {a,b} instead of [ab]".into());
+        return Err(
+            "has letters in brackets that are not ASCII: write {a,b} instead of [ab]".into()
+        );
     }
     let glob = GlobBuilder::new(&pattern).literal_separator(true).backslash_escape(false).build();
     let glob = glob.map_err(|error| format!("is no pattern: {error}"))?;

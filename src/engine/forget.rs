@@ -95,9 +95,8 @@ impl Forgetter<'_> {
         progress: &mut dyn FnMut(ForgetProgress<'_>),
     ) -> Result<Vec<PathBuf>, Error> {
         // What has no source is in the list already.
-        let is_new = |one: &&Forgettable| {
-            !one.sources.is_empty() && one.sources != [SourceKind::Threads]
-        };
+        let is_new =
+            |one: &&Forgettable| !one.sources.is_empty() && one.sources != [SourceKind::Threads];
         Forgotten::change(self.sources.config(), |list| {
             for one in found.iter().filter(is_new) {
                 if !list.iter().any(|known| known.covers(&one.id, one.service.as_deref())) {

@@ -145,12 +145,15 @@ mod tests {
         let forgotten = |id: &str, service: Option<&str>| {
             ForgottenId::now(id.to_owned(), service.map(str::to_owned))
         };
+        fs::create_dir_all(&config.home).unwrap();
+        fs::write(config.home.join(".verbatim-left.tmp"), "of a killed process").unwrap();
         Forgotten::change(&config, |list| {
             list.push(forgotten("a", Some("chatgpt")));
             list.push(forgotten("claude/b", Some("claude")));
             list.push(forgotten("c", None));
         })
         .unwrap();
+        assert_eq!(fs::read_dir(&config.home).unwrap().count(), 2, "the list and its lock");
         let list = Forgotten::of(&config).unwrap();
         for (id, service, expected) in [
             ("a", "chatgpt", true),

@@ -11,12 +11,7 @@ use super::{
     error::Error,
     forgotten::Forgotten,
 };
-use crate::{
-    db,
-    index::IndexDir,
-    model::Stop,
-    private,
-};
+use crate::{db, index::IndexDir, model::Stop, private};
 
 /// The folder of a home that holds the home of the sample.
 const DEMO: &str = "demo";

@@ -454,6 +454,22 @@ fn slug(title: &str) -> String {
 mod tests {
     use super::*;
 
+    fn about(id: &str, title: &str) -> About {
+        About {
+            source: SourceKind::Export,
+            id: id.to_owned(),
+            title: title.to_owned(),
+            summary: String::new(),
+            turns: 0,
+            begun: None,
+            last: None,
+            file: None,
+            project: None,
+            session: None,
+            gone: None,
+        }
+    }
+
     #[test]
     fn addresses() {
         for id in ["6650a1b2-0001", "a/b c%", "日本", "#?"] {
@@ -468,19 +484,7 @@ mod tests {
 
     #[test]
     fn keys() {
-        let mut about = About {
-            source: SourceKind::Export,
-            id: "550e8400-e29b".to_owned(),
-            title: "Database: Migration, Planning!".to_owned(),
-            summary: String::new(),
-            turns: 0,
-            begun: None,
-            last: None,
-            file: None,
-            project: None,
-            session: None,
-            gone: None,
-        };
+        let mut about = about("550e8400-e29b", "Database: Migration, Planning!");
         let hash = hash_of(&about.id);
         assert_eq!(made_key(&about), format!("export-database-migration-planning-{hash:08x}"));
         assert_eq!(parse_key(&made_key(&about)), Some((SourceKind::Export, hash)));
@@ -503,5 +507,39 @@ mod tests {
         {
             assert_eq!(parse_key(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn only_what_is_shown_of_many_is_described() {
+        struct Many(Vec<String>, std::cell::Cell<usize>);
+
+        impl Listing for Many {
+            fn len(&self) -> usize {
+                self.0.len()
+            }
+            fn last(&self, _: usize) -> Option<Instant> {
+                None
+            }
+            fn heading(&self, place: usize) -> (&str, &str) {
+                (&self.0[place], "")
+            }
+            fn origin(&self, _: usize) -> Option<&crate::model::Origin> {
+                None
+            }
+            fn about(&self, place: usize) -> About {
+                self.1.set(self.1.get() + 1);
+                about(&self.0[place], "")
+            }
+        }
+
+        let many = Many((0..500).rev().map(|it| format!("{it:03}")).collect(), Default::default());
+        let mut found = Meant::default();
+        found.add(&many, (0..500).collect());
+        assert_eq!(many.1.get(), MAX_CANDIDATES);
+        let Error::Ambiguous { candidates, total, .. } = found.ambiguous("x") else { panic!() };
+        assert_eq!(
+            (candidates[0].id.as_str(), candidates.len(), total),
+            ("000", MAX_CANDIDATES, 500)
+        );
     }
 }

@@ -134,7 +134,10 @@ mod tests {
         assert_eq!(files, ["/src/a b.rs", "src/cart.ts"]);
         for (input, expected) in [
             (r#"{"file_path":"a","old_string":"x\npath: b\n*** Add File: c","n":1}"#, vec!["a"]),
-            (r#"{"command":["sh","apply_patch <<E\n*** Begin Patch\n*** Add File: d\n+path: e"]}"#, vec!["d"]),
+            (
+                r#"{"command":["sh","apply_patch <<E\n*** Begin Patch\n*** Add File: d\n+path: e"]}"#,
+                vec!["d"],
+            ),
             (r#"{"input":"*** Begin Patch\n*** Delete File: f\n*** End Patch"}"#, vec!["f"]),
             (r#"{"path":"g","paths":["h"]}"#, vec!["g"]),
         ] {

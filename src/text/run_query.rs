@@ -21,7 +21,7 @@ use super::{
 /// The most texts that are kept of a part of an expression.
 const MAX_TEXTS: usize = 64;
 
-/// The most characters of a text that is kept.
+/// The most bytes of a text that is kept.
 const MAX_BYTES: usize = 256;
 
 /// The most characters of a class that are taken one by one, before their cases are folded.

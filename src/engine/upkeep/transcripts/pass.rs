@@ -491,7 +491,9 @@ mod tests {
         let bytes: Vec<u8> = (0..4 * ENDS).map(|at| (at % 251) as u8).collect();
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, &bytes).unwrap();
-        for taken in [0, 1, ENDS - 1, ENDS, ENDS + 7, 2 * ENDS - 1, 2 * ENDS, 3 * ENDS + 5, 5 * ENDS] {
+        for taken in
+            [0, 1, ENDS - 1, ENDS, ENDS + 7, 2 * ENDS - 1, 2 * ENDS, 3 * ENDS + 5, 5 * ENDS]
+        {
             let expected = ends(&mut file, taken as u64).unwrap();
             let found = ends_of_stream(bytes.as_slice(), taken as u64).unwrap();
             assert_eq!(found, expected, "{taken}");
