@@ -248,7 +248,7 @@ fn exports_among_the_downloads_are_found() {
     // One that brings nothing new is not asked for again. It is found in another zip too.
     user.write("Downloads/outer.zip", zip_of(&[("new.zip", &chatgpt())]));
     let same = user.run(&["import", "-y"]);
-    assert!(same.out.contains("outer.zip   ChatGPT, "), "{}", same.out);
+    assert!(same.out.contains("  1  outer.zip "), "{}", same.out);
     assert!(!same.out.contains("Nothing is new."), "{}", same.out);
     let same = user.run(&["import", "-y"]);
     assert!(same.out.contains("Nothing is new."), "{}", same.out);

@@ -542,7 +542,7 @@ fn words_of_excluded_conversations_are_not_suggested() {
     user.transcript("s1", "/w/secret", &["zebraprompt one", "zebraprompt two"]);
     user.transcript("s2", "/w/open", &["apple one", "apple two"]);
     user.done(&["reindex"]);
-    let query = json!({"query": "zebraprompp apple", "mode": "text"});
+    let query = json!({"query": "zebraprompp apple", "mode": "both"});
     for (settings, is_suggested) in [("", true), ("exclude = ['secret']\n", false)] {
         user.set(settings);
         let mut server = Server::start(&mut user.command(&["serve", "--no-watch"]));
