@@ -17,7 +17,7 @@ use super::{
     progress::Step,
 };
 use crate::{
-    engine::{Config, Engine, Error as EngineError, Forgettable},
+    engine::{Config, Engine, Error as EngineError, ForgetProgress, Forgettable},
     model::{Instant, Stop},
     text::shell::quoted,
 };
@@ -91,9 +91,16 @@ pub(super) fn run(
     let stop = interrupt::stop_on_interrupt(environment);
     let step = Step::begin(environment, "Indexing");
     let resources = Limits::default().resources(environment);
-    let left = engine.forgetter().forget(&found, resources, &stop, &mut |share| {
-        step.show(share, "without what was forgotten");
-    });
+    let mut is_told = false;
+    let left =
+        engine.forgetter().forget(&found, resources, &stop, &mut |progress| match progress {
+            ForgetProgress::Indexing(share) => step.show(share, "without what was forgotten"),
+            ForgetProgress::Waiting(_) if is_told => {}
+            ForgetProgress::Waiting(path) => {
+                is_told = true;
+                complain(&format!("waiting for another process that writes {}", path.display()));
+            }
+        });
     step.clear();
     let left = match left {
         Err(error) if error.is_stopped() => {
@@ -109,7 +116,33 @@ pub(super) fn run(
         ));
     }
     write(args, &found, out)?;
-    Ok(if left.is_empty() { FOUND } else { NOTHING })
+    out.flush()?;
+    let is_all = delete_damaged(args, &found, engine, environment)?;
+    Ok(if left.is_empty() && is_all { FOUND } else { NOTHING })
+}
+
+/// Names the damaged transcript stores that were set aside, and deletes them if the user says yes.
+/// Returns whether none is left.
+fn delete_damaged(
+    args: &Args,
+    found: &[Forgettable],
+    engine: &Engine,
+    environment: &Environment,
+) -> Result<bool, Error> {
+    let mut is_all = true;
+    for store in engine.forgetter().damaged_stores(found) {
+        let name = store.display();
+        complain(&format!(
+            "{name}: may still have the text; it was set aside because it was damaged, and may also \
+             be the only place of transcripts that were deleted; delete it if you do not need these"
+        ));
+        if environment.can_ask && !args.yes && agreed(&format!("Delete {name} for good?"))? {
+            engine.forgetter().delete_damaged(&store)?;
+        } else {
+            is_all = false;
+        }
+    }
+    Ok(is_all)
 }
 
 /// Returns the conversations that words mean. Those that the user excludes are found too.

@@ -56,16 +56,23 @@ pub(super) fn run(
     }
     if !status.exclude.is_empty() {
         let excluded = harmless(&status.exclude.join(", "));
-        let of = |source: &SourceStatus| {
-            format!("{} of the {}", count(source.excluded as u64, "conversation"), source.source)
+        let of = |source: &SourceStatus| match &source.excluded {
+            Ok(excluded) => {
+                format!("{} of the {}", count(*excluded as u64, "conversation"), source.source)
+            }
+            Err(error) => harmless(&format!("unknown of the {}: {error}", source.source)),
         };
         let sources = status.sources.iter().filter(|source| source.source != "threads").map(of);
         let sources = sources.collect::<Vec<_>>().join(", ");
         writeln!(out, "excluded: {excluded}\n  in no answer: {sources}")?;
     }
-    if status.forgotten > 0 {
-        let forgotten = count(status.forgotten as u64, "conversation");
-        writeln!(out, "forgotten: {forgotten}\n  `verbatim forget --list` lists them")?;
+    match &status.forgotten {
+        Ok(0) => {}
+        Ok(forgotten) => {
+            let forgotten = count(*forgotten as u64, "conversation");
+            writeln!(out, "forgotten: {forgotten}\n  `verbatim forget --list` lists them")?;
+        }
+        Err(error) => writeln!(out, "forgotten: unknown: {}", harmless(error))?,
     }
     for path in &status.not_imported {
         let path = path.display().to_string();

@@ -1,5 +1,7 @@
 //! The scalar functions that our queries add to SQLite.
 
+use std::collections::HashSet;
+
 use rusqlite::{
     Connection,
     functions::FunctionFlags,
@@ -43,6 +45,19 @@ pub(super) fn add_matches(connection: &Connection, matchers: Vec<Matcher>) -> ru
             ValueRef::Null => matcher.matches_irregular(b""),
             ValueRef::Integer(_) | ValueRef::Real(_) => false,
         }))
+    })
+}
+
+/// Adds `verbatim_left_out(conversation)` to a connection: whether an id is one of these.
+pub(super) fn add_left_out(connection: &Connection, ids: HashSet<String>) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    connection.create_scalar_function("verbatim_left_out", 1, flags, move |context| {
+        Ok(match context.get_raw(0) {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                ids.contains(&*String::from_utf8_lossy(bytes))
+            }
+            _ => ids.contains(""),
+        })
     })
 }
 

@@ -7,7 +7,7 @@ pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))
 }
 
-/// Writes the database anew without its free pages, where older versions of a text may be left, and
+/// Rewrites the database without its free pages, where older versions of a text may be left, and
 /// empties the log. Returns whether the log is empty: it is not while somebody reads an older state.
 pub(super) fn finish(connection: &Connection) -> rusqlite::Result<bool> {
     connection.execute_batch("VACUUM")?;

@@ -1,6 +1,8 @@
 //! The exact search by SQLite's own `LIKE`, or by a function that matches texts in other ways: the
 //! oracle for every faster search.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, ToSql, params_from_iter, types::Value};
 
 use super::{Database, Error, Hits, functions, rows};
@@ -15,6 +17,16 @@ use crate::{
 /// taken unchanged; see [`crate::engine`] for trimming and limits. All hits are read before this
 /// returns, so no writer waits while they are used.
 pub fn search(database: &Database, request: &Request) -> Result<Hits, Error> {
+    search_without(database, request, HashSet::new())
+}
+
+/// Does as [`search`] does, without the messages of some conversations; these do not count for the
+/// limit.
+pub(crate) fn search_without(
+    database: &Database,
+    request: &Request,
+    left_out: HashSet<String>,
+) -> Result<Hits, Error> {
     let failed = |error| database.error(error);
     let connection = database.connection();
     let layout = database.layout();
@@ -26,7 +38,12 @@ pub fn search(database: &Database, request: &Request) -> Result<Hits, Error> {
         connection.execute_batch("PRAGMA case_sensitive_like = ON").map_err(failed)?;
     }
     let keys = layout.message_key.zip(layout.conversation_key);
-    let (sql, values) = statement(database, request, keys);
+    let is_shown = match left_out.is_empty() {
+        true => "",
+        false => "NOT verbatim_left_out(CAST(m.conversation_id AS TEXT))",
+    };
+    functions::add_left_out(connection, left_out).map_err(failed)?;
+    let (sql, values) = statement(database, request, keys, is_shown);
     let parts = layout.parts && !request.raw_content;
     let mut hits = Hits::default();
     let Some((message_key, conversation_key)) = keys else {
@@ -59,7 +76,7 @@ pub(super) fn keys(
     request: &Request,
     keys: (&str, &str),
 ) -> Result<Vec<[i64; 2]>, Error> {
-    let (sql, values) = statement(database, request, Some(keys));
+    let (sql, values) = statement(database, request, Some(keys), "");
     pairs(database.connection(), &sql, values).map_err(|error| database.error(error))
 }
 
@@ -77,11 +94,13 @@ fn pairs(
     Ok(pairs)
 }
 
-/// Returns the statement that finds the hits in order, and its values.
+/// Returns the statement that finds the hits in order, and its values; `condition` is one more that
+/// they meet, unless it is empty.
 fn statement(
     database: &Database,
     request: &Request,
     keys: Option<(&str, &str)>,
+    condition: &str,
 ) -> (String, Vec<Box<dyn ToSql>>) {
     let layout = database.layout();
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
@@ -106,7 +125,7 @@ fn statement(
     let shown = (layout.parts && !request.raw_content).then_some("verbatim_text(m.content)");
     let [any, all, none] = texts(request);
     let mut number = 0;
-    let mut condition = |text: &str| {
+    let mut matching = |text: &str| {
         number += 1;
         if request.matching == Matching::Like {
             let pattern = bind(Value::Text(format!("%{text}%")));
@@ -120,13 +139,14 @@ fn statement(
         let matches = |text: &str| format!("verbatim_matches({}, {text})", number - 1);
         format!("({} OR {})", matches(&content), matches("CAST(c.title AS TEXT)"))
     };
-    let any: Vec<String> = any.into_iter().map(&mut condition).collect();
+    let any: Vec<String> = any.into_iter().map(&mut matching).collect();
     if !any.is_empty() {
         filters.push(format!("({})", any.join(" OR ")));
     }
-    filters.extend(all.into_iter().map(&mut condition));
+    filters.extend(all.into_iter().map(&mut matching));
     // Without `coalesce`, a NULL would leave out what does not match.
-    filters.extend(none.into_iter().map(|text| format!("NOT coalesce({}, 0)", condition(text))));
+    filters.extend(none.into_iter().map(|text| format!("NOT coalesce({}, 0)", matching(text))));
+    filters.extend(Some(condition.to_owned()).filter(|condition| !condition.is_empty()));
     let (selected, last) = match keys {
         Some((message, conversation)) => (
             format!("m.{message}, c.{conversation}"),

@@ -1,14 +1,15 @@
-//! The temporary file of a database while it is being created.
+//! The temporary file of a database, or of another file of ours, while it is being created.
 
 use std::{
     fs::{self, File},
-    io,
+    io::{self, Write},
     path::Path,
 };
 
 use tempfile::{PathPersistError, TempPath};
 
 use super::header::Stamp;
+use crate::private;
 
 const PREFIX: &str = ".verbatim-";
 const SUFFIX: &str = ".tmp";
@@ -54,6 +55,19 @@ impl TemporaryDatabase {
     pub(super) fn replace(self, path: &Path) -> Result<(), PathPersistError> {
         self.path.persist(path)
     }
+}
+
+/// Writes a file whole and to the disk, and only then gives it its name.
+pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let temporary = TemporaryDatabase::begin(folder)?;
+    let mut file = private::open_file(temporary.path())?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    temporary.replace(path)?;
+    #[cfg(unix)]
+    File::open(folder)?.sync_all()?;
+    Ok(())
 }
 
 /// Returns whether a file of this name is a temporary database.

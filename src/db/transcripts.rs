@@ -34,6 +34,9 @@ const VERSION: i64 = 3;
 /// How long to wait for a reader that holds a lock.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
+/// The ends of the names of a store's files, the store last.
+const DATABASE_FILES: [&str; 4] = ["-wal", "-shm", "-journal", ""];
+
 /// Memory for pages of the database.
 const CACHE_KIB: i64 = 16 << 10;
 
@@ -206,7 +209,7 @@ impl TranscriptStore {
             let source = io::ErrorKind::IsADirectory.into();
             return Err(Error::Io { path: path.to_owned(), source });
         }
-        for end in ["-wal", "-shm", "-journal", ""] {
+        for end in DATABASE_FILES {
             let from = beside(path, end);
             match fs::rename(&from, beside(&aside, end)) {
                 Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -218,8 +221,22 @@ impl TranscriptStore {
         Ok(is_there.then_some(aside))
     }
 
+    /// Removes a store and the files beside it.
+    pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+        for end in DATABASE_FILES {
+            let path = beside(path, end);
+            match fs::remove_file(&path) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::Io { path, source });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Connects to a store of this version; `None` if there is none.
-    fn connect(path: &Path) -> Result<Option<TranscriptStore>, Error> {
+    pub(crate) fn connect(path: &Path) -> Result<Option<TranscriptStore>, Error> {
         if !path.is_file() {
             return Ok(None);
         }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing is deleted but what the user forgets, and no message moves to another conversation.
 //! Invariant: a reader sees whole conversations, and so does a reader after a crash.
-//! Invariant: if nothing is new, not a byte is written.
+//! Invariant: if neither a conversation nor the export is new, not a byte is written.
 
 mod changes;
 mod merge;
@@ -158,17 +158,20 @@ impl Writer {
             .map_err(|source| Error::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Adds a row to the history of imports, if something changed since the last one.
+    /// Adds a row to the history of imports for an export that was read whole, if something changed
+    /// since the last row, or if the export is newer than its own last row.
     pub fn note(
         &mut self,
-        path: &str,
+        path: &Path,
+        is_whole: bool,
         conversations: u64,
         messages: u64,
         skipped: u64,
     ) -> Result<(), Error> {
         let changes = self.changes.since(self.noted);
         self.noted = self.changes;
-        if changes.any() {
+        let name = path.to_string_lossy();
+        if is_whole && (changes.any() || self.is_new(path, &name)) {
             let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             let time = Instant { seconds: time.as_secs() as i64, nanos: time.subsec_nanos() };
             self.begin().and_then(|connection| {
@@ -178,7 +181,7 @@ impl Writer {
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                     params![
                         time.to_decimal(),
-                        path,
+                        name,
                         conversations as i64,
                         messages as i64,
                         changes.new_conversations as i64,
@@ -192,6 +195,18 @@ impl Writer {
             .map_err(|source| Error::Sqlite { path: self.path.clone(), source })?;
         }
         Ok(())
+    }
+
+    /// Returns whether the history has no row of an export since it was last written to.
+    fn is_new(&self, path: &Path, name: &str) -> bool {
+        let ours = self.connection.as_ref().filter(|_| self.found == SchemaState::Ours);
+        let Some(connection) = ours else { return false };
+        let written = fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+        let written = written.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let sql = "SELECT max(CAST(time AS REAL)) FROM verbatim_imports WHERE path = ?1";
+        let last = connection.query_row(sql, [name], |row| row.get::<_, Option<f64>>(0));
+        let last = last.map(|last| last.unwrap_or_default());
+        last.is_ok_and(|last| written.is_some_and(|written| last < written.as_secs_f64()))
     }
 
     /// Commits the open transaction and leaves one file, unless another program uses the database.

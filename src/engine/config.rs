@@ -150,6 +150,23 @@ impl Config {
         store.into_iter().chain(old).collect()
     }
 
+    /// Returns the transcript stores that were set aside because they were damaged.
+    pub(crate) fn damaged_stores(&self) -> Vec<PathBuf> {
+        let is_store = |path: &PathBuf| {
+            let [stem, end] = [path.file_stem(), path.extension()]
+                .map(|part| part.unwrap_or_default().to_string_lossy());
+            let number = end.strip_prefix("damaged-").unwrap_or_default();
+            let is_numbered = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+            is_numbered && (stem == "transcripts" || stem.starts_with("archive"))
+        };
+        let folders = [self.home.clone(), self.index_folder()];
+        let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+        let mut found: Vec<PathBuf> =
+            entries.flatten().map(|entry| entry.path()).filter(is_store).collect();
+        found.sort();
+        found
+    }
+
     /// Returns the databases in the home folder to which imports may have been written.
     pub(crate) fn home_databases(&self) -> Vec<PathBuf> {
         databases(&self.db_folder()).unwrap_or_default()

@@ -2,13 +2,19 @@
 
 use std::{
     fmt,
+    path::Path,
     sync::{Arc, OnceLock, PoisonError, RwLock},
 };
 
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use globset::GlobBuilder;
+use regex::bytes::RegexSet;
+use unicode_normalization::UnicodeNormalization;
 
-use super::config::Config;
+use super::config::{Config, without_links};
 use crate::model::Origin;
+
+/// The characters that are special in a pattern.
+const SPECIAL: [char; 4] = ['*', '?', '[', '{'];
 
 /// Returns the projects and folders that the user excludes, if that may have changed since it was
 /// called last.
@@ -51,49 +57,57 @@ impl fmt::Debug for CurrentExclusions {
     }
 }
 
-/// What the user excludes: projects by their names, and folders with all that is in them.
-#[derive(Clone, Debug)]
-pub(crate) struct Exclusions {
-    projects: Gitignore,
-    folders: Gitignore,
-}
 
-impl Default for Exclusions {
-    fn default() -> Exclusions {
-        Exclusions { projects: Gitignore::empty(), folders: Gitignore::empty() }
-    }
+/// Any character of a part of a path, as `globset` writes it: any byte.
+const ANY_BYTE: &str = "[^/]";
+
+/// The same, as a whole character.
+const ANY_CHARACTER: &str = "(?u:[^/])";
+
+/// What the user excludes: projects by their names, and folders with all that is in them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Exclusions {
+    projects: RegexSet,
+    folders: RegexSet,
 }
 
 impl Exclusions {
     /// Returns the exclusions of some patterns. A pattern without a slash is the name of a project, one
     /// with a slash is a whole path; both may be globs. The case of letters does not matter.
     ///
-    /// The error says which pattern is no glob.
+    /// The error says which pattern is none, and why.
     pub(crate) fn of(patterns: &[String]) -> Result<Exclusions, String> {
-        let build = |is_wanted: fn(&str) -> bool| {
-            let mut builder = GitignoreBuilder::new("");
-            let _ = builder.case_insensitive(true);
-            for pattern in patterns.iter().map(|pattern| slashed(pattern)) {
-                if !is_wanted(&pattern) {
-                    continue;
-                }
-                // Neither the signs of comments and of exceptions nor blanks are special here.
-                let line = format!("/{}", pattern.trim_start_matches('/').trim_end_matches('/'));
-                let failed = |error| format!("has {pattern:?}, which is no pattern: {error}");
-                builder.add_line(None, &line).map_err(failed)?;
+        let (mut projects, mut folders) = (Vec::new(), Vec::new());
+        for given in patterns {
+            let failed = |why: String| format!("has {given:?}, which {why}");
+            let pattern = slashed(given);
+            if !pattern.contains('/') {
+                projects.push(format!("{}$", expression(&pattern).map_err(failed)?));
+                continue;
             }
-            builder.build().map_err(|error| error.to_string())
+            if !is_whole(&pattern) {
+                return Err(failed(
+                    "is neither a name nor a whole path: name a project without a slash, or let \
+                     the path begin with / or ~/; **/ at the beginning means any folder"
+                        .to_owned(),
+                ));
+            }
+            let pattern = pattern.trim_end_matches('/');
+            // Paths are stored without links.
+            for pattern in [Some(pattern.to_owned()), linked(pattern)].into_iter().flatten() {
+                folders.push(format!("{}(?:/.*)?$", expression(&pattern).map_err(failed)?));
+            }
+        }
+        let set = |expressions: Vec<String>| {
+            RegexSet::new(expressions).map_err(|error| format!("is too large: {error}"))
         };
-        Ok(Exclusions {
-            projects: build(|pattern| !pattern.contains('/'))?,
-            folders: build(|pattern| pattern.contains('/'))?,
-        })
+        Ok(Exclusions { projects: set(projects)?, folders: set(folders)? })
     }
 
-    /// Returns the exclusions of those patterns that are globs.
+    /// Returns the exclusions of those patterns that are some.
     pub(crate) fn known(patterns: &[String]) -> Exclusions {
-        let is_glob = |pattern: &&String| Exclusions::of(std::slice::from_ref(*pattern)).is_ok();
-        let patterns: Vec<String> = patterns.iter().filter(is_glob).cloned().collect();
+        let is_one = |pattern: &&String| Exclusions::of(std::slice::from_ref(*pattern)).is_ok();
+        let patterns: Vec<String> = patterns.iter().filter(is_one).cloned().collect();
         Exclusions::of(&patterns).unwrap_or_default()
     }
 
@@ -105,23 +119,59 @@ impl Exclusions {
     /// Returns whether conversations of an origin are excluded: by their project, their working
     /// folder, or the folder of their transcript.
     pub(crate) fn excludes(&self, origin: &Origin) -> bool {
-        let is_inside = |path: &Option<String>| {
-            let path = path.as_deref().map(slashed).unwrap_or_default();
-            let path = path.trim_start_matches('/');
-            !path.is_empty() && self.folders.matched_path_or_any_parents(path, false).is_ignore()
+        let is_match = |set: &RegexSet, text: &Option<String>| {
+            let text = text.as_deref().filter(|text| !set.is_empty() && !text.is_empty());
+            text.is_some_and(|text| set.is_match(normal(&slashed(text)).as_bytes()))
         };
-        let is_named = |project: &Option<String>| {
-            let project = project.as_deref().unwrap_or_default();
-            let is_name = !project.is_empty() && !project.contains('/');
-            is_name && self.projects.matched(project, false).is_ignore()
-        };
-        is_named(&origin.project) || is_inside(&origin.folder) || is_inside(&origin.file)
+        is_match(&self.projects, &origin.project)
+            || is_match(&self.folders, &origin.folder)
+            || is_match(&self.folders, &origin.file)
     }
+}
+
+/// Returns the expression of a glob, without its end. The error says what is wrong with the glob.
+fn expression(pattern: &str) -> Result<String, String> {
+    let pattern = normal(pattern);
+    let in_brackets = pattern.split('[').skip(1).filter_map(|rest| rest.split_once(']'));
+    if in_brackets.into_iter().any(|(letters, _)| !letters.is_ascii()) {
+        return Err(
+            "has letters in brackets that are not ASCII: write {a,b} instead of [ab]".into()
+        );
+    }
+    let glob = GlobBuilder::new(&pattern).literal_separator(true).backslash_escape(false).build();
+    let glob = glob.map_err(|error| format!("is no pattern: {error}"))?;
+    let expression = glob.regex().replace(ANY_BYTE, ANY_CHARACTER);
+    Ok(format!("(?s){}", expression.strip_suffix('$').unwrap_or(&expression)))
+}
+
+/// Returns whether a pattern with a slash is a whole path, or means any folder.
+fn is_whole(pattern: &str) -> bool {
+    let has_drive = pattern.as_bytes().get(1..3) == Some(b":/");
+    has_drive || pattern.starts_with('/') || pattern.starts_with("**/")
+}
+
+/// Returns the pattern with the folders before its first special character without links; `None` if
+/// that changes nothing.
+fn linked(pattern: &str) -> Option<String> {
+    let special = pattern.find(SPECIAL).unwrap_or(pattern.len());
+    let end = match special == pattern.len() {
+        true => special,
+        false => pattern[..special].rfind('/')?,
+    };
+    let (plain, rest) = pattern.split_at(end);
+    let real = without_links(Some(Path::new(plain)).filter(|plain| plain.has_root())?);
+    let real = slashed(real.to_str()?);
+    (real != plain).then(|| format!("{}{rest}", globset::escape(&real)))
 }
 
 /// Returns a path with slashes, as on every platform but Windows.
 fn slashed(path: &str) -> String {
     path.replace('\\', "/")
+}
+
+/// Returns a text in the form in which patterns and paths are compared.
+fn normal(text: &str) -> String {
+    text.nfc().flat_map(char::to_lowercase).nfc().collect()
 }
 
 #[cfg(test)]
@@ -152,6 +202,20 @@ mod tests {
             ("#a", "#a", "", true),
             ("!a", "!a", "", true),
             ("!a", "b", "/b", false),
+            ("übung", "Übung", "", true),
+            ("?bung", "U\u{308}bung", "", true),
+            ("??bung", "Übung", "", false),
+            ("*übung", "Die Übung", "", true),
+            ("{ä,ö}*", "Öl", "", true),
+            ("/home/ann/ÄÖ", "x", "/home/ann/a\u{308}ö/x", true),
+            ("**/secret", "x", "/mnt/home/ann/secret/a", true),
+            ("c:/work/x", "x", "C:\\work\\x\\a", true),
+            ("a ", "a ", "", true),
+            ("a ", "a", "", false),
+            ("/home/ann/x ", "x", "/home/ann/x ", true),
+            ("/home/ann/x ", "x", "/home/ann/x", false),
+            ("/home/ann/[[]x]", "x", "/home/ann/[x]/y", true),
+            ("/", "x", "/home", true),
         ] {
             assert_eq!(
                 excludes(pattern, project, folder),
@@ -159,7 +223,15 @@ mod tests {
                 "{pattern} {project} {folder}"
             );
         }
-        assert!(Exclusions::of(&["{a".to_owned()]).is_err());
+        for (wrong, why) in [
+            ("{a", "no pattern"),
+            ("secret/", "whole path"),
+            ("ann/secret", "whole path"),
+            ("[äö]", "{a,b}"),
+        ] {
+            let error = Exclusions::of(&[wrong.to_owned()]).unwrap_err();
+            assert!(error.contains(wrong) && error.contains(why), "{error}");
+        }
         assert!(Exclusions::of(&[]).unwrap().is_empty());
     }
 
@@ -170,5 +242,23 @@ mod tests {
         let exclusions = Exclusions::of(&["/home/ann/.claude/projects/-x".to_owned()]).unwrap();
         assert!(exclusions.excludes(&origin));
         assert!(!exclusions.excludes(&Origin::default()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pattern_through_a_link_means_the_folder_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap().join("a[b");
+        std::fs::create_dir_all(&real).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let file = Some(real.join("secret/x.jsonl").to_string_lossy().into_owned());
+        let origin = Origin { file, ..Origin::default() };
+        for pattern in ["secret", "sec*", ""] {
+            let pattern = format!("{}/{pattern}", link.display());
+            assert!(Exclusions::of(&[pattern.clone()]).unwrap().excludes(&origin), "{pattern}");
+        }
+        let other = format!("{}/other", link.display());
+        assert!(!Exclusions::of(&[other]).unwrap().excludes(&origin));
     }
 }

@@ -20,7 +20,7 @@ use super::{
     withheld::Withheld,
 };
 use crate::{
-    db::{self, Probe, threads::Threads, writer::Writer},
+    db::{self, Probe, threads::Threads, transcripts::TranscriptStore, writer::Writer},
     index::{IndexDir, Resources},
     model::Stop,
 };
@@ -39,6 +39,15 @@ pub(crate) struct Forgettable {
     pub(crate) service: Option<String>,
     /// The messages of all its copies.
     pub(crate) messages: u64,
+}
+
+/// What [`Forgetter::forget`] does at the moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ForgetProgress<'a> {
+    /// It waits for another process that writes this database or index.
+    Waiting(&'a Path),
+    /// It rebuilds the indexes; the share that is done, from 0 to 1.
+    Indexing(f64),
 }
 
 /// Forgets conversations.
@@ -76,39 +85,58 @@ impl Forgetter<'_> {
         Ok(is_known.then_some(found))
     }
 
-    /// Forgets conversations that [`Forgetter::find`] found, and builds the indexes anew. Returns the
+    /// Forgets conversations that [`Forgetter::find`] found, and rebuilds the indexes. Returns the
     /// databases whose log still has text, because somebody reads an older state.
     pub(crate) fn forget(
         &self,
         found: &[Forgettable],
         resources: Resources,
         stop: &Stop,
-        progress: &mut dyn FnMut(f64),
+        progress: &mut dyn FnMut(ForgetProgress<'_>),
     ) -> Result<Vec<PathBuf>, Error> {
+        // What has no source is in the list already.
+        let is_new =
+            |one: &&Forgettable| !one.sources.is_empty() && one.sources != [SourceKind::Threads];
         Forgotten::change(self.sources.config(), |list| {
-            for one in found.iter().filter(|one| one.sources != [SourceKind::Threads]) {
-                if !list.iter().any(|known| known.id == one.id) {
+            for one in found.iter().filter(is_new) {
+                if !list.iter().any(|known| known.covers(&one.id, one.service.as_deref())) {
                     list.push(ForgottenId::now(one.id.clone(), one.service.clone()));
                 }
             }
         })?;
-        let removed = self.remove(found, stop)?;
+        let mut wait = |path: &Path| {
+            progress(ForgetProgress::Waiting(path));
+            thread::sleep(ELSEWHERE);
+            !stop.requested()
+        };
+        let mut removed = Vec::new();
+        let mut outcome = self.remove(found, stop, &mut wait, &mut removed);
+        // The index of a database that is clean must not keep the text because another one failed.
         for (path, _) in &removed {
-            self.wipe_index(path, stop)?;
+            outcome = outcome.and(self.wipe_index(path, &mut wait));
         }
         self.sources.close();
+        outcome?;
         let is_removed = |path: &Path| removed.iter().any(|(removed, _)| removed == path);
         for source in self.sources.present().iter().filter(|source| is_removed(&source.path)) {
             let upkeep = Upkeep { sources: self.sources };
-            upkeep.complete(source, resources, stop, progress)?;
+            upkeep.complete(source, resources, stop, &mut |share| {
+                progress(ForgetProgress::Indexing(share));
+            })?;
             enrich::prune_caches(source, stop)?;
         }
         Ok(removed.into_iter().filter(|(_, is_clean)| !is_clean).map(|(path, _)| path).collect())
     }
 
-    /// Removes conversations from every database of ours. Returns the databases that had one of them,
-    /// each with whether its log is clean.
-    fn remove(&self, found: &[Forgettable], stop: &Stop) -> Result<Vec<(PathBuf, bool)>, Error> {
+    /// Removes conversations from every database of ours. Adds the databases that had one of them to
+    /// `removed`, each with whether its log is clean. After an error it goes on with the others.
+    fn remove(
+        &self,
+        found: &[Forgettable],
+        stop: &Stop,
+        wait: &mut dyn FnMut(&Path) -> bool,
+        removed: &mut Vec<(PathBuf, bool)>,
+    ) -> Result<(), Error> {
         let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
         let ids = ids.as_slice();
         // What was broken off is done again.
@@ -116,31 +144,38 @@ impl Forgetter<'_> {
         // Another process may have removed it a moment ago, and left its text in free pages.
         let had = |kind| again || found.iter().any(|one| one.sources.contains(&kind));
         let config = self.sources.config();
-        let mut removed = Vec::new();
+        let mut outcome = Ok(());
+        let mut note = |path: PathBuf, done: Result<Option<bool>, Error>| match done {
+            Ok(done) => removed.extend(done.map(|is_clean| (path, is_clean))),
+            Err(error) => outcome = std::mem::replace(&mut outcome, Ok(())).and(Err(error)),
+        };
         let mut exports = config.home_databases();
         exports.extend(config.db.clone().filter(|path| !exports.contains(path)));
         for path in exports {
-            // Others are no databases of ours, so nothing was found in them.
-            if matches!(db::read(&path, stop, db::is_imported), Ok(true)) {
-                let done = Writer::open(&path).and_then(|writer| writer.remove(ids, again))?;
-                removed.extend(done.map(|is_clean| (path, is_clean)));
-            }
+            let done = remove_imported(&path, ids, again, stop);
+            note(path, done);
         }
         let threads = config.threads_database();
-        if let Some(mut open) = Threads::open(&threads)? {
-            removed.extend(
-                open.purge(ids, had(SourceKind::Threads))?.map(|is_clean| (threads, is_clean)),
-            );
-        }
+        let purge = |open: Option<Threads>| match open {
+            Some(mut open) => open.purge(ids, had(SourceKind::Threads)),
+            None => Ok(None),
+        };
+        let done = Threads::open(&threads).and_then(purge);
+        note(threads, done.map_err(Error::from));
         for path in config.archive_databases() {
-            let done = transcripts::withhold(&path, config, ids, had(SourceKind::Archive))?;
-            removed.extend(done.map(|is_clean| (path, is_clean)));
+            let had = had(SourceKind::Archive);
+            let done = transcripts::withhold(&path, config, ids, had, &mut || wait(&path));
+            note(path, done.map_err(Error::from));
         }
-        Ok(removed)
+        outcome
     }
 
     /// Removes the index of a database, with all that holds text of its conversations.
-    fn wipe_index(&self, database: &Path, stop: &Stop) -> Result<(), Error> {
+    fn wipe_index(
+        &self,
+        database: &Path,
+        wait: &mut dyn FnMut(&Path) -> bool,
+    ) -> Result<(), Error> {
         let probe = Probe::of(database)?;
         let index_dir = IndexDir::of(&self.sources.config().index_folder(), probe.real());
         if !index_dir.folder().exists() {
@@ -149,8 +184,8 @@ impl Forgetter<'_> {
         let writing = loop {
             match index_dir.lock()? {
                 Some(writing) => break writing,
-                None if stop.requested() => return Err(db::Error::Stopped.into()),
-                None => thread::sleep(ELSEWHERE),
+                None if wait(index_dir.folder()) => {}
+                None => return Err(db::Error::Stopped.into()),
             }
         };
         let no_summaries = summaries::remove(index_dir.folder()).is_ok();
@@ -158,6 +193,23 @@ impl Forgetter<'_> {
             true => Ok(()),
             false => Err(Error::NotWiped { folder: index_dir.folder().to_owned() }),
         }
+    }
+
+    /// Returns the transcript stores that were set aside because they were damaged, and may still have
+    /// conversations; none if all of these are from elsewhere.
+    pub(crate) fn damaged_stores(&self, found: &[Forgettable]) -> Vec<PathBuf> {
+        let may_be_in = |one: &Forgettable| {
+            one.sources.is_empty() || one.sources.contains(&SourceKind::Archive)
+        };
+        match found.iter().any(may_be_in) {
+            true => self.sources.config().damaged_stores(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Deletes a transcript store that [`Forgetter::damaged_stores`] returned.
+    pub(crate) fn delete_damaged(&self, store: &Path) -> Result<(), Error> {
+        Ok(TranscriptStore::remove(store)?)
     }
 
     /// Returns what was forgotten since something was known to be withheld. An import that began
@@ -186,5 +238,25 @@ impl Forgetter<'_> {
             list.retain(|known| known.id != id);
             list.len() < before
         })
+    }
+}
+
+/// Removes conversations from a database if an import of ours made it. `None` if it had none of them.
+fn remove_imported(
+    path: &Path,
+    ids: &[String],
+    again: bool,
+    stop: &Stop,
+) -> Result<Option<bool>, Error> {
+    match db::read(path, stop, db::is_imported) {
+        Ok(true) => Ok(Writer::open(path).and_then(|writer| writer.remove(ids, again))?),
+        // Nothing was found in a database that is not ours.
+        Ok(false)
+        | Err(
+            db::Error::NotCanonical { .. }
+            | db::Error::NotADatabase { .. }
+            | db::Error::NotFound { .. },
+        ) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }

@@ -2,15 +2,15 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write},
-    path::{Path, PathBuf},
+    io,
+    path::Path,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use serde::{Deserialize, Serialize};
 
 use super::{config::Config, error::Error};
-use crate::private;
+use crate::{db, private};
 
 /// The name of the list in the home folder: one JSON object a line.
 const LIST: &str = "forgotten.jsonl";
@@ -33,6 +33,11 @@ impl ForgottenId {
     pub(crate) fn now(id: String, service: Option<String>) -> ForgottenId {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         ForgottenId { id, service, at }
+    }
+
+    /// Returns whether the entry makes one of this id and service superfluous.
+    pub(super) fn covers(&self, id: &str, service: Option<&str>) -> bool {
+        self.id == id && (self.service.is_none() || self.service.as_deref() == service)
     }
 
     /// Returns whether a conversation of a service is the forgotten one. Where two services use an
@@ -69,6 +74,28 @@ impl Forgotten {
         Ok(Forgotten(ids.map_err(|error| failed(error.into()))?))
     }
 
+    /// Adds the list of another home to that of a home.
+    pub(super) fn adopt(config: &Config, other: &Config) -> Result<(), Error> {
+        let theirs = Forgotten::of(other)?.0;
+        if theirs.is_empty() {
+            return Ok(());
+        }
+        Forgotten::change(config, |list| {
+            for one in theirs {
+                if !list.iter().any(|known| known.covers(&one.id, one.service.as_deref())) {
+                    list.push(one);
+                }
+            }
+        })
+    }
+
+    /// Removes the list of a home that is moved.
+    pub(super) fn remove(config: &Config) {
+        for name in [LIST, LOCK] {
+            drop(fs::remove_file(config.home.join(name)));
+        }
+    }
+
     /// Returns whether a conversation was forgotten.
     pub(crate) fn has(&self, id: &str, service: &str) -> bool {
         self.0.iter().any(|forgotten| forgotten.is(id, service))
@@ -85,7 +112,7 @@ impl Forgotten {
         let _lock = lock(&config.home.join(LOCK)).map_err(failed)?;
         let mut list = Forgotten::of(config)?.0;
         let changed = change(&mut list);
-        write(&config.home, &path, &list).map_err(failed)?;
+        write(&path, &list).map_err(failed)?;
         Ok(changed)
     }
 }
@@ -97,16 +124,13 @@ fn lock(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes the list whole, and only then gives it its name.
-fn write(home: &Path, path: &PathBuf, list: &[ForgottenId]) -> io::Result<()> {
-    let mut file = tempfile::NamedTempFile::new_in(home)?;
+fn write(path: &Path, list: &[ForgottenId]) -> io::Result<()> {
+    let mut lines = Vec::new();
     for forgotten in list {
-        serde_json::to_writer(&mut file, forgotten)?;
-        file.write_all(b"\n")?;
+        serde_json::to_writer(&mut lines, forgotten)?;
+        lines.push(b'\n');
     }
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    db::write_whole(path, &lines)
 }
 
 #[cfg(test)]
@@ -121,12 +145,15 @@ mod tests {
         let forgotten = |id: &str, service: Option<&str>| {
             ForgottenId::now(id.to_owned(), service.map(str::to_owned))
         };
+        fs::create_dir_all(&config.home).unwrap();
+        fs::write(config.home.join(".verbatim-left.tmp"), "of a killed process").unwrap();
         Forgotten::change(&config, |list| {
             list.push(forgotten("a", Some("chatgpt")));
             list.push(forgotten("claude/b", Some("claude")));
             list.push(forgotten("c", None));
         })
         .unwrap();
+        assert_eq!(fs::read_dir(&config.home).unwrap().count(), 2, "the list and its lock");
         let list = Forgotten::of(&config).unwrap();
         for (id, service, expected) in [
             ("a", "chatgpt", true),

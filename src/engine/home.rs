@@ -6,13 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::config::{Config, TRANSCRIPTS};
-use crate::{
-    db::{self, writer::Error as WriterError},
-    index::IndexDir,
-    model::Stop,
-    private,
+use super::{
+    config::{Config, TRANSCRIPTS},
+    error::Error,
+    forgotten::Forgotten,
 };
+use crate::{db, index::IndexDir, model::Stop, private};
 
 /// The folder of a home that holds the home of the sample.
 const DEMO: &str = "demo";
@@ -28,6 +27,7 @@ const THREADS: &str = "threads.db";
 
 /// The beginning of the names of the list of forgotten conversations and of its lock.
 const FORGOTTEN: &str = "forgotten.";
+
 /// The file of a home that holds the token of its server.
 pub(crate) const TOKEN_FILE: &str = "token";
 
@@ -96,8 +96,13 @@ impl OldHome {
         kept.map(|path| to.join(path)).find(|path| path.exists())
     }
 
-    /// Moves the databases to another home, and removes the indexes, which belong to their old paths.
-    pub(crate) fn move_to(&self, to: &Path) -> Result<(), WriterError> {
+    /// Moves the databases and the list of forgotten conversations to another home, and removes the
+    /// indexes, which belong to their old paths.
+    pub(crate) fn move_to(&self, to: &Path) -> Result<(), Error> {
+        let old = Config { home: self.folder.clone(), ..Config::default() };
+        let new = Config { home: to.to_owned(), ..Config::default() };
+        // Before the chats: no import into the other home brings back what was forgotten.
+        Forgotten::adopt(&new, &old)?;
         // The chats come last: while they are there, the home is found again, and the rest is moved.
         for path in self.databases.iter().rev() {
             // A store of transcripts that the other home has already stays where it is.
@@ -105,7 +110,7 @@ impl OldHome {
                 db::relocate(&self.folder.join(path), &to.join(path))?;
             }
         }
-        let old = Config { home: self.folder.clone(), ..Config::default() };
+        Forgotten::remove(&old);
         let left = fs::read_dir(old.index_folder()).into_iter().flatten().flatten();
         for path in left.map(|entry| entry.path()).filter(|path| IndexDir::is_at(path)) {
             drop(fs::remove_dir_all(path));

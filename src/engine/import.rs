@@ -138,6 +138,7 @@ pub(crate) fn import_until(
         }
     }
     let total = exports.iter().map(|(_, export)| export.size()).sum();
+    let mut is_any_read = false;
     let shown = Cell::new(Progress { total, ..Progress::default() });
     let tell = |change: &dyn Fn(&mut Progress)| {
         let mut now = shown.get();
@@ -182,6 +183,8 @@ pub(crate) fn import_until(
         });
         tally.conversations = tally.conversations.saturating_sub(left_out.0);
         tally.messages = tally.messages.saturating_sub(left_out.1);
+        let is_whole = read.is_ok();
+        is_any_read |= is_whole;
         match read {
             Ok(()) => {}
             Err(ReadError::Export(error)) => report.failures.push(error),
@@ -189,7 +192,8 @@ pub(crate) fn import_until(
             Err(ReadError::Stopped) => report.stopped = true,
         }
         writer.note(
-            &source.to_string_lossy(),
+            &source,
+            is_whole,
             tally.conversations - before.0,
             tally.messages - before.1,
             tally.skipped_count - before.2,
@@ -197,7 +201,7 @@ pub(crate) fn import_until(
     }
     report.changes = writer.finish()?;
     report.took = begun.elapsed();
-    if report.tally.conversations == 0 && !report.failures.is_empty() {
+    if !is_any_read && report.tally.conversations == 0 && !report.failures.is_empty() {
         return Err(report.failures.swap_remove(0).into());
     }
     Ok(report)
@@ -226,9 +230,12 @@ pub(crate) fn may_write(target: &Path) -> Result<bool, EngineError> {
     }
 }
 
-/// Returns the exports that a folder holds, each with whether it was imported into a database
-/// already and has not changed since.
-pub(crate) fn found_in(folder: &Path, target: &Path) -> io::Result<Vec<(FoundExport, bool)>> {
+/// The exports of a folder, each with whether it was imported into a database already and has not
+/// changed since; and why zips cannot be read.
+type FoundExports = (Vec<(FoundExport, bool)>, Vec<import::Error>);
+
+/// Returns the exports that a folder holds.
+pub(crate) fn found_in(folder: &Path, target: &Path) -> io::Result<FoundExports> {
     let imports = db::read(target, &Stop::never(), db::imports).unwrap_or_default();
     let is_imported = |export: &FoundExport| {
         let path = export.path.to_string_lossy();
@@ -236,8 +243,9 @@ pub(crate) fn found_in(folder: &Path, target: &Path) -> io::Result<Vec<(FoundExp
         let known = imports.iter().filter(|(known, _)| *known == path);
         since.is_some_and(|since| known.into_iter().any(|(_, at)| *at >= since.as_secs_f64()))
     };
-    let found = import::exports_in(folder)?;
-    Ok(found.into_iter().map(|export| (export.clone(), is_imported(&export))).collect())
+    let (found, failures) = import::exports_in(folder)?;
+    let found = found.into_iter().map(|export| (export.clone(), is_imported(&export)));
+    Ok((found.collect(), failures))
 }
 
 #[cfg(test)]

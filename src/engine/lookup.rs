@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use super::{
     error::Error,
     memory::database::Memory,
-    source::{About, Scope, Source, SourceKind, Sources, shared_start},
+    source::{About, Listing, Scope, Source, SourceKind, Sources, shared_start},
 };
 use crate::{
     db::{self, Heading},
@@ -67,28 +67,28 @@ impl Lookup<'_> {
         }
         let id = id_at(handle);
         let mut found = self.with_id(id.as_deref().unwrap_or(handle), &mut failed)?;
-        if found.is_empty() {
-            found.extend(readable(self.by_key(handle), &mut failed)?.flatten());
+        if found.total == 0 {
+            found.add_one(readable(self.by_key(handle), &mut failed)?.flatten());
         }
-        if found.is_empty() {
+        if found.total == 0 {
             found = self.called(handle, shortest, &mut failed)?;
         }
-        match (found.len(), failed) {
+        match (found.total, failed) {
             (0, Some(error)) => match self.sources.readable(&Scope::default(), self.stop) {
                 Ok((readable, _)) if !readable.is_empty() => Ok(None),
                 _ => Err(error),
             },
             (0, None) => Ok(None),
-            (1, _) => Ok(found.pop()),
-            _ => Err(ambiguous(handle, found)),
+            (1, _) => Ok(found.first.pop()),
+            _ => Err(found.ambiguous(handle)),
         }
     }
 
     /// Returns the conversations with an id, of all sources.
-    fn with_id(&self, id: &str, failed: &mut Option<Error>) -> Result<Vec<About>, Error> {
-        let mut found = Vec::new();
+    fn with_id(&self, id: &str, failed: &mut Option<Error>) -> Result<Meant, Error> {
+        let mut found = Meant::default();
         for source in self.sources.present() {
-            found.extend(readable(source.about(id, self.stop), failed)?.flatten());
+            found.add_one(readable(source.about(id, self.stop), failed)?.flatten());
         }
         Ok(found)
     }
@@ -100,13 +100,14 @@ impl Lookup<'_> {
         word: &str,
         shortest: usize,
         failed: &mut Option<Error>,
-    ) -> Result<Vec<About>, Error> {
+    ) -> Result<Meant, Error> {
         let is_long = word.chars().count() >= shortest;
         // Equal titles, titles in other letters, equal ids in other letters, beginnings of ids.
-        let mut found: [Vec<About>; 4] = Default::default();
+        let mut found: [Meant; 4] = Default::default();
         for source in self.sources.present() {
             let listing = source.reader(self.stop).list(&Scope::default(), self.stop);
             let Some(listing) = readable(listing, failed)? else { continue };
+            let mut places: [Vec<usize>; 4] = Default::default();
             for place in 0..listing.len() {
                 let (id, title) = listing.heading(place);
                 let title = snippet::trim(title);
@@ -117,10 +118,13 @@ impl Lookup<'_> {
                     () if is_long && shared_start(id, word) == word.len() => 3,
                     () => continue,
                 };
-                found[class].push(listing.brief(place));
+                places[class].push(place);
+            }
+            for (found, places) in found.iter_mut().zip(places) {
+                found.add(&*listing, places);
             }
         }
-        Ok(found.into_iter().find(|found| !found.is_empty()).unwrap_or_default())
+        Ok(found.into_iter().find(|found| found.total > 0).unwrap_or_default())
     }
 
     /// Returns the conversation that a person means by a word: what [`Lookup::by_handle`] finds, a
@@ -136,15 +140,16 @@ impl Lookup<'_> {
     }
 
     fn by_part_of_title(&self, word: &str) -> Result<Option<About>, Error> {
-        let word = snippet::trim(word).to_lowercase();
+        let word = snippet::trim(word);
         if word.is_empty() {
             return Ok(None);
         }
-        let mut found = self.matching(&|_, _, title| title.to_lowercase().contains(&word))?;
-        if found.len() > 1 {
-            return Err(ambiguous(&word, found));
+        let part = word.to_lowercase();
+        let mut found = self.matching(&|_, _, title| title.to_lowercase().contains(&part))?;
+        match found.total {
+            0 | 1 => Ok(found.first.pop()),
+            _ => Err(found.ambiguous(word)),
         }
-        Ok(found.pop())
     }
 
     /// Returns the beginnings of ids that no other conversation's id has, at least
@@ -205,17 +210,17 @@ impl Lookup<'_> {
         }
         let Some((kind, hash)) = parse_key(key) else { return Ok(None) };
         let mut found = self.matching(&|source, id, _| source == kind && hash_of(id) == hash)?;
-        if found.len() > 1 {
+        if found.total > 1 {
             let same_title: Vec<About> =
-                found.iter().filter(|about| made_key(about) == key).cloned().collect();
+                found.first.iter().filter(|about| made_key(about) == key).cloned().collect();
             if !same_title.is_empty() {
-                found = same_title;
+                found = Meant { total: same_title.len(), first: same_title };
             }
         }
-        if found.len() > 1 {
-            return Err(ambiguous(key, found));
+        match found.total {
+            0 | 1 => Ok(found.first.pop()),
+            _ => Err(found.ambiguous(key)),
         }
-        Ok(found.pop())
     }
 
     /// Returns the sources that can be read; none if there are none.
@@ -226,15 +231,15 @@ impl Lookup<'_> {
         }
     }
 
-    fn matching(&self, test: &dyn Fn(SourceKind, &str, &str) -> bool) -> Result<Vec<About>, Error> {
-        let mut found = Vec::new();
+    fn matching(&self, test: &dyn Fn(SourceKind, &str, &str) -> bool) -> Result<Meant, Error> {
+        let mut found = Meant::default();
         for source in self.readable()? {
             let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
             let passes = |place: &usize| {
                 let (id, title) = listing.heading(*place);
                 test(source.kind, id, title)
             };
-            found.extend((0..listing.len()).filter(passes).map(|place| listing.brief(place)));
+            found.add(&*listing, (0..listing.len()).filter(passes).collect());
         }
         Ok(found)
     }
@@ -307,17 +312,42 @@ impl Lookup<'_> {
     }
 }
 
-fn ambiguous(word: &str, mut found: Vec<About>) -> Error {
-    found.sort_by(|a, b| a.id.cmp(&b.id));
-    let heading = |about: About| Heading {
-        id: about.id,
-        title: snippet::echo(&about.title).into_owned(),
-        messages: about.turns,
-        last: about.last,
-    };
-    let total = found.len();
-    let candidates = found.into_iter().take(MAX_CANDIDATES).map(heading).collect();
-    Error::Ambiguous { word: snippet::echo(word).into_owned(), candidates, total }
+/// The conversations that a word may mean.
+#[derive(Default)]
+struct Meant {
+    /// Those that an error shows if there are several: the first by their ids, of each source.
+    first: Vec<About>,
+    /// How many there are.
+    total: usize,
+}
+
+impl Meant {
+    fn add_one(&mut self, about: Option<About>) {
+        self.total += usize::from(about.is_some());
+        self.first.extend(about);
+    }
+
+    /// Adds the conversations at some places of a listing. Only the first are described, because that
+    /// may read messages.
+    fn add(&mut self, listing: &dyn Listing, mut places: Vec<usize>) {
+        self.total += places.len();
+        places.sort_by_key(|place| listing.heading(*place).0);
+        places.truncate(MAX_CANDIDATES);
+        self.first.extend(places.into_iter().map(|place| listing.brief(place)));
+    }
+
+    /// Returns the error that a word means several conversations.
+    fn ambiguous(mut self, word: &str) -> Error {
+        self.first.sort_by(|a, b| a.id.cmp(&b.id));
+        let heading = |about: About| Heading {
+            id: about.id,
+            title: snippet::echo(&about.title).into_owned(),
+            messages: about.turns,
+            last: about.last,
+        };
+        let candidates = self.first.into_iter().take(MAX_CANDIDATES).map(heading).collect();
+        Error::Ambiguous { word: snippet::echo(word).into_owned(), candidates, total: self.total }
+    }
 }
 
 /// The beginnings of links to conversations.
@@ -424,6 +454,22 @@ fn slug(title: &str) -> String {
 mod tests {
     use super::*;
 
+    fn about(id: &str, title: &str) -> About {
+        About {
+            source: SourceKind::Export,
+            id: id.to_owned(),
+            title: title.to_owned(),
+            summary: String::new(),
+            turns: 0,
+            begun: None,
+            last: None,
+            file: None,
+            project: None,
+            session: None,
+            gone: None,
+        }
+    }
+
     #[test]
     fn addresses() {
         for id in ["6650a1b2-0001", "a/b c%", "日本", "#?"] {
@@ -438,19 +484,7 @@ mod tests {
 
     #[test]
     fn keys() {
-        let mut about = About {
-            source: SourceKind::Export,
-            id: "550e8400-e29b".to_owned(),
-            title: "Database: Migration, Planning!".to_owned(),
-            summary: String::new(),
-            turns: 0,
-            begun: None,
-            last: None,
-            file: None,
-            project: None,
-            session: None,
-            gone: None,
-        };
+        let mut about = about("550e8400-e29b", "Database: Migration, Planning!");
         let hash = hash_of(&about.id);
         assert_eq!(made_key(&about), format!("export-database-migration-planning-{hash:08x}"));
         assert_eq!(parse_key(&made_key(&about)), Some((SourceKind::Export, hash)));
@@ -473,5 +507,39 @@ mod tests {
         {
             assert_eq!(parse_key(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn only_what_is_shown_of_many_is_described() {
+        struct Many(Vec<String>, std::cell::Cell<usize>);
+
+        impl Listing for Many {
+            fn len(&self) -> usize {
+                self.0.len()
+            }
+            fn last(&self, _: usize) -> Option<Instant> {
+                None
+            }
+            fn heading(&self, place: usize) -> (&str, &str) {
+                (&self.0[place], "")
+            }
+            fn origin(&self, _: usize) -> Option<&crate::model::Origin> {
+                None
+            }
+            fn about(&self, place: usize) -> About {
+                self.1.set(self.1.get() + 1);
+                about(&self.0[place], "")
+            }
+        }
+
+        let many = Many((0..500).rev().map(|it| format!("{it:03}")).collect(), Default::default());
+        let mut found = Meant::default();
+        found.add(&many, (0..500).collect());
+        assert_eq!(many.1.get(), MAX_CANDIDATES);
+        let Error::Ambiguous { candidates, total, .. } = found.ambiguous("x") else { panic!() };
+        assert_eq!(
+            (candidates[0].id.as_str(), candidates.len(), total),
+            ("000", MAX_CANDIDATES, 500)
+        );
     }
 }

@@ -81,7 +81,7 @@ pub(crate) use describe::{ConversationKey, Described};
 pub(crate) use exact::{Render, Searched};
 pub(crate) use exclusions::{Excluding, Exclusions};
 pub(crate) use facets::{Choice, Facets};
-pub(crate) use forget::{Forgettable, Forgetter};
+pub(crate) use forget::{ForgetProgress, Forgettable, Forgetter};
 pub(crate) use source::{Narrowing, Note, Places, Sketch};
 #[cfg(test)]
 pub(crate) use testing::TestExport;

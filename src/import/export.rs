@@ -14,8 +14,7 @@ use super::{
 };
 use crate::model::Conversation;
 
-/// How many files of an export, and bytes of each, are looked at to tell what it is.
-const FILES_LOOKED_AT: usize = 8;
+/// How many bytes of a file are looked at to tell what it is.
 const BYTES_LOOKED_AT: u64 = 1 << 20;
 
 /// An export that can be read.
@@ -31,23 +30,34 @@ impl Export {
         Ok(Export { path: path.to_owned(), package: Package::open(path)? })
     }
 
+    /// Does as [`Export::open`] does for a quick look: what is in zips in a zip is not unpacked.
+    pub fn glance(path: &Path) -> Result<Export, Error> {
+        Ok(Export { path: path.to_owned(), package: Package::glance(path)? })
+    }
+
     /// Returns how many bytes of JSON there are.
     pub fn size(&self) -> u64 {
         self.package.files().iter().map(|file| file.size).sum()
     }
 
-    /// Returns the format of the first conversation, by a look at the beginnings of some files; those
-    /// that are named as vendors name them come first.
-    pub fn format(&mut self) -> Option<&'static Format> {
+    /// Returns the format of the first conversation, by a look at the beginnings of some files, at
+    /// most `most`; those that are named as vendors name them come first.
+    pub fn format(&mut self, most: usize) -> Option<&'static Format> {
         let files = self.package.files();
         let is_usual = |at: &usize| files[*at].name.contains("conversations");
         let (usual, others): (Vec<usize>, Vec<usize>) = (0..files.len()).partition(is_usual);
-        usual.into_iter().chain(others).take(FILES_LOOKED_AT).find_map(|at| {
+        let format = usual.into_iter().chain(others).take(most).find_map(|at| {
             let mut start = Vec::new();
             let reader = self.package.reader(at).ok()?;
             reader.take(BYTES_LOOKED_AT).read_to_end(&mut start).ok()?;
             file::format_of(&start)
-        })
+        });
+        format.or_else(|| self.package.look_inside(BYTES_LOOKED_AT, &file::format_of))
+    }
+
+    /// Returns whether there are files that [`Export::format`] does not look at, or that were refused.
+    pub(super) fn has_more(&self) -> bool {
+        self.package.has_unopened() || !self.package.refused().is_empty()
     }
 
     /// Hands each conversation to `sink`, in the order of the export.

@@ -7,10 +7,14 @@ use std::{
 };
 
 use super::{
+    Error,
     export::Export,
     format::{FileLayout, Format},
     package::is_zip,
 };
+
+/// How many files of an export are looked at to find it.
+const FILES_LOOKED_AT: usize = 8;
 
 /// An export that was found.
 #[derive(Clone, Debug)]
@@ -26,47 +30,63 @@ pub struct FoundExport {
 }
 
 /// Returns the exports of chat services that a folder holds, the newest first: zips, JSON files, and
-/// folders that an export was unpacked to. Looks no deeper than that.
-pub fn exports_in(folder: &Path) -> io::Result<Vec<FoundExport>> {
-    let mut found = Vec::new();
+/// folders that an export was unpacked to. Looks no deeper than that. Returns too why zips cannot be
+/// read: an export may be among them.
+pub fn exports_in(folder: &Path) -> io::Result<(Vec<FoundExport>, Vec<Error>)> {
+    let (mut found, mut failures) = (Vec::new(), Vec::new());
     for path in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
         let Ok(metadata) = fs::metadata(&path) else { continue };
+        let is_zip = metadata.is_file() && is_zip(&path.to_string_lossy());
         let looked_at = match metadata.is_dir() {
             true => first_json(&path),
-            false if is_zip(&path.to_string_lossy()) || is_json(&path) => Some(path.clone()),
+            // Opening anything but a regular file may wait for ever.
+            false if is_zip || metadata.is_file() && is_json(&path) => Some(path.clone()),
             false => None,
         };
+        let Some(looked_at) = looked_at else { continue };
+        let format = match Export::glance(&looked_at) {
+            Ok(mut export) => export.format(FILES_LOOKED_AT),
+            Err(error) => {
+                failures.extend(Some(error).filter(|_| is_zip));
+                None
+            }
+        };
         let is_chat = |format: &&Format| matches!(format.layout, FileLayout::Object(_));
-        let format = looked_at.and_then(|path| format_of(&path)).filter(is_chat);
-        let Some(format) = format else { continue };
+        let Some(format) = format.filter(is_chat) else { continue };
         let bytes = match metadata.is_dir() {
-            true => Export::open(&path).map_or(0, |export| export.size()),
+            true => Export::glance(&path).map_or(0, |export| export.size()),
             false => metadata.len(),
         };
         let (service, modified) = (format.label, metadata.modified().ok());
         found.push(FoundExport { path, service, bytes, modified });
     }
     found.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
-    Ok(found)
+    failures.sort_by_key(ToString::to_string);
+    Ok((found, failures))
 }
 
 /// Returns what an import reads of a path, and how many zips in it hold no chats. A folder of zips
-/// is a folder of exports: its zips that hold chats, by name, and the folder itself if it has chats
-/// too. Anything else is read as it is.
+/// is a folder of exports: its zips that hold chats or cannot be read, by name, and the folder itself if
+/// it has chats too. Anything else is read as it is.
 pub fn expanded(path: &Path) -> (Vec<PathBuf>, usize) {
     let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let zips = entries.filter(|entry| is_zip(&entry.to_string_lossy()) && entry.is_file());
     let (mut exports, others): (Vec<PathBuf>, Vec<PathBuf>) =
-        zips.partition(|zip| format_of(zip).is_some());
+        zips.partition(|zip| may_have_chats(zip));
     exports.sort();
-    if exports.is_empty() || format_of(path).is_some() {
+    let has_chats = || Export::glance(path).is_ok_and(|mut it| it.format(usize::MAX).is_some());
+    if exports.is_empty() || has_chats() {
         exports.push(path.to_owned());
     }
     (exports, others.len())
 }
 
-fn format_of(path: &Path) -> Option<&'static Format> {
-    Export::open(path).ok()?.format()
+/// Returns whether a zip has chats, or may have some that cannot be seen: reading it says why.
+fn may_have_chats(zip: &Path) -> bool {
+    match Export::glance(zip) {
+        Ok(mut export) => export.has_more() || export.format(usize::MAX).is_some(),
+        Err(_) => true,
+    }
 }
 
 /// Returns the JSON file in a folder that is named as vendors name the conversations.
@@ -75,7 +95,7 @@ fn first_json(folder: &Path) -> Option<PathBuf> {
         fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("conversations") && is_json(path)
+        name.starts_with("conversations") && is_json(path) && path.is_file()
     });
     paths.into_iter().min()
 }

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use zip::ZipArchive;
+use zip::{ZipArchive, read::read_zipfile_from_stream};
 
 use crate::import::{Error, compressed, repeats::ReadingOrder};
 
@@ -41,6 +41,8 @@ pub(super) struct Package {
     zips: Vec<ZipArchive<File>>,
     files: Vec<PackagedFile>,
     refused: Vec<String>,
+    /// The numbers of the zips in the first zip, if they were not opened.
+    unopened: Vec<usize>,
     /// A description of the path, for errors.
     kind: &'static str,
 }
@@ -64,15 +66,19 @@ enum Location {
 impl Package {
     /// Lists the JSON files of the zip, the folder or the file at `path`.
     pub(super) fn open(path: &Path) -> Result<Package, Error> {
+        Package::found(path, true)
+    }
+
+    /// Does as [`Package::open`] does, but opens no zip in a zip.
+    pub(super) fn glance(path: &Path) -> Result<Package, Error> {
+        Package::found(path, false)
+    }
+
+    fn found(path: &Path, with_inner: bool) -> Result<Package, Error> {
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let metadata = fs::metadata(path).map_err(failed)?;
         if metadata.is_dir() {
-            let mut package = Package {
-                zips: Vec::new(),
-                files: Vec::new(),
-                refused: Vec::new(),
-                kind: "the folder",
-            };
+            let mut package = Package::empty("the folder");
             let root = path.canonicalize().map_err(failed)?;
             package.walk(&root, &root, MAX_FOLDER_DEPTH).map_err(failed)?;
             package.sort();
@@ -82,7 +88,7 @@ impl Package {
         let mut magic = [0; 4];
         let read = read_up_to(&mut file, &mut magic).map_err(failed)?;
         if matches!(&magic[..read], b"PK\x03\x04" | b"PK\x05\x06") {
-            return Package::open_zip(path, file, metadata.len());
+            return Package::open_zip(path, file, with_inner);
         }
         let kind = match &magic[..read] {
             _ if is_page(path) => {
@@ -95,26 +101,33 @@ impl Package {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let location = Location::Path(path.to_owned());
         let files = vec![PackagedFile { name, size: metadata.len(), location }];
-        Ok(Package { zips: Vec::new(), files, refused: Vec::new(), kind })
+        Ok(Package { files, ..Package::empty(kind) })
     }
 
-    fn open_zip(path: &Path, file: File, length: u64) -> Result<Package, Error> {
+    fn empty(kind: &'static str) -> Package {
+        let (zips, files, refused, unopened) = Default::default();
+        Package { zips, files, refused, unopened, kind }
+    }
+
+    fn open_zip(path: &Path, file: File, with_inner: bool) -> Result<Package, Error> {
         let damaged = |error: zip::result::ZipError| Error::Zip {
             path: path.to_owned(),
             reason: error.to_string(),
         };
         let failed = |source| Error::Open { path: path.to_owned(), source };
+        let length = file.metadata().map_err(failed)?.len();
         let mut zip = ZipArchive::new(file).map_err(damaged)?;
         let directory = File::open(path).map_err(failed)?;
         let mut refused = repeated(directory, zip.central_directory_start()).map_err(failed)?;
-        let mut package =
-            Package { zips: Vec::new(), files: Vec::new(), refused: Vec::new(), kind: "the zip" };
+        let mut package = Package::empty("the zip");
         let inner = package.list(&mut zip, "").map_err(damaged)?;
         refused.append(&mut package.refused);
         package.refused = refused;
         package.zips.push(zip);
-        if package.files.is_empty() {
+        if package.files.is_empty() && with_inner {
             package.open_inner(path, inner, length)?;
+        } else if package.files.is_empty() {
+            package.unopened = inner.into_iter().map(|(at, _, _)| at).collect();
         }
         let unpacked = package.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.size));
         check_ratio(path, unpacked, length)?;
@@ -180,6 +193,34 @@ impl Package {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether there are zips in the zip that were not opened.
+    pub(super) fn has_unopened(&self) -> bool {
+        !self.unopened.is_empty()
+    }
+
+    /// Returns what `look` finds in the JSON files of zips that were not opened. It is given what the
+    /// first `most` bytes of each zip have of a file; nothing is written.
+    pub(super) fn look_inside<T>(
+        &mut self,
+        most: u64,
+        look: &dyn Fn(&[u8]) -> Option<T>,
+    ) -> Option<T> {
+        let zip = self.zips.first_mut()?;
+        self.unopened.iter().take(MAX_INNER_ZIPS).find_map(|at| {
+            let mut stream = zip.by_index(*at).ok()?.take(most);
+            // It ends with the first file that is cut.
+            while let Ok(Some(entry)) = read_zipfile_from_stream(&mut stream) {
+                let (is_wanted, mut start) = (is_json(entry.name()), Vec::new());
+                let is_whole = entry.take(most).read_to_end(&mut start).is_ok();
+                let found = Some(start).filter(|_| is_wanted).and_then(|start| look(&start));
+                if found.is_some() || !is_whole {
+                    return found;
+                }
+            }
+            None
+        })
     }
 
     /// Adds the JSON files below `folder`.

@@ -21,10 +21,31 @@ pub(crate) fn called(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(called_by)
 }
 
-/// Returns the paths of the files that the calls in a message name.
+/// The first line of a patch, and the program that takes one.
+const PATCH: &str = "*** Begin Patch";
+const PATCH_PROGRAM: &str = "apply_patch";
+
+/// Returns the paths of the files that the calls in a message name. After an argument of several lines,
+/// which may be the content of a file, only the lines of a patch count.
 pub(crate) fn named_files(text: &str) -> impl Iterator<Item = &str> {
+    // Whether the line is in the arguments of one line, may be the first of a patch, is in a patch.
+    let (mut is_argument, mut may_be_patch, mut is_patch) = (false, false, false);
     let lines = text.lines().skip_while(|line| called_by(line).is_none());
-    lines.filter_map(|line| FILES.iter().find_map(|start| line.strip_prefix(start)))
+    lines.filter_map(move |line| {
+        if called_by(line).is_some() {
+            (is_argument, may_be_patch, is_patch) = (true, true, false);
+            return None;
+        }
+        is_patch |= may_be_patch && line == PATCH;
+        let has_more_lines = line.strip_suffix(':').is_some_and(|name| !name.contains([' ', ':']));
+        may_be_patch = is_argument && has_more_lines || line.contains(PATCH_PROGRAM);
+        is_argument &= !has_more_lines && !line.is_empty();
+        let is_wanted = |start: &&&str| match start.starts_with("*** ") {
+            true => is_patch,
+            false => is_argument && !is_patch,
+        };
+        FILES.iter().filter(is_wanted).find_map(|start| line.strip_prefix(start))
+    })
 }
 
 /// Returns the tool that a line names.
@@ -110,7 +131,19 @@ mod tests {
         let text = format!("{text}\n\n{patch}\nsaid [tool: Bash] in a sentence");
         assert_eq!(called(&text).collect::<Vec<_>>(), ["Write", "apply_patch"]);
         let files: Vec<&str> = named_files(&text).collect();
-        assert_eq!(files, ["/src/a b.rs", "c", "src/cart.ts"]);
+        assert_eq!(files, ["/src/a b.rs", "src/cart.ts"]);
+        for (input, expected) in [
+            (r#"{"file_path":"a","old_string":"x\npath: b\n*** Add File: c","n":1}"#, vec!["a"]),
+            (
+                r#"{"command":["sh","apply_patch <<E\n*** Begin Patch\n*** Add File: d\n+path: e"]}"#,
+                vec!["d"],
+            ),
+            (r#"{"input":"*** Begin Patch\n*** Delete File: f\n*** End Patch"}"#, vec!["f"]),
+            (r#"{"path":"g","paths":["h"]}"#, vec!["g"]),
+        ] {
+            let call = call("Tool", &Raw::new(input.as_bytes()).value().unwrap());
+            assert_eq!(named_files(&call).collect::<Vec<_>>(), expected, "{call}");
+        }
         assert_eq!(named_files("path: a").count() + called("").count(), 0);
     }
 

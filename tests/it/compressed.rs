@@ -136,3 +136,33 @@ fn imported_as_plain_ones() {
     let of_one = texts(one, "one.db");
     assert!(!of_one.is_empty() && of_one.iter().all(|row| expected.contains(row)));
 }
+
+#[test]
+fn an_unrelated_file_of_the_same_name_does_not_replace_what_was_kept() {
+    let packed = |name: &str, text: &str| match name.ends_with(".zst") {
+        true => compress_to_vec(text.as_bytes(), CompressionLevel::Fastest),
+        false => text.as_bytes().to_vec(),
+    };
+    let only = line(1, "user", "the only copy");
+    let other: String = (2..50).map(|at| line(at, "user", "unrelated")).collect();
+    let other = other.replace("\"session\"", "\"other\"");
+    for (kept, new) in [("a/log.jsonl", "b/log.jsonl.zst"), ("a/log.jsonl.zst", "b/log.jsonl")] {
+        let home = Home::new();
+        home.write(kept, packed(kept, &only));
+        home.sync();
+        fs::remove_file(home.path(kept)).unwrap();
+        home.write(new, packed(new, &other));
+        let report = home.sync();
+        assert_eq!((report.removed, report.kept), (1, 1), "{kept}");
+        assert_eq!((home.found("only copy").len(), home.found("unrelated").len()), (1, 48));
+    }
+    // One that begins with all that was read is the same one, wherever it is.
+    let home = Home::new();
+    home.write("a/log.jsonl", &only);
+    home.sync();
+    fs::remove_file(home.path("a/log.jsonl")).unwrap();
+    home.write("b/log.jsonl.zst", packed(".zst", &(only + &line(2, "user", "goes on"))));
+    let report = home.sync();
+    assert_eq!((report.removed, report.kept), (0, 0));
+    assert_eq!((home.found("only copy").len(), home.found("goes on").len()), (1, 1));
+}

@@ -211,6 +211,12 @@ fn exports_among_the_downloads_are_found() {
     user.write("Downloads/package.json", r#"{"name": "x", "mapping": 1, "dependencies": {}}"#);
     user.write("Downloads/deep/er/conversations.json", chat("d", 1.0, &["deep"]));
     user.write("Downloads/half.zip", &chatgpt()[..40]);
+    #[cfg(unix)]
+    {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let pipe = user.path("Downloads/pipe.json");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }
     let unanswered = user.run(&["import"]);
     assert_eq!(unanswered.code, Some(2), "{}", unanswered.out);
     let lines: Vec<&str> = unanswered.out.lines().collect();
@@ -219,6 +225,8 @@ fn exports_among_the_downloads_are_found() {
     assert!(of("my chatgpt.zip").contains("  ChatGPT, "), "{lines:?}");
     assert!(of("data-2026.zip").contains("  Claude.ai, "), "{lines:?}");
     assert!(unanswered.errors.contains("verbatim import --yes"), "{}", unanswered.errors);
+    assert!(unanswered.errors.contains("half.zip: cannot read the zip"), "{}", unanswered.errors);
+    assert!(!unanswered.errors.contains("photos"), "{}", unanswered.errors);
     assert!(!user.home("db").exists(), "nothing was imported");
 
     user.write("Downloads/unpacked/conversations.json", chat("u", 1.0, &["unpacked"]));
@@ -237,6 +245,40 @@ fn exports_among_the_downloads_are_found() {
     user.write("Downloads/new.zip", zip_of(&[("c.json", chat("n", 1.0, &["new"]).as_bytes())]));
     let newer = user.run(&["import", "-y"]);
     assert!(newer.out.contains("Imported 1 conversation, 1 message\n"), "{}", newer.out);
+    // One that brings nothing new is not asked for again. It is found in another zip too.
+    user.write("Downloads/outer.zip", zip_of(&[("new.zip", &chatgpt())]));
+    let same = user.run(&["import", "-y"]);
+    assert!(same.out.contains("  1  outer.zip "), "{}", same.out);
+    assert!(!same.out.contains("Nothing is new."), "{}", same.out);
+    let same = user.run(&["import", "-y"]);
+    assert!(same.out.contains("Nothing is new."), "{}", same.out);
+}
+
+#[test]
+fn of_a_folder_of_zips_nothing_is_passed_over_in_silence() {
+    let user = User::new();
+    let late = chat("late", 1.0, &["green"]);
+    let others: Vec<String> = (0..9).map(|number| format!("a{number}.json")).collect();
+    let mut entries: Vec<(&str, &[u8])> = others.iter().map(|name| (&**name, &b"{}"[..])).collect();
+    entries.push(("my/chats.json", late.as_bytes()));
+    user.write("zips/late.zip", zip_of(&entries));
+    let good = user.write("zips/good.zip", chatgpt());
+    let bad = user.write("zips/bad.zip", &claude()[..80]);
+    for name in &others {
+        user.write(&format!("zips/{name}"), "{}");
+    }
+    user.write("zips/z.json", chat("beside", 1.0, &["yellow"]));
+    let import = user.run(&["import", "--no-index", "~/zips"]);
+    assert_eq!(import.code, Some(1), "{}", import.errors);
+    let all = import.out + &import.errors;
+    assert!(all.contains("Imported 3 conversations, 3 messages"), "{all}");
+    assert!(all.contains("bad.zip: cannot read the zip"), "{all}");
+    assert!(!all.contains("ignored"), "{all}");
+    // What was read and left out was read.
+    assert_eq!(user.run(&["forget", "--yes", "a"]).code, Some(0));
+    let import = user.run(&["import", good.to_str().unwrap(), bad.to_str().unwrap()]);
+    assert_eq!(import.code, Some(1), "{}", import.errors);
+    assert!(import.out.contains("1 conversation that you forgot left out"), "{}", import.out);
 }
 
 #[test]
@@ -349,6 +391,10 @@ fn a_home_of_an_older_version_is_moved() {
         assert_eq!(user.run(&["threads", "start", "hello", "--home", "."]).code, Some(0));
     };
     make();
+    let forgotten = user.write("forgotten.json", chat("forgotten", 1.0, &["orange"]));
+    let forgotten = forgotten.to_str().unwrap();
+    assert_eq!(user.run(&["import", forgotten, "--home", "."]).code, Some(0));
+    assert_eq!(user.run(&["forget", "-y", "forgotten", "--home", "."]).code, Some(0));
     user.write("work/db/notes.txt", "mine");
     let status = user.run(&["status"]);
     assert!(status.errors.contains("`verbatim reindex --yes` moves them to"), "{}", status.errors);
@@ -361,6 +407,9 @@ fn a_home_of_an_older_version_is_moved() {
     assert_eq!(user.run(&["search", "violet"]).code, Some(0));
     assert!(user.run(&["threads", "list"]).out.contains("hello"));
     assert_eq!(user.run(&["status"]).errors, "");
+    let again = user.run(&["import", forgotten]);
+    assert!(again.out.contains("1 conversation that you forgot left out"), "{}", again.out);
+    assert_eq!(user.run(&["search", "orange"]).code, Some(1));
     // The home has chats now, so another old home stays where it is.
     make();
     let before = tree(&user.path("work/db"));

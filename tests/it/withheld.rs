@@ -498,3 +498,142 @@ fn writers_and_servers_that_run_meanwhile_bring_nothing_back() {
     user.done(&["reindex"]);
     assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
 }
+
+#[test]
+fn an_id_of_two_services_is_forgotten_for_both() {
+    let user = User::new();
+    fs::write(user.path("a.json"), crate::import::chat("same-id", 1.0, &["apple"])).unwrap();
+    let claude = user.export("b.json", &json!([chat("same-id", "Pears", &["pear"])]));
+    for export in [&user.path("a.json").to_string_lossy(), claude.as_str()] {
+        user.done(&["import", export]);
+        user.done(&["forget", "--yes", "same-id"]);
+        let report = user.done(&["import", export]);
+        assert!(report.contains("1 conversation that you forgot left out"), "{report}");
+    }
+    assert_eq!(user.done(&["forget", "--list"]).lines().count(), 2);
+    user.done(&["forget", "--yes", "same-id"]);
+    assert_eq!(user.done(&["forget", "--list"]).lines().count(), 2);
+}
+
+#[test]
+fn what_cannot_be_forgotten_is_an_error_and_the_rest_is_forgotten() {
+    let user = User::new();
+    let chats = json!([chat("c-1", "Plans", &["zanzibarish"]), chat("c-2", "Kept", &["kept"])]);
+    user.done(&["import", &user.export("a.json", &chats)]);
+    fs::remove_file(user.path("a.json")).unwrap();
+    let older = user.path("home/db/older.db");
+    fs::copy(user.path("home/db/verbatim.db"), &older).unwrap();
+    let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
+    fs::File::options().write(true).open(&older).unwrap().set_modified(long_ago).unwrap();
+    let later = user.path("home/index/archive-later.db");
+    Connection::open(&later).unwrap().execute_batch("PRAGMA user_version = 9").unwrap();
+    let locked = Connection::open(&older).unwrap();
+    locked.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let (code, out, errors) = user.run(&["forget", "--yes", "c-1"]);
+    assert_eq!((code, out.as_str()), (2, ""), "{errors}");
+    assert!(errors.contains("older.db: locked"), "{errors}");
+    assert_eq!(user.files_with("zanzibarish"), [older]);
+    drop(locked);
+    let (code, _, errors) = user.run(&["forget", "--yes", "c-1"]);
+    assert!(code == 2 && errors.contains("archive-later.db: a later version"), "{errors}");
+    assert_eq!(user.files_with("zanzibarish"), Vec::<PathBuf>::new());
+    fs::remove_file(later).unwrap();
+    user.done(&["forget", "--yes", "c-1"]);
+    assert_eq!(user.found("kept"), 1);
+}
+
+#[test]
+fn old_stores_are_removed_and_damaged_ones_are_named() {
+    let user = User::new();
+    user.transcript("s-1", "/w/a", &["zanzibarish prompt"]);
+    user.transcript("s-2", "/w/a", &["kept"]);
+    user.done(&["import", &user.export("a.json", &json!([chat("c-1", "Plans", &["apple"])]))]);
+    user.done(&["reindex"]);
+    let old = user.path("home/index/archive-abc.db");
+    let connection = Connection::open(&old).unwrap();
+    let text = "CREATE TABLE messages (content TEXT); INSERT INTO messages VALUES ('zanzibarish')";
+    connection.execute_batch(&format!("{text}; PRAGMA user_version = 2")).unwrap();
+    drop(connection);
+    let damaged = user.path("home/transcripts.damaged-1");
+    fs::write(&damaged, "zanzibarish").unwrap();
+    let (code, out, errors) = user.run(&["forget", "--yes", "s-1"]);
+    assert!(code == 1 && out.contains("1 conversation forgotten"), "{out}{errors}");
+    assert!(errors.contains("transcripts.damaged-1: may still have the text"), "{errors}");
+    assert_eq!(user.files_with("zanzibarish"), [damaged]);
+    // A chat of a service was never in it.
+    assert_eq!(user.run(&["forget", "--yes", "c-1"]).2, "");
+}
+
+#[test]
+fn whoever_forgets_is_told_what_it_waits_for() {
+    use std::io::{BufRead, BufReader};
+
+    let user = User::new();
+    user.transcript("s-1", "/w/a", &["zanzibarish"]);
+    assert_eq!(user.found("zanzibarish"), 1);
+    let lock = fs::File::options().write(true).open(user.path("home/transcripts.lock")).unwrap();
+    lock.lock().unwrap();
+    let mut forgetting = user.command(&["forget", "--yes", "s-1"]).spawn().unwrap();
+    let errors = BufReader::new(forgetting.stderr.take().unwrap());
+    let line = errors.lines().map(Result::unwrap).find(|line| line.contains("waiting"));
+    assert!(line.as_ref().is_some_and(|it| it.contains("transcripts.db")), "{line:?}");
+    lock.unlock().unwrap();
+    assert!(forgetting.wait().unwrap().success());
+    assert_eq!(user.found("zanzibarish"), 0);
+}
+
+#[test]
+fn words_of_excluded_conversations_are_not_suggested() {
+    let user = User::new();
+    user.transcript("s1", "/w/secret", &["zebraprompt one", "zebraprompt two"]);
+    user.transcript("s2", "/w/open", &["apple one", "apple two"]);
+    user.done(&["reindex"]);
+    let query = json!({"query": "zebraprompp apple", "mode": "both"});
+    for (settings, is_suggested) in [("", true), ("exclude = ['secret']\n", false)] {
+        user.set(settings);
+        let mut server = Server::start(&mut user.command(&["serve", "--no-watch"]));
+        let answer = server.call("search", &query).to_string();
+        assert!(answer.contains("apple one"), "{answer}");
+        assert_eq!(answer.contains("zebraprompt"), is_suggested, "{answer}");
+    }
+}
+
+#[test]
+fn the_status_says_what_it_does_not_know() {
+    let user = User::new();
+    let path = user.path("s1.jsonl");
+    fs::write(&path, transcript("s1", "/w/secret", &["apple", "pear", "plum"])).unwrap();
+    user.done(&["import", &path.to_string_lossy()]);
+    let status = || -> Value { serde_json::from_str(&user.done(&["status", "--json"])).unwrap() };
+    let before = status();
+    assert_eq!(before["sources"][0]["last"], "2025-01-04T10:00:02Z", "{before}");
+    user.set("exclude = ['secret']\n");
+    let after = status();
+    for key in ["conversations", "messages", "first", "last"] {
+        assert_eq!(before["sources"][0][key], after["sources"][0][key], "{key}");
+    }
+    assert_eq!((&after["sources"][0]["excluded"], &after["forgotten"]), (&1.into(), &0.into()));
+    fs::write(user.path("home/forgotten.jsonl"), "{").unwrap();
+    let damaged = status();
+    assert_eq!(damaged["forgotten"], Value::Null);
+    assert_eq!(damaged["sources"][0]["excluded"], Value::Null);
+    let text = user.done(&["status"]);
+    for part in ["forgotten: unknown: ", "in no answer: unknown of the export: "] {
+        assert!(text.contains(part) && text.contains("forgotten.jsonl"), "{text}");
+    }
+    user.set("exclude = ['ann/secret']\n");
+    let (code, _, errors) = user.run(&["status"]);
+    assert!(
+        code == 2 && errors.contains("ann/secret") && errors.contains("whole path"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_word_of_several_titles_is_shown_as_it_was_given() {
+    let user = User::new();
+    let chats = json!([chat("c-1", "The Nile", &["one"]), chat("c-2", "A Nile", &["two"])]);
+    user.done(&["import", &user.export("a.json", &chats)]);
+    let (code, _, errors) = user.run(&["show", "Nile"]);
+    assert!(code == 2 && errors.contains("\"Nile\" may be any of"), "{errors}");
+}

@@ -48,14 +48,17 @@ pub(super) fn choose(
         return Ok(Choice::Leave(NOTHING));
     };
     let place = places::short(folder, environment);
-    let found = match import::found_in(folder, target) {
+    let (found, failures) = match import::found_in(folder, target) {
         Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Default::default(),
         Err(error) => {
             complain(&format!("{place} cannot be read: {error}; name the export"));
             return Ok(Choice::Leave(UNANSWERED));
         }
     };
+    for failure in failures {
+        complain(&failure.to_string());
+    }
     if found.is_empty() {
         writeln!(out, "No export of ChatGPT or Claude.ai found in {place}.\n{HOW_TO_EXPORT}")?;
         return Ok(Choice::Leave(NOTHING));

@@ -98,11 +98,8 @@ impl Ranker<'_> {
         let concepts: Vec<WordFinder> = self.concepts().into_iter().map(WordFinder::new).collect();
         let scope = &self.scope;
         let filter = ScanFilter { roles: &scope.roles, since: scope.since, until: scope.until };
-        let excluded = source.excluded(self.stop)?;
         let is_wanted = |id: &str| {
-            let is_kept = !excluded.contains(id);
-            is_kept
-                && scope.conversation.as_ref().is_none_or(|wanted| wanted == id)
+            scope.conversation.as_ref().is_none_or(|wanted| wanted == id)
                 && ids.as_ref().is_none_or(|ids| ids.contains(id))
         };
         let with_titles = self.question.fields != Fields::Messages;

@@ -40,8 +40,9 @@ pub(crate) struct Status {
     pub local: Option<PathBuf>,
     /// The projects and folders that the user excludes.
     pub exclude: Vec<String>,
-    /// How many conversations were forgotten.
-    pub forgotten: usize,
+    /// How many conversations were forgotten, or why that is not known.
+    #[serde(serialize_with = "as_number")]
+    pub forgotten: Result<usize, String>,
     /// Exports in `db/` that are newer than the searched database and were not imported.
     pub not_imported: Vec<PathBuf>,
 }
@@ -69,8 +70,10 @@ pub struct SourceStatus {
     pub first: Option<String>,
     /// When the last message was written.
     pub last: Option<String>,
-    /// Conversations of excluded projects and folders, which are in no answer.
-    pub excluded: usize,
+    /// Conversations of excluded projects and folders, which are in no answer; or why their number is
+    /// not known.
+    #[serde(serialize_with = "as_number")]
+    pub excluded: Result<usize, String>,
     /// Why the database cannot be read, if it cannot.
     pub error: Option<String>,
     /// Its index, if there is one.
@@ -89,6 +92,14 @@ fn as_text<S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     reason.as_ref().map(ToString::to_string).serialize(serializer)
+}
+
+/// Writes a number that is not known as null.
+fn as_number<S: Serializer>(
+    number: &Result<usize, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    number.as_ref().ok().serialize(serializer)
 }
 
 /// The index of a source.
@@ -120,11 +131,11 @@ pub(crate) fn status(sources: &Sources, stop: &Stop) -> Status {
         home: config.home.clone(),
         index: config.index_folder(),
         exclude: config.exclude.clone(),
-        forgotten: Forgotten::of(config).map_or(0, |list| list.0.len()),
+        forgotten: Forgotten::of(config).map(|it| it.0.len()).map_err(|error| error.to_string()),
         local: config.local_folder().map(Path::to_owned),
         missing: config.export_database().err().map(|error| error.to_string()),
         not_imported: maintainer::unimported(config, &present)
-            .filter(|path| Export::open(path).is_ok())
+            .filter(|path| Export::glance(path).is_ok())
             .collect(),
         sources: present.iter().map(|source| status_of(config, source, stop)).collect(),
     }
@@ -146,7 +157,7 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
         kept: 0,
         first: None,
         last: None,
-        excluded: excluded(config, source, stop).unwrap_or_default(),
+        excluded: excluded(config, source, stop).map_err(|error| error.to_string()),
         error: None,
         generation: None,
         by_like: None,
@@ -202,7 +213,8 @@ fn count(status: &mut SourceStatus, source: &Source, stop: &Stop) {
     };
     let is_kept = |origin: &&Origin| origin.gone.is_some();
     status.kept = origins.map_or(0, |origins| origins.values().filter(is_kept).count());
-    let span = source.reader(&in_time).span(&in_time).ok().flatten();
+    // As the counts, of what answers leave out too.
+    let span = source.whole_reader(&in_time).span(&in_time).ok().flatten();
     let iso = |end: Option<Instant>| end.and_then(crate::text::date::to_iso);
     status.first = iso(span.map(|(first, _)| first));
     status.last = iso(span.map(|(_, last)| last));

@@ -24,10 +24,15 @@ impl Source {
     /// Returns the best reader of the state that the source is in now: the index if it is current,
     /// else the database itself. Transcripts of which another source has a newer state are left out.
     pub fn reader(&self, stop: &Stop) -> Arc<dyn Reader> {
-        self.visible(match self.current_index(stop) {
+        self.visible(self.whole_reader(stop))
+    }
+
+    /// Does as [`Source::reader`] does, and leaves out nothing.
+    pub(crate) fn whole_reader(&self, stop: &Stop) -> Arc<dyn Reader> {
+        match self.current_index(stop) {
             Ok(snapshot) => Arc::new(IndexedReader::new(self.clone(), snapshot)),
             Err(reason) => Arc::new(LiveReader::new(self.clone(), reason)),
-        })
+        }
     }
 
     /// Returns a reader that leaves out what answers must not have.

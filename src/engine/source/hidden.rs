@@ -58,11 +58,14 @@ impl HiddenIds {
     ) -> Option<HiddenOf> {
         let seen = |path: PathBuf| db::state(&path).ok().map(|state| (path, state));
         let of = [Some(seen(store)?), export.and_then(seen)];
-        let mut known = lock(&self.0);
-        if known.as_ref().is_none_or(|known| known.of != of) {
-            *known = Some(Known::read(of, config, stop)?);
+        if let Some(known) = lock(&self.0).as_ref().filter(|known| known.of == of) {
+            return Some(known.hidden.clone());
         }
-        known.as_ref().map(|known| known.hidden.clone())
+        // Other questions do not wait while the databases are read.
+        let read = Known::read(of, config, stop)?;
+        let hidden = read.hidden.clone();
+        *lock(&self.0) = Some(read);
+        Some(hidden)
     }
 }
 

@@ -183,12 +183,21 @@ impl Sink for HidingSink<'_> {
         self.taken = self.confirmed;
         self.sink.discard();
     }
+
+    fn left_out(&self) -> Option<(HashSet<String>, usize)> {
+        let (mut ids, most) = self.sink.left_out().unwrap_or((HashSet::new(), usize::MAX));
+        ids.extend(self.excluded.iter().cloned());
+        Some((ids, most.min(self.most - self.taken)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Rendered;
+    use crate::engine::{
+        Rendered,
+        source::{handle::FallbackReason, live::LiveReader},
+    };
 
     fn hit(conversation: &'static str, message: &'static str) -> Hit<'static> {
         Hit {
@@ -200,6 +209,52 @@ mod tests {
             content: "".into(),
             position: None,
         }
+    }
+
+    #[test]
+    fn without_an_index_no_more_is_read_than_asked_for() {
+        /// Counts the hits that a reader hands over.
+        struct Counted<'a>(usize, &'a mut dyn Sink);
+
+        impl Sink for Counted<'_> {
+            fn take(&mut self, hit: Hit<'_>) {
+                self.0 += 1;
+                self.1.take(hit);
+            }
+            fn confirm(&mut self, stop: &Stop) -> ControlFlow<()> {
+                self.1.confirm(stop)
+            }
+            fn discard(&mut self) {
+                self.1.discard();
+            }
+            fn left_out(&self) -> Option<(HashSet<String>, usize)> {
+                self.1.left_out()
+            }
+        }
+
+        let export = crate::engine::TestExport::of(&["red"; 40]);
+        let source = export.engine.sources().remove(0);
+        let (hidden, excluded) = (["39"], ["38", "36"]);
+        let [hidden, excluded] = [&hidden[..], &excluded]
+            .map(|ids| ids.iter().map(|id| id.to_string()).collect::<HashSet<String>>());
+        let request = Request { text: "red".to_owned(), limit: Some(3), ..Request::default() };
+        let (mut shown, mut count, stop) = (Vec::new(), 0, Stop::never());
+        let show = |id: String| {
+            shown.push(id);
+            ControlFlow::Continue(())
+        };
+        let mut sink = Rendered::new(|hit: Hit<'_>| Some(hit.message_id.into_owned()), show);
+        search(&hidden, &request, &mut sink, |request, sink| {
+            search(&excluded, request, sink, |request, sink| {
+                let mut counted = Counted(0, sink);
+                let reader = LiveReader::new(source.clone(), FallbackReason::NoIndex);
+                let plan = reader.search(request, &stop, &mut counted);
+                count = counted.0;
+                plan
+            })
+        })
+        .unwrap();
+        assert_eq!((shown.join(" ").as_str(), count), ("m37 m35 m34", 3));
     }
 
     #[test]

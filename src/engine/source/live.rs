@@ -1,6 +1,10 @@
 //! Asks the database itself: SQLite compares every message. Right in every state, and slow.
 
-use std::{collections::HashMap, path::PathBuf, time::Instant as Clock};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    time::Instant as Clock,
+};
 
 use super::{
     counter::Counter,
@@ -46,9 +50,18 @@ impl LiveReader {
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
         let begun = Clock::now();
-        let hits = self
-            .source
-            .on_database(|path| db::read(path, stop, |database| db::search(database, request)))?;
+        // The hits that an index has shown are counted with those that the sink drops.
+        let left_out = sink.left_out().filter(|_| shown == 0);
+        let (left_out, limit) = match left_out {
+            Some((ids, most)) => (ids, Some(most)),
+            None => (HashSet::new(), request.limit),
+        };
+        let request = Request { limit, ..request.clone() };
+        let hits = self.source.on_database(|path| {
+            db::read(path, stop, |database| {
+                db::search_without(database, &request, left_out.clone())
+            })
+        })?;
         if let Some(state) = index_state.filter(|_| shown > 0)
             && db::state(&self.source.path)? != *state
         {

@@ -141,7 +141,9 @@ impl Sources {
                 Some(_) => source.models(stop)?,
             };
             let listing = source.reader(stop).list(&Scope::default(), stop)?;
-            if narrowing.model.is_some() && models.is_empty() && !listing.is_empty() {
+            let has_model = |place: usize| models.contains_key(listing.heading(place).0);
+            let has_models = (0..listing.len()).any(has_model);
+            if narrowing.model.is_some() && !has_models && !listing.is_empty() {
                 without_models.push(Note::NoModels { source: source.kind });
             }
             let called = calls.look(&source, stop)?;

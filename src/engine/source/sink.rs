@@ -4,7 +4,7 @@
 //! something else, which only shows afterwards. So a hit is held back, and shown only after the
 //! files were checked again.
 
-use std::ops::ControlFlow;
+use std::{collections::HashSet, ops::ControlFlow};
 
 use crate::model::{Hit, Stop};
 
@@ -19,6 +19,12 @@ pub trait Sink {
 
     /// Discards the hits that are not confirmed.
     fn discard(&mut self);
+
+    /// The conversations whose hits it drops, and how many other hits it still takes. A search may
+    /// leave out the rest.
+    fn left_out(&self) -> Option<(HashSet<String>, usize)> {
+        None
+    }
 }
 
 /// A sink of two closures: `render` makes of each hit what is kept, while its texts are lent;

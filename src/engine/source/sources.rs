@@ -45,7 +45,7 @@ pub struct Source {
     /// The source's canonical database.
     pub path: PathBuf,
     /// Whether it is asked without the sources that may have its conversations too. Then it leaves
-    /// out none of them.
+    /// out only transcripts that another configuration of the home follows.
     pub(super) is_alone: bool,
     state: Arc<SharedState>,
 }

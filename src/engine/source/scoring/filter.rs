@@ -61,7 +61,7 @@ impl ScopeFilter {
         ScopeFilter { intervals, conversation, conversations, roles: scope.roles.clone() }
     }
 
-    fn accepts(&self, searcher: &Searcher, doc_id: u32) -> bool {
+    pub(super) fn accepts(&self, searcher: &Searcher, doc_id: u32) -> bool {
         let snapshot = searcher.snapshot();
         (self.roles.is_empty() || self.roles.iter().any(|role| role == snapshot.role(doc_id)))
             && snapshot.is_alive(doc_id)

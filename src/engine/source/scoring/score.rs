@@ -17,6 +17,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap, HashSet},
+    ops::Range,
     sync::Arc,
 };
 
@@ -106,6 +107,21 @@ impl IndexedScorer {
         let filter = ScopeFilter::new(&searcher, scope, origins.as_deref());
         IndexedScorer { searcher, origins, scope: scope.clone(), filter }
     }
+
+    /// Returns how many messages of some segments are in the scope and have a term.
+    fn frequency_in_scope(
+        &self,
+        segments: &[(Range<u32>, &TermIndex)],
+        term: &str,
+    ) -> Result<u32, Error> {
+        let found = index::holding(segments, &[term.to_owned()], &Stop::never())?;
+        let is_in_scope = |doc_id: &&u32| {
+            let of_conversation = self.filter.conversation.as_ref();
+            of_conversation.is_none_or(|doc_ids| doc_ids.binary_search(doc_id).is_ok())
+                && self.filter.accepts(&self.searcher, **doc_id)
+        };
+        Ok(found.iter().filter(is_in_scope).count() as u32)
+    }
 }
 
 impl Scorer for IndexedScorer {
@@ -148,10 +164,21 @@ impl Scorer for IndexedScorer {
     }
 
     fn corrections(&self, term: &str, found: &mut BTreeMap<String, u32>) -> Result<(), Error> {
-        for (_, index) in self.searcher.terms() {
-            index.slips(term, &mut |other, frequency| {
-                *found.entry(other.to_owned()).or_default() += frequency;
-            })?;
+        for (doc_ids, index) in self.searcher.terms() {
+            let mut similar = Vec::new();
+            index
+                .slips(term, &mut |other, frequency| similar.push((other.to_owned(), frequency)))?;
+            for (other, frequency) in similar {
+                let segment = [(doc_ids.clone(), index)];
+                let frequency = match self.scope.is_open() {
+                    true => frequency,
+                    // The index has the words of conversations that nobody may see as well.
+                    false => self.frequency_in_scope(&segment, &other)?,
+                };
+                if frequency > 0 {
+                    *found.entry(other).or_default() += frequency;
+                }
+            }
         }
         Ok(())
     }

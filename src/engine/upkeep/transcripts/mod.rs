@@ -19,7 +19,7 @@ pub(crate) use self::{
     report::SyncError,
     sync::{sync, withhold},
 };
-use crate::engine::error::Error;
+use crate::{db, engine::error::Error};
 
 impl From<SyncError> for Error {
     fn from(error: SyncError) -> Error {
@@ -27,6 +27,7 @@ impl From<SyncError> for Error {
             SyncError::Store(error) => Error::Transcripts(error),
             SyncError::Read(error) => Error::Transcript(error),
             SyncError::Withheld(error) => *error,
+            SyncError::Stopped => Error::Db(db::Error::Stopped),
         }
     }
 }

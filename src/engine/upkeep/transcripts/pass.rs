@@ -424,17 +424,21 @@ fn is_moved(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
 }
 
 /// Returns whether a new file is one that is gone, and was compressed or unpacked. A compressed file
-/// must hold at least as much as was read.
+/// must begin with what was read. Of a file that was unpacked only the place tells: the hashes that
+/// are known are of the compressed bytes.
 fn is_repacked(gone: &TranscriptFile, found: &TranscriptPath) -> bool {
     let is_packed = |path: &Path| compressed::plain(path).is_some();
-    let unpacked = || {
-        let mut content = compressed::unpacked(File::open(&found.path).ok()?);
-        io::copy(&mut content, &mut io::sink()).ok()
+    let old = Path::new(&gone.path);
+    let begins_alike = || {
+        let unpacked = compressed::unpacked(File::open(&found.path)?);
+        io::Result::Ok(ends_of_stream(unpacked, gone.taken)? == gone.ends)
     };
     is_named_alike(gone, found)
-        && match (is_packed(Path::new(&gone.path)), is_packed(&found.path)) {
-            (false, true) => unpacked().is_some_and(|size| size >= gone.taken),
-            (was_packed, is_packed) => was_packed && !is_packed,
+        && match (is_packed(old), is_packed(&found.path)) {
+            (false, true) => begins_alike().unwrap_or(false),
+            (was_packed, is_packed) => {
+                was_packed && !is_packed && old.parent() == found.path.parent()
+            }
         }
 }
 
@@ -463,4 +467,36 @@ fn ends(input: &mut File, taken: u64) -> io::Result<String> {
         hashes.push(format!("{:x}", fnv1a(&bytes)));
     }
     Ok(hashes.join(" "))
+}
+
+/// Does as [`ends`] does, of a stream.
+fn ends_of_stream(mut input: impl Read, taken: u64) -> io::Result<String> {
+    let length = taken.min(ENDS as u64);
+    let mut first = Vec::with_capacity(ENDS);
+    input.by_ref().take(length).read_to_end(&mut first)?;
+    // The two ends overlap where less than twice their length was read.
+    let start = taken - length;
+    io::copy(&mut input.by_ref().take(start.saturating_sub(length)), &mut io::sink())?;
+    let mut last = first.get(start.min(length) as usize..).unwrap_or_default().to_vec();
+    input.take(length - last.len().min(length as usize) as u64).read_to_end(&mut last)?;
+    Ok([first, last].map(|bytes| format!("{:x}", fnv1a(&bytes))).join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_has_the_ends_of_its_file() {
+        let bytes: Vec<u8> = (0..4 * ENDS).map(|at| (at % 251) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, &bytes).unwrap();
+        for taken in
+            [0, 1, ENDS - 1, ENDS, ENDS + 7, 2 * ENDS - 1, 2 * ENDS, 3 * ENDS + 5, 5 * ENDS]
+        {
+            let expected = ends(&mut file, taken as u64).unwrap();
+            let found = ends_of_stream(bytes.as_slice(), taken as u64).unwrap();
+            assert_eq!(found, expected, "{taken}");
+        }
+    }
 }

@@ -52,6 +52,9 @@ pub(crate) enum SyncError {
     /// It is not known what is withheld.
     #[error(transparent)]
     Withheld(Box<Error>),
+    /// The [`Stop`](crate::model::Stop) was requested.
+    #[error("stopped")]
+    Stopped,
     /// A transcript cannot be read to its end.
     #[error("the transcript cannot be read: {0}")]
     Read(#[from] io::Error),

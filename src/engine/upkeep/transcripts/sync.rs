@@ -3,8 +3,7 @@
 use std::{
     fs::{self, File, TryLockError},
     path::Path,
-    thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use super::{
@@ -75,8 +74,9 @@ pub(crate) fn sync(
 }
 
 /// Removes what is withheld from the store at `database`, so that no byte of it is left in its files.
-/// Waits for a process that synchronises it. `None` if it never had one of these conversations, and
-/// nothing was written; `always` cleans the files all the same.
+/// While another process synchronises it, calls `wait` again and again, until that returns false: then
+/// the removal is called off. `None` if the store never had one of these conversations, and nothing was
+/// written; `always` cleans the files all the same. A store of an earlier version is removed.
 ///
 /// Otherwise returns whether the log is clean too: somebody may still read an older state.
 pub(crate) fn withhold(
@@ -84,15 +84,30 @@ pub(crate) fn withhold(
     config: &Config,
     ids: &[String],
     always: bool,
+    wait: &mut dyn FnMut() -> bool,
 ) -> Result<Option<bool>, SyncError> {
     let _lock = loop {
         match lock(database)? {
             Some(lock) => break lock,
-            None => thread::sleep(ELSEWHERE),
+            None if wait() => {}
+            None => return Err(SyncError::Stopped),
         }
     };
     let withheld = &withheld_by(config)?;
-    let store = TranscriptStore::open(database, &mut |_| {})?;
+    let store = match TranscriptStore::connect(database) {
+        Ok(Some(store)) => store,
+        Ok(None) if database.parent() == Some(&config.index_folder()) => {
+            remove_index_of(database, &config.index_folder());
+            TranscriptStore::remove(database)?;
+            return Ok(None);
+        }
+        Err(error) if !error.is_damage() => return Err(error.into()),
+        // What is set aside may still hold the text; whoever forgets it is told.
+        Ok(None) | Err(_) => {
+            TranscriptStore::set_aside(database)?;
+            return Ok(None);
+        }
+    };
     let mut is_there = always;
     for id in ids {
         is_there |= store.has_file_of(id)?;
@@ -113,9 +128,6 @@ fn withheld_by(config: &Config) -> Result<Withheld, SyncError> {
     Withheld::of(config).map_err(|error| SyncError::Withheld(Box::new(error)))
 }
 
-/// How often to look whether another process has synchronised the store.
-const ELSEWHERE: Duration = Duration::from_millis(50);
-
 /// Removes the stores of earlier versions, which had one in the index folder for each set of folders,
 /// and their indexes. What cannot be removed stays; nothing reads it.
 fn remove_old(folder: &Path) {
@@ -124,10 +136,17 @@ fn remove_old(folder: &Path) {
         if !name.starts_with("archive-") || !path.is_file() {
             continue;
         }
-        if let (true, Ok(real)) = (name.ends_with(".db"), path.canonicalize()) {
-            drop(fs::remove_dir_all(IndexDir::of(folder, &real).folder()));
+        if name.ends_with(".db") {
+            remove_index_of(&path, folder);
         }
         drop(fs::remove_file(&path));
+    }
+}
+
+/// Removes the index of a store that nothing reads.
+fn remove_index_of(store: &Path, folder: &Path) {
+    if let Ok(real) = store.canonicalize() {
+        drop(fs::remove_dir_all(IndexDir::of(folder, &real).folder()));
     }
 }
 
