@@ -123,8 +123,10 @@ fn row(source: &SourceStatus) -> Markup {
                     @if let Some(count) = source.conversations { (counted(count as usize, "conversation")) ", " }
                     (size(source.bytes as usize))
                 }
-                @if source.excluded > 0 {
-                    p.note { (counted(source.excluded, "conversation")) " excluded, in no answer" }
+                @match &source.excluded {
+                    Ok(0) => {}
+                    Ok(excluded) => p.note { (counted(*excluded, "conversation")) " excluded, in no answer" },
+                    Err(error) => p.note { "it is not known how many are excluded: " (error) },
                 }
             }
         }
