@@ -12,6 +12,7 @@ use std::{
 };
 
 use super::{
+    attachments::AttachmentStore,
     error::Error,
     forgotten::{Forgotten, ForgottenId},
     import::may_write,
@@ -117,6 +118,7 @@ impl Forgetter<'_> {
         let had = |kind| again || found.iter().any(|one| one.sources.contains(&kind));
         let config = self.sources.config();
         let mut removed = Vec::new();
+        AttachmentStore::of(config).forget(ids)?;
         let mut exports = config.home_databases();
         exports.extend(config.db.clone().filter(|path| !exports.contains(path)));
         for path in exports {

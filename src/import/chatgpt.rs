@@ -1,6 +1,7 @@
 //! ChatGPT's exports: a tree of messages in `mapping`.
 
 mod content;
+mod files;
 
 use std::{
     borrow::Cow,
@@ -15,7 +16,7 @@ use crate::{
         json::{Damage, ObjectFields, Raw},
         tally::{Branches, ImportTally, Reason},
     },
-    model::{Conversation, Instant, Message},
+    model::{AttachedFile, Conversation, Instant, Message},
 };
 
 /// The format of ChatGPT's exports.
@@ -44,11 +45,16 @@ fn conversation(
         order.extend(tree.others(&shown));
     }
     let mut messages = Vec::with_capacity(order.len());
+    let mut files = Vec::new();
     for at in order {
         let node = &tree.nodes[at];
         if let Some(raw) = node.message {
             match message(raw, &node.id, tally)? {
-                Some(message) => messages.push(message),
+                Some((message, own)) => {
+                    let at = messages.len();
+                    files.extend(own.into_iter().map(|file| AttachedFile { message: at, ..file }));
+                    messages.push(message);
+                }
                 None => tally.empty += 1,
             }
         }
@@ -67,11 +73,16 @@ fn conversation(
         starred: fields.get("is_starred").is_some_and(Raw::is_true),
         messages,
         origin: None,
+        files,
     })
 }
 
-/// Reads one message; `None` if it has neither text nor files.
-fn message(raw: Raw<'_>, node: &str, tally: &mut ImportTally) -> Result<Option<Message>, Damage> {
+/// Reads one message, and its files; `None` if it has neither text nor files.
+fn message(
+    raw: Raw<'_>,
+    node: &str,
+    tally: &mut ImportTally,
+) -> Result<Option<(Message, Vec<AttachedFile>)>, Damage> {
     let fields = raw.fields()?;
     let role = match fields.get("author") {
         Some(author) if author.is_object() => author.fields()?.text("role").map(Cow::into_owned),
@@ -80,15 +91,16 @@ fn message(raw: Raw<'_>, node: &str, tally: &mut ImportTally) -> Result<Option<M
     }
     .unwrap_or_default();
     let metadata = fields.object("metadata")?;
-    let attachments = match metadata.get("attachments") {
+    let list = metadata.get("attachments");
+    let attachments = match list {
         Some(list) => names(list, &["name", "file_name"])?,
         None => Vec::new(),
     };
     let recipient = fields.text("recipient").unwrap_or_default();
-    let content = match fields.get("content") {
-        Some(content) => content::text(&content.value()?, &recipient, tally),
-        None => String::new(),
-    };
+    let content = fields.get("content").map(Raw::value).transpose()?;
+    let files = files::of_message(list.map(Raw::value).transpose()?, content.as_ref());
+    let content = content.map(|content| content::text(&content, &recipient, tally));
+    let content = content.unwrap_or_default();
     let author = match role.as_str() {
         "user" => Author::Person,
         "tool" => Author::Tool,
@@ -105,7 +117,7 @@ fn message(raw: Raw<'_>, node: &str, tally: &mut ImportTally) -> Result<Option<M
         content = only_files(&attachments);
     }
     let id = fields.text("id").filter(|id| !id.is_empty()).unwrap_or(Cow::Borrowed(node));
-    Ok(Some(Message {
+    let message = Message {
         id: id.into_owned(),
         role,
         content,
@@ -114,7 +126,8 @@ fn message(raw: Raw<'_>, node: &str, tally: &mut ImportTally) -> Result<Option<M
         model: metadata.text("model_slug").map(Cow::into_owned),
         attachments,
         line: None,
-    }))
+    };
+    Ok(Some((message, files)))
 }
 
 /// The nodes of a conversation, in any order.

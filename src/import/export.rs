@@ -55,7 +55,7 @@ impl Export {
     /// `progress` is called with the number of bytes of each read. An error of the sink ends the
     /// reading.
     pub fn read<E: From<Error>>(
-        mut self,
+        &mut self,
         branches: Branches,
         tally: &mut ImportTally,
         progress: &dyn Fn(u64),
@@ -81,6 +81,7 @@ impl Export {
         if tally.conversations > before {
             return Ok(());
         }
+        let path = self.path.clone();
         let error = if is_recognised {
             let skipped = tally
                 .skipped
@@ -88,13 +89,22 @@ impl Export {
                 .map(|it| format!("conversation {}: {}", it.ordinal, it.reason));
             let reason = skipped.or_else(|| tally.damaged.last().cloned());
             let reason = reason.unwrap_or_else(|| "nothing is said in it".to_owned());
-            Error::NothingReadable { path: self.path, reason }
+            Error::NothingReadable { path, reason }
         } else if let Some(reason) = first_failure {
-            Error::NothingReadable { path: self.path, reason }
+            Error::NothingReadable { path, reason }
         } else {
             let found = self.package.describe();
-            Error::NotAnExport { path: self.path, found }
+            Error::NotAnExport { path, found }
         };
         Err(error.into())
+    }
+
+    /// Opens the file whose name begins with an id, as messages name their files; returns its name
+    /// too. `None` if the export has none; the error is a sentence about the file.
+    pub(crate) fn attached(
+        &mut self,
+        id: &str,
+    ) -> Option<Result<(String, Box<dyn Read + '_>), String>> {
+        self.package.other(id)
     }
 }

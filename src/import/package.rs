@@ -40,6 +40,8 @@ const LOOKED_FOR: &str = "looked for conversations of ChatGPT and Claude.ai in .
 pub(super) struct Package {
     zips: Vec<ZipArchive<File>>,
     files: Vec<PackagedFile>,
+    /// The other files: what messages have attached, and what the services add.
+    others: Vec<OtherFile>,
     refused: Vec<String>,
     /// A description of the path, for errors.
     kind: &'static str,
@@ -54,7 +56,15 @@ pub(super) struct PackagedFile {
     location: Location,
 }
 
+/// A file of an export that is no JSON.
 #[derive(Debug)]
+struct OtherFile {
+    /// The name without its folders.
+    name: String,
+    location: Location,
+}
+
+#[derive(Clone, Debug)]
 enum Location {
     Path(PathBuf),
     /// The number of a zip, and of an entry in it.
@@ -67,12 +77,7 @@ impl Package {
         let failed = |source| Error::Open { path: path.to_owned(), source };
         let metadata = fs::metadata(path).map_err(failed)?;
         if metadata.is_dir() {
-            let mut package = Package {
-                zips: Vec::new(),
-                files: Vec::new(),
-                refused: Vec::new(),
-                kind: "the folder",
-            };
+            let mut package = Package::empty("the folder");
             let root = path.canonicalize().map_err(failed)?;
             package.walk(&root, &root, MAX_FOLDER_DEPTH).map_err(failed)?;
             package.sort();
@@ -95,7 +100,12 @@ impl Package {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let location = Location::Path(path.to_owned());
         let files = vec![PackagedFile { name, size: metadata.len(), location }];
-        Ok(Package { zips: Vec::new(), files, refused: Vec::new(), kind })
+        Ok(Package { files, ..Package::empty(kind) })
+    }
+
+    fn empty(kind: &'static str) -> Package {
+        let (zips, files, others, refused) = Default::default();
+        Package { zips, files, others, refused, kind }
     }
 
     fn open_zip(path: &Path, file: File, length: u64) -> Result<Package, Error> {
@@ -107,8 +117,7 @@ impl Package {
         let mut zip = ZipArchive::new(file).map_err(damaged)?;
         let directory = File::open(path).map_err(failed)?;
         let mut refused = repeated(directory, zip.central_directory_start()).map_err(failed)?;
-        let mut package =
-            Package { zips: Vec::new(), files: Vec::new(), refused: Vec::new(), kind: "the zip" };
+        let mut package = Package::empty("the zip");
         let inner = package.list(&mut zip, "").map_err(damaged)?;
         refused.append(&mut package.refused);
         package.refused = refused;
@@ -136,7 +145,12 @@ impl Package {
             let is_zip = is_zip(&name);
             if leads_out(entry.name()) {
                 self.refused.push(format!("{name}: refused: its name leads out of the zip"));
-            } else if !(is_json(&name) || is_zip) || entry.is_dir() {
+            } else if entry.is_dir() {
+            } else if !(is_json(&name) || is_zip) {
+                if !entry.is_symlink() && !entry.encrypted() {
+                    let location = Location::Entry(self.zips.len(), at);
+                    self.others.push(OtherFile { name: last_part(&name), location });
+                }
             } else if entry.is_symlink() {
                 self.refused.push(format!("{name}: refused: it is a symbolic link"));
             } else if entry.encrypted() {
@@ -208,6 +222,9 @@ impl Package {
             } else if kind.is_file() && is_json(&name) {
                 let size = fs::metadata(&path)?.len();
                 self.files.push(PackagedFile { name, size, location: Location::Path(path) });
+            } else if kind.is_file() {
+                let location = Location::Path(path);
+                self.others.push(OtherFile { name: last_part(&name), location });
             }
         }
         Ok(())
@@ -231,6 +248,21 @@ impl Package {
             order.cmp(other).then_with(|| name.cmp(other_name))
         });
         self.files = keyed.into_iter().map(|(_, file)| file).collect();
+        self.others.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+
+    /// Opens the other file whose name begins with an id; returns its name too. `None` if there is
+    /// none; the error is a sentence about the file.
+    pub(super) fn other(
+        &mut self,
+        id: &str,
+    ) -> Option<Result<(String, Box<dyn Read + '_>), String>> {
+        let first = self.others.partition_point(|file| file.name.as_str() < id);
+        let begin = self.others[first..].iter().take_while(|file| file.name.starts_with(id));
+        let is_whole = |name: &str| !name[id.len()..].starts_with(|c: char| c.is_alphanumeric());
+        let found = begin.into_iter().find(|file| is_whole(&file.name))?;
+        let (name, location) = (found.name.clone(), found.location.clone());
+        Some(self.open_at(&location, None).map(|input| (name, input)))
     }
 
     /// Returns the JSON files in reading order.
@@ -265,15 +297,26 @@ impl Package {
     /// Opens a file; the error is a sentence about the file.
     pub(super) fn reader(&mut self, at: usize) -> Result<Box<dyn Read + '_>, String> {
         let file = &self.files[at];
-        let input: Box<dyn Read + '_> = match &file.location {
+        let (location, size) = (file.location.clone(), file.size);
+        let is_compressed = compressed::plain(Path::new(&file.name)).is_some();
+        let input = self.open_at(&location, Some(size))?;
+        Ok(if is_compressed { Box::new(compressed::unpacked(input)) } else { input })
+    }
+
+    /// Opens the file at a place; one of a zip has at most the given size, or what the zip says.
+    fn open_at(
+        &mut self,
+        location: &Location,
+        size: Option<u64>,
+    ) -> Result<Box<dyn Read + '_>, String> {
+        Ok(match location {
             Location::Entry(zip, entry) => {
                 let entry = self.zips[*zip].by_index(*entry).map_err(|error| error.to_string())?;
-                Box::new(BoundedReader { inner: entry, left: file.size })
+                let left = size.unwrap_or(entry.size());
+                Box::new(BoundedReader { inner: entry, left })
             }
             Location::Path(path) => Box::new(File::open(path).map_err(|error| error.to_string())?),
-        };
-        let is_compressed = compressed::plain(Path::new(&file.name)).is_some();
-        Ok(if is_compressed { Box::new(compressed::unpacked(input)) } else { input })
+        })
     }
 }
 
@@ -350,6 +393,11 @@ fn is_page(path: &Path) -> bool {
 pub(super) fn is_zip(name: &str) -> bool {
     let path = Path::new(name);
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"))
+}
+
+/// Returns the name of a file without its folders.
+fn last_part(name: &str) -> String {
+    name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
 }
 
 fn is_json(name: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Every integration test in one binary: linking tantivy once is enough.
 
 mod archives;
+mod attachments;
 mod capture;
 mod cli;
 mod clients;
