@@ -50,7 +50,7 @@ pub(super) fn run(
 ) -> Result<u8, Error> {
     let Asked { text, mode, scope, limit } = asked;
     let stop = Stop::never();
-    indexing::complete(page.engine, environment);
+    indexing::complete(page.engine, &scope.sources, environment);
     let limit = if limit == 0 { MOST } else { limit };
     let concepts = vec![text.clone()];
     let question = Question { concepts, mode, scope, limit, ..Question::default() };
@@ -65,6 +65,13 @@ pub(super) fn run(
     if ranking.items.is_empty() {
         complain(&format!("no message answers {}; try other words", quoted(&text)));
         return Ok(NOTHING);
+    }
+    let has_words = |one: &Match| {
+        let texts = [&one.hit.content, &one.hit.title];
+        texts.iter().any(|text| !words.spans(text).is_empty())
+    };
+    if mode != Mode::Vector && !ranking.items.iter().any(has_words) {
+        complain("no message has these words; the nearest by meaning are shown");
     }
     if ranking.total > ranking.items.len() && limit < MOST {
         let shown = ranking.items.len();

@@ -76,16 +76,16 @@ pub(super) struct Args {
     #[arg(short = 'c', long, conflicts_with_all = ["context", "flat", "explain"])]
     count: bool,
     /// Show the query plan and timings instead of the answer
-    #[arg(long, conflicts_with_all = ["json", "context", "flat"])]
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["json", "context", "flat"])]
     explain: bool,
     /// Match and show messages as stored, even if that is the JSON of ChatGPT's message parts
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     raw_content: bool,
     /// Do not start a pager
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_pager: bool,
     /// Colour the output
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
     color: Color,
 }
 
@@ -334,10 +334,11 @@ impl<'a> Exact<'a> {
             if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         let searched = self.all(self.at_most(), &|_, _| Some(()), &mut count)?;
-        for (plan, count) in &searched.plans {
+        for (source, plan, count) in &searched.plans {
+            writeln!(out, "source: {}", source.name())?;
             explain(out, plan, *count)?;
         }
-        Ok(searched.plans.iter().map(|(_, count)| count).sum())
+        Ok(searched.plans.iter().map(|(.., count)| count).sum())
     }
 
     fn json(&self, out: &mut dyn Write) -> Result<(usize, Vec<Note>), Error> {
@@ -417,7 +418,7 @@ impl<'a> Exact<'a> {
     /// Returns how many messages an index searched, and in what time; nothing where SQLite searched.
     fn searched(&self, searched: &Searched) -> Result<String, Error> {
         let mut took = Duration::ZERO;
-        for (plan, _) in &searched.plans {
+        for (_, plan, _) in &searched.plans {
             match plan {
                 SearchPlan::ByIndex { trace, .. } => took = took.max(trace.lookup + trace.search),
                 SearchPlan::ByLike { .. } => return Ok(String::new()),

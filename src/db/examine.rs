@@ -8,6 +8,9 @@ use crate::model::Instant;
 /// The most faults that `PRAGMA quick_check` lists.
 const MOST_FAULTS: u32 = 5;
 
+/// Memory for pages of a database that is checked.
+const CHECKED_KIB: i64 = 64 << 10;
+
 /// Returns how many conversations with messages, and how many messages a database has. Other
 /// conversations are in no list.
 pub fn counts(database: &Database) -> Result<(u64, u64), Error> {
@@ -42,6 +45,8 @@ pub fn span(database: &Database) -> Result<Option<(Instant, Instant)>, Error> {
 pub fn faults(database: &Database, full: bool) -> Result<Vec<String>, Error> {
     let check = if full { "integrity_check" } else { "quick_check" };
     let read = || -> rusqlite::Result<Vec<String>> {
+        // The check follows the index of ids, which are in no order.
+        database.connection().pragma_update(None, "cache_size", -CHECKED_KIB)?;
         let sql = format!("PRAGMA {check}({MOST_FAULTS})");
         let mut statement = database.connection().prepare(&sql)?;
         statement.query_map([], |row| row.get(0))?.collect()

@@ -20,7 +20,7 @@ const MOST_WAITING: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Searched {
     /// How each source was searched, and how many hits it had.
-    pub(crate) plans: Vec<(SearchPlan, usize)>,
+    pub(crate) plans: Vec<(SourceKind, SearchPlan, usize)>,
     /// What was left out.
     pub(crate) notes: Vec<Note>,
 }
@@ -89,7 +89,7 @@ impl Sources {
             for Stream { kind, hits, count, search, .. } in streams {
                 drop(hits);
                 match search.join().unwrap_or_else(|panic| resume_unwind(panic)) {
-                    Ok(plan) => plans.push((plan, count)),
+                    Ok(plan) => plans.push((kind, plan, count)),
                     Err(error) if error.is_of_source() => {
                         notes.push(Note::Unreadable { source: kind, reason: error.to_string() });
                         first.get_or_insert(error);
