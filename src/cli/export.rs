@@ -16,8 +16,8 @@ use super::{
     error::Error,
     filters::Filters,
     notes,
-    output::{FOUND, NOTHING, counted_of, json_line, plural},
-    progress,
+    output::{FOUND, NOTHING, complain, counted_of, json_line, plural},
+    progress, show,
 };
 use crate::{
     engine::{About, Attachment, Engine, Session},
@@ -87,22 +87,32 @@ pub(super) fn run(
         listed.abouts.len() as u64,
         "exporting [{wide_bar}] {pos} of {len}",
     );
-    let [mut written, mut unchanged, mut attachments] = [0_u64; 3];
+    let [mut written, mut unchanged] = [0_u64; 2];
+    let mut attachments = 0;
     for about in &listed.abouts {
         bar.inc(1);
         let Some(session) = engine.session(about.source, &about.id, false, &stop)? else {
             continue;
         };
         let path = files.path_for(about, clock);
-        let kept = engine.attachments(about.source, &about.id)?;
-        let links = links(&kept, about);
-        for Link { attachment, place, .. } in &links {
-            let target = path.with_file_name(place);
-            let mut content = engine.open_attachment(attachment)?;
-            copy(&mut content, &target, attachment.bytes)
-                .map_err(|error| failed(&target, error))?;
-            attachments += 1;
-        }
+        let kept = show::attachments(engine, about.source, &about.id);
+        let mut links = links(&kept, about);
+        let mut copied = Ok(());
+        links.retain(|Link { attachment, place, .. }| match engine.open_attachment(attachment) {
+            Ok(mut content) if copied.is_ok() => {
+                let target = path.with_file_name(place);
+                let done = copy(&mut content, &target, attachment.bytes);
+                copied = done.map_err(|error| failed(&target, error));
+                true
+            }
+            Ok(_) => false,
+            Err(error) => {
+                complain(&error.to_string());
+                false
+            }
+        });
+        copied?;
+        attachments += links.len();
         let text = markdown(&session, &links, clock).expect("a text can be written");
         match files
             .write(&path, &about.id, text.as_bytes())
@@ -128,7 +138,7 @@ pub(super) fn run(
             "{all} conversation{plural} in {folder}: {written} written, {unchanged} unchanged"
         )?;
         if attachments > 0 {
-            writeln!(out, "{} with them", counted_of(attachments as usize, "attachment"))?;
+            writeln!(out, "{} with them", counted_of(attachments, "attachment"))?;
         }
     }
     Ok(if all > 0 { FOUND } else { NOTHING })

@@ -281,8 +281,12 @@ impl SourceLines<'_> {
 }
 
 fn counts(source: &SourceProgress) -> String {
+    let files = match source.files {
+        0 => String::new(),
+        files => format!(", {}", count(files, "file")),
+    };
     format!(
-        "{}, {}",
+        "{}, {}{files}",
         count(source.conversations, "conversation"),
         count(source.messages, "message")
     )
@@ -372,11 +376,12 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         write_attachments(counts, out)?;
     }
     if tally.malformed > 0 {
-        writeln!(out, "{} could not be read and were skipped", count(tally.malformed, "line"))?;
+        let lines = count(tally.malformed, "line");
+        writeln!(out, "skipped, because they could not be read: {lines}")?;
     }
     if tally.skipped_count > 0 {
         let skipped = count(tally.skipped_count, "conversation");
-        writeln!(out, "{skipped} could not be read and were skipped:")?;
+        writeln!(out, "skipped, because they could not be read: {skipped}")?;
         for skipped in &tally.skipped {
             let name = skipped.name.as_deref().map(|name| format!(" ({})", one_line(name)));
             writeln!(
@@ -413,10 +418,7 @@ fn write_attachments(counts: &AttachmentCounts, out: &mut dyn Write) -> io::Resu
     }
     if counts.absent > 0 {
         let files = count(counts.absent, "file");
-        writeln!(
-            out,
-            "{files} that messages name: not in the export, which has no content of them"
-        )?;
+        writeln!(out, "not in the export: {files} that messages name")?;
     }
     if counts.too_large > 0 {
         let names = harmless(&counts.too_large_names.join(", "));

@@ -12,7 +12,7 @@ use super::{
     indexing,
     lines::FlatLines,
     notes,
-    output::{FOUND, JsonHit, NOTHING, complain, json_line},
+    output::{FOUND, JsonHit, NOTHING, complain, counted_of, json_line},
     words::{Words, quoted},
 };
 use crate::{
@@ -75,7 +75,8 @@ pub(super) fn run(
     }
     if ranking.total > ranking.items.len() && limit < MOST {
         let shown = ranking.items.len();
-        complain(&format!("the best {shown} messages are shown; -n {} shows more", shown * 4));
+        let best = counted_of(shown, "message");
+        complain(&format!("only the best {best}; -n {} shows more", shown * 4));
     }
     if form.json {
         write_json(&ranking.items, page, &stop, out)?;

@@ -23,7 +23,7 @@ use super::{
     progress, settings, settings_file,
 };
 use crate::{
-    engine::{self, Attachment, Engine, Scope, Session},
+    engine::{self, Attachment, Engine, Scope, Session, SourceKind},
     model::{Hit, Stop},
     text::{literal::LiteralPattern, snippet},
 };
@@ -132,7 +132,7 @@ pub(super) fn run(
         return Ok(NOTHING);
     }
     let key = (about.source, about.id);
-    let attachments = engine.attachments(key.0, &key.1)?;
+    let attachments = attachments(engine, key.0, &key.1);
     if args.json {
         for turn in turns {
             let message = session.message(turn);
@@ -182,6 +182,14 @@ fn of_message<'a>(
     message: &Hit<'_>,
 ) -> impl Iterator<Item = &'a Attachment> {
     attachments.iter().filter(|it| it.is_of(&message.conversation_id, &message.message_id))
+}
+
+/// Returns the attachments of a conversation; none, and says why, if they cannot be read.
+pub(super) fn attachments(engine: &Engine, source: SourceKind, id: &str) -> Vec<Attachment> {
+    engine.attachments(source, id).unwrap_or_else(|error| {
+        complain(&error.to_string());
+        Vec::new()
+    })
 }
 
 /// How a conversation is written.

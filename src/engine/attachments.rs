@@ -252,13 +252,14 @@ impl<'a> AttachmentImport<'a> {
         self.pending.push(Pending { conversation: row, files });
     }
 
-    /// Keeps the files of the conversations that were taken, which are in this export.
-    pub(super) fn finish(&mut self, export: &mut Export, stop: &Stop) {
+    /// Keeps the files of the conversations that were taken, which are in this export; calls
+    /// `progress` for each file.
+    pub(super) fn finish(&mut self, export: &mut Export, stop: &Stop, progress: &dyn Fn()) {
         for pending in std::mem::take(&mut self.pending) {
             if self.is_broken {
                 return;
             }
-            if let Err(error) = self.finish_one(pending, export, stop) {
+            if let Err(error) = self.finish_one(pending, export, (stop, progress)) {
                 self.leave_out("", LeftOut::Failed(error));
             }
         }
@@ -268,15 +269,22 @@ impl<'a> AttachmentImport<'a> {
         &mut self,
         Pending { conversation, files }: Pending,
         export: &mut Export,
-        stop: &Stop,
+        (stop, progress): (&Stop, &dyn Fn()),
     ) -> Result<(), Error> {
+        // Nobody else changes the list meanwhile.
+        self.begin()?;
         let before = self.store.list(&conversation)?;
         let mut list = before.clone();
         for PendingFile { message, name, content } in files {
+            progress();
             let id = content.as_ref().err().cloned().unwrap_or_default();
-            let is_known = |known: &Attachment| {
-                known.message == message && known.id == id && (!id.is_empty() || known.name == name)
+            let is_same = |known: &Attachment| match &content {
+                // Several texts of a message may have one name.
+                Ok(text) => known.name == name && known.sha256 == text.sha256,
+                Err(_) => true,
             };
+            let is_known =
+                |known: &Attachment| known.message == message && known.id == id && is_same(known);
             let known = list.iter().position(is_known);
             let kept = match (content, known) {
                 (Ok(text), _) => Some((name, text)),

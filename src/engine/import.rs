@@ -104,6 +104,8 @@ pub(crate) struct SourceProgress {
     pub(crate) conversations: u64,
     /// Messages of it that were read.
     pub(crate) messages: u64,
+    /// Files of its messages that were looked for, after everything else.
+    pub(crate) files: u64,
 }
 
 /// Where an import writes, and what it leaves out.
@@ -207,7 +209,8 @@ pub(crate) fn import_until(
             Err(ReadError::Stopped) => report.stopped = true,
         }
         if let Some(attachments) = &mut attachments {
-            attachments.finish(&mut export, stop);
+            attachments.finish(&mut export, stop, &|| tell(&|now| now.source.files += 1));
+            report.stopped |= stop.requested();
         }
         writer.note(
             &source.to_string_lossy(),

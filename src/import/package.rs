@@ -25,6 +25,9 @@ const HARMLESS: u64 = 16 << 20;
 /// The most zips in a zip that are read.
 const MAX_INNER_ZIPS: usize = 16;
 
+/// The least length of an id that a file's name is looked up by: shorter ones fit names by chance.
+const MIN_ID: usize = 8;
+
 /// How many levels of folders are read.
 const MAX_FOLDER_DEPTH: usize = 12;
 
@@ -257,6 +260,9 @@ impl Package {
         &mut self,
         id: &str,
     ) -> Option<Result<(String, Box<dyn Read + '_>), String>> {
+        if id.len() < MIN_ID {
+            return None;
+        }
         let first = self.others.partition_point(|file| file.name.as_str() < id);
         let begin = self.others[first..].iter().take_while(|file| file.name.starts_with(id));
         let is_whole = |name: &str| !name[id.len()..].starts_with(|c: char| c.is_alphanumeric());

@@ -88,7 +88,7 @@ fn files_are_kept_shown_and_written_out() {
     let (code, out, err) = run(home, &["import", &zip]);
     assert!(code == Some(1) && err.contains("leads out"), "{out}{err}");
     assert!(out.contains("4 files of messages kept, "), "{out}");
-    assert!(out.contains("1 file that messages name: not in the export"), "{out}");
+    assert!(out.contains("not in the export: 1 file that messages name"), "{out}");
     // Each content once; nobody else reads them.
     let store = home.join("v/attachments");
     assert_eq!(all(&store.join("files")).len(), 3);
@@ -121,6 +121,12 @@ fn files_are_kept_shown_and_written_out() {
     fs::write(of("attachments/aa/photo.png").unwrap(), OTHER).unwrap();
     assert!(run(home, &["export", "notes"]).1.contains(": 0 written"));
     assert_eq!(fs::read(of("attachments/aa/photo.png").unwrap()).unwrap(), PNG);
+    // One that is missing in the store is named, and the rest is written.
+    let lost = all(&store.join("files")).into_iter().find(|it| fs::read(it).unwrap() == b"blue");
+    fs::remove_file(lost.unwrap()).unwrap();
+    let (code, out, err) = run(home, &["export", "other"]);
+    assert!(code == Some(0) && out.contains("\n3 attachments with them"), "{out}{err}");
+    assert!(err.contains("the files of messages cannot be used: "), "{err}");
 }
 
 #[test]
@@ -173,15 +179,18 @@ fn texts_of_claude_are_kept_and_other_databases_get_none() {
     let home = folder.path();
     let export = json!([{"uuid": "cc", "name": "Report", "created_at": "2025-01-03T10:00:00Z",
         "chat_messages": [{"uuid": "c1", "sender": "human", "text": "Sum it up",
-            "attachments": [{"file_name": "report.pdf", "extracted_content": "Sales rose."}],
+            "attachments": [{"file_name": "report.pdf", "extracted_content": "Sales rose."},
+                {"file_name": "paste.txt", "extracted_content": "one"},
+                {"file_name": "paste.txt", "extracted_content": "two"}],
             "files": [{"file_uuid": "u1", "file_name": "photo.png"}]}]}]);
     fs::write(home.join("conversations.json"), export.to_string()).unwrap();
     let (_, out, _) = run(home, &["import", "conversations.json"]);
-    assert!(out.contains("1 file of messages kept, 11 bytes"), "{out}");
-    assert!(out.contains("1 file that messages name: not in the export"), "{out}");
+    assert!(out.contains("3 files of messages kept, 17 bytes"), "{out}");
+    assert!(out.contains("not in the export: 1 file that messages name"), "{out}");
     run(home, &["export", "notes"]);
     let text = fs::read(home.join("notes/2025/attachments/cc/report pdf.txt")).unwrap();
     assert_eq!(text, b"Sales rose.");
+    assert_eq!(fs::read(home.join("notes/2025/attachments/cc/paste 2.txt")).unwrap(), b"two");
     let (_, out, _) = run(home, &["import", "conversations.json", "--out", "other.db"]);
     assert!(!out.contains("kept"), "{out}");
 }

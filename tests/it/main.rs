@@ -39,6 +39,7 @@ mod mcp;
 #[cfg(target_os = "linux")]
 mod memory;
 mod migration;
+mod newcomer;
 mod notes;
 mod open;
 mod page;
