@@ -320,7 +320,7 @@ impl<'a> AttachmentImport<'a> {
                 return None;
             }
             Some(Err(reason)) => (name.to_owned(), Err(LeftOut::Unreadable(reason))),
-            Some(Ok((file, mut input))) => (file, self.keep(&mut *input)),
+            Some(Ok(mut file)) => (file.name, self.keep(&mut file.content)),
         };
         let own = file.strip_prefix(id).unwrap_or(&file).trim_start_matches(['-', '_']);
         let name = match name {

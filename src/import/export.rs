@@ -9,7 +9,7 @@ use super::{
     Error,
     file::{self, CountingReader, ExportFile},
     format::Format,
-    package::Package,
+    package::{OpenedFile, Package},
     tally::{Branches, ImportTally},
 };
 use crate::model::Conversation;
@@ -99,12 +99,9 @@ impl Export {
         Err(error.into())
     }
 
-    /// Opens the file whose name begins with an id, as messages name their files; returns its name
-    /// too. `None` if the export has none; the error is a sentence about the file.
-    pub(crate) fn attached(
-        &mut self,
-        id: &str,
-    ) -> Option<Result<(String, Box<dyn Read + '_>), String>> {
+    /// Opens the file whose name begins with an id, as messages name their files. `None` if the export
+    /// has none; the error is a sentence about the file.
+    pub(crate) fn attached(&mut self, id: &str) -> Option<Result<OpenedFile<'_>, String>> {
         self.package.other(id)
     }
 }

@@ -67,6 +67,13 @@ struct OtherFile {
     location: Location,
 }
 
+/// A file of an export, open for reading.
+pub(crate) struct OpenedFile<'a> {
+    /// The name without its folders.
+    pub(crate) name: String,
+    pub(crate) content: Box<dyn Read + 'a>,
+}
+
 #[derive(Clone, Debug)]
 enum Location {
     Path(PathBuf),
@@ -254,12 +261,9 @@ impl Package {
         self.others.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
-    /// Opens the other file whose name begins with an id; returns its name too. `None` if there is
-    /// none; the error is a sentence about the file.
-    pub(super) fn other(
-        &mut self,
-        id: &str,
-    ) -> Option<Result<(String, Box<dyn Read + '_>), String>> {
+    /// Opens the other file whose name begins with an id. `None` if there is none; the error is a
+    /// sentence about the file.
+    pub(super) fn other(&mut self, id: &str) -> Option<Result<OpenedFile<'_>, String>> {
         if id.len() < MIN_ID {
             return None;
         }
@@ -268,7 +272,7 @@ impl Package {
         let is_whole = |name: &str| !name[id.len()..].starts_with(|c: char| c.is_alphanumeric());
         let found = begin.into_iter().find(|file| is_whole(&file.name))?;
         let (name, location) = (found.name.clone(), found.location.clone());
-        Some(self.open_at(&location, None).map(|input| (name, input)))
+        Some(self.open_at(&location, None).map(|content| OpenedFile { name, content }))
     }
 
     /// Returns the JSON files in reading order.
