@@ -87,13 +87,6 @@ impl Config {
         if let Some(path) = &self.db {
             return match fs::metadata(path) {
                 Ok(metadata) if metadata.is_file() => Ok(path.clone()),
-                Ok(metadata) if metadata.is_dir() => {
-                    let source = io::Error::new(
-                        ErrorKind::IsADirectory,
-                        "it is a folder; name the database in it",
-                    );
-                    Err(db::Error::Io { path: path.clone(), source }.into())
-                }
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                     Err(db::Error::Io { path: path.clone(), source: error }.into())
                 }

@@ -28,9 +28,6 @@ fn mistakes_are_answered_with_what_helps() {
     assert!(errors.contains("'search'") && errors.contains("verbatim search serach"), "{errors}");
     let (code, _, errors) = run(&["import", "-"]);
     assert!(code == Some(2) && errors.contains("not from standard input; save it"), "{errors}");
-    let home = scene.path(".local/share/verbatim/db");
-    let (_, _, errors) = run(&["--db", home.to_str().unwrap(), "search", "vector"]);
-    assert!(errors.contains("it is a folder; name the database"), "{errors}");
     let mut open = scene.command(&["open", CHAT]);
     let (code, out, errors) = told(open.env("PATH", "/nowhere").env_remove("BROWSER"));
     assert!(code == Some(2) && out.starts_with("https://chatgpt.com/c/"), "{out}");
