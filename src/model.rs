@@ -69,6 +69,27 @@ pub struct Conversation {
     pub messages: Vec<Message>,
     /// The origin, if this is a coding agent's conversation.
     pub origin: Option<Origin>,
+    /// The files of its messages.
+    pub(crate) files: Vec<AttachedFile>,
+}
+
+/// A file of a message of an export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AttachedFile {
+    /// The place of the message in its conversation, from 0.
+    pub(crate) message: usize,
+    /// The file's name; empty if the message does not give it.
+    pub(crate) name: String,
+    pub(crate) content: AttachedContent,
+}
+
+/// Where the content of an [`AttachedFile`] is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AttachedContent {
+    /// In the file of the export whose name begins with this id.
+    Id(String),
+    /// In the message: the text of the file.
+    Text(String),
 }
 
 /// The origin of a coding agent's conversation, as far as it is known.

@@ -75,9 +75,14 @@ pub(crate) fn bind_socket(path: &Path) -> io::Result<UnixListener> {
     bound
 }
 
+/// Makes a file to write to, and empties one that is there.
+pub(crate) fn replace_file(path: &Path) -> io::Result<File> {
+    options().write(true).create(true).truncate(true).open(path)
+}
+
 /// Writes a whole file, and replaces the content of one that is there.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
-    options().write(true).create(true).truncate(true).open(path)?.write_all(content)
+    replace_file(path)?.write_all(content)
 }
 
 fn options() -> OpenOptions {

@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
     fs::write(&path, data).expect("a file");
     let mut is_plain = true;
     for branches in [Branches::Shown, Branches::All] {
-        let Ok(export) = Export::open(&path) else { return };
+        let Ok(mut export) = Export::open(&path) else { return };
         let mut tally = ImportTally::default();
         let (mut conversations, mut messages) = (HashSet::new(), 0);
         let read = export.read::<Error>(branches, &mut tally, &|_| {}, &mut |_, conversation| {

@@ -49,7 +49,7 @@ fuzz_target!(|data: &[u8]| {
             drop(zip.finish());
         }
     }
-    let Ok(export) = Export::open(&path) else { return };
+    let Ok(mut export) = Export::open(&path) else { return };
     let _ = export.size();
     let mut tally = ImportTally::default();
     let read = export.read::<Error>(Branches::All, &mut tally, &|_| {}, &mut |_, _| Ok(()));

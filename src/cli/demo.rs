@@ -112,15 +112,24 @@ fn write_hit(hit: &Hit, query: &str, out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes the next steps: a client's configuration, and the user's own chats.
 fn explain(program: &Path, database: &Path, out: &mut dyn Write) -> io::Result<()> {
-    let server = serde_json::json!({ "mcpServers": { "verbatim": {
-        "command": program.to_string_lossy(),
-        "args": ["serve", "--db", database.to_string_lossy()],
-    } } });
+    // `json!` sorts the keys.
+    let [program, database] =
+        [program, database].map(|path| serde_json::Value::from(path.to_string_lossy()));
+    let server = format!(
+        r#"{{
+  "mcpServers": {{
+    "verbatim": {{
+      "command": {program},
+      "args": ["serve", "--db", {database}]
+    }}
+  }}
+}}"#
+    );
     writeln!(
         out,
         "\nTo let an AI client search these chats, paste this into its MCP configuration:\n"
     )?;
-    writeln!(out, "{}", serde_json::to_string_pretty(&server)?)?;
+    writeln!(out, "{server}")?;
     writeln!(
         out,
         "\nYour own chats: `verbatim import`, and then `verbatim connect` for your AI client."

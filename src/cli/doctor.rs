@@ -33,6 +33,7 @@ pub(super) struct Args {
 pub(super) fn run(
     args: &Args,
     engine: &Engine,
+    no_provider: Option<String>,
     environment: &Environment,
     parse: ParseServe,
     out: &mut dyn Write,
@@ -51,6 +52,10 @@ pub(super) fn run(
         }
         findings.push(finding);
     };
+    if let Some(error) = no_provider {
+        let mend = "`verbatim config` shows where that is set, and docs/ranking.md what it can be";
+        report(Finding::wrong("embeddings", error, mend));
+    }
     engine.reports().examine(args.full, &Stop::never(), &mut report);
     clients::examine(&configured, environment, parse, &mut report);
     written?;
@@ -69,7 +74,7 @@ pub(super) fn run(
 
 fn write_finding(out: &mut dyn Write, finding: &Finding) -> std::io::Result<()> {
     let verdict = match finding.verdict {
-        Verdict::Well => "well ",
+        Verdict::Well => "ok   ",
         Verdict::Note => "note ",
         Verdict::Wrong => "WRONG",
     };

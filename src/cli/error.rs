@@ -9,6 +9,18 @@ use crate::{
     tools::{self, hint::Explained},
 };
 
+/// Returns an error of the engine with what helps; where there are no chats, that comes first.
+fn explained(error: &engine::Error) -> String {
+    let says = Explained(error);
+    match error {
+        engine::Error::NoDatabase { .. } => format!(
+            "there are no chats yet; `verbatim import` finds the exports in your downloads, \
+             `verbatim demo` shows a sample\n{says}"
+        ),
+        _ => says.to_string(),
+    }
+}
+
 /// An error of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -16,7 +28,7 @@ pub enum Error {
     #[error("{0}")]
     Usage(clap::Error),
     /// The engine could not answer.
-    #[error("{}", Explained(.0))]
+    #[error("{}", explained(.0))]
     Engine(#[from] engine::Error),
     /// The server could not serve.
     #[error(transparent)]

@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     fmt::Write as _,
     fs,
-    io::{self, BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Seek, Write},
     path::{Path, PathBuf},
 };
 
@@ -16,11 +16,11 @@ use super::{
     error::Error,
     filters::Filters,
     notes,
-    output::{FOUND, NOTHING, json_line, plural},
-    progress,
+    output::{FOUND, NOTHING, complain, counted_of, json_line, plural},
+    progress, show,
 };
 use crate::{
-    engine::{About, Engine, Session},
+    engine::{About, Attachment, Engine, Session},
     model::Stop,
     private,
     text::{date, snippet},
@@ -35,6 +35,12 @@ const MAX_ID: usize = 8;
 /// Bytes of a file that are read to find out which conversation it has.
 const MAX_START: u64 = 4 << 10;
 
+/// The longest ending of a file's name that is kept.
+const MAX_ENDING: usize = 8;
+
+/// The folder of attachments, beside the files of conversations.
+const ATTACHMENTS: &str = "attachments";
+
 /// The folder of conversations without a time.
 const NO_YEAR: &str = "undated";
 
@@ -46,7 +52,8 @@ const NO_YEAR: &str = "undated";
 /// Writes a file for each conversation into a folder for each year: its text in Markdown below a front
 /// matter that Obsidian and others read. Filters choose conversations; each is written whole. Run it
 /// again to bring the files up to date: a file whose conversation changed is written over, the others
-/// stay as they are. Pictures and attachments are named, as in `verbatim show`.
+/// stay as they are. The pictures and attachments that the import kept go to a folder `attachments` beside
+/// them, and each message links to its own.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
@@ -55,7 +62,7 @@ pub(super) struct Args {
     target: PathBuf,
     #[command(flatten)]
     filters: Filters,
-    /// Print one JSON object: folder, conversations, written, unchanged
+    /// Print one JSON object: folder, conversations, written, unchanged, attachments
     #[arg(long)]
     json: bool,
 }
@@ -81,13 +88,32 @@ pub(super) fn run(
         "exporting [{wide_bar}] {pos} of {len}",
     );
     let [mut written, mut unchanged] = [0_u64; 2];
+    let mut attachments = 0;
     for about in &listed.abouts {
         bar.inc(1);
         let Some(session) = engine.session(about.source, &about.id, false, &stop)? else {
             continue;
         };
-        let text = markdown(&session, clock).expect("a text can be written");
         let path = files.path_for(about, clock);
+        let kept = show::attachments(engine, about.source, &about.id);
+        let mut links = links(&kept, about);
+        let mut copied = Ok(());
+        links.retain(|Link { attachment, place, .. }| match engine.open_attachment(attachment) {
+            Ok(mut content) if copied.is_ok() => {
+                let target = path.with_file_name(place);
+                let done = copy(&mut content, &target, attachment.bytes);
+                copied = done.map_err(|error| failed(&target, error));
+                true
+            }
+            Ok(_) => false,
+            Err(error) => {
+                complain(&error.to_string());
+                false
+            }
+        });
+        copied?;
+        attachments += links.len();
+        let text = markdown(&session, &links, clock).expect("a text can be written");
         match files
             .write(&path, &about.id, text.as_bytes())
             .map_err(|error| failed(&path, error))?
@@ -102,7 +128,7 @@ pub(super) fn run(
         let (folder, conversations) = (&args.target, all);
         let counts = json!({
             "folder": folder, "conversations": conversations, "written": written,
-            "unchanged": unchanged,
+            "unchanged": unchanged, "attachments": attachments,
         });
         json_line(out, &counts)?;
     } else {
@@ -111,8 +137,106 @@ pub(super) fn run(
             out,
             "{all} conversation{plural} in {folder}: {written} written, {unchanged} unchanged"
         )?;
+        if attachments > 0 {
+            writeln!(out, "{} with them", counted_of(attachments, "attachment"))?;
+        }
     }
     Ok(if all > 0 { FOUND } else { NOTHING })
+}
+
+/// A link from a conversation's file to an attachment.
+struct Link<'a> {
+    attachment: &'a Attachment,
+    /// The file's name.
+    name: String,
+    /// The path from the folder of the conversation's file, with `/`.
+    place: String,
+}
+
+/// Returns links to the attachments of a conversation. Their names are safe on every system, and
+/// differ.
+fn links<'a>(attachments: &'a [Attachment], about: &About) -> Vec<Link<'a>> {
+    let mut given = HashSet::new();
+    let link = |attachment: &'a Attachment| {
+        let (stem, ending) = name_of(attachment);
+        let numbered = |number: usize| match number {
+            1 => format!("{stem}.{ending}"),
+            _ => format!("{stem} {number}.{ending}"),
+        };
+        let is_free = |name: &String| !given.contains(&name.to_lowercase());
+        let name = (1..).map(numbered).find(is_free).expect("numbers do not end");
+        given.insert(name.to_lowercase());
+        let place = format!("{ATTACHMENTS}/{}/{name}", plain(&about.id));
+        Link { attachment, name, place }
+    };
+    attachments.iter().map(link).collect()
+}
+
+/// Returns the name of an attachment's file, and its ending: that of the name the export gives, else
+/// that of its type.
+fn name_of(attachment: &Attachment) -> (String, String) {
+    let name = Path::new(&attachment.name);
+    let stem = name.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+    let given = name.extension().map(|ending| ending.to_string_lossy()).unwrap_or_default();
+    let is_plain = !given.is_empty()
+        && given.len() <= MAX_ENDING
+        && given.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let by_type = match attachment.media_type.as_str() {
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "audio/wav" => "wav",
+        "audio/mpeg" => "mp3",
+        "audio/ogg" => "ogg",
+        "audio/mp4" => "m4a",
+        "video/mp4" => "mp4",
+        "application/pdf" => "pdf",
+        "application/zip" => "zip",
+        "text/plain" => "txt",
+        _ => "bin",
+    };
+    match &*given {
+        // What Claude.ai keeps of a document is the text in it.
+        "pdf" | "docx" | "xlsx" | "pptx" if by_type == "txt" => {
+            (plain(&attachment.name), "txt".into())
+        }
+        given if is_plain && given != "dat" => (plain(&stem), given.to_owned()),
+        _ => (plain(&stem), by_type.to_owned()),
+    }
+}
+
+/// Copies a content of a length to a file, unless the file has it already.
+fn copy(content: &mut fs::File, target: &Path, length: u64) -> io::Result<()> {
+    if fs::metadata(target).is_ok_and(|there| there.len() == length) {
+        let mut known = fs::File::open(target)?;
+        if is_same(content, &mut known)? {
+            return Ok(());
+        }
+        content.rewind()?;
+    }
+    if let Some(folder) = target.parent() {
+        private::create_dir_all(folder)?;
+    }
+    let mut file = private::replace_file(target)?;
+    io::copy(content, &mut file).map(drop)
+}
+
+/// Returns whether two files of one length have the same content.
+fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
+    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
+    loop {
+        let (a, b) = (one.fill_buf()?, other.fill_buf()?);
+        let length = a.len().min(b.len());
+        if a[..length] != b[..length] {
+            return Ok(false);
+        }
+        if length == 0 {
+            return Ok(true);
+        }
+        one.consume(length);
+        other.consume(length);
+    }
 }
 
 /// The files of an export.
@@ -201,7 +325,11 @@ fn plain(text: &str) -> String {
 }
 
 /// Returns a conversation as Markdown with a front matter in YAML.
-fn markdown(session: &Session, clock: Clock) -> Result<String, std::fmt::Error> {
+fn markdown(
+    session: &Session,
+    links: &[Link<'_>],
+    clock: Clock,
+) -> Result<String, std::fmt::Error> {
     let about = &session.about;
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut text = front(&about.id);
@@ -224,6 +352,12 @@ fn markdown(session: &Session, clock: Clock) -> Result<String, std::fmt::Error> 
             write!(text, " · {time}")?;
         }
         writeln!(text, "\n\n{}", snippet::trim(&message.content))?;
+        let (conversation, id) = (&message.conversation_id, &message.message_id);
+        for link in links.iter().filter(|link| link.attachment.is_of(conversation, id)) {
+            let is_picture = link.attachment.media_type.starts_with("image/");
+            let mark = if is_picture { "!" } else { "" };
+            writeln!(text, "\n{mark}[{}](<{}>)", link.name, link.place)?;
+        }
     }
     Ok(text)
 }

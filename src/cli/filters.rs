@@ -25,19 +25,19 @@ pub(super) struct Filters {
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
     /// Only coding agents' conversations on this branch
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
     branch: Option<String>,
     /// Only coding agents' conversations in a folder whose path has this
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, hide_short_help = true, value_name = "PATH")]
     folder: Option<String>,
     /// Only conversations in which a model answered whose name has this, in any case
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
     model: Option<String>,
     /// Only coding agents' conversations in which a tool was called whose name has this, in any case
-    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, hide_short_help = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     tool: Option<String>,
     /// Only coding agents' conversations in which a call of a tool names a file whose path has this
-    #[arg(long, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, hide_short_help = true, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
     file: Option<String>,
     /// Only this conversation: its id, title or link
     #[arg(long = "in", value_name = "CONVERSATION")]
@@ -52,7 +52,7 @@ pub(super) struct Filters {
     #[arg(long, value_name = "DATE")]
     until: Option<String>,
     /// Read and show times in UTC, not in the time zone of this computer
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(super) utc: bool,
 }
 

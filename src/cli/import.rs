@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     engine::{
-        self, About, Branches, Config, Engine, Scope, SourceKind,
+        self, About, AttachmentCounts, Branches, Config, Engine, Scope, SourceKind,
         import::{self, Progress, Report, SourceProgress},
     },
     model::Stop,
@@ -63,7 +63,7 @@ pub(super) struct ImportArgs {
     #[arg(value_name = "SOURCE")]
     sources: Vec<PathBuf>,
 
-    /// Import what is found, and move a home of an older version, without asking
+    /// Import what is found without asking
     #[arg(short, long)]
     pub(super) yes: bool,
 
@@ -105,6 +105,9 @@ pub enum Error {
     /// Nothing was imported.
     #[error(transparent)]
     Import(#[from] import::Error),
+    /// Standard input is named, which cannot be read twice.
+    #[error("-: exports are read from files, not from standard input; save it, and name the file")]
+    Stdin,
     /// The database that is searched belongs to another program.
     #[error(
         "{}: not written to, because another program made it; leave out {named}, or write into it \
@@ -143,6 +146,9 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
+    if args.sources.iter().any(|source| source.as_os_str() == "-") {
+        return Err(Error::Stdin);
+    }
     let target = target(args, engine.config(), named)?;
     let sources = match args.sources.is_empty() {
         true => {
@@ -175,7 +181,8 @@ pub(super) fn run(
     let lines = SourceLines { environment, current: RefCell::default() };
     let withheld = engine.withheld()?;
     let show = |progress| lines.show(progress);
-    let result = import::import_until(&sources, &target, branches, &withheld, &stop, &show);
+    let into = import::Target::new(engine.config(), &target, &withheld);
+    let result = import::import_until(&sources, &into, branches, &stop, &show);
     lines.end(matches!(&result, Ok(report) if !report.stopped));
     let report = result?;
     if report.stopped {
@@ -274,8 +281,12 @@ impl SourceLines<'_> {
 }
 
 fn counts(source: &SourceProgress) -> String {
+    let files = match source.files {
+        0 => String::new(),
+        files => format!(", {}", count(files, "file")),
+    };
     format!(
-        "{}, {}",
+        "{}, {}{files}",
         count(source.conversations, "conversation"),
         count(source.messages, "message")
     )
@@ -361,12 +372,16 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let left_out = count(report.forgotten, "conversation");
         writeln!(out, "{left_out} that you forgot left out; `verbatim forget --list` lists them")?;
     }
+    if let Some(counts) = &report.attachments {
+        write_attachments(counts, out)?;
+    }
     if tally.malformed > 0 {
-        writeln!(out, "{} could not be read and were skipped", count(tally.malformed, "line"))?;
+        let lines = count(tally.malformed, "line");
+        writeln!(out, "skipped, because they could not be read: {lines}")?;
     }
     if tally.skipped_count > 0 {
         let skipped = count(tally.skipped_count, "conversation");
-        writeln!(out, "{skipped} could not be read and were skipped:")?;
+        writeln!(out, "skipped, because they could not be read: {skipped}")?;
         for skipped in &tally.skipped {
             let name = skipped.name.as_deref().map(|name| format!(" ({})", one_line(name)));
             writeln!(
@@ -395,6 +410,24 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes what became of the files of messages.
+fn write_attachments(counts: &AttachmentCounts, out: &mut dyn Write) -> io::Result<()> {
+    if counts.kept > 0 {
+        let (files, size) = (count(counts.kept, "file"), bytes(counts.bytes));
+        writeln!(out, "{files} of messages kept, {size}; `verbatim export` writes them out")?;
+    }
+    if counts.absent > 0 {
+        let files = count(counts.absent, "file");
+        writeln!(out, "not in the export: {files} that messages name")?;
+    }
+    if counts.too_large > 0 {
+        let names = harmless(&counts.too_large_names.join(", "));
+        let files = count(counts.too_large, "file");
+        writeln!(out, "{files} of messages left out, larger than is kept: {names}")?;
+    }
+    counts.failures.iter().try_for_each(|line| writeln!(out, "warning: {}", harmless(line)))
+}
+
 fn write_json(
     report: &Report,
     (target, followed): (&Path, &[PathBuf]),
@@ -418,6 +451,12 @@ fn write_json(
             "unchanged": changes.unchanged_messages,
             "empty": tally.empty,
         },
+        "files": report.attachments.as_ref().map(|counts| json!({
+            "kept": counts.kept,
+            "bytes": counts.bytes,
+            "absent": counts.absent,
+            "too_large": counts.too_large,
+        })),
         "excluded": report.excluded,
         "forgotten": report.forgotten,
         "missing": report.missing(),

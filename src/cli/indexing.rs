@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanCount;
 use serde_json::{Value, json};
 
 use super::{
@@ -101,11 +101,12 @@ pub(super) fn index_all(
     (export, failed)
 }
 
-/// Makes what ranking needs and the sources lack, with a bar on a terminal. What cannot be made is
+/// Makes what ranking needs and sources of some kinds lack, all kinds if none is named, with a bar on a terminal. What cannot be made is
 /// said with the answer.
-pub(super) fn complete(engine: &Engine, environment: &Environment) {
+pub(super) fn complete(engine: &Engine, kinds: &[SourceKind], environment: &Environment) {
     let resources = Limits::default().resources(environment);
-    for source in engine.sources() {
+    let is_asked = |source: &Source| kinds.is_empty() || kinds.contains(&source.kind);
+    for source in engine.sources().into_iter().filter(is_asked) {
         let step = Step::begin(environment, "Indexing");
         let mut show = |share: f64| step.show(share, "for this and later questions");
         drop(engine.upkeep().complete(&source, resources, &Stop::never(), &mut show));
@@ -223,12 +224,12 @@ fn write_details(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
                  index {} ({:.2} × the text), document store {} ({:.2} ×)\n{}",
                 HumanCount(size.messages.into()),
                 HumanCount(*conversations as u64),
-                HumanBytes(size.text_bytes),
+                bytes(size.text_bytes),
                 took.as_secs_f64(),
                 size.text_bytes as f64 / 1e6 / took.as_secs_f64().max(1e-3),
-                HumanBytes(size.index_bytes),
+                bytes(size.index_bytes),
                 ratio(size.index_bytes),
-                HumanBytes(size.store_bytes),
+                bytes(size.store_bytes),
                 ratio(size.store_bytes),
                 folder.display()
             )?;

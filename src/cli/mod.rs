@@ -58,10 +58,14 @@ mod workspace;
 
 use std::{ffi::OsString, io::Write, sync::Arc};
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    Arg, CommandFactory, FromArgMatches, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
 pub use self::{environment::Environment, error::Error, program::run_program};
 use self::{
+    old_home::Consent,
     output::{FOUND, NOTHING, TROUBLE, TerminalWriter, complain},
     pager::Paged,
     picker::Picked,
@@ -71,6 +75,7 @@ use crate::{
     engine::{self, Engine},
     map_faults,
     model::Stop,
+    text::shell::quoted,
 };
 
 /// Columns of help if there is no terminal.
@@ -81,7 +86,7 @@ const EXAMPLES: &str = "\
 Verbatim finds what was said in your AI chats, exactly.
 
   verbatim demo                          try it on a small sample
-  verbatim import export.zip             bring in an export of ChatGPT or Claude
+  verbatim import                        bring in the exports of ChatGPT and Claude in your downloads
   verbatim search \"borrow checker\"       find the messages that contain a text
   verbatim search \"fix login\" --mode both  rank messages by words and meaning
   verbatim list                          list the conversations
@@ -90,9 +95,13 @@ Verbatim finds what was said in your AI chats, exactly.
 On a terminal, `verbatim` alone searches as you type; `verbatim --help` lists all commands.
 ";
 
+/// What the help of a command says of the flags that all commands have.
+const PLACES: &str = "Where the data is: --db, --home, --index, --archive, --no-archive; \
+                      `verbatim --help` explains them";
+
 /// What the picker says if there is nothing to search.
-const NO_CHATS: &str = "there are no chats yet. `verbatim import FILE` brings in an export of \
-                        ChatGPT or Claude; `verbatim demo` shows a sample";
+const NO_CHATS: &str = "there are no chats yet. `verbatim import` brings in the exports of ChatGPT \
+                        and Claude in your downloads; `verbatim demo` shows a sample";
 
 /// Find what was said in your AI chats, exactly
 ///
@@ -171,6 +180,11 @@ impl Command {
         }
     }
 
+    /// Returns whether the command may make vectors, or those of a question.
+    fn makes_vectors(&self) -> bool {
+        self.writes() || matches!(self, Command::Search(_) | Command::Eval(_))
+    }
+
     /// Returns whether the command prints from mapped files without a retry of its own.
     fn may_be_torn(&self) -> bool {
         match self {
@@ -197,7 +211,7 @@ pub fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
-    let mut command = Cli::command();
+    let mut command = without_places(Cli::command());
     if !environment.terminal {
         command = command.term_width(HELP_WIDTH);
     }
@@ -226,15 +240,41 @@ pub fn run(
             }
             Ok(FOUND)
         }
-        Err(error) => Err(Error::Usage(error)),
+        Err(error) => Err(Error::Usage(with_search(error))),
     }
+}
+
+/// Leaves the flags that say where the data is to the help of the program; every command takes them.
+fn without_places(command: clap::Command) -> clap::Command {
+    let flags = command.get_arguments().filter(|flag| flag.is_global_set());
+    let flags: Vec<Arg> = flags.cloned().map(|flag| flag.hide(true)).collect();
+    command.mut_subcommands(|command| command.args(flags.clone()).after_help(PLACES))
+}
+
+/// Says how to search for a word that is no command.
+fn with_search(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
+        let tip = format!("to find that text in your chats: verbatim search {}", quoted(word));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
     let Some(mut command) = cli.command else { return pick(&cli.places, environment, out) };
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
-    config.embeddings = places::embeddings(environment)?;
+    let provider = places::embeddings(environment);
+    // Without a provider no vectors are made: those of another model would take the place of its.
+    config.leave_indexes = provider.is_err();
+    let no_provider = match provider {
+        Ok(provider) => {
+            config.embeddings = provider;
+            None
+        }
+        Err(error) if command.makes_vectors() => return Err(error.into()),
+        Err(error) => Some(error),
+    };
     config.workspaces = match &command {
         Command::Serve(args) => args.workspaces.or(environment),
         Command::Web(args) => args.serving.workspaces.or(environment),
@@ -248,14 +288,20 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Web(args) => args.serving.take(environment),
         _ => {}
     }
+    let ask = |has_yes: bool, with_yes: Consent| if has_yes { with_yes } else { Consent::Asked };
     match &command {
-        Command::Import(args) => old_home::offer(&config, args.yes, environment)?,
-        Command::Reindex(args) => old_home::offer(&config, args.yes, environment)?,
-        Command::Status(_) => old_home::offer(&config, false, environment)?,
+        // A yes to an import is none to this.
+        Command::Import(args) => {
+            old_home::offer(&config, ask(args.yes, Consent::Missing), environment)?;
+        }
+        Command::Reindex(args) => {
+            old_home::offer(&config, ask(args.yes, Consent::Given), environment)?;
+        }
+        Command::Status(_) => old_home::offer(&config, Consent::Missing, environment)?,
         _ => {}
     }
     engine::prepare(&config, command.writes());
-    config.leave_indexes = match &command {
+    config.leave_indexes |= match &command {
         Command::Serve(args) => args.leaves_indexes(),
         Command::Web(args) => args.serving.leaves_indexes(),
         _ => false,
@@ -295,7 +341,10 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Threads(args) => threads::run(&args, &engine, environment, out),
         Command::Watch(args) => watch::run(&args, engine, out),
         Command::Workspace(args) => workspace::run(&args, &engine, environment, out),
-        Command::Doctor(args) => doctor::run(&args, &engine, environment, parse_serve, out),
+        Command::Doctor(args) => {
+            let no_provider = no_provider.map(|error| error.to_string());
+            doctor::run(&args, &engine, no_provider, environment, parse_serve, out)
+        }
         Command::Completions(args) => completions::print(&args, out),
         Command::Version(args) => version::run(&args, out),
         Command::Man(args) => completions::write_pages(&args, Cli::command(), out),

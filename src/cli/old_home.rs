@@ -11,9 +11,24 @@ use crate::{
     text::shell::quoted,
 };
 
-/// Moves the chats of an older version's home to the home, if there are any and the user says yes;
-/// `yes` says so already. Without a terminal, one line says how to do it.
-pub(super) fn offer(config: &Config, yes: bool, environment: &Environment) -> Result<(), Error> {
+/// Whether the home of an older version may be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Consent {
+    /// The user said yes to that.
+    Given,
+    /// The user is asked, if there is a terminal.
+    Asked,
+    /// The user is not asked.
+    Missing,
+}
+
+/// Moves the chats of an older version's home to the home, if there are any and the user says yes.
+/// Where nobody is asked, one line says how to do it.
+pub(super) fn offer(
+    config: &Config,
+    consent: Consent,
+    environment: &Environment,
+) -> Result<(), Error> {
     // A home that the user named is where the user wants it.
     let is_default = config.home == places::default_home(environment);
     if !is_default || config.db.is_some() || config.local_databases.is_none() {
@@ -35,7 +50,8 @@ pub(super) fn offer(config: &Config, yes: bool, environment: &Environment) -> Re
     }
     let question =
         format!("{from} holds the chats of an older version of verbatim. Move them to {to}?");
-    if !yes && !environment.can_ask {
+    let yes = consent == Consent::Given;
+    if !yes && (consent == Consent::Missing || !environment.can_ask) {
         complain(&format!(
             "{from} holds chats of an older version; `verbatim reindex --yes` moves them to {to}"
         ));

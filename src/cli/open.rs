@@ -1,6 +1,10 @@
 //! `verbatim open` and `verbatim resume`: back to where a conversation took place.
 
-use std::{io::Write, path::Path, process::Command};
+use std::{
+    io::{self, Write},
+    path::Path,
+    process::Command,
+};
 
 use clap_complete::ArgValueCompleter;
 use serde_json::json;
@@ -85,7 +89,9 @@ pub(super) fn is_web(link: &str) -> bool {
 
 /// Opens a link in the browser.
 pub(super) fn browse(link: &str) -> Result<(), Error> {
-    let failed = |source| Error::Start { what: format!("a browser for {link}"), source };
+    // The crate's error names a command of its own.
+    let reason = || io::Error::other("none could be started; open the address yourself");
+    let failed = |_| Error::Start { what: format!("a browser for {link}"), source: reason() };
     open::that_detached(link).map_err(failed)
 }
 

@@ -12,7 +12,7 @@ use super::{
     indexing,
     lines::{FlatLines, JsonAnswer},
     notes,
-    output::{FOUND, JsonHit, NOTHING, complain, json_line},
+    output::{FOUND, JsonHit, NOTHING, complain, counted_of, json_line},
     words::{Words, quoted},
 };
 use crate::{
@@ -50,7 +50,7 @@ pub(super) fn run(
 ) -> Result<u8, Error> {
     let Asked { text, mode, scope, limit } = asked;
     let stop = Stop::never();
-    indexing::complete(page.engine, environment);
+    indexing::complete(page.engine, &scope.sources, environment);
     let limit = if limit == 0 { MOST } else { limit };
     let concepts = vec![text.clone()];
     let question = Question { concepts, mode, scope, limit, ..Question::default() };
@@ -66,13 +66,20 @@ pub(super) fn run(
         complain(&format!("no message answers {}; try other words", quoted(&text)));
         return Ok(NOTHING);
     }
+    let has_words = |one: &Match| {
+        let texts = [&one.hit.content, &one.hit.title];
+        texts.iter().any(|text| !words.spans(text).is_empty())
+    };
+    if mode != Mode::Vector && !ranking.items.iter().any(has_words) {
+        complain("no message has these words; the nearest by meaning are shown");
+    }
     if !ranking.is_total_exact {
         let shown = ranking.items.len();
         let advice = match ranking.total > shown && limit < MOST {
             true => format!("-n {} shows more", shown * 4),
             false => "there may be more, which a search without --mode finds".to_owned(),
         };
-        complain(&format!("the best {shown} messages are shown; {advice}"));
+        complain(&format!("only the best {}; {advice}", counted_of(shown, "message")));
     }
     if form.json {
         write_json(&ranking.items, page, &stop, out)?;

@@ -77,16 +77,16 @@ pub(super) struct Args {
     #[arg(short = 'c', long, conflicts_with_all = ["context", "flat", "explain"])]
     count: bool,
     /// Show the query plan and timings instead of the answer
-    #[arg(long, conflicts_with_all = ["json", "context", "flat"])]
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["json", "context", "flat"])]
     explain: bool,
     /// Match and show messages as stored, even if that is the JSON of ChatGPT's message parts
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     raw_content: Option<bool>,
     /// Do not start a pager
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_pager: bool,
     /// Colour the output
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, hide_short_help = true, value_name = "WHEN", default_value = "auto")]
     color: Color,
 }
 
@@ -340,7 +340,7 @@ impl<'a> Exact<'a> {
         let request = Request { limit: limit.filter(|_| !is_narrow), ..self.request.clone() };
         let engine = self.page.engine;
         let mut searched = engine.exact_in_all(&request, &self.scope, &self.stop, render, show)?;
-        if searched.plans.iter().all(|(_, count)| *count == 0) {
+        if searched.plans.iter().all(|(.., count)| *count == 0) {
             searched.notes.extend(engine.unknown_role(&self.scope, &self.stop)?);
         }
         Ok(searched)
@@ -368,10 +368,11 @@ impl<'a> Exact<'a> {
             if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         let searched = self.all(self.at_most(), &|_, _| Some(()), &mut count)?;
-        for (plan, count) in &searched.plans {
+        for (source, plan, count) in &searched.plans {
+            writeln!(out, "source: {}", source.name())?;
             explain(out, plan, *count)?;
         }
-        Ok(searched.plans.iter().map(|(_, count)| count).sum())
+        Ok(searched.plans.iter().map(|(.., count)| count).sum())
     }
 
     fn json(&self, out: &mut dyn Write) -> Result<JsonAnswer, Error> {
@@ -466,7 +467,7 @@ impl<'a> Exact<'a> {
     /// Returns how many messages an index searched, and in what time; nothing where SQLite searched.
     fn searched(&self, searched: &Searched) -> Result<String, Error> {
         let mut took = Duration::ZERO;
-        for (plan, _) in &searched.plans {
+        for (_, plan, _) in &searched.plans {
             match plan {
                 SearchPlan::ByIndex { trace, .. } => took = took.max(trace.lookup + trace.search),
                 SearchPlan::ByLike { .. } => return Ok(String::new()),

@@ -6,6 +6,8 @@ use std::{
 };
 
 use clap_complete::ArgValueCompleter;
+use serde::Serialize;
+use serde_json::json;
 
 use super::{
     clock::Clock,
@@ -18,11 +20,11 @@ use super::{
     markdown::{self, Highlighter, MOST_RENDERED},
     notes, open,
     output::{FOUND, JsonHit, NOTHING, complain, counted_of, harmless, json_line},
-    settings, settings_file,
+    progress, settings, settings_file,
 };
 use crate::{
-    engine::{self, Engine, Scope, Session},
-    model::Stop,
+    engine::{self, Attachment, Engine, Scope, Session, SourceKind},
+    model::{Hit, Stop},
     text::{literal::LiteralPattern, snippet},
 };
 
@@ -129,13 +131,18 @@ pub(super) fn run(
         complain(&format!("no message begins in these lines; the last one is {last}"));
         return Ok(NOTHING);
     }
+    let key = (about.source, about.id);
+    let attachments = attachments(engine, key.0, &key.1);
     if args.json {
         for turn in turns {
-            json_line(out, &JsonHit::of(&session.message(turn), clock))?;
+            let message = session.message(turn);
+            let own = of_message(&attachments, &message)
+                .map(|it| json!({"name": it.name, "type": it.media_type, "bytes": it.bytes}));
+            let hit = JsonHit::of(&message, clock);
+            json_line(out, &ShownMessage { hit, attachments: own.collect() })?;
         }
         return Ok(FOUND);
     }
-    let key = (about.source, about.id);
     let mut found = found::conversations(engine, std::slice::from_ref(&key), &stop)?;
     let conversation =
         found.remove(&key).expect("every conversation that is asked for is described");
@@ -144,6 +151,7 @@ pub(super) fn run(
     let pattern = args.matching.as_deref().map(snippet::trim).filter(|text| !text.is_empty());
     let mut page = ConversationPage {
         out,
+        attachments,
         rendered: is_rendered.then_some(look),
         is_terminal: environment.terminal,
         clock,
@@ -160,9 +168,34 @@ pub(super) fn run(
     Ok(FOUND)
 }
 
+/// A message as `--json` prints it.
+#[derive(Serialize)]
+struct ShownMessage<'a> {
+    #[serde(flatten)]
+    hit: JsonHit<'a>,
+    attachments: Vec<serde_json::Value>,
+}
+
+/// Returns the attachments of a message.
+fn of_message<'a>(
+    attachments: &'a [Attachment],
+    message: &Hit<'_>,
+) -> impl Iterator<Item = &'a Attachment> {
+    attachments.iter().filter(|it| it.is_of(&message.conversation_id, &message.message_id))
+}
+
+/// Returns the attachments of a conversation; none, and says why, if they cannot be read.
+pub(super) fn attachments(engine: &Engine, source: SourceKind, id: &str) -> Vec<Attachment> {
+    engine.attachments(source, id).unwrap_or_else(|error| {
+        complain(&error.to_string());
+        Vec::new()
+    })
+}
+
 /// How a conversation is written.
 struct ConversationPage<'w> {
     out: &'w mut dyn Write,
+    attachments: Vec<Attachment>,
     /// What the terminal shows; `None` where the Markdown is written as it is.
     rendered: Option<Look>,
     /// Whether the output is a terminal, which no text may control.
@@ -211,6 +244,10 @@ impl ConversationPage<'_> {
         if let Some(link) = conversation.link() {
             facts += &format!("\n<{link}>\n");
         }
+        if !self.attachments.is_empty() {
+            let files = counted_of(self.attachments.len(), "attachment");
+            facts += &format!("\n{files}: `verbatim export` writes them to a folder\n");
+        }
         if let Some(session) = open::session(conversation) {
             facts += &format!("\nresume: `{session}`\n");
         }
@@ -219,6 +256,16 @@ impl ConversationPage<'_> {
 
     fn message(&mut self, session: &Session, turn: usize) -> io::Result<()> {
         let message = session.message(turn);
+        self.content(session, turn, &message)?;
+        let names: Vec<String> = of_message(&self.attachments, &message)
+            .map(|it| {
+                format!("\n[{}, {}, {}]\n", it.name, it.media_type, progress::bytes(it.bytes))
+            })
+            .collect();
+        names.iter().try_for_each(|name| self.text(name))
+    }
+
+    fn content(&mut self, session: &Session, turn: usize, message: &Hit<'_>) -> io::Result<()> {
         let role = if message.role.is_empty() { "unknown" } else { &message.role };
         let time = message.time.and_then(|time| self.clock.minute(time));
         let time = time.map_or_else(String::new, |time| format!(" · {time}"));

@@ -2,12 +2,13 @@
 
 use std::{io::Write, time::Duration};
 
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanCount;
 use serde_json::{Value, json};
 
 use super::{
     error::Error,
     output::{FOUND, harmless, plural},
+    progress::bytes,
 };
 use crate::{
     engine::{Engine, SnapshotStatus, SourceStatus, ago},
@@ -127,7 +128,7 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
         lines.push(format!("  kept: {kept} whose transcripts were deleted"));
     }
     let changed = source.changed.map(|at| format!(", changed {} ago", human(ago(at))));
-    lines.push(format!("  size: {}{}", HumanBytes(source.bytes), changed.unwrap_or_default()));
+    lines.push(format!("  size: {}{}", bytes(source.bytes), changed.unwrap_or_default()));
     lines.push(match &source.by_like {
         None => "  searched: by its index, which is current".to_owned(),
         Some(why) => format!("  searched: by LIKE, because {}", because(why)),
@@ -169,7 +170,8 @@ fn contents(source: &SourceStatus) -> String {
         (None, None) => "not counted: that takes long without a current index".to_owned(),
     };
     if let (Some(first), Some(last)) = (&source.first, &source.last) {
-        text.push_str(&format!(", {first} to {last}"));
+        let day = |time: &str| time.split('T').next().unwrap_or_default().to_owned();
+        text.push_str(&format!(", {} to {}", day(first), day(last)));
     }
     text
 }
@@ -186,7 +188,7 @@ fn index(snapshot: &SnapshotStatus) -> String {
         text.push_str(&format!(" ({} gone)", HumanCount(deleted.into())));
     }
     let ratio = snapshot.bytes as f64 / snapshot.text_bytes.max(1) as f64;
-    text.push_str(&format!(", {} ({ratio:.1} × the text)", HumanBytes(snapshot.bytes)));
+    text.push_str(&format!(", {} ({ratio:.1} × the text)", bytes(snapshot.bytes)));
     if !snapshot.derived.is_empty() {
         text.push_str(&format!(", with {}", snapshot.derived.join(" and ")));
     }

@@ -8,6 +8,9 @@ use crate::model::Instant;
 /// The most faults that `PRAGMA quick_check` lists.
 const MOST_FAULTS: u32 = 5;
 
+/// Memory for pages of a database that is checked.
+const CHECKED_KIB: i64 = 64 << 10;
+
 /// Returns how many conversations with messages, and how many messages a database has. Other
 /// conversations are in no list.
 pub fn counts(database: &Database) -> Result<(u64, u64), Error> {
@@ -42,6 +45,7 @@ pub fn span(database: &Database) -> Result<Option<(Instant, Instant)>, Error> {
 pub fn faults(database: &Database, full: bool) -> Result<Vec<String>, Error> {
     let check = if full { "integrity_check" } else { "quick_check" };
     let read = || -> rusqlite::Result<Vec<String>> {
+        enlarge_cache(database)?;
         let sql = format!("PRAGMA {check}({MOST_FAULTS})");
         let mut statement = database.connection().prepare(&sql)?;
         statement.query_map([], |row| row.get(0))?.collect()
@@ -49,6 +53,11 @@ pub fn faults(database: &Database, full: bool) -> Result<Vec<String>, Error> {
     let mut faults = read().map_err(|error| database.error(error))?;
     faults.retain(|fault| fault != "ok");
     Ok(faults)
+}
+
+/// Keeps more pages of a database in memory: what is checked follows ids, which are in no order.
+fn enlarge_cache(database: &Database) -> rusqlite::Result<()> {
+    database.connection().pragma_update(None, "cache_size", -CHECKED_KIB)
 }
 
 /// Returns the keys of up to `count` messages, spread over the whole table.
@@ -80,7 +89,11 @@ pub fn sample_keys(database: &Database, count: usize) -> Result<Vec<i64>, Error>
 pub fn strays(database: &Database) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM messages AS m \
                WHERE NOT EXISTS (SELECT 1 FROM conversations AS c WHERE c.id = m.conversation_id)";
-    let count = database.connection().query_row(sql, [], |row| row.get::<_, i64>(0));
+    let read = || {
+        enlarge_cache(database)?;
+        database.connection().query_row(sql, [], |row| row.get::<_, i64>(0))
+    };
+    let count = read();
     Ok(count.map_err(|error| database.error(error))?.unsigned_abs())
 }
 

@@ -27,10 +27,15 @@ pub(crate) fn relocate(from: &Path, to: &Path) -> Result<(), Error> {
     let connection = Connection::open_with_flags(from, flags).map_err(sqlite)?;
     // Outside WAL mode a database is one file. This fails if another program has it open.
     connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).map_err(sqlite)?;
-    connection.execute_batch("BEGIN EXCLUSIVE").map_err(sqlite)?;
     let temporary = TemporaryDatabase::begin(folder).map_err(failed(folder))?;
-    let mut new = private::open_file(temporary.path()).map_err(failed(to))?;
-    io::copy(&mut old, &mut new).and_then(|_| new.sync_all()).map_err(failed(to))?;
+    if cfg!(windows) {
+        // There no other handle reads what the connection has locked.
+        copy_by_sqlite(&connection, temporary.path()).map_err(sqlite)?;
+    } else {
+        connection.execute_batch("BEGIN EXCLUSIVE").map_err(sqlite)?;
+        let mut new = private::open_file(temporary.path()).map_err(failed(to))?;
+        io::copy(&mut old, &mut new).and_then(|_| new.sync_all()).map_err(failed(to))?;
+    }
     temporary.take_place(to).map_err(|error| failed(to)(error.error))?;
     #[cfg(unix)]
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder))?;
@@ -45,4 +50,30 @@ pub(crate) fn relocate(from: &Path, to: &Path) -> Result<(), Error> {
         drop(fs::remove_file(beside(from, end)));
     }
     Ok(())
+}
+
+/// Writes the database of a connection to an empty file.
+fn copy_by_sqlite(connection: &Connection, to: &Path) -> rusqlite::Result<()> {
+    connection.execute("VACUUM INTO ?1", [to.to_string_lossy()]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_by_sqlite_has_every_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = Connection::open(folder.path().join("old.db")).unwrap();
+        connection
+            .execute_batch(
+                "CREATE TABLE t (id TEXT PRIMARY KEY); INSERT INTO t VALUES ('a'), ('b')",
+            )
+            .unwrap();
+        let temporary = TemporaryDatabase::begin(folder.path()).unwrap();
+        copy_by_sqlite(&connection, temporary.path()).unwrap();
+        let copy = Connection::open(temporary.path()).unwrap();
+        let count: u32 = copy.query_one("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap();
+        assert_eq!(count, 2);
+    }
 }

@@ -98,6 +98,11 @@ fn hint(error: &rusqlite::Error) -> &'static str {
     }
 }
 
+/// Returns the keys of the messages of a conversation: their ids, with a number where one is repeated.
+pub(crate) fn message_keys(conversation: &Conversation) -> Vec<String> {
+    merge::keyed(&conversation.messages).into_iter().map(|(key, _)| key).collect()
+}
+
 /// A canonical database that conversations are merged into.
 #[derive(Debug)]
 pub struct Writer {
@@ -148,11 +153,11 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Merges a conversation: adds new messages and updates changed ones.
-    pub fn put(&mut self, source: &str, conversation: &Conversation) -> Result<(), Error> {
+    /// Merges a conversation: adds new messages and updates changed ones. Returns the id of its row,
+    /// which is another than its own where two services use one id.
+    pub fn put(&mut self, source: &str, conversation: &Conversation) -> Result<String, Error> {
         if self.connection.is_none() {
-            self.create(source, conversation)?;
-            return Ok(());
+            return self.create(source, conversation);
         }
         self.merge(source, conversation)
             .map_err(|source| Error::Sqlite { path: self.path.clone(), source })
@@ -261,7 +266,7 @@ impl Writer {
     /// Creates the database with its first conversation in it, and only then gives it its name.
     ///
     /// Only its owner can read it, as with any temporary file: chats are private.
-    fn create(&mut self, source: &str, conversation: &Conversation) -> Result<(), Error> {
+    fn create(&mut self, source: &str, conversation: &Conversation) -> Result<String, Error> {
         let folder = match self.path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
@@ -287,10 +292,10 @@ impl Writer {
         match file.take_place(&self.path) {
             Ok(()) => {
                 failpoint::pass("database in its place");
-                self.count(changes, id);
+                self.count(changes, id.clone());
                 self.connect()?;
                 self.state = WriterState::Writing;
-                Ok(())
+                Ok(id)
             }
             // Another import was faster: merge into its database.
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
@@ -302,7 +307,7 @@ impl Writer {
     }
 
     /// Merges a conversation; starts to write only if it differs.
-    fn merge(&mut self, source: &str, conversation: &Conversation) -> rusqlite::Result<()> {
+    fn merge(&mut self, source: &str, conversation: &Conversation) -> rusqlite::Result<String> {
         if self.state == WriterState::Comparing
             && self.found == SchemaState::Ours
             && let Some(connection) = &self.connection
@@ -310,8 +315,8 @@ impl Writer {
             let merge = Merge { connection, parts: self.parts, mode: MergeMode::Compare };
             let (changes, id) = merge.conversation(source, conversation, &self.met)?;
             if !changes.any() {
-                self.count(changes, id);
-                return Ok(());
+                self.count(changes, id.clone());
+                return Ok(id);
             }
         }
         let parts = self.parts;
@@ -320,7 +325,7 @@ impl Writer {
         let merge = Merge { connection, parts, mode: MergeMode::Write };
         let (changes, id) = merge.conversation(source, conversation, &met)?;
         self.met = met;
-        self.count(changes, id);
+        self.count(changes, id.clone());
         self.pending += conversation.messages.iter().map(|m| m.content.len() + 200).sum::<usize>();
         if self.pending > BATCH_BYTES {
             self.pending = 0;
@@ -329,7 +334,7 @@ impl Writer {
             // Another import can take the lock now.
             thread::sleep(Duration::from_millis(2));
         }
-        Ok(())
+        Ok(id)
     }
 
     /// Counts the changes of one conversation. An export may hold a conversation several times: one

@@ -134,6 +134,14 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The files of messages cannot be read or written.
+    #[error("{}: the files of messages cannot be used: {source}", path.display())]
+    Attachments {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// Reading the database failed.
     #[error(transparent)]
     Db(#[from] db::Error),

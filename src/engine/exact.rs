@@ -25,7 +25,7 @@ const MOST_WAITING: usize = 2;
 #[derive(Debug)]
 pub(crate) struct Searched {
     /// How each source was searched, and how many hits it had.
-    pub(crate) plans: Vec<(SearchPlan, usize)>,
+    pub(crate) plans: Vec<(SourceKind, SearchPlan, usize)>,
     /// What was left out.
     pub(crate) notes: Vec<Note>,
 }
@@ -108,7 +108,7 @@ impl Sources {
             };
             let mut sink = Rendered::new(|hit: Hit<'_>| kept(source.kind, hit), shown);
             let plan = source.search_visible(request, stop, &mut sink)?;
-            return Ok(Searched { plans: vec![(plan, count)], notes });
+            return Ok(Searched { plans: vec![(source.kind, plan, count)], notes });
         }
         let mut plans = Vec::new();
         let mut first = None;
@@ -140,7 +140,7 @@ impl Sources {
             for Stream { kind, batches, count, search, .. } in streams {
                 drop(batches);
                 match search.join().unwrap_or_else(|panic| resume_unwind(panic)) {
-                    Ok(plan) => plans.push((plan, count)),
+                    Ok(plan) => plans.push((kind, plan, count)),
                     Err(error) if error.is_of_source() => {
                         notes.push(Note::Unreadable { source: kind, reason: error.to_string() });
                         first.get_or_insert(error);

@@ -57,7 +57,6 @@ impl fmt::Debug for CurrentExclusions {
     }
 }
 
-
 /// Any character of a part of a path, as `globset` writes it: any byte.
 const ANY_BYTE: &str = "[^/]";
 

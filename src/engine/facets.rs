@@ -126,8 +126,8 @@ impl Facets {
         };
         let of_service = is_of(&choice.services, names.service);
         let of_project = is_of(&choice.projects, names.project);
-        let of_model =
-            choice.models.is_empty() || names.models.iter().any(|model| is_of(&choice.models, model));
+        let of_model = choice.models.is_empty()
+            || names.models.iter().any(|model| is_of(&choice.models, model));
         let of_role = is_of(&choice.roles, names.role);
         if of_project && of_model && of_role && is_in_time {
             add(&mut self.services, names.service, count);

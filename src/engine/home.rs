@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{
+    attachments::{ATTACHMENTS, is_in_store},
     config::{Config, TRANSCRIPTS},
     error::Error,
     forgotten::Forgotten,
@@ -110,6 +111,11 @@ impl OldHome {
                 db::relocate(&self.folder.join(path), &to.join(path))?;
             }
         }
+        let [from, into] = [&*self.folder, to].map(|home| home.join(ATTACHMENTS));
+        if !into.exists() {
+            // On another disk they stay; the next import of their export brings them in.
+            drop(fs::rename(from, into));
+        }
         Forgotten::remove(&old);
         let left = fs::read_dir(old.index_folder()).into_iter().flatten().flatten();
         for path in left.map(|entry| entry.path()).filter(|path| IndexDir::is_at(path)) {
@@ -131,6 +137,7 @@ fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
         (config.db_folder(), is_in_databases as fn(&Path) -> bool),
         (config.index_folder(), is_in_index),
         (config.home.join(DEMO_EXPORTS), is_in_exports),
+        (config.home.join(ATTACHMENTS), is_in_store),
     ] {
         if tighten(&folder, is_ours) {
             ours.push(folder);

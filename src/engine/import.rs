@@ -12,7 +12,12 @@ use crate::{
         self,
         writer::{self, Changes, Writer},
     },
-    engine::{error::Error as EngineError, withheld::Withheld},
+    engine::{
+        attachments::{AttachmentCounts, AttachmentImport, AttachmentStore},
+        config::Config,
+        error::Error as EngineError,
+        withheld::Withheld,
+    },
     import::{self, Branches, Export, ImportTally},
     model::Stop,
 };
@@ -49,6 +54,8 @@ pub struct Report {
     pub forgotten: u64,
     /// Whether the import was stopped before its end.
     pub stopped: bool,
+    /// What became of the files of messages; `None` if the database is not in the home folder.
+    pub(crate) attachments: Option<AttachmentCounts>,
 }
 
 impl Report {
@@ -64,6 +71,8 @@ impl Report {
         ];
         let counted = counted.into_iter().filter(|(count, _)| **count > 0);
         missing.extend(counted.map(|(count, what)| format!("{count} {what}")));
+        let attachments = self.attachments.iter();
+        missing.extend(attachments.flat_map(|counts| counts.failures.iter().cloned()));
         missing
     }
 }
@@ -95,6 +104,24 @@ pub(crate) struct SourceProgress {
     pub(crate) conversations: u64,
     /// Messages of it that were read.
     pub(crate) messages: u64,
+    /// Files of its messages that were looked for, after everything else.
+    pub(crate) files: u64,
+}
+
+/// Where an import writes, and what it leaves out.
+#[derive(Debug)]
+pub(crate) struct Target<'a> {
+    /// The canonical database.
+    pub(crate) database: &'a Path,
+    pub(crate) withheld: &'a Withheld,
+    /// Where the files of messages are kept, if they are.
+    attachments: Option<AttachmentStore>,
+}
+
+impl<'a> Target<'a> {
+    pub(crate) fn new(config: &Config, database: &'a Path, withheld: &'a Withheld) -> Target<'a> {
+        Target { database, withheld, attachments: AttachmentStore::beside(config, database) }
+    }
 }
 
 /// Merges the exports at `sources` into the database at `target`, in this order.
@@ -108,35 +135,24 @@ pub fn import(
     branches: Branches,
     progress: &dyn Fn(Progress),
 ) -> Result<Report, Error> {
-    import_until(sources, target, branches, &Withheld::default(), &Stop::never(), progress)
+    let target = Target { database: target, withheld: &Withheld::default(), attachments: None };
+    import_until(sources, &target, branches, &Stop::never(), progress)
 }
 
 /// Does as [`import`] does. When it is stopped, what was read until then is in the database, and the
 /// report says so.
 pub(crate) fn import_until(
     sources: &[PathBuf],
-    target: &Path,
+    target: &Target<'_>,
     branches: Branches,
-    withheld: &Withheld,
     stop: &Stop,
     progress: &dyn Fn(Progress),
 ) -> Result<Report, Error> {
     let begun = Instant::now();
     let mut report = Report::default();
-    let mut writer = Writer::open(target)?;
-    let mut exports = Vec::new();
-    for source in sources {
-        let (paths, others) = import::expanded(source);
-        if paths.first() != Some(source) {
-            report.foreign_zips += others as u64;
-        }
-        for path in paths {
-            match Export::open(&path) {
-                Ok(export) => exports.push((path, export)),
-                Err(error) => report.failures.push(error),
-            }
-        }
-    }
+    let mut writer = Writer::open(target.database)?;
+    let mut attachments = target.attachments.as_ref().map(AttachmentImport::new);
+    let exports = opened(sources, &mut report);
     let total = exports.iter().map(|(_, export)| export.size()).sum();
     let mut is_any_read = false;
     let shown = Cell::new(Progress { total, ..Progress::default() });
@@ -146,7 +162,7 @@ pub(crate) fn import_until(
         shown.set(now);
         progress(now);
     };
-    for (number, (source, export)) in exports.into_iter().enumerate() {
+    for (number, (source, mut export)) in exports.into_iter().enumerate() {
         if stop.requested() {
             report.stopped = true;
             break;
@@ -167,8 +183,8 @@ pub(crate) fn import_until(
                 return Err(ReadError::Stopped);
             }
             let origin = conversation.origin.as_ref();
-            let is_forgotten = withheld.is_forgotten(&conversation.id, format.name());
-            if is_forgotten || origin.is_some_and(|origin| withheld.is_excluded(origin)) {
+            let is_forgotten = target.withheld.is_forgotten(&conversation.id, format.name());
+            if is_forgotten || origin.is_some_and(|origin| target.withheld.is_excluded(origin)) {
                 *if is_forgotten { &mut report.forgotten } else { &mut report.excluded } += 1;
                 left_out.0 += 1;
                 left_out.1 += conversation.messages.len() as u64;
@@ -179,7 +195,11 @@ pub(crate) fn import_until(
                 now.source.conversations += 1;
                 now.source.messages += conversation.messages.len() as u64;
             });
-            Ok(writer.put(format.name(), &conversation)?)
+            let row = writer.put(format.name(), &conversation)?;
+            if let Some(attachments) = &mut attachments {
+                attachments.add(row, &conversation);
+            }
+            Ok(())
         });
         tally.conversations = tally.conversations.saturating_sub(left_out.0);
         tally.messages = tally.messages.saturating_sub(left_out.1);
@@ -191,6 +211,10 @@ pub(crate) fn import_until(
             Err(ReadError::Database(error)) => return Err(error.into()),
             Err(ReadError::Stopped) => report.stopped = true,
         }
+        if let Some(attachments) = &mut attachments {
+            attachments.finish(&mut export, stop, &|| tell(&|now| now.source.files += 1));
+            report.stopped |= stop.requested();
+        }
         writer.note(
             &source,
             is_whole,
@@ -200,11 +224,30 @@ pub(crate) fn import_until(
         )?;
     }
     report.changes = writer.finish()?;
+    report.attachments = attachments.map(AttachmentImport::into_counts);
     report.took = begun.elapsed();
     if !is_any_read && report.tally.conversations == 0 && !report.failures.is_empty() {
         return Err(report.failures.swap_remove(0).into());
     }
     Ok(report)
+}
+
+/// Opens the exports at some paths; notes those that cannot be read.
+fn opened(sources: &[PathBuf], report: &mut Report) -> Vec<(PathBuf, Export)> {
+    let mut exports = Vec::new();
+    for source in sources {
+        let (paths, others) = import::expanded(source);
+        if paths.first() != Some(source) {
+            report.foreign_zips += others as u64;
+        }
+        for path in paths {
+            match Export::open(&path) {
+                Ok(export) => exports.push((path, export)),
+                Err(error) => report.failures.push(error),
+            }
+        }
+    }
+    exports
 }
 
 /// Why the reading of an export ended early.
@@ -272,15 +315,9 @@ mod tests {
             }
         };
         let sources = [export];
-        let report = import_until(
-            &sources,
-            &target,
-            Branches::Shown,
-            &Withheld::default(),
-            &stop,
-            &after_two,
-        )
-        .unwrap();
+        let withheld = Withheld::default();
+        let into = Target { database: &target, withheld: &withheld, attachments: None };
+        let report = import_until(&sources, &into, Branches::Shown, &stop, &after_two).unwrap();
         assert!(report.stopped && report.changes.new_conversations == 2, "{report:?}");
         let counted = db::read(&target, &Stop::never(), db::counts).unwrap();
         assert_eq!(counted, (2, 2));

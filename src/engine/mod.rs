@@ -7,11 +7,13 @@
 //! - `rank`: ranked search over all sources
 //! - `upkeep`: keeps indexes, terms, vectors, summaries and the transcript store current
 //! - `source`: sources, and the trait [`Reader`] through which they are asked
+//! - `attachments`: the files of imported messages
 //! - `withheld`: which conversations are not stored: `exclusions` and `forgotten` ones
 //! - `config`, `error`: where things are, and what can go wrong
 //!
 //! Invariant: an answer is of one state of a database, the state it was in when the question came.
 
+mod attachments;
 mod config;
 mod describe;
 mod error;
@@ -35,12 +37,14 @@ mod withheld;
 
 use std::{
     collections::{BTreeMap, HashMap},
+    fs::File,
     ops::{ControlFlow, Range},
     sync::Arc,
 };
 
 use crate::model::{Hit, Instant, Provenance, Request, Stop};
 
+use attachments::AttachmentStore;
 use rank::Ranker;
 use report::Reports;
 use source::Sources;
@@ -77,6 +81,7 @@ pub use upkeep::{
 };
 
 pub(crate) use crate::workspace;
+pub(crate) use attachments::{Attachment, AttachmentCounts};
 pub(crate) use describe::{ConversationKey, Described};
 pub(crate) use exact::{Render, Searched};
 pub(crate) use exclusions::{Excluding, Exclusions};
@@ -334,6 +339,24 @@ impl Engine {
     ) -> Result<Option<Session>, Error> {
         let Some(there) = self.sources.of_kind(source) else { return Ok(None) };
         there.session(id, raw_content, stop)
+    }
+
+    /// Returns the files of a conversation's messages that imports kept. [`Attachment::is_of`] says
+    /// which are of a message.
+    pub(crate) fn attachments(
+        &self,
+        source: SourceKind,
+        conversation: &str,
+    ) -> Result<Vec<Attachment>, Error> {
+        match source {
+            SourceKind::Export => AttachmentStore::of(self.config()).list(conversation),
+            SourceKind::Archive | SourceKind::Threads => Ok(Vec::new()),
+        }
+    }
+
+    /// Opens a file of a message.
+    pub(crate) fn open_attachment(&self, attachment: &Attachment) -> Result<File, Error> {
+        AttachmentStore::of(self.config()).open(attachment)
     }
 
     /// Returns what is known of a conversation; `None` if the source has none of that id that has

@@ -23,6 +23,7 @@ pub(super) enum Peer {
     /// TCP; the address is that of this end.
     Tcp(IpAddr),
     /// A Unix socket, whose file says who may connect.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "only Unix has such sockets"))]
     Socket,
 }
 

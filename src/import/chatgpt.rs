@@ -1,6 +1,7 @@
 //! ChatGPT's exports: a tree of messages in `mapping`.
 
 mod content;
+mod files;
 
 use std::{
     borrow::Cow,
@@ -15,7 +16,7 @@ use crate::{
         json::{Damage, ObjectFields, Raw},
         tally::{Branches, ImportTally, Reason},
     },
-    model::{Conversation, Instant, Message},
+    model::{AttachedFile, Conversation, Instant, Message},
 };
 
 /// The format of ChatGPT's exports.
@@ -44,16 +45,19 @@ fn conversation(
         order.extend(tree.others(&shown));
     }
     let mut messages: Vec<Message> = Vec::with_capacity(order.len());
+    let mut files = Vec::new();
     let mut read: HashMap<usize, String> = HashMap::new();
     for (place, at) in order.into_iter().enumerate() {
         let node = &tree.nodes[at];
         let Some(raw) = node.message else { continue };
         match message(raw, &node.id, tally)? {
-            Some(mut message) => {
+            Some((mut message, own)) => {
                 if place >= shown.len() {
                     message.follows = Some(tree.read_before(at, &read));
                 }
                 read.insert(at, message.id.clone());
+                let at = messages.len();
+                files.extend(own.into_iter().map(|file| AttachedFile { message: at, ..file }));
                 messages.push(message);
             }
             None => tally.empty += 1,
@@ -73,11 +77,16 @@ fn conversation(
         starred: fields.get("is_starred").is_some_and(Raw::is_true),
         messages,
         origin: None,
+        files,
     })
 }
 
-/// Reads one message; `None` if it has neither text nor files.
-fn message(raw: Raw<'_>, node: &str, tally: &mut ImportTally) -> Result<Option<Message>, Damage> {
+/// Reads one message, and its files; `None` if it has neither text nor files.
+fn message(
+    raw: Raw<'_>,
+    node: &str,
+    tally: &mut ImportTally,
+) -> Result<Option<(Message, Vec<AttachedFile>)>, Damage> {
     let fields = raw.fields()?;
     let role = match fields.get("author") {
         Some(author) if author.is_object() => author.fields()?.text("role").map(Cow::into_owned),
@@ -86,15 +95,16 @@ fn message(raw: Raw<'_>, node: &str, tally: &mut ImportTally) -> Result<Option<M
     }
     .unwrap_or_default();
     let metadata = fields.object("metadata")?;
-    let attachments = match metadata.get("attachments") {
+    let list = metadata.get("attachments");
+    let attachments = match list {
         Some(list) => names(list, &["name", "file_name"])?,
         None => Vec::new(),
     };
     let recipient = fields.text("recipient").unwrap_or_default();
-    let content = match fields.get("content") {
-        Some(content) => content::text(&content.value()?, &recipient, tally),
-        None => String::new(),
-    };
+    let content = fields.get("content").map(Raw::value).transpose()?;
+    let files = files::of_message(list.map(Raw::value).transpose()?, content.as_ref());
+    let content = content.map(|content| content::text(&content, &recipient, tally));
+    let content = content.unwrap_or_default();
     let author = match role.as_str() {
         "user" => Author::Person,
         "tool" => Author::Tool,
@@ -111,7 +121,7 @@ fn message(raw: Raw<'_>, node: &str, tally: &mut ImportTally) -> Result<Option<M
         content = only_files(&attachments);
     }
     let id = fields.text("id").filter(|id| !id.is_empty()).unwrap_or(Cow::Borrowed(node));
-    Ok(Some(Message {
+    let message = Message {
         id: id.into_owned(),
         role,
         content,
@@ -121,7 +131,8 @@ fn message(raw: Raw<'_>, node: &str, tally: &mut ImportTally) -> Result<Option<M
         attachments,
         line: None,
         follows: None,
-    }))
+    };
+    Ok(Some((message, files)))
 }
 
 /// The nodes of a conversation, in any order.

@@ -13,7 +13,7 @@ use crate::{
         tally::{Branches, ImportTally, Reason},
         tool::{arguments, joined},
     },
-    model::{Conversation, Message},
+    model::{AttachedContent, AttachedFile, Conversation, Message},
 };
 
 /// The format of Claude.ai's exports.
@@ -37,18 +37,21 @@ fn conversation(
         }
     }
     let mut messages: Vec<Message> = Vec::with_capacity(turns.len());
+    let mut files = Vec::new();
     let parents = Parents::of(&turns);
     let (order, shown) =
         parents.order(fields.text("current_leaf_message_uuid").as_deref(), branches);
     let mut read: HashMap<usize, String> = HashMap::new();
     for (place, at) in order.into_iter().enumerate() {
         match message(&turns[at], at, tally)? {
-            Some(mut message) => {
+            Some((mut message, own)) => {
                 if place >= shown {
                     let before = parents.up(at).skip(1).find_map(|at| read.get(&at).cloned());
                     message.follows = Some(before.unwrap_or_default());
                 }
                 read.insert(at, message.id.clone());
+                let at = messages.len();
+                files.extend(own.into_iter().map(|file| AttachedFile { message: at, ..file }));
                 messages.push(message);
             }
             None => tally.empty += 1,
@@ -75,6 +78,7 @@ fn conversation(
         starred: fields.get("is_starred").is_some_and(Raw::is_true),
         messages,
         origin: None,
+        files,
     })
 }
 
@@ -121,12 +125,12 @@ impl<'a> Parents<'a> {
     }
 }
 
-/// Reads the message at a place of the list; `None` if it has neither text nor files.
+/// Reads the message at a place of the list, and its files; `None` if it has neither text nor files.
 fn message(
     fields: &ObjectFields<'_>,
     at: usize,
     tally: &mut ImportTally,
-) -> Result<Option<Message>, Damage> {
+) -> Result<Option<(Message, Vec<AttachedFile>)>, Damage> {
     let mut texts = Vec::new();
     if let Some(content) = fields.get("content") {
         for block in content.value()?.items() {
@@ -140,17 +144,27 @@ fn message(
         );
     }
     let mut attachments = Vec::new();
+    let mut contents = Vec::new();
     if let Some(list) = fields.get("attachments") {
         attachments.extend(names(list, &["file_name", "name"])?);
         for file in list.value()?.items() {
             let extracted = file.str("extracted_content");
             if !extracted.trim().is_empty() {
                 texts.push(joined("\n", &[file.str("file_name"), extracted]));
+                let text = AttachedContent::Text(extracted.to_owned());
+                contents.push(attached(file.str("file_name"), text));
             }
         }
     }
     for list in ["files", "files_v2"] {
         if let Some(list) = fields.get(list) {
+            for file in list.value()?.items() {
+                let content = AttachedContent::Id(file.str("file_uuid").to_owned());
+                let is_known = contents.iter().any(|file: &AttachedFile| file.content == content);
+                if !file.str("file_uuid").is_empty() && !is_known {
+                    contents.push(attached(file.str("file_name"), content));
+                }
+            }
             for name in names(list, &["file_name", "name"])? {
                 if !attachments.contains(&name) {
                     attachments.push(name);
@@ -165,7 +179,7 @@ fn message(
         texts.push(only_files(&attachments));
     }
     let id = fields.text("uuid").or_else(|| fields.text("id")).filter(|id| !id.is_empty());
-    Ok(Some(Message {
+    let message = Message {
         // The conversation's id goes before the slash.
         id: id.map_or_else(|| format!("/{}", at + 1), Cow::into_owned),
         role: match fields.text("sender").or_else(|| fields.text("role")).unwrap_or_default() {
@@ -179,7 +193,12 @@ fn message(
         attachments,
         line: None,
         follows: None,
-    }))
+    };
+    Ok(Some((message, contents)))
+}
+
+fn attached(name: &str, content: AttachedContent) -> AttachedFile {
+    AttachedFile { message: 0, name: name.to_owned(), content }
 }
 
 fn text_of(block: &Value, tally: &mut ImportTally) -> String {

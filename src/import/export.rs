@@ -9,7 +9,7 @@ use super::{
     Error,
     file::{self, CountingReader, ExportFile},
     format::Format,
-    package::Package,
+    package::{OpenedFile, Package},
     tally::{Branches, ImportTally},
 };
 use crate::model::Conversation;
@@ -65,7 +65,7 @@ impl Export {
     /// `progress` is called with the number of bytes of each read. An error of the sink ends the
     /// reading.
     pub fn read<E: From<Error>>(
-        mut self,
+        &mut self,
         branches: Branches,
         tally: &mut ImportTally,
         progress: &dyn Fn(u64),
@@ -91,6 +91,7 @@ impl Export {
         if tally.conversations > before {
             return Ok(());
         }
+        let path = self.path.clone();
         let error = if is_recognised {
             let skipped = tally
                 .skipped
@@ -98,13 +99,19 @@ impl Export {
                 .map(|it| format!("conversation {}: {}", it.ordinal, it.reason));
             let reason = skipped.or_else(|| tally.damaged.last().cloned());
             let reason = reason.unwrap_or_else(|| "nothing is said in it".to_owned());
-            Error::NothingReadable { path: self.path, reason }
+            Error::NothingReadable { path, reason }
         } else if let Some(reason) = first_failure {
-            Error::NothingReadable { path: self.path, reason }
+            Error::NothingReadable { path, reason }
         } else {
             let found = self.package.describe();
-            Error::NotAnExport { path: self.path, found }
+            Error::NotAnExport { path, found }
         };
         Err(error.into())
+    }
+
+    /// Opens the file whose name begins with an id, as messages name their files. `None` if the export
+    /// has none; the error is a sentence about the file.
+    pub(crate) fn attached(&mut self, id: &str) -> Option<Result<OpenedFile<'_>, String>> {
+        self.package.other(id)
     }
 }

@@ -25,6 +25,9 @@ const HARMLESS: u64 = 16 << 20;
 /// The most zips in a zip that are read.
 const MAX_INNER_ZIPS: usize = 16;
 
+/// The least length of an id that a file's name is looked up by: shorter ones fit names by chance.
+const MIN_ID: usize = 8;
+
 /// How many levels of folders are read.
 const MAX_FOLDER_DEPTH: usize = 12;
 
@@ -40,6 +43,8 @@ const LOOKED_FOR: &str = "looked for conversations of ChatGPT and Claude.ai in .
 pub(super) struct Package {
     zips: Vec<ZipArchive<File>>,
     files: Vec<PackagedFile>,
+    /// The other files: what messages have attached, and what the services add.
+    others: Vec<OtherFile>,
     refused: Vec<String>,
     /// The numbers of the zips in the first zip, if they were not opened.
     unopened: Vec<usize>,
@@ -56,7 +61,22 @@ pub(super) struct PackagedFile {
     location: Location,
 }
 
+/// A file of an export that is no JSON.
 #[derive(Debug)]
+struct OtherFile {
+    /// The name without its folders.
+    name: String,
+    location: Location,
+}
+
+/// A file of an export, open for reading.
+pub(crate) struct OpenedFile<'a> {
+    /// The name without its folders.
+    pub(crate) name: String,
+    pub(crate) content: Box<dyn Read + 'a>,
+}
+
+#[derive(Clone, Debug)]
 enum Location {
     Path(PathBuf),
     /// The number of a zip, and of an entry in it.
@@ -105,8 +125,8 @@ impl Package {
     }
 
     fn empty(kind: &'static str) -> Package {
-        let (zips, files, refused, unopened) = Default::default();
-        Package { zips, files, refused, unopened, kind }
+        let (zips, files, others, refused, unopened) = Default::default();
+        Package { zips, files, others, refused, unopened, kind }
     }
 
     fn open_zip(path: &Path, file: File, with_inner: bool) -> Result<Package, Error> {
@@ -149,7 +169,12 @@ impl Package {
             let is_zip = is_zip(&name);
             if leads_out(entry.name()) {
                 self.refused.push(format!("{name}: refused: its name leads out of the zip"));
-            } else if !(is_json(&name) || is_zip) || entry.is_dir() {
+            } else if entry.is_dir() {
+            } else if !(is_json(&name) || is_zip) {
+                if !entry.is_symlink() && !entry.encrypted() {
+                    let location = Location::Entry(self.zips.len(), at);
+                    self.others.push(OtherFile { name: last_part(&name), location });
+                }
             } else if entry.is_symlink() {
                 self.refused.push(format!("{name}: refused: it is a symbolic link"));
             } else if entry.encrypted() {
@@ -249,6 +274,9 @@ impl Package {
             } else if kind.is_file() && is_json(&name) {
                 let size = fs::metadata(&path)?.len();
                 self.files.push(PackagedFile { name, size, location: Location::Path(path) });
+            } else if kind.is_file() {
+                let location = Location::Path(path);
+                self.others.push(OtherFile { name: last_part(&name), location });
             }
         }
         Ok(())
@@ -272,6 +300,21 @@ impl Package {
             order.cmp(other).then_with(|| name.cmp(other_name))
         });
         self.files = keyed.into_iter().map(|(_, file)| file).collect();
+        self.others.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+
+    /// Opens the other file whose name begins with an id. `None` if there is none; the error is a
+    /// sentence about the file.
+    pub(super) fn other(&mut self, id: &str) -> Option<Result<OpenedFile<'_>, String>> {
+        if id.len() < MIN_ID {
+            return None;
+        }
+        let first = self.others.partition_point(|file| file.name.as_str() < id);
+        let begin = self.others[first..].iter().take_while(|file| file.name.starts_with(id));
+        let is_whole = |name: &str| !name[id.len()..].starts_with(|c: char| c.is_alphanumeric());
+        let found = begin.into_iter().find(|file| is_whole(&file.name))?;
+        let (name, location) = (found.name.clone(), found.location.clone());
+        Some(self.open_at(&location, None).map(|content| OpenedFile { name, content }))
     }
 
     /// Returns the JSON files in reading order.
@@ -306,15 +349,26 @@ impl Package {
     /// Opens a file; the error is a sentence about the file.
     pub(super) fn reader(&mut self, at: usize) -> Result<Box<dyn Read + '_>, String> {
         let file = &self.files[at];
-        let input: Box<dyn Read + '_> = match &file.location {
+        let (location, size) = (file.location.clone(), file.size);
+        let is_compressed = compressed::plain(Path::new(&file.name)).is_some();
+        let input = self.open_at(&location, Some(size))?;
+        Ok(if is_compressed { Box::new(compressed::unpacked(input)) } else { input })
+    }
+
+    /// Opens the file at a place; one of a zip has at most the given size, or what the zip says.
+    fn open_at(
+        &mut self,
+        location: &Location,
+        size: Option<u64>,
+    ) -> Result<Box<dyn Read + '_>, String> {
+        Ok(match location {
             Location::Entry(zip, entry) => {
                 let entry = self.zips[*zip].by_index(*entry).map_err(|error| error.to_string())?;
-                Box::new(BoundedReader { inner: entry, left: file.size })
+                let left = size.unwrap_or(entry.size());
+                Box::new(BoundedReader { inner: entry, left })
             }
             Location::Path(path) => Box::new(File::open(path).map_err(|error| error.to_string())?),
-        };
-        let is_compressed = compressed::plain(Path::new(&file.name)).is_some();
-        Ok(if is_compressed { Box::new(compressed::unpacked(input)) } else { input })
+        })
     }
 }
 
@@ -391,6 +445,11 @@ fn is_page(path: &Path) -> bool {
 pub(super) fn is_zip(name: &str) -> bool {
     let path = Path::new(name);
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"))
+}
+
+/// Returns the name of a file without its folders.
+fn last_part(name: &str) -> String {
+    name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
 }
 
 fn is_json(name: &str) -> bool {

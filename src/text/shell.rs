@@ -3,20 +3,40 @@
 /// Returns an argument as the platform's shells take it: in quotes if it holds anything that they
 /// would read otherwise.
 pub fn quoted(argument: &str) -> String {
+    quoted_for(argument, cfg!(windows))
+}
+
+fn quoted_for(argument: &str, windows: bool) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
-    let is_plain = |c: char| is_plain(c) || cfg!(windows) && c == '\\';
+    let is_plain = |c: char| is_plain(c) || windows && c == '\\';
     let is_safe = !argument.is_empty() && argument.chars().all(is_plain);
-    match argument {
+    match windows {
         _ if is_safe => argument.to_owned(),
-        // A file name of Windows holds no double quote.
-        _ if cfg!(windows) => format!("\"{argument}\""),
-        _ => format!("'{}'", argument.replace('\'', r"'\''")),
+        // Programs read \" as a quote, and backslashes before one as half as many.
+        true => {
+            let backslashes = argument.len() - argument.trim_end_matches('\\').len();
+            format!("\"{}{}\"", argument.replace('"', "\\\""), "\\".repeat(backslashes))
+        }
+        false => format!("'{}'", argument.replace('\'', r"'\''")),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn windows_has_double_quotes() {
+        for (argument, expected) in [
+            (r"C:\Users\me\export.zip", r"C:\Users\me\export.zip"),
+            (r"C:\My Chats\a.zip", r#""C:\My Chats\a.zip""#),
+            (r"C:\My Chats\", r#""C:\My Chats\\""#),
+            (r#"say "hi""#, r#""say \"hi\"""#),
+            ("", r#""""#),
+        ] {
+            assert_eq!(quoted_for(argument, true), expected);
+        }
+    }
 
     #[cfg(unix)]
     #[test]

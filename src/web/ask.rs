@@ -147,7 +147,10 @@ mod tests {
         assert_eq!((ask.q.as_str(), ask.way, ask.page), ("a b&=日", Way::Meaning, 0));
         assert_eq!(ask.sources, ["chatgpt", "codex"]);
         assert_eq!(Ask::parse(&ask.query()), ask);
-        assert_eq!(Ask::parse("q=a&page=3&since=7d&until=2025").query(), "q=a&from=7d&to=2025&page=3");
+        assert_eq!(
+            Ask::parse("q=a&page=3&since=7d&until=2025").query(),
+            "q=a&from=7d&to=2025&page=3"
+        );
         assert_eq!(Ask::default().address(), "/");
         assert_eq!(Ask::parse("q=%ff%zz").q, "\u{fffd}%zz");
     }

@@ -166,8 +166,8 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         let is_in_text = !spans(&hit.content, 1).is_empty();
         let is_light = is_full.load(Ordering::Relaxed);
         let title = if is_light { Vec::new() } else { title_of(&hit.title, &marker) };
-        let text = (is_in_text && !is_light)
-            .then(|| around(&hit.content, &marker.spans(&hit.content)));
+        let text =
+            (is_in_text && !is_light).then(|| around(&hit.content, &marker.spans(&hit.content)));
         let hit = Hit { content: "".into(), title: "".into(), ..hit }.into_owned();
         Some(StreamedHit { kind, hit, title, is_in_text, text })
     };

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     engine::{
         Branches, Config, Engine, Resources,
-        import::{import_until, may_write},
+        import::{Target, import_until, may_write},
     },
     model::Stop,
     private,
@@ -195,7 +195,8 @@ fn import(site: &Site, path: &Path, branches: Branches) -> Result<Outcome, Strin
     let sources = [path.to_owned()];
     let withheld = site.engine.withheld().map_err(|error| error.to_string())?;
     let stop = Stop::never();
-    let report = import_until(&sources, &target, branches, &withheld, &stop, &|progress| {
+    let into = Target::new(config, &target, &withheld);
+    let report = import_until(&sources, &into, branches, &stop, &|progress| {
         site.imports.set(Stage::Reading(ReadSoFar {
             done: progress.done,
             total: progress.total,

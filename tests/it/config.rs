@@ -137,7 +137,7 @@ fn a_mistake_in_the_file_is_said_with_its_line() {
         format!("verbatim: {}:2: unknown key \"homes\"; did you mean \"home\"?\n", path.display());
     assert_eq!((code, out.as_str(), errors), (2, "", expected));
     user.set("embeddings = 'ollama'\n");
-    let (code, _, errors) = user.run(&["list"]);
+    let (code, _, errors) = user.run(&["search", "red"]);
     assert!(code == 2 && errors.contains("config.toml:1: "), "{errors}");
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();

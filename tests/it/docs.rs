@@ -6,6 +6,9 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use verbatim_search::cli;
+
 use crate::scene::Scene;
 
 /// The beginnings of lines that are not run, and why.
@@ -174,6 +177,84 @@ fn every_command_of_the_documents_works() {
         }
     }
     assert!(count >= 10, "{count}");
+}
+
+/// Parses a line as the program does, up to a pipe; returns what is wrong.
+fn parsed(line: &str) -> Result<(), clap::Error> {
+    let words = shlex::split(&without_comment(line)).expect("the quotes are closed");
+    let words = words.into_iter().take_while(|word| !["|", ">"].contains(&word.as_str()));
+    cli::command().try_get_matches_from(words).map(drop)
+}
+
+/// Returns the texts between back quotes that begin with the program's name.
+fn inline(text: &str) -> Vec<String> {
+    let starts = text.match_indices("`verbatim ").map(|(at, _)| &text[at + 1..]);
+    let ended = starts.filter_map(|rest| rest.split_once('`')).map(|(command, _)| command);
+    // A text of the source may go on in the next line.
+    let joined = ended.map(|text| text.replace("///", " ").replace("//!", " ").replace('\\', " "));
+    joined.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// Returns every file of a folder with this ending.
+fn with_ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let files = files.into_iter().filter(|path| path.extension().is_some_and(|it| it == ending));
+    files.chain(folders.iter().flat_map(|folder| with_ending(folder, ending))).collect()
+}
+
+#[test]
+fn every_command_that_is_named_is_one() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = with_ending(&root.join("docs"), "md");
+    files.extend(with_ending(&root.join("src"), "rs"));
+    files.push(root.join("README.md"));
+    let mut count = 0;
+    for file in files {
+        for command in inline(&fs::read_to_string(&file).unwrap()) {
+            // The words of a format, and those that stand for others.
+            let is_whole = !command.contains(['{', '<', '…', '|']);
+            let plain = command.replace(['[', ']'], "");
+            if !is_whole {
+                continue;
+            }
+            count += 1;
+            let Err(error) = parsed(&plain) else { continue };
+            let given = match error.get(ContextKind::InvalidValue) {
+                Some(ContextValue::String(value)) => value.as_str(),
+                _ => "",
+            };
+            let is_name = matches!(
+                error.kind(),
+                ErrorKind::MissingRequiredArgument
+                    | ErrorKind::MissingSubcommand
+                    | ErrorKind::DisplayHelp
+                    | ErrorKind::DisplayVersion
+                    | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            );
+            // No value at all, or a word in capitals.
+            let is_placeholder = error.kind() == ErrorKind::InvalidValue
+                && given.bytes().all(|byte| byte.is_ascii_uppercase());
+            assert!(is_name || is_placeholder, "{}: `{command}`: {error}", file.display());
+        }
+    }
+    assert!(count > 100, "{count}");
+}
+
+#[test]
+fn every_example_of_a_help_is_a_command() {
+    fn examples(command: &clap::Command) -> Vec<String> {
+        let about = command.get_long_about().or(command.get_about());
+        let about = about.map(ToString::to_string).unwrap_or_default();
+        let own = about.lines().map(str::trim).filter(|line| line.starts_with("verbatim "));
+        let own = own.map(str::to_owned).collect::<Vec<_>>().into_iter();
+        own.chain(command.get_subcommands().flat_map(examples)).collect()
+    }
+    let examples = examples(&cli::command());
+    for example in &examples {
+        parsed(example).unwrap_or_else(|error| panic!("{example}: {error}"));
+    }
+    assert!(examples.len() > 20, "{examples:?}");
 }
 
 #[test]

@@ -399,6 +399,9 @@ fn a_home_of_an_older_version_is_moved() {
     let status = user.run(&["status"]);
     assert!(status.errors.contains("`verbatim reindex --yes` moves them to"), "{}", status.errors);
     assert!(user.path("work/db/verbatim.db").is_file(), "nothing moves unasked");
+    let import = user.run(&["import", "--yes"]);
+    assert!(import.errors.contains("`verbatim reindex --yes` moves them to"), "{}", import.errors);
+    assert!(user.path("work/db/verbatim.db").is_file(), "a yes to an import is none to a move");
     let moved = user.run(&["reindex", "--yes"]);
     assert_eq!(moved.code, Some(0), "{}", moved.errors);
     assert!(user.home("db/verbatim.db").is_file() && user.home("threads.db").is_file());

@@ -37,7 +37,7 @@ fn read(content: &[u8]) -> (Vec<String>, ImportTally) {
     let path = folder.path().join("export.json");
     fs::write(&path, content).unwrap();
     let (mut ids, mut tally) = (Vec::new(), ImportTally::default());
-    let export = Export::open(&path).unwrap();
+    let mut export = Export::open(&path).unwrap();
     let _ = export.read::<Error>(Branches::All, &mut tally, &|_| {}, &mut |_, conversation| {
         ids.push(conversation.id);
         Ok(())

@@ -185,6 +185,7 @@ fn searches(compare: Compare<'_>) {
     compare("search --mode both", &["search", "parser", "--mode", "text"], 0);
     compare("list", &["list", "-n", "0"], 0);
     compare("show", &["show", CHAT], 0);
+    compare("show", &["show", "Baking"], 0);
     let stats = compare("stats", &["stats"], 0);
     assert_eq!(stats[0]["models"]["gpt-4o"], 4);
     compare("stats", &["stats", "--source", "threads"], 1);

@@ -1,6 +1,7 @@
 //! Every integration test in one binary: linking tantivy once is enough.
 
 mod archives;
+mod attachments;
 mod browser;
 mod capture;
 mod cli;
@@ -45,6 +46,7 @@ mod mcp;
 #[cfg(target_os = "linux")]
 mod memory;
 mod migration;
+mod newcomer;
 mod notes;
 mod open;
 mod page;

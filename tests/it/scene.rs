@@ -29,7 +29,8 @@ const CLAUDE: &str = r#"[{"uuid": "c1a0de00-0000-4000-8000-000000000001", "name"
     "model": "claude-x", "created_at": "2025-01-03T10:00:00Z", "updated_at": "2025-01-03T10:01:00Z",
     "chat_messages": [
         {"uuid": "b1", "sender": "human", "created_at": "2025-01-03T10:00:00Z",
-            "text": "How long does a sourdough bread proof?"},
+            "text": "How long does a sourdough bread proof?",
+            "attachments": [{"file_name": "recipe.txt", "extracted_content": "500 g of flour"}]},
         {"uuid": "b2", "sender": "assistant", "created_at": "2025-01-03T10:00:09Z",
             "text": "Four hours at 24 degrees, or a night in the fridge."}]}]"#;
 

@@ -32,7 +32,7 @@ const ENGINE_ROOMS: &[&[&str]] = &[
     &["upkeep"],
     &["source"],
     &["withheld"],
-    &["exclusions", "forgotten"],
+    &["attachments", "exclusions", "forgotten"],
     &["config"],
     &["error"],
 ];

@@ -105,7 +105,10 @@ impl Conversation {
         match outcome {
             Err(Failure::Ended) => {
                 let log = self.log.join().unwrap_or_default();
-                let last = log.lines().rev().find(|line| !line.trim().is_empty());
+                let mut said = log.lines().filter(|line| !line.trim().is_empty());
+                // An error of the command line comes first, and a hint last.
+                let error = said.clone().find(|line| line.starts_with("error: "));
+                let last = error.or_else(|| said.next_back());
                 let code = status.map(|code| format!(" with exit code {code}")).unwrap_or_default();
                 let why = last.map(|line| format!(": {}", line.trim_start_matches("verbatim: ")));
                 Err(format!("ends at once{code}{}", why.unwrap_or_default()))

@@ -400,7 +400,7 @@ impl Merge<'_> {
 }
 
 /// Pairs each message with its key in the conversation: its id, and a number if the id is repeated.
-fn keyed(messages: &[Message]) -> Vec<(String, &Message)> {
+pub(super) fn keyed(messages: &[Message]) -> Vec<(String, &Message)> {
     let mut used = HashSet::with_capacity(messages.len());
     let mut keyed = Vec::with_capacity(messages.len());
     for message in messages {

@@ -12,6 +12,7 @@ use super::{finding::Finding, sample, status};
 use crate::{
     db,
     engine::{
+        error::Error,
         source::{FallbackReason, Source, Sources},
         upkeep::maintainer,
     },
@@ -46,7 +47,13 @@ impl Examination<'_> {
         let present = self.sources.present();
         self.examine_folders(&present);
         if let Err(error) = self.sources.config().export_database() {
-            self.report(Finding::wrong("database", error.to_string(), "verbatim import EXPORT"));
+            let is_needed = present.is_empty() || !matches!(error, Error::NoDatabase { .. });
+            self.report(if is_needed {
+                Finding::wrong("database", error.to_string(), "verbatim import EXPORT")
+            } else {
+                let what = "no export is imported; transcripts and threads are searched";
+                Finding::note("database", what, "verbatim import")
+            });
         }
         for source in &present {
             if self.examine_database(source) {
@@ -84,10 +91,10 @@ impl Examination<'_> {
         let needed = present.iter().filter(|source| source.current_index(self.stop).is_err());
         let bytes = |source: &Source| fs::metadata(&source.path).map_or(0, |file| file.len());
         let needed = LEAST_FREE + needed.map(bytes).sum::<u64>() * INDEX_SHARE;
-        let megabytes = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
-        let what = format!("{} free", megabytes(free));
+        let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
+        let what = format!("{} free", gigabytes(free));
         self.report(if free < needed {
-            let what = format!("{what}, and indexing may take {}", megabytes(needed));
+            let what = format!("{what}, and indexing may take {}", gigabytes(needed));
             Finding::wrong("disk", what, "make room, or name a folder elsewhere with --index")
         } else {
             Finding::well("disk", what)

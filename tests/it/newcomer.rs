@@ -1,0 +1,105 @@
+//! What somebody meets who uses the program for the first time: helps, mistakes, and what is missing.
+
+use std::process::Command;
+
+use crate::{
+    corpus::folder,
+    scene::{CHAT, Scene},
+};
+
+/// Runs a command; returns its exit code, its output and its errors.
+fn told(command: &mut Command) -> (Option<i32>, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn mistakes_are_answered_with_what_helps() {
+    let scene = Scene::imported();
+    let run = |arguments: &[&str]| told(&mut scene.command(arguments));
+    let (code, _, errors) = run(&["python"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        errors.contains("tip: to find that text in your chats: verbatim search python"),
+        "{errors}"
+    );
+    let (_, _, errors) = run(&["serach"]);
+    assert!(errors.contains("'search'") && errors.contains("verbatim search serach"), "{errors}");
+    let (code, _, errors) = run(&["import", "-"]);
+    assert!(code == Some(2) && errors.contains("not from standard input; save it"), "{errors}");
+    let mut open = scene.command(&["open", CHAT]);
+    let (code, out, errors) = told(open.env("PATH", "/nowhere").env_remove("BROWSER"));
+    assert!(code == Some(2) && out.starts_with("https://chatgpt.com/c/"), "{out}");
+    assert!(errors.ends_with(": none could be started; open the address yourself\n"), "{errors}");
+    let (_, plan, _) = run(&["search", "vector", "--source", "export", "--explain"]);
+    assert!(plan.starts_with("source: export\nanswered by: the index"), "{plan}");
+    let (_, _, errors) = run(&["search", "pastry", "--mode", "both"]);
+    assert!(errors.contains("no message has these words; the nearest by meaning"), "{errors}");
+}
+
+#[test]
+fn helps_leave_the_places_to_the_program() {
+    let scene = Scene::new();
+    let help = |arguments: &[&str]| told(&mut scene.command(arguments)).1;
+    for arguments in [&["search", "-h"][..], &["search", "--help"], &["threads", "list", "-h"]] {
+        let text = help(arguments);
+        assert!(!text.contains("--index <FOLDER>"), "{text}");
+    }
+    assert!(help(&["list", "-h"]).contains("Where the data is: --db, --home, --index"));
+    assert!(help(&["-h"]).contains("--index <FOLDER>"));
+    // The flags are taken all the same, before the command and after it.
+    let home = scene.path("elsewhere");
+    let home = home.to_str().unwrap();
+    for arguments in [["--home", home, "status"], ["status", "--home", home]] {
+        assert!(help(&arguments).contains(&format!("home: {home}\n")));
+    }
+    let lines = help(&["search", "-h"]).lines().count();
+    assert!(lines < 60, "{lines} lines");
+}
+
+#[test]
+fn without_an_export_nothing_is_wrong() {
+    let empty = folder();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
+    command.env_clear().env("HOME", empty.path()).current_dir(empty.path()).args(["search", "x"]);
+    let (code, _, errors) = told(&mut command);
+    assert!(
+        code == Some(2) && errors.starts_with("verbatim: there are no chats yet; "),
+        "{errors}"
+    );
+    // The transcripts of coding agents are chats too.
+    let scene = Scene::new();
+    assert_eq!(told(&mut scene.command(&["list"])).0, Some(0));
+    let (code, out, _) = told(&mut scene.command(&["doctor"]));
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("note   database: no export is imported; transcripts"), "{out}");
+}
+
+#[test]
+fn an_unknown_model_stops_only_what_needs_it() {
+    let scene = Scene::imported();
+    let run =
+        |arguments: &[&str]| told(scene.command(arguments).env("VERBATIM_EMBEDDINGS", "nonsense"));
+    for arguments in [&["list"][..], &["show", CHAT], &["stats"], &["status"], &["config"]] {
+        assert_eq!(run(arguments).0, Some(0), "{arguments:?}");
+    }
+    let (code, _, errors) = run(&["search", "vector", "--mode", "both"]);
+    assert!(code == Some(2) && errors.contains("VERBATIM_EMBEDDINGS: "), "{errors}");
+    let (code, out, _) = run(&["doctor"]);
+    assert!(code == Some(1) && out.contains("WRONG  embeddings: VERBATIM_EMBEDDINGS: "), "{out}");
+}
+
+#[test]
+fn a_question_to_one_source_indexes_that_one() {
+    let scene = Scene::new();
+    told(&mut scene.command(&["import", "--yes", "--no-index"]));
+    let ask = ["search", "vector", "--mode", "both", "--source", "export"];
+    let (code, _, errors) = told(&mut scene.command(&ask));
+    assert_eq!(code, Some(0), "{errors}");
+    let entries = std::fs::read_dir(scene.path(".local/share/verbatim/index")).unwrap();
+    let names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    let is_indexed =
+        |start: &str| names.iter().any(|name| name.to_string_lossy().starts_with(start));
+    assert!(is_indexed("verbatim-") && !is_indexed("transcripts-"), "{names:?}");
+}
