@@ -255,7 +255,8 @@ mod tests {
         let origin = Origin { file, ..Origin::default() };
         for pattern in ["secret", "sec*", ""] {
             let pattern = format!("{}/{pattern}", link.display());
-            assert!(Exclusions::of(&[pattern.clone()]).unwrap().excludes(&origin), "{pattern}");
+            let exclusions = Exclusions::of(std::slice::from_ref(&pattern)).unwrap();
+            assert!(exclusions.excludes(&origin), "{pattern}");
         }
         let other = format!("{}/other", link.display());
         assert!(!Exclusions::of(&[other]).unwrap().excludes(&origin));
