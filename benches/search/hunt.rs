@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     classes,
     haystack::Source,
-    measure::{cpu_micros, median, percentile_99},
+    measure::{cpu_micros, median, percentile},
     race::{Racer, describe},
 };
 
@@ -80,7 +80,7 @@ pub(crate) fn hunt(
     let times: Vec<f64> = timed.into_iter().map(|(micros, _)| micros).collect();
     Ok(Hunt {
         patterns: times.len(),
-        percentile_99: percentile_99(times.clone()),
+        percentile_99: percentile(99, times.clone()),
         median: median(times),
         slowest,
         differing,
