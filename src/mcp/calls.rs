@@ -45,11 +45,9 @@ impl ClientSession {
         // Returns nothing if the call has to scan, and may not.
         let run = |may_scan: bool| {
             let arguments = Arc::clone(&arguments);
-            self.work(&context, tool.name, move |engine, options, stop| {
-                match may_scan {
-                    true => Some(tool.call(engine, options, &arguments, stop)),
-                    false => tool.call_by_index(engine, options, &arguments, stop),
-                }
+            self.work(&context, tool.name, move |engine, options, stop| match may_scan {
+                true => Some(tool.call(engine, options, &arguments, stop)),
+                false => tool.call_by_index(engine, options, &arguments, stop),
             })
         };
         let work = async {

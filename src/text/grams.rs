@@ -329,6 +329,24 @@ pub fn query_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
     grams
 }
 
+/// Returns the indexed gram that a pattern is, if it is one and folding changes only ASCII letters in
+/// it. A text that has the gram, and that folding changes no more, matches by `LIKE`.
+pub fn only_gram(pattern: &Pattern<'_>, common: &CommonGrams) -> Option<Gram> {
+    let [part] = &pattern.segments[..] else { return None };
+    let [run] = part.runs[..] else { return None };
+    let is_folded = run.chars().all(|c| fold(c) == c.to_ascii_lowercase());
+    let characters: Vec<char> = run.chars().take(LONGEST + 1).map(fold).collect();
+    let gram = match characters.len() {
+        0 => return None,
+        1 | 2 => Some(Gram::pack(&characters)).filter(|gram| !common.contains(*gram)),
+        3..=LONGEST if characters.len() == 3 || run.is_ascii() => {
+            Some(Gram::pack(&characters)).filter(|gram| longest_at(&characters, common) == *gram)
+        }
+        _ => None,
+    };
+    gram.filter(|_| is_folded)
+}
+
 /// A single `_` of a pattern with its neighbouring characters, folded.
 ///
 /// A character that fills the gap makes a run with its neighbours, and every gram of that run is
@@ -470,6 +488,23 @@ mod tests {
         assert_eq!(query("the"), [gram("the")]);
         assert_eq!(query("t%h"), []);
         assert_eq!(query("th_x"), [gram("x")]);
+    }
+
+    #[test]
+    fn a_pattern_may_be_one_gram() {
+        let set = common(&["t", "h", "th", "he", "the", "the "]);
+        let only = |text| only_gram(&Pattern::parse(text), &set).map(|gram| gram.to_string());
+        for (text, gram) in
+            [("x", "x"), ("xy", "xy"), ("XYz", "xyz"), ("%日本語%", "日本語"), ("the", "the")]
+        {
+            assert_eq!(only(text).as_deref(), Some(gram));
+        }
+        assert_eq!(only("the x").as_deref(), Some("the x"));
+        for text in
+            ["", "t", "th", "xyzz", "the xy", "a%b", "a_b", "_ab", "日本語文", "É", "\u{212A}"]
+        {
+            assert_eq!(only(text), None, "{text}");
+        }
     }
 
     #[test]
