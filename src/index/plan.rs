@@ -34,6 +34,10 @@ const MAX_LATER_LISTS: usize = 4;
 /// lookup.
 const SHORT_LIST: u32 = 16;
 
+/// The share of all messages, as a divisor, from which on reading the next message takes less time than
+/// looking it up in a list.
+const MOST_SHARE: u32 = 2;
+
 /// The most lists of one run of a boolean query.
 const MAX_LISTS_OF_RUN: usize = 3;
 
@@ -140,6 +144,12 @@ impl<'a> Plan<'a> {
             Some(_) => Some(Vec::new()),
             None => rarest_lists(segment, List::Text, &mut grams.in_text, trace)?,
         };
+        // What most messages have tells little, unless it is all that is asked.
+        let most = if query.is_gram { u32::MAX } else { store.messages() / MOST_SHARE };
+        let of_text = of_text.map(|mut lists| {
+            lists.retain(|(info, _)| info.doc_freq <= most.max(SHORT_LIST));
+            lists
+        });
         let any_text = tree.is_some() || of_text.as_ref().is_some_and(Vec::is_empty);
         let of_title = match any_text {
             true => None,
