@@ -107,10 +107,16 @@ pub(crate) fn sample(source: &Source) -> Vec<Class> {
         Class { name: "a%b, a_b%c", literals: literals(sampler.wildcards()) },
         Class { name: "emoji", literals: literals(sampler.emoji()) },
         Class { name: "8 digits of a UUID", literals: literals(sampler.uuids()) },
-        Class { name: "common grams, long messages", literals: literals(sampler.of_long_messages()) },
+        Class {
+            name: "common grams, long messages",
+            literals: literals(sampler.of_long_messages()),
+        },
         Class { name: "rows of large texts", literals: literals(sampler.large_rows()) },
         Class { name: "one letter, rare role, old", literals: sampler.rare_and_old() },
-        Class { name: "wildcards that say little", literals: literals(LITTLE.map(str::to_owned).into()) },
+        Class {
+            name: "wildcards that say little",
+            literals: literals(LITTLE.map(str::to_owned).into()),
+        },
         Class { name: "absent, as long as can be", literals: literals(sampler.long_absent()) },
     ]
 }
@@ -128,8 +134,14 @@ const LITTLE: [&str; 8] = [
 ];
 
 /// Texts that long messages have in tables, rules and lists of contents.
-const RULES: [&str; 6] =
-    ["............", "------------", "============", "############", "************", "| --- | --- |"];
+const RULES: [&str; 6] = [
+    "............",
+    "------------",
+    "============",
+    "############",
+    "************",
+    "| --- | --- |",
+];
 
 struct Sampler<'a> {
     source: &'a Source,
@@ -451,7 +463,11 @@ impl Sampler<'_> {
         let role = Some("system".to_owned());
         let letters = self.characters().into_iter();
         letters
-            .map(|letter| Literal { role: role.clone(), until: until.clone(), ..Literal::text(letter) })
+            .map(|letter| Literal {
+                role: role.clone(),
+                until: until.clone(),
+                ..Literal::text(letter)
+            })
             .collect()
     }
 
@@ -548,9 +564,49 @@ pub(crate) fn patterns(source: &Source, count: usize) -> Vec<Literal> {
     let mut sampler = Sampler { source, sample, random: Random::new(11) };
     let mut patterns = Vec::with_capacity(count);
     while patterns.len() < count {
-        patterns.extend(sampler.pattern().map(Literal::text));
+        let Some(text) = sampler.pattern() else { continue };
+        let mode = MODES[sampler.random.below(MODES.len())];
+        let text = if mode == Mode::Regex { as_expression(&text) } else { text };
+        patterns.push(Literal { mode, ..Literal::text(text) });
     }
     patterns
+}
+
+/// The modes of random patterns; half of them are LIKE.
+const MODES: [Mode; 10] = [
+    Mode::Like,
+    Mode::Like,
+    Mode::Like,
+    Mode::Like,
+    Mode::Like,
+    Mode::Literal,
+    Mode::Case,
+    Mode::Fold,
+    Mode::Word,
+    Mode::Regex,
+];
+
+/// Returns a pattern of LIKE as an expression.
+fn as_expression(pattern: &str) -> String {
+    regex::escape(pattern).replace('%', ".*?").replace('_', ".")
+}
+
+/// Returns a query with one of its characters changed, left out or doubled; `None` if nothing is left.
+pub(crate) fn changed(literal: &Literal, random: &mut Random) -> Option<Literal> {
+    let mut letters: Vec<char> = literal.text.chars().collect();
+    let at = random.below(letters.len().max(1)).min(letters.len().checked_sub(1)?);
+    match random.below(6) {
+        0 => letters[at] = '_',
+        1 => letters.insert(at, '%'),
+        2 => drop(letters.remove(at)),
+        3 => letters.insert(at, letters[at]),
+        4 => letters[at] = letters[random.below(letters.len())],
+        _ => letters.extend_from_within(at..),
+    }
+    let text = String::from_iter(letters).trim().to_owned();
+    let has_marks = literal.mode == Mode::Fold && !text.is_ascii();
+    (!text.is_empty() && text.len() < 200 && !has_marks)
+        .then(|| Literal { text, ..literal.clone() })
 }
 
 fn roles_only() -> Vec<Literal> {

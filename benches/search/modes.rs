@@ -56,7 +56,10 @@ pub(crate) fn classes(like: &[Class]) -> Vec<Class> {
         .collect();
     let of = |name, mode, texts: Vec<String>| Class {
         name,
-        literals: texts.into_iter().map(|text| Literal { text, mode, ..Literal::default() }).collect(),
+        literals: texts
+            .into_iter()
+            .map(|text| Literal { text, mode, ..Literal::default() })
+            .collect(),
     };
     let plain = || words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let expressions = words.iter().zip(WITH_LITERALS.iter().cycle());

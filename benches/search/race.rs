@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use verbatim_search::model::{Hit, Request};
 
 use crate::{
-    classes::{Class, Literal},
+    classes::{Class, Literal, Mode},
     measure::{cpu_micros, median, percentile},
 };
 
@@ -146,6 +146,9 @@ impl Lane {
 /// Returns the literal as a reader of the report would type it.
 pub(crate) fn describe(literal: &Literal) -> String {
     let mut text = literal.text.replace(['\n', '\r', '\t'], " ");
+    if literal.mode != Mode::Like {
+        text += &format!(" ({:?})", literal.mode).to_lowercase();
+    }
     if let Some(role) = &literal.role {
         text += &format!(" (role {role})");
     }

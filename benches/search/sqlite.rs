@@ -191,7 +191,8 @@ fn tuned_query(request: &Request) -> (String, Vec<String>) {
         parameters.push(phrases.join(" AND "));
         conditions.push("grams MATCH ?1".to_owned());
     }
-    if !text.is_empty() && !(by_grams && is_phrase(text)) {
+    let is_decided = by_grams && is_phrase(text);
+    if !text.is_empty() && !is_decided {
         parameters.push(format!("%{text}%"));
         let place = parameters.len();
         conditions.push(format!("(o.content LIKE ?{place} OR o.title LIKE ?{place})"));
