@@ -184,6 +184,7 @@
 //! - **reader**: answers from one state of a source: by its index, or by SQLite's `LIKE`
 //! - **scorer**: ranks the messages of one source: BM25, cosines, context
 //! - **segment**: a part of an index that never changes; only its deleted documents do
+//! - **signature**: a table of bits that says in which pieces of a long text a run of characters may be
 //! - **snapshot**: the segments that together hold one state of a database
 //! - **source**: a place that messages come from: the export, the transcripts, the recorded threads
 //! - **stamp**: the identity, size and times of a file; a file with the same stamp is unchanged

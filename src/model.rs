@@ -5,7 +5,7 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time,
 };
@@ -271,6 +271,8 @@ pub enum Matching {
 pub struct Stop {
     flag: Arc<AtomicBool>,
     deadline: Option<time::Instant>,
+    /// The number of the call that the work is a part of.
+    call: Option<u64>,
 }
 
 impl Stop {
@@ -281,14 +283,29 @@ impl Stop {
 
     /// Returns a stop that requests itself once `timeout` has passed.
     pub fn after(timeout: time::Duration) -> Stop {
-        Stop { flag: Arc::default(), deadline: time::Instant::now().checked_add(timeout) }
+        let deadline = time::Instant::now().checked_add(timeout);
+        Stop { deadline, ..Stop::default() }
     }
 
     /// Returns a stop that is requested when this one is, or once `timeout` has passed.
     pub fn within(&self, timeout: time::Duration) -> Stop {
         let end = time::Instant::now().checked_add(timeout);
         let deadline = [self.deadline, end].into_iter().flatten().min();
-        Stop { flag: Arc::clone(&self.flag), deadline }
+        Stop { deadline, ..self.clone() }
+    }
+
+    /// Returns this stop for one call that only reads. An index that was current at any moment of the
+    /// call is current for the whole of it, so it is compared with its database once.
+    pub(crate) fn of_call(&self) -> Stop {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+
+        let call = self.call.or_else(|| Some(LAST.fetch_add(1, Ordering::Relaxed)));
+        Stop { call, ..self.clone() }
+    }
+
+    /// Returns the number of the call that the work is a part of.
+    pub(crate) fn call(&self) -> Option<u64> {
+        self.call
     }
 
     /// Requests the end of the work that holds a clone of this stop.

@@ -23,12 +23,12 @@ const STYLE: &str = "
   text { font: 12px system-ui, sans-serif; fill: #24292f; }
   .figure { font-size: 9px; fill: #57606a; }
   .grid { stroke: #d0d7de; stroke-width: 1; }
-  .side0 { fill: #b8860b; } .side1 { fill: #8c96a0; } .side2 { fill: #6f7bd0; } .side3 { fill: #1a9e5c; }
+  .side0 { fill: #b8860b; } .side1 { fill: #8c96a0; } .side2 { fill: #6f7bd0; } .side3 { fill: #a05fc0; } .side4 { fill: #1a9e5c; }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3; }
     .figure { fill: #9ba5b0; }
     .grid { stroke: #3d444d; }
-    .side0 { fill: #d9a62e; } .side1 { fill: #7d8790; } .side2 { fill: #8b96ee; } .side3 { fill: #35c67e; }
+    .side0 { fill: #d9a62e; } .side1 { fill: #7d8790; } .side2 { fill: #8b96ee; } .side3 { fill: #bd86d8; } .side4 { fill: #35c67e; }
   }
 ";
 
@@ -75,7 +75,7 @@ fn legend(results: &Results, svg: &mut String) -> std::fmt::Result {
         results.corpus.bytes as f64 / 1e6
     )?;
     for (at, side) in SIDES.iter().enumerate() {
-        let x = LEFT + 150.0 * at as f64;
+        let x = LEFT + 128.0 * at as f64;
         writeln!(
             svg,
             r#"<rect class="side{at}" x="{x}" y="36" width="12" height="12" rx="2"/><text x="{}" y="46">{side}</text>"#,

@@ -1,9 +1,13 @@
-//! The kinds of query, and literals of each, sampled from the texts by the kind's definition.
+//! The kinds of query, and literals of each, sampled from the texts by the kind's definition: first what
+//! people ask for, then what is hard for an index of grams.
 
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
-use verbatim_search::{model::Request, text::date};
+use verbatim_search::{
+    model::{Matching, Request},
+    text::date,
+};
 
 use crate::{
     corpus::random::Random,
@@ -37,6 +41,20 @@ pub(crate) struct Literal {
     pub(crate) role: Option<String>,
     pub(crate) since: Option<String>,
     pub(crate) until: Option<String>,
+    #[serde(default)]
+    pub(crate) mode: Mode,
+}
+
+/// How the text of a query matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Mode {
+    #[default]
+    Like,
+    Literal,
+    Case,
+    Fold,
+    Word,
+    Regex,
 }
 
 impl Literal {
@@ -51,14 +69,21 @@ impl Literal {
             since: self.since.as_deref().and_then(date::from_stored),
             until: self.until.as_deref().and_then(date::from_stored),
             limit: Some(LIMIT),
-            case_sensitive: false,
+            matching: match self.mode {
+                Mode::Like => Matching::Like,
+                Mode::Literal | Mode::Case | Mode::Fold => Matching::Literal,
+                Mode::Word => Matching::Word,
+                Mode::Regex => Matching::Regex,
+            },
+            case_sensitive: self.mode == Mode::Case,
+            ignore_accents: self.mode == Mode::Fold,
             raw_content: true,
             ..Request::default()
         }
     }
 }
 
-/// Returns the sixteen classes.
+/// Returns the classes of LIKE.
 pub(crate) fn sample(source: &Source) -> Vec<Class> {
     let mut sampler =
         Sampler { source, sample: source.messages.sample(SAMPLE), random: Random::new(7) };
@@ -82,8 +107,41 @@ pub(crate) fn sample(source: &Source) -> Vec<Class> {
         Class { name: "a%b, a_b%c", literals: literals(sampler.wildcards()) },
         Class { name: "emoji", literals: literals(sampler.emoji()) },
         Class { name: "8 digits of a UUID", literals: literals(sampler.uuids()) },
+        Class {
+            name: "common grams, long messages",
+            literals: literals(sampler.of_long_messages()),
+        },
+        Class { name: "rows of large texts", literals: literals(sampler.large_rows()) },
+        Class { name: "one letter, rare role, old", literals: sampler.rare_and_old() },
+        Class {
+            name: "wildcards that say little",
+            literals: literals(LITTLE.map(str::to_owned).into()),
+        },
+        Class { name: "absent, as long as can be", literals: literals(sampler.long_absent()) },
     ]
 }
+
+/// Patterns whose runs are in nearly every message.
+const LITTLE: [&str; 8] = [
+    "%e%a%o%t%s%",
+    "________________________________________",
+    "e_a_o_t",
+    "_e_",
+    "%x%q%z%j%",
+    "t__t__t",
+    "%a%_%b%_%c%_%d",
+    "the%the%the%the",
+];
+
+/// Texts that long messages have in tables, rules and lists of contents.
+const RULES: [&str; 6] = [
+    "............",
+    "------------",
+    "============",
+    "############",
+    "************",
+    "| --- | --- |",
+];
 
 struct Sampler<'a> {
     source: &'a Source,
@@ -355,6 +413,99 @@ impl Sampler<'_> {
         })
     }
 
+    /// Returns the longest messages: one of two hundred.
+    fn longest(&self) -> Vec<usize> {
+        let messages = &self.source.messages;
+        let mut longest: Vec<usize> = (0..messages.len()).collect();
+        longest.sort_by_key(|at| std::cmp::Reverse(messages.get(*at).len()));
+        longest.truncate(messages.len().div_ceil(200));
+        longest
+    }
+
+    /// Returns rules, and pieces of the longest messages each three characters of which are common.
+    fn of_long_messages(&mut self) -> Vec<String> {
+        let longest = self.longest();
+        let mut common: HashMap<String, bool> = HashMap::new();
+        let pieces = self.collect(LITERALS - RULES.len(), |sampler| {
+            let text = sampler.source.messages.get(longest[sampler.random.below(longest.len())]);
+            let length = sampler.random.between(9, 14);
+            if text.len() <= length || !text.is_ascii() {
+                return None;
+            }
+            let at = sampler.random.below(text.len() - length);
+            let piece = text[at..at + length].to_ascii_lowercase();
+            let is_common = (0..piece.len() - 2).all(|at| {
+                *common
+                    .entry(piece[at..at + 3].to_owned())
+                    .or_insert_with_key(|gram| sampler.sample.share(gram) > COMMON_TRIGRAM)
+            });
+            (piece.trim() == piece && is_plain(&piece) && is_common).then_some(piece)
+        });
+        RULES.map(str::to_owned).into_iter().chain(pieces).collect()
+    }
+
+    /// Returns rarer words of the longest messages.
+    fn large_rows(&mut self) -> Vec<String> {
+        let longest = self.longest();
+        self.collect(LITERALS, |sampler| {
+            let text = sampler.source.messages.get(longest[sampler.random.below(longest.len())]);
+            let words: Vec<&str> = text.split_ascii_whitespace().collect();
+            let word = *words.get(sampler.random.below(words.len().max(1)))?;
+            let fits = word.len() >= 4 && word.is_ascii() && is_plain(word);
+            (fits && sampler.sample.share(word) < 0.01).then(|| word.to_owned())
+        })
+    }
+
+    /// Returns letters that only few old messages of a rare role may have.
+    fn rare_and_old(&mut self) -> Vec<Literal> {
+        let times = &self.source.times;
+        let until = times.get(times.len() * 9 / 10).cloned();
+        let role = Some("system".to_owned());
+        let letters = self.characters().into_iter();
+        letters
+            .map(|letter| Literal {
+                role: role.clone(),
+                until: until.clone(),
+                ..Literal::text(letter)
+            })
+            .collect()
+    }
+
+    /// Returns texts that are nowhere, as long as they get of common trigrams.
+    fn long_absent(&mut self) -> Vec<String> {
+        /// The most characters of a text.
+        const MOST: usize = 60;
+
+        let mut common: Vec<String> = Vec::new();
+        let mut seen = HashSet::new();
+        for _ in 0..TRIES {
+            let Some(gram) = self.fragment(3) else { continue };
+            let gram = gram.to_ascii_lowercase();
+            if seen.insert(gram.clone()) && self.sample.share(&gram) > COMMON_TRIGRAM {
+                common.push(gram);
+            }
+            if seen.len() == 2_000 {
+                break;
+            }
+        }
+        self.collect(LITERALS, |sampler| {
+            let mut text = common.get(sampler.random.below(common.len().max(1)))?.clone();
+            while text.len() < MOST {
+                let end = text[text.len() - 2..].to_owned();
+                let next: Vec<&String> =
+                    common.iter().filter(|gram| gram.starts_with(&end)).collect();
+                match next.len() {
+                    0 => break,
+                    count => text.push_str(&next[sampler.random.below(count)][2..]),
+                }
+            }
+            let text = text.trim();
+            let is_absent = sampler.source.messages.count(text, 1) == 0
+                && sampler.source.titles.count(text, 1) == 0;
+            (text.len() > 8 && is_absent).then(|| text.to_owned())
+        })
+    }
+
     fn uuids(&mut self) -> Vec<String> {
         let mut made = 0;
         self.collect(LITERALS, |sampler| {
@@ -413,9 +564,49 @@ pub(crate) fn patterns(source: &Source, count: usize) -> Vec<Literal> {
     let mut sampler = Sampler { source, sample, random: Random::new(11) };
     let mut patterns = Vec::with_capacity(count);
     while patterns.len() < count {
-        patterns.extend(sampler.pattern().map(Literal::text));
+        let Some(text) = sampler.pattern() else { continue };
+        let mode = MODES[sampler.random.below(MODES.len())];
+        let text = if mode == Mode::Regex { as_expression(&text) } else { text };
+        patterns.push(Literal { mode, ..Literal::text(text) });
     }
     patterns
+}
+
+/// The modes of random patterns; half of them are LIKE.
+const MODES: [Mode; 10] = [
+    Mode::Like,
+    Mode::Like,
+    Mode::Like,
+    Mode::Like,
+    Mode::Like,
+    Mode::Literal,
+    Mode::Case,
+    Mode::Fold,
+    Mode::Word,
+    Mode::Regex,
+];
+
+/// Returns a pattern of LIKE as an expression.
+fn as_expression(pattern: &str) -> String {
+    regex::escape(pattern).replace('%', ".*?").replace('_', ".")
+}
+
+/// Returns a query with one of its characters changed, left out or doubled; `None` if nothing is left.
+pub(crate) fn changed(literal: &Literal, random: &mut Random) -> Option<Literal> {
+    let mut letters: Vec<char> = literal.text.chars().collect();
+    let at = random.below(letters.len().max(1)).min(letters.len().checked_sub(1)?);
+    match random.below(6) {
+        0 => letters[at] = '_',
+        1 => letters.insert(at, '%'),
+        2 => drop(letters.remove(at)),
+        3 => letters.insert(at, letters[at]),
+        4 => letters[at] = letters[random.below(letters.len())],
+        _ => letters.extend_from_within(at..),
+    }
+    let text = String::from_iter(letters).trim().to_owned();
+    let has_marks = literal.mode == Mode::Fold && !text.is_ascii();
+    (!text.is_empty() && text.len() < 200 && !has_marks)
+        .then(|| Literal { text, ..literal.clone() })
 }
 
 fn roles_only() -> Vec<Literal> {

@@ -1,4 +1,5 @@
-//! A search for bad queries: thousands of patterns of every shape, and the slowest of them.
+//! A search for bad queries: thousands of patterns of every shape and mode, the slowest of them changed
+//! again and again, and the slowest of all.
 
 use std::{hint, time::Instant};
 
@@ -7,15 +8,22 @@ use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    classes,
+    classes::{self, Literal, Mode},
+    corpus::random::Random,
     haystack::Source,
-    measure::{cpu_micros, median, percentile_99},
+    measure::{cpu_micros, median, percentile},
     race::{Racer, describe},
 };
 
 /// How many of the slowest are run again, so that it was not the machine's fault, and how often.
 const SUSPECTS: usize = 30;
 const RETRIALS: usize = 5;
+
+/// The share of all patterns that are changes of slow ones, as a divisor; they are made in generations,
+/// each from the slowest until then.
+const CHANGED: usize = 3;
+const GENERATIONS: usize = 5;
+const PARENTS: usize = 40;
 
 /// How many of the slowest are reported.
 const REPORTED: usize = 10;
@@ -47,14 +55,29 @@ pub(crate) fn hunt(
     ours: &dyn Racer,
     like: &dyn Racer,
 ) -> Result<Hunt> {
-    let mut timed = Vec::with_capacity(count);
-    for literal in classes::patterns(source, count) {
-        let request = literal.request();
-        let (hits, micros) = cpu_micros(|| ours.ask(&request));
-        hits?;
-        timed.push((micros, literal));
+    let mut timed: Vec<(f64, Literal)> = Vec::with_capacity(count);
+    let mut random = Random::new(13);
+    let time = |timed: &mut Vec<(f64, Literal)>, literals: Vec<Literal>| -> Result<()> {
+        for literal in literals {
+            let request = literal.request();
+            let (hits, micros) = cpu_micros(|| ours.ask(&request));
+            // A change of an expression may be none.
+            if hits.is_ok() || literal.mode != Mode::Regex {
+                hits?;
+                timed.push((micros, literal));
+            }
+        }
+        timed.sort_by(|one, other| other.0.total_cmp(&one.0));
+        Ok(())
+    };
+    time(&mut timed, classes::patterns(source, count - count / CHANGED))?;
+    for _ in 0..GENERATIONS {
+        let parents: Vec<&Literal> = timed.iter().take(PARENTS).map(|(_, one)| one).collect();
+        let children = (0..count / CHANGED / GENERATIONS)
+            .filter_map(|at| classes::changed(parents[at % parents.len()], &mut random));
+        let children: Vec<Literal> = children.collect();
+        time(&mut timed, children)?;
     }
-    timed.sort_by(|one, other| other.0.total_cmp(&one.0));
     let mut slowest = Vec::new();
     let mut differing = Vec::new();
     for (at, (_, literal)) in timed.iter().take(SUSPECTS).enumerate() {
@@ -66,7 +89,8 @@ pub(crate) fn hunt(
             trials.push((cpu, start.elapsed().as_secs_f64() * 1e6));
             hits?;
         }
-        if at < REPORTED && ours.ask(&request)? != like.ask(&request)? {
+        let is_like = literal.mode == Mode::Like;
+        if at < REPORTED && is_like && ours.ask(&request)? != like.ask(&request)? {
             differing.push(describe(literal));
         }
         slowest.push(Suspect {
@@ -80,7 +104,7 @@ pub(crate) fn hunt(
     let times: Vec<f64> = timed.into_iter().map(|(micros, _)| micros).collect();
     Ok(Hunt {
         patterns: times.len(),
-        percentile_99: percentile_99(times.clone()),
+        percentile_99: percentile(99, times.clone()),
         median: median(times),
         slowest,
         differing,

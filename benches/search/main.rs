@@ -1,7 +1,7 @@
 //! How fast is an exact search, end to end with rows, beside what SQLite does by itself?
 //!
-//! Generates a corpus (or takes a database), puts the same queries of sixteen kinds to plain LIKE,
-//! LIKE with an index on time, FTS5's trigrams and Verbatim by turns, compares their answers, and
+//! Generates a corpus (or takes a database), puts the same queries of many kinds to plain LIKE,
+//! LIKE with an index on time, FTS5's trigrams as they are and tuned, and Verbatim by turns, compares their answers, and
 //! writes `benches/results/search.md` and `search.svg`. See `cargo bench -- --help`.
 
 mod chart;
@@ -10,6 +10,7 @@ mod corpus;
 mod haystack;
 mod hunt;
 mod measure;
+mod modes;
 mod ours;
 mod race;
 mod refresh;
@@ -31,12 +32,14 @@ use crate::{
     classes::{Class, Literal},
     haystack::Source,
     measure::{anonymous, cost},
+    modes::{ByLike, MODE_SIDES, Ripgrep, Scan},
     ours::Ours,
     race::{Heat, Racer, heat},
     report::{Corpus, Growth, LIKE, Machine, OURS, Results, SIDES},
     sqlite::{Baseline, Sqlite},
-    stage::Stage,
+    stage::{Built, Stage},
 };
+use verbatim_search::model::Request;
 
 /// How many times as many messages the growth is measured over.
 const GROWTH: usize = 10;
@@ -202,15 +205,18 @@ fn run(args: &Args, work: &Path) -> Result<Results> {
     let like = stage.baseline(Baseline::Like, args.rebuild)?;
     let time_index = stage.baseline(Baseline::TimeIndex, args.rebuild)?;
     let fts5 = stage.baseline(Baseline::Fts5, args.rebuild)?;
+    let tuned = stage.baseline(Baseline::Fts5Tuned, args.rebuild)?;
     let ours = stage.ours()?;
 
     let sides: [Box<dyn Racer>; SIDES.len()] = [
         Box::new(Sqlite::open(Baseline::Like, &like.database)?),
         Box::new(Sqlite::open(Baseline::TimeIndex, &time_index.database)?),
         Box::new(Sqlite::open(Baseline::Fts5, &fts5.database)?),
+        Box::new(Sqlite::open(Baseline::Fts5Tuned, &tuned.database)?),
         stage.open_ours(),
     ];
     let heats = run_classes(&classes, &sides, args.seconds)?;
+    let modes = run_modes(&stage, &like, &classes, args.seconds)?;
 
     say(format_args!("trying {} patterns", args.patterns));
     let bare_scan = hunt::bare_scan(&source);
@@ -233,15 +239,30 @@ fn run(args: &Args, work: &Path) -> Result<Results> {
     Ok(Results {
         machine: Machine::this(),
         corpus,
-        baselines: vec![like, time_index, fts5],
+        baselines: vec![like, time_index, fts5, tuned],
         ours,
         heats,
+        modes,
         growth,
         bare_scan,
         hunt,
         first_answer,
         serving,
     })
+}
+
+/// Measures the modes beyond LIKE.
+fn run_modes(stage: &Stage, like: &Built, classes: &[Class], seconds: f64) -> Result<Vec<Heat>> {
+    let everything = Request { raw_content: true, ..Request::default() };
+    let rows = Sqlite::open(Baseline::Like, &like.database)?.ask(&everything)?;
+    let ripgrep = Ripgrep::new(&rows);
+    let sides: [Box<dyn Racer>; MODE_SIDES.len()] = [
+        Box::new(Scan::new(rows)),
+        Box::new(ripgrep),
+        Box::new(ByLike(stage.open_ours())),
+        stage.open_ours(),
+    ];
+    run_classes(&modes::classes(classes), &sides, seconds)
 }
 
 /// Measures ours alone, with nobody else between its queries, over these messages and a tenth as many.

@@ -73,8 +73,8 @@ pub(crate) fn median(mut of: Vec<f64>) -> f64 {
     if of.len() % 2 == 1 { of[middle] } else { f64::midpoint(of[middle - 1], of[middle]) }
 }
 
-/// Returns the 99th percentile, of a list that is not empty.
-pub(crate) fn percentile_99(mut of: Vec<f64>) -> f64 {
+/// Returns a percentile, of a list that is not empty.
+pub(crate) fn percentile(percent: usize, mut of: Vec<f64>) -> f64 {
     of.sort_by(f64::total_cmp);
-    of[(of.len() * 99).div_ceil(100) - 1]
+    of[(of.len() * percent).div_ceil(100) - 1]
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use verbatim_search::model::{Hit, Request};
 
 use crate::{
-    classes::{Class, Literal},
-    measure::{cpu_micros, median, percentile_99},
+    classes::{Class, Literal, Mode},
+    measure::{cpu_micros, median, percentile},
 };
 
 /// How often each side has its turn with a literal.
@@ -27,6 +27,11 @@ const FEWEST: usize = 3;
 /// Whoever answers queries with rows.
 pub(crate) trait Racer {
     fn ask(&self, request: &Request) -> Result<Vec<Hit<'static>>>;
+
+    /// Returns whether it can answer at all.
+    fn can(&self, _: &Request) -> bool {
+        true
+    }
 }
 
 /// How one side did on one class, in microseconds of CPU.
@@ -36,8 +41,8 @@ pub(crate) struct Figures {
     pub(crate) literals: usize,
     /// The median over the literals of each one's median.
     pub(crate) median: f64,
-    /// The 99th percentile of all runs.
-    pub(crate) percentile_99: f64,
+    /// The 95th percentile of the literals' medians.
+    pub(crate) percentile_95: f64,
     /// The largest of the literals' medians, and its literal.
     pub(crate) worst: f64,
     pub(crate) worst_literal: String,
@@ -66,7 +71,8 @@ pub(crate) fn heat(class: &Class, sides: &[Box<dyn Racer>], budget: f64) -> Resu
         for _ in 0..TURNS {
             for (at, side) in sides.iter().enumerate() {
                 let spent = runs[at].iter().sum::<f64>();
-                if spent > LITERAL_BUDGET || runs[at].is_empty() && lanes[at].is_spent(budget) {
+                let is_spent = runs[at].is_empty() && lanes[at].is_spent(budget);
+                if spent > LITERAL_BUDGET || is_spent || !side.can(&request) {
                     continue;
                 }
                 let mut turn = 0.0;
@@ -105,19 +111,20 @@ pub(crate) fn heat(class: &Class, sides: &[Box<dyn Racer>], budget: f64) -> Resu
 #[derive(Default)]
 struct Lane {
     medians: Vec<(f64, String)>,
-    all: Vec<f64>,
+    /// Microseconds of all runs.
+    spent: f64,
     compared: usize,
     differing: Vec<String>,
 }
 
 impl Lane {
     fn is_spent(&self, budget: f64) -> bool {
-        self.medians.len() >= FEWEST && self.all.iter().sum::<f64>() > budget * 1e6
+        self.medians.len() >= FEWEST && self.spent > budget * 1e6
     }
 
     fn finish(&mut self, literal: &Literal, runs: Vec<f64>) {
         if !runs.is_empty() {
-            self.all.extend(&runs);
+            self.spent += runs.iter().sum::<f64>();
             self.medians.push((median(runs), describe(literal)));
         }
     }
@@ -125,10 +132,11 @@ impl Lane {
     fn figures(self) -> Option<Figures> {
         let (worst, worst_literal) =
             self.medians.iter().max_by(|one, other| one.0.total_cmp(&other.0))?.clone();
+        let medians: Vec<f64> = self.medians.into_iter().map(|(median, _)| median).collect();
         Some(Figures {
-            literals: self.medians.len(),
-            median: median(self.medians.into_iter().map(|(median, _)| median).collect()),
-            percentile_99: percentile_99(self.all),
+            literals: medians.len(),
+            percentile_95: percentile(95, medians.clone()),
+            median: median(medians),
             worst,
             worst_literal,
         })
@@ -138,6 +146,9 @@ impl Lane {
 /// Returns the literal as a reader of the report would type it.
 pub(crate) fn describe(literal: &Literal) -> String {
     let mut text = literal.text.replace(['\n', '\r', '\t'], " ");
+    if literal.mode != Mode::Like {
+        text += &format!(" ({:?})", literal.mode).to_lowercase();
+    }
     if let Some(role) = &literal.role {
         text += &format!(" (role {role})");
     }

@@ -79,6 +79,7 @@ impl Stage {
             Baseline::Like => self.database.clone(),
             Baseline::TimeIndex => self.database.with_extension("time-index.db"),
             Baseline::Fts5 => self.database.with_extension("fts5.db"),
+            Baseline::Fts5Tuned => self.database.with_extension("fts5-tuned.db"),
         };
         let figures = copy.with_extension("json");
         if !rebuild
@@ -102,7 +103,7 @@ impl Stage {
             build = child("build-baseline")?;
             optimize = child("optimize-baseline")?;
         }
-        let disk = fs::metadata(&copy)?.len() - fs::metadata(&self.database)?.len();
+        let disk = fs::metadata(&copy)?.len().saturating_sub(fs::metadata(&self.database)?.len());
         let sqlite = rusqlite::version().to_owned();
         let built = Built { database: copy, threads: 1, build, optimize, disk, sqlite };
         fs::write(&figures, serde_json::to_string(&built)?)?;

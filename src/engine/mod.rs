@@ -142,6 +142,11 @@ impl Engine {
         self.sources.present()
     }
 
+    /// Returns the sources of some kinds that exist now.
+    pub(crate) fn sources_of(&self, kinds: &[SourceKind]) -> Vec<Source> {
+        self.sources.present_of(kinds)
+    }
+
     /// Closes every index that is open; the next question opens what is there then.
     pub fn close(&self) {
         self.sources.close();

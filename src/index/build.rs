@@ -9,15 +9,16 @@ use std::{
 use super::{
     Error, Snapshot,
     invert::{Inverter, Resources},
-    postings::PostingsWriter,
-    segment::{COLUMNS, COMMON, GRAMS, ROWS, SegmentManifest},
+    postings::{DocBits, PostingsWriter},
+    segment::{COLUMNS, COMMON, GRAMS, PLAIN, ROWS, SIGNATURES, SegmentManifest},
+    signature::SignatureWriter,
     store::{ConversationTitle, DocStoreWriter, Document},
 };
 use crate::{
     failpoint,
     model::Stop,
     private,
-    text::{grams::CommonGrams, like::is_regular},
+    text::{fold::fold, grams::CommonGrams, like::is_regular},
 };
 
 /// The facts about the messages that are known before they are read.
@@ -44,6 +45,9 @@ pub struct Build<'a> {
     resources: Resources,
     store: DocStoreWriter,
     texts: Inverter,
+    signatures: SignatureWriter,
+    /// For each message, whether its text is plain.
+    plain: Vec<bool>,
     irregular_titles: Vec<bool>,
     text_bytes: u64,
     added: u32,
@@ -81,6 +85,7 @@ impl<'a> Build<'a> {
                 .map_err(failed)?;
         let store =
             DocStoreWriter::create(&folder.join(ROWS), plan.messages as usize).map_err(failed)?;
+        let signatures = SignatureWriter::create(&folder.join(SIGNATURES)).map_err(failed)?;
         failpoint::pass("segment begun");
         Ok(Build {
             folder: folder.to_owned(),
@@ -94,6 +99,8 @@ impl<'a> Build<'a> {
             resources,
             store,
             texts,
+            signatures,
+            plain: Vec::with_capacity(plan.messages as usize),
             text_bytes: 0,
             added: 0,
         })
@@ -107,12 +114,17 @@ impl<'a> Build<'a> {
         let failed = |error| Error::Write { path: self.folder.clone(), error };
         let titled = self.plan.conversations[document.conversation as usize].title.is_some();
         self.store.add(document, regular, titled).map_err(failed)?;
+        let mut is_plain = false;
         if regular {
             let text = |bytes| std::str::from_utf8(bytes).expect("regular text is UTF-8");
-            self.texts
-                .add(self.added, document.shown.map_or("", text), document.stored.map(text))
-                .map_err(failed)?;
+            let (shown, stored) = (document.shown.map_or("", text), document.stored.map(text));
+            let is_loose = self.texts.add(self.added, shown, stored).map_err(failed)?;
+            if stored.is_none() {
+                self.signatures.add(self.added, shown).map_err(failed)?;
+                is_plain = !is_loose && is_folded(shown);
+            }
         }
+        self.plain.push(is_plain);
         self.text_bytes += document.shown.map_or(0, <[u8]>::len) as u64;
         self.added += 1;
         Ok(())
@@ -127,7 +139,7 @@ impl<'a> Build<'a> {
         };
         let titles = self.invert_titles().map_err(failed)?;
         failpoint::pass("segment filled");
-        let Build { folder, plan, common, store, texts, .. } = self;
+        let Build { folder, plan, common, store, texts, signatures, plain, .. } = self;
         let failed = |error| match stop.requested() {
             true => Error::Stopped,
             false => Error::Write { path: folder.clone(), error },
@@ -149,8 +161,9 @@ impl<'a> Build<'a> {
         failpoint::pass("posting lists written");
         let layout = store.finish(&folder.join(COLUMNS), plan.conversations).map_err(failed)?;
         let packed: Vec<u8> = common.packed().into_iter().flat_map(u64::to_le_bytes).collect();
-        let file = private::create_file(&folder.join(COMMON));
-        file.and_then(|mut file| file.write_all(&packed)).map_err(failed)?;
+        write_file(&folder.join(COMMON), &packed).map_err(failed)?;
+        write_file(&folder.join(PLAIN), &DocBits::of(&plain).to_bytes()).map_err(failed)?;
+        signatures.finish().map_err(failed)?;
         failpoint::pass("segment written");
         let manifest = SegmentManifest::seal(&folder, layout, self.text_bytes).map_err(failed)?;
         Ok(Size {
@@ -184,4 +197,13 @@ impl<'a> Build<'a> {
         }
         Ok(titles)
     }
+}
+
+/// Returns whether folding changes ASCII letters only.
+fn is_folded(text: &str) -> bool {
+    text.is_ascii() || text.chars().all(|c| c.is_ascii() || fold(c) == c)
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    private::create_file(path)?.write_all(bytes)
 }

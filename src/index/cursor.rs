@@ -43,9 +43,9 @@ impl<'a> Cursor<'a> {
         Ok(Some(Cursor {
             segment,
             query,
-            scan: plan.is_scan.then(|| Scan::new(&segment.data.store, query, stop)),
+            scan: plan.is_scan.then(|| Scan::new(&segment.data, query, stop)),
             plan,
-            verifier: Verifier::new(&segment.data.store, query),
+            verifier: Verifier::new(&segment.data, query),
             candidates: 0,
             can_expand: !query.gaps.is_empty(),
         }))

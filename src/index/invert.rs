@@ -196,15 +196,19 @@ impl Inverter {
         })
     }
 
-    /// Adds the next document with one or two texts.
-    pub(super) fn add(&mut self, doc: u32, text: &str, second: Option<&str>) -> io::Result<()> {
+    /// Adds the next document with one or two texts; returns whether the loose form of one differs.
+    pub(super) fn add(&mut self, doc: u32, text: &str, second: Option<&str>) -> io::Result<bool> {
+        let mut differs = false;
         for text in [text, second.unwrap_or_default()] {
             for slice in slices(text, self.job_bytes / SLICES_IN_JOB) {
                 self.push(doc, slice)?;
             }
-            loose::windows(text, |window| self.push(doc, window))?;
+            loose::windows(text, |window| {
+                differs = true;
+                self.push(doc, window)
+            })?;
         }
-        Ok(())
+        Ok(differs)
     }
 
     fn push(&mut self, doc: u32, slice: &str) -> io::Result<()> {

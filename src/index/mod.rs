@@ -23,6 +23,7 @@ mod scan;
 mod scored;
 mod search;
 mod segment;
+mod signature;
 mod snapshot;
 mod store;
 mod terms;

@@ -8,6 +8,7 @@ use super::{
     Error,
     postings::{Conjunction, DocBits, DocTree, END, List},
     role::role_key,
+    signature::SignatureQuery,
     snapshot::SegmentReader,
     store::DocStore,
     trace::{GramUse, Trace},
@@ -16,8 +17,8 @@ use crate::{
     model::Request,
     text::{
         expression::ExpressionError,
-        grams::{CommonGrams, Gram, WildcardGap, query_grams, wildcard_gaps},
-        matcher::Matchers,
+        grams::{CommonGrams, Gram, WildcardGap, only_gram, query_grams, wildcard_gaps},
+        matcher::{Matcher, Matchers},
         run_query::RunQuery,
     },
 };
@@ -33,6 +34,10 @@ const MAX_LATER_LISTS: usize = 4;
 /// lookup.
 const SHORT_LIST: u32 = 16;
 
+/// The share of all messages, as a divisor, from which on reading the next message takes less time than
+/// looking it up in a list.
+const MOST_SHARE: u32 = 2;
+
 /// The most lists of one run of a boolean query.
 const MAX_LISTS_OF_RUN: usize = 3;
 
@@ -43,6 +48,11 @@ pub(super) struct GramQuery<'a> {
     /// What lists are looked up for several texts or for regular expressions: for each of the texts
     /// of which one is enough, and for each of those that are all needed.
     runs: Option<[Vec<RunQuery>; 2]>,
+    /// What the signature of a text must have for each matcher: first those of which one is enough, then
+    /// those that are all needed, then those that leave a message out.
+    pub(super) signatures: Vec<SignatureQuery>,
+    /// Whether the only text is a gram: then a plain text that has the gram matches.
+    pub(super) is_gram: bool,
     pub(super) gaps: Vec<WildcardGap>,
     pub(super) common: &'a CommonGrams,
 }
@@ -63,11 +73,18 @@ impl<'a> GramQuery<'a> {
         common: &'a CommonGrams,
     ) -> Result<(GramQuery<'a>, QueryGrams), ExpressionError> {
         let matchers = Matchers::of(request)?;
-        let single = matchers
-            .with_single(request, |pattern| (query_grams(pattern, common), wildcard_gaps(pattern)));
+        let only = matchers.with_single(request, |pattern| only_gram(pattern, common)).flatten();
+        let is_text = matches!(&matchers.any[..], [Matcher::Like(_) | Matcher::Literal(_)]);
+        let only = only.filter(|_| is_text && matchers.none.is_empty() && !request.case_sensitive);
+        let single = matchers.with_single(request, |pattern| match only {
+            Some(gram) => (vec![gram], Vec::new()),
+            None => (query_grams(pattern, common), wildcard_gaps(pattern)),
+        });
         let runs = single.is_none().then(|| matchers.runs(request));
+        let signatures = matchers.each(request, SignatureQuery::new);
         let (grams, gaps) = single.unwrap_or_default();
-        let query = GramQuery { request, matchers, runs, gaps, common };
+        let is_gram = only.is_some();
+        let query = GramQuery { request, matchers, runs, signatures, is_gram, gaps, common };
         Ok((query, QueryGrams { in_title: grams.clone(), in_text: grams }))
     }
 }
@@ -127,6 +144,12 @@ impl<'a> Plan<'a> {
             Some(_) => Some(Vec::new()),
             None => rarest_lists(segment, List::Text, &mut grams.in_text, trace)?,
         };
+        // What most messages have tells little, unless it is all that is asked.
+        let most = if query.is_gram { u32::MAX } else { store.messages() / MOST_SHARE };
+        let of_text = of_text.map(|mut lists| {
+            lists.retain(|(info, _)| info.doc_freq <= most.max(SHORT_LIST));
+            lists
+        });
         let any_text = tree.is_some() || of_text.as_ref().is_some_and(Vec::is_empty);
         let of_title = match any_text {
             true => None,

@@ -184,6 +184,13 @@ impl DocBits {
         DocBits(FixedBitSet::with_capacity(messages as usize))
     }
 
+    /// Returns the set of those documents for which there is `true`.
+    pub(super) fn of(documents: &[bool]) -> DocBits {
+        let mut bits = DocBits::new(documents.len() as u32);
+        (0..).zip(documents).filter(|(_, is_one)| **is_one).for_each(|(doc, _)| bits.insert(doc));
+        bits
+    }
+
     /// Reads what [`DocBits::to_bytes`] returned; `None` if that was for another number of messages.
     pub(super) fn from_bytes(bytes: &[u8], messages: u32) -> Option<DocBits> {
         let mut bits = DocBits::new(messages);

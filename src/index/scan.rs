@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     plan::{Candidate, GramQuery, Plan},
-    store::DocStore,
+    segment::Segment,
     trace::Trace,
     verify::Verifier,
 };
@@ -32,7 +32,7 @@ const MAX_THREADS: usize = 16;
 
 /// A scan of one segment.
 pub(super) struct Scan<'a> {
-    store: &'a DocStore,
+    segment: &'a Segment,
     query: &'a GramQuery<'a>,
     stop: &'a Stop,
     batch: usize,
@@ -40,8 +40,8 @@ pub(super) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn new(store: &'a DocStore, query: &'a GramQuery<'a>, stop: &'a Stop) -> Scan<'a> {
-        Scan { store, query, stop, batch: FIRST_BATCH, found: VecDeque::new() }
+    pub(super) fn new(segment: &'a Segment, query: &'a GramQuery<'a>, stop: &'a Stop) -> Scan<'a> {
+        Scan { segment, query, stop, batch: FIRST_BATCH, found: VecDeque::new() }
     }
 
     /// Returns the next message that matches; `None` after the last, or once `stop` returns true.
@@ -76,7 +76,7 @@ impl<'a> Scan<'a> {
         let pieces: Vec<&[Candidate]> = candidates.chunks(PIECE).collect();
         let next = AtomicUsize::new(0);
         let work = || {
-            let mut verifier = Verifier::new(self.store, self.query);
+            let mut verifier = Verifier::new(self.segment, self.query);
             let mut found: Vec<u32> = Vec::new();
             while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if self.stop.requested() {

@@ -5,6 +5,8 @@
 //!     manifest        length, checksum and identity of each file
 //!     rows, columns   the document store
 //!     common          the grams that are common
+//!     plain           a bit for each message whose text folding changes in ASCII letters only
+//!     signatures        the signatures of long messages
 //!     grams/          the tantivy index
 //! ```
 //!
@@ -21,13 +23,14 @@ use super::{
     Error,
     artifact::{self, FileRecord, OpenFile, damaged, read_manifest},
     lists,
-    postings::Postings,
+    postings::{DocBits, Postings},
+    signature::Signatures,
     store::{DocStore, RowLayout},
 };
 
 /// The version of everything in a segment and in a snapshot. Other versions are not read but built
 /// again.
-pub(super) const FORMAT: u32 = 6;
+pub(super) const FORMAT: u32 = 7;
 
 /// The prefix of a segment's folder.
 pub(super) const SEGMENT: &str = "segment-";
@@ -36,6 +39,8 @@ pub(super) const ROWS: &str = "rows";
 pub(super) const COLUMNS: &str = "columns";
 pub(super) const COMMON: &str = "common";
 pub(super) const GRAMS: &str = "grams";
+pub(super) const PLAIN: &str = "plain";
+pub(super) const SIGNATURES: &str = "signatures";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SegmentManifest {
@@ -86,6 +91,10 @@ impl SegmentManifest {
 pub(super) struct Segment {
     pub(super) store: DocStore,
     pub(super) postings: Postings,
+    pub(super) signatures: Signatures,
+    /// The messages that have one text, which folding changes in ASCII letters only, and the loose form
+    /// not at all. If they have a gram, the text has it.
+    pub(super) plain: DocBits,
     /// The packed grams that were common when the segment was built.
     pub(super) common: Vec<u64>,
     pub(super) folder: PathBuf,
@@ -99,12 +108,13 @@ impl Segment {
         let unreadable = |error: io::Error| damaged(folder, &error.to_string());
         let manifest = SegmentManifest::read(folder, manifest_checksum)?;
         let mut mapped = Vec::new();
-        let (mut rows, mut columns) = (None, None);
+        let (mut rows, mut columns, mut signatures) = (None, None, None);
         for record in &manifest.files {
             let file = record.open(folder)?;
             match record.name.as_str() {
                 ROWS => rows = Some(file.map().map_err(unreadable)?),
                 COLUMNS => columns = Some(file.map().map_err(unreadable)?),
+                SIGNATURES => signatures = Some(file.map().map_err(unreadable)?),
                 name if lists::is_read_later(name) => {}
                 _ => continue,
             }
@@ -117,6 +127,12 @@ impl Segment {
             .ok_or_else(|| {
                 damaged(folder, "the document store has another length than recorded")
             })?;
+        let signatures = signatures
+            .and_then(|signatures| Signatures::open(signatures, messages))
+            .ok_or_else(|| damaged(folder, "the signatures are of other messages"))?;
+        let plain = fs::read(folder.join(PLAIN)).map_err(unreadable)?;
+        let plain = DocBits::from_bytes(&plain, messages)
+            .ok_or_else(|| damaged(folder, "the plain messages are of another segment"))?;
         let postings = Postings::open(&folder.join(GRAMS), messages)
             .map_err(|error| damaged(folder, &error.to_string()))?
             .ok_or_else(|| damaged(folder, "the posting lists have other messages"))?;
@@ -125,6 +141,8 @@ impl Segment {
         Ok(Segment {
             store,
             postings,
+            signatures,
+            plain,
             common,
             folder: folder.to_owned(),
             text_bytes: manifest.text_bytes,

@@ -3,6 +3,8 @@
 use super::{
     plan::{Candidate, GramQuery},
     postings::DocBits,
+    segment::Segment,
+    signature::{Signature, SignatureQuery},
     store::DocStore,
 };
 use crate::text::matcher::{Matcher, Matchers};
@@ -15,7 +17,9 @@ type Titles = [(u32, bool); CACHED_TITLES];
 
 /// Reads candidates and tells whether they match.
 pub(super) struct Verifier<'a> {
+    segment: &'a Segment,
     store: &'a DocStore,
+    query: &'a GramQuery<'a>,
     matchers: &'a Matchers,
     /// The only matcher, if there is just one and a message must have its text.
     single: Option<&'a Matcher>,
@@ -26,7 +30,7 @@ pub(super) struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    pub(super) fn new(store: &'a DocStore, query: &'a GramQuery<'_>) -> Verifier<'a> {
+    pub(super) fn new(segment: &'a Segment, query: &'a GramQuery<'_>) -> Verifier<'a> {
         let matchers = &query.matchers;
         let single = match (&matchers.any[..], &matchers.all[..], &matchers.none[..]) {
             ([matcher], [], []) => Some(matcher),
@@ -34,7 +38,9 @@ impl<'a> Verifier<'a> {
         };
         let count = matchers.any.len() + matchers.all.len() + matchers.none.len();
         Verifier {
-            store,
+            segment,
+            store: &segment.store,
+            query,
             matchers,
             single,
             raw_content: query.request.raw_content,
@@ -46,6 +52,9 @@ impl<'a> Verifier<'a> {
     /// Returns whether a message matches by its text or its title.
     #[inline]
     pub(super) fn matches(&mut self, candidate: &Candidate) -> bool {
+        if self.query.is_gram && candidate.by_text && self.segment.plain.contains(candidate.doc) {
+            return true;
+        }
         if let Some(matcher) = self.single {
             return self.has(matcher, 0, candidate);
         }
@@ -66,6 +75,13 @@ impl<'a> Verifier<'a> {
     fn has(&mut self, pattern: &Matcher, number: usize, candidate: &Candidate) -> bool {
         let Candidate { doc, by_text, by_title } = *candidate;
         let store = self.store;
+        let signature = if by_text { self.signature(doc) } else { None };
+        let wanted = &self.query.signatures[number];
+        let is_other = signature.is_some_and(|signature| !signature.may_have(wanted));
+        if is_other && !by_title {
+            return false;
+        }
+        let by_text = by_text && !is_other;
         let texts = store.texts(doc);
         if pattern.matches_all() {
             return !texts.nothing;
@@ -85,6 +101,15 @@ impl<'a> Verifier<'a> {
         if !by_text {
             return false;
         }
+        if let (Some(signature), SignatureQuery::Run { slots, characters }) = (signature, wanted)
+            && pattern.is_of_one_length()
+        {
+            let read = &mut self.bytes_read;
+            return signature.any_part((slots, *characters), first, |part| {
+                *read += part.len() as u64;
+                pattern.matches(part)
+            });
+        }
         self.bytes_read += first.len() as u64;
         if pattern.matches(first) {
             return true;
@@ -92,6 +117,15 @@ impl<'a> Verifier<'a> {
         let Some(second) = second else { return false };
         self.bytes_read += second.len() as u64;
         pattern.matches(second)
+    }
+
+    /// Returns the signature of a message, if it has one that tells whether its text may match.
+    #[inline]
+    fn signature(&self, doc: u32) -> Option<Signature<'a>> {
+        let signature = self.segment.signatures.of(doc)?;
+        // A signature has no loose forms.
+        let is_known = !self.query.request.ignore_accents || self.segment.plain.contains(doc);
+        is_known.then_some(signature)
     }
 
     /// Returns the messages of the conversations whose titles match.

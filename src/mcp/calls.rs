@@ -10,7 +10,10 @@ use rmcp::{
     },
     service::RequestContext,
 };
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::{
+    task::{JoinError, JoinHandle},
+    time::{Instant, MissedTickBehavior, interval_at},
+};
 
 use super::session::ClientSession;
 use crate::{
@@ -42,9 +45,9 @@ impl ClientSession {
         // Returns nothing if the call has to scan, and may not.
         let run = |may_scan: bool| {
             let arguments = Arc::clone(&arguments);
-            self.work(&context, tool.name, move |engine, options, stop| {
-                let is_free = may_scan || !tool.scans(engine, stop);
-                is_free.then(|| tool.call(engine, options, &arguments, stop))
+            self.work(&context, tool.name, move |engine, options, stop| match may_scan {
+                true => Some(tool.call(engine, options, &arguments, stop)),
+                false => tool.call_by_index(engine, options, &arguments, stop),
             })
         };
         let work = async {
@@ -80,22 +83,21 @@ impl ClientSession {
         work: impl FnOnce(&Engine, &Options, &Stop) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
         let stop = Stop::never();
-        let (work_stop, cancelled) = (stop.clone(), context.ct.clone());
-        let is_over = self.is_over.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = cancelled.cancelled() => {}
-                () = is_over.cancelled() => {}
-            }
-            work_stop.request();
-        });
+        // Whoever no longer waits for this drops it.
+        let abandoned = StopOnDrop(stop.clone());
         let shared = self.shared.clone();
         let permit = shared.permits.clone().acquire_owned().await;
-        let work = tokio::task::spawn_blocking(move || {
+        let mut work = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             work(&shared.engine, &shared.options, &stop)
         });
-        match work.await {
+        let done = tokio::select! {
+            biased;
+            done = &mut work => done,
+            () = context.ct.cancelled() => abandoned.end(work).await,
+            () = self.is_over.cancelled() => abandoned.end(work).await,
+        };
+        match done {
             Ok(done) => Ok(done),
             Err(error) => {
                 self.log.report(context, &format!("{name}: {error}")).await;
@@ -103,6 +105,23 @@ impl ClientSession {
                 Err(ErrorData::internal_error(message, None))
             }
         }
+    }
+}
+
+/// Requests the end of work that nobody waits for any more.
+struct StopOnDrop(Stop);
+
+impl StopOnDrop {
+    /// Asks work to stop, and waits for its end.
+    async fn end<T>(&self, work: JoinHandle<T>) -> Result<T, JoinError> {
+        self.0.request();
+        work.await
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.request();
     }
 }
 

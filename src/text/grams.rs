@@ -4,7 +4,7 @@
 //! candidates of searches that ignore the case of all letters, of ASCII letters, or of none. The index holds, once for each text:
 //!
 //! 1. every trigram;
-//! 2. every 1-gram and 2-gram that is not common;
+//! 2. every 1-gram and 2-gram that is not common, and every ASCII character;
 //! 3. for each common ASCII trigram, its extension by the ASCII characters that follow, up to the
 //!    first gram that is not common, or to eight characters.
 //!
@@ -233,10 +233,11 @@ impl GramTokenizer {
     /// Calls `emit` with every indexed gram of the text, in no particular order, some of them several
     /// times.
     pub fn cut(&mut self, text: &str, common: &CommonGrams, mut emit: impl FnMut(Gram)) {
+        let mut seen = 0;
         if text.is_ascii() {
             self.folded.clear();
             self.folded.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
-            cut_ascii(&self.folded, common, &mut emit);
+            cut_ascii(&self.folded, common, &mut seen, &mut emit);
             return;
         }
         self.characters.clear();
@@ -251,7 +252,7 @@ impl GramTokenizer {
             let length = rest.iter().take_while(|c| c.is_ascii()).count();
             self.folded.clear();
             self.folded.extend(rest[..length].iter().map(|c| *c as u8));
-            cut_ascii(&self.folded, common, &mut emit);
+            cut_ascii(&self.folded, common, &mut seen, &mut emit);
             // The last two characters begin grams that extend beyond the run.
             for ahead in 1..=length.min(2) {
                 cut_wide(&rest[length - ahead..], common, ahead, &mut emit);
@@ -261,8 +262,9 @@ impl GramTokenizer {
     }
 }
 
+/// Calls `emit` with the grams of ASCII characters. `seen` has a bit for each character that was there.
 #[inline]
-fn cut_ascii(folded: &[u8], common: &CommonGrams, emit: &mut impl FnMut(Gram)) {
+fn cut_ascii(folded: &[u8], common: &CommonGrams, seen: &mut u128, emit: &mut impl FnMut(Gram)) {
     // The length of the longest common gram at the last place. At the next place the longest one is
     // at most one character shorter, because every suffix of a common gram is common.
     let mut known = 0usize;
@@ -281,7 +283,9 @@ fn cut_ascii(folded: &[u8], common: &CommonGrams, emit: &mut impl FnMut(Gram)) {
             characters += 1;
         }
         known = characters;
-        if characters < 1 {
+        let bit = 1 << folded[at];
+        if *seen & bit == 0 {
+            *seen |= bit;
             emit(first(1));
         }
         if characters < 2 && length >= 2 {
@@ -315,10 +319,7 @@ pub fn query_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
     for run in pattern.runs() {
         let run = folded(run);
         if run.len() < 3 {
-            let gram = Gram::pack(&run);
-            if !common.contains(gram) {
-                grams.push(gram);
-            }
+            grams.extend(short_gram(&run, common));
         }
         for at in 0..run.len().saturating_sub(2) {
             grams.push(longest_at(&run[at..], common));
@@ -327,6 +328,31 @@ pub fn query_grams(pattern: &Pattern<'_>, common: &CommonGrams) -> Vec<Gram> {
     grams.sort_unstable();
     grams.dedup();
     grams
+}
+
+/// Returns the gram that one or two characters are, if it is indexed.
+fn short_gram(run: &[char], common: &CommonGrams) -> Option<Gram> {
+    let gram = Gram::pack(run);
+    let is_character = run.len() == 1 && run[0].is_ascii();
+    (is_character || !common.contains(gram)).then_some(gram)
+}
+
+/// Returns the indexed gram that a pattern is, if it is one and folding changes only ASCII letters in
+/// it. A text that has the gram, and that folding changes no more, matches by `LIKE`.
+pub fn only_gram(pattern: &Pattern<'_>, common: &CommonGrams) -> Option<Gram> {
+    let [part] = &pattern.segments[..] else { return None };
+    let [run] = part.runs[..] else { return None };
+    let is_folded = run.chars().all(|c| fold(c) == c.to_ascii_lowercase());
+    let characters: Vec<char> = run.chars().take(LONGEST + 1).map(fold).collect();
+    let gram = match characters.len() {
+        0 => return None,
+        1 | 2 => short_gram(&characters, common),
+        3..=LONGEST if characters.len() == 3 || run.is_ascii() => {
+            Some(Gram::pack(&characters)).filter(|gram| longest_at(&characters, common) == *gram)
+        }
+        _ => None,
+    };
+    gram.filter(|_| is_folded)
 }
 
 /// A single `_` of a pattern with its neighbouring characters, folded.
@@ -461,15 +487,37 @@ mod tests {
     #[test]
     fn common_grams_give_way_to_longer_ones() {
         let set = common(&["t", "h", "e", " ", "th", "he", "e ", "the", "he ", "the "]);
-        let expected = ["the", "the x", "he ", "he x", "e x", " x", "x"];
+        let expected = ["the", "the x", "he ", "he x", "e x", " x", "x", "t", "h", "e", " "];
         let mut expected: Vec<Gram> = expected.iter().map(|text| gram(text)).collect();
         expected.sort_unstable();
         assert_eq!(cut("The x", &set), expected);
         let query = |text| query_grams(&Pattern::parse(text), &set);
         assert_eq!(query("THE X"), [gram("e x"), gram("he x"), gram("the x")]);
         assert_eq!(query("the"), [gram("the")]);
-        assert_eq!(query("t%h"), []);
+        assert_eq!(query("t%h"), [gram("h"), gram("t")]);
+        assert_eq!(query("th%he"), []);
         assert_eq!(query("th_x"), [gram("x")]);
+    }
+
+    #[test]
+    fn a_pattern_may_be_one_gram() {
+        let set = common(&["t", "h", "th", "he", "the", "the "]);
+        let only = |text| only_gram(&Pattern::parse(text), &set).map(|gram| gram.to_string());
+        for (text, gram) in [
+            ("x", "x"),
+            ("T", "t"),
+            ("xy", "xy"),
+            ("XYz", "xyz"),
+            ("%日本語%", "日本語"),
+            ("the", "the"),
+        ] {
+            assert_eq!(only(text).as_deref(), Some(gram));
+        }
+        assert_eq!(only("the x").as_deref(), Some("the x"));
+        for text in ["", "th", "xyzz", "the xy", "a%b", "a_b", "_ab", "日本語文", "É", "\u{212A}"]
+        {
+            assert_eq!(only(text), None, "{text}");
+        }
     }
 
     #[test]

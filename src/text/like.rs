@@ -74,6 +74,11 @@ impl LikePattern {
         self.segments.is_empty()
     }
 
+    /// Returns whether every match has as many characters as the pattern: there is no `%` in it.
+    pub fn is_of_one_length(&self) -> bool {
+        self.segments.len() == 1
+    }
+
     /// Returns whether the pattern matches somewhere in a text that [`is_regular`].
     pub fn matches(&self, text: &[u8]) -> bool {
         let mut from = 0;

@@ -62,6 +62,16 @@ impl Matcher {
         }
     }
 
+    /// Returns whether every match has as many characters as the text of the request, whatever is around
+    /// it: then a part of a text that has the whole match matches too.
+    pub fn is_of_one_length(&self) -> bool {
+        match self {
+            Matcher::Like(pattern) => pattern.is_of_one_length(),
+            Matcher::Literal(_) | Matcher::Loose(_) => true,
+            Matcher::Word(_) | Matcher::Regex(_) => false,
+        }
+    }
+
     /// Returns whether JSON parts also match as they are stored, not only by the text they hold.
     pub fn matches_stored_parts(&self) -> bool {
         matches!(self, Matcher::Like(_))
@@ -146,6 +156,22 @@ impl Matchers {
             }
         }
         spans
+    }
+
+    /// Returns what `with` makes of each matcher and of its pattern, which a regular expression does not
+    /// have: first of `any`, then of `all` and of `none`.
+    pub fn each<T>(
+        &self,
+        request: &Request,
+        with: impl Fn(&Matcher, Option<&Pattern<'_>>) -> T,
+    ) -> Vec<T> {
+        let texts = texts(request).into_iter().flatten();
+        let matchers = [&self.any, &self.all, &self.none].into_iter().flatten();
+        let of = |(text, matcher): (&str, &Matcher)| match matcher {
+            Matcher::Regex(_) => with(matcher, None),
+            _ => with_pattern(request, text, |pattern| with(matcher, Some(pattern))),
+        };
+        texts.zip(matchers).map(of).collect()
     }
 
     /// Returns for each of `any` and of `all` which runs a text must have that matches.

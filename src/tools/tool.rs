@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{arguments::Arguments, error::Error};
 use crate::{
-    engine::{self, About, Engine, SAVED, Session, Source, SourceKind},
+    engine::{self, About, Engine, SAVED, Session, SourceKind},
     map_faults,
     model::{Instant, Stop},
     text::date,
@@ -50,6 +50,7 @@ impl Tool {
         stop: &Stop,
     ) -> Answer {
         let arguments = Arguments { tool: self.name, values: arguments };
+        let stop = &self.stop_of_call(stop);
         let call = Call { engine, options, arguments, stop };
         // A tool that writes is never run twice.
         let attempts = if self.effect == Effect::Reads { ATTEMPTS } else { 1 };
@@ -73,11 +74,24 @@ impl Tool {
         self.answer(&call, done)
     }
 
-    /// Returns whether a call now would search a source without an index, which can take minutes.
-    pub fn scans(&self, engine: &Engine, stop: &Stop) -> bool {
-        let is_searched = |source: &Source| self.searches.contains(&source.kind);
-        !self.searches.is_empty()
-            && engine.sources().iter().any(|it| is_searched(it) && it.current_index(stop).is_err())
+    /// Does as [`Tool::call`] does, but returns nothing if the call would search a source without an
+    /// index, which can take minutes.
+    pub(crate) fn call_by_index(
+        &self,
+        engine: &Engine,
+        options: &Options,
+        arguments: &Map<String, Value>,
+        stop: &Stop,
+    ) -> Option<Answer> {
+        let stop = self.stop_of_call(stop);
+        let mut searched = engine.sources_of(self.searches).into_iter();
+        let scans = searched.any(|source| source.current_index(&stop).is_err());
+        (!scans).then(|| self.call(engine, options, arguments, &stop))
+    }
+
+    /// Returns the stop for a call of this tool. A tool that writes sees what it has written.
+    fn stop_of_call(&self, stop: &Stop) -> Stop {
+        if self.effect == Effect::Reads { stop.of_call() } else { stop.clone() }
     }
 
     /// Returns the answer of a run that succeeded, failed or panicked.

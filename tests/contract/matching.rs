@@ -374,6 +374,108 @@ proptest! {
     }
 }
 
+/// What a text of a request is made of: a part of a long text, perhaps changed, and another one.
+#[derive(Clone, Debug)]
+struct LongAsk {
+    which: Index,
+    starts: [Index; 2],
+    length: usize,
+    change: usize,
+    between: Option<&'static str>,
+    mode: usize,
+}
+
+fn long_ask() -> impl Strategy<Value = LongAsk> {
+    let starts = [any::<Index>(), any::<Index>()];
+    let length = prop_oneof![2 => 1..6usize, 3 => 3..20usize, 1 => 60..300usize];
+    let between = prop_oneof![
+        3 => Just(None),
+        2 => select(&["%", "_", "", "%_%"][..]).prop_map(Some)
+    ];
+    (any::<Index>(), starts, length, 0..8usize, between, 0..8usize).prop_map(
+        |(which, starts, length, change, between, mode)| LongAsk {
+            which,
+            starts,
+            length,
+            change,
+            between,
+            mode,
+        },
+    )
+}
+
+impl LongAsk {
+    fn text(&self, texts: &[String]) -> String {
+        let text: Vec<char> = self.which.get(texts).chars().collect();
+        let part = |start: Index| -> String {
+            text[start.index(text.len())..].iter().take(self.length).collect()
+        };
+        let first = match self.change {
+            0 => part(self.starts[0]).to_uppercase(),
+            1 => part(self.starts[0]).to_lowercase(),
+            2 => without_accents(&part(self.starts[0])),
+            _ => part(self.starts[0]),
+        };
+        let text = match self.between {
+            Some(between) => first + between + &part(self.starts[1]),
+            None => first,
+        };
+        text.trim().to_owned()
+    }
+
+    fn request(&self, texts: &[String]) -> Request {
+        let text = self.text(texts);
+        let (matching, case_sensitive, ignore_accents) = match self.mode {
+            0 => (Matching::Literal, false, false),
+            1 => (Matching::Literal, true, false),
+            2 => (Matching::Literal, false, !without_accents(&text).is_empty()),
+            3 => (Matching::Word, false, false),
+            4 => (Matching::Regex, false, false),
+            5 => (Matching::Like, true, false),
+            _ => (Matching::Like, false, false),
+        };
+        let text = if self.mode == 4 { regex::escape(&text).replace('%', ".") } else { text };
+        Request { text, matching, case_sensitive, ignore_accents, ..Request::default() }
+    }
+}
+
+/// Returns a long text of parts of sentences, which does not repeat itself.
+fn long_text((seed, parts): (u32, usize)) -> String {
+    let mut state = seed;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as usize % below
+    };
+    let mut text = String::new();
+    for _ in 0..parts {
+        let sentence = SENTENCES[random(SENTENCES.len())];
+        let (skip, take) = (random(sentence.chars().count()), 1 + random(20));
+        text.extend(sentence.chars().skip(skip).take(take));
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(config(CASES))]
+
+    #[test]
+    fn long_messages_match(
+        long in vec((any::<u32>(), 100..3_000usize), 2..6),
+        sentences in sentences(),
+        asks in vec(long_ask(), REQUESTS),
+    ) {
+        let texts: Vec<String> = long.into_iter().map(long_text).collect();
+        let short = sentences.iter().map(|(sentence, ..)| SENTENCES[*sentence].to_owned());
+        let messages: Vec<Message> = (texts.iter().cloned().chain(short))
+            .map(|text| message(Content::Stored(Cell::Text(text.into_bytes()))))
+            .collect();
+        let database = Database::of(Schema::Typed, &["Notes".into()], &messages);
+        let requests: Vec<Request> = asks.iter().map(|ask| ask.request(&texts)).collect();
+        let counts = agree(&database, &requests);
+        prop_assert!(counts.iter().filter(|count| **count > 0).count() * 4 > counts.len());
+    }
+}
+
 fn asking(matching: Matching, text: &str) -> Request {
     Request { text: text.to_owned(), matching, ..Request::default() }
 }

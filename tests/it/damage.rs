@@ -135,7 +135,7 @@ fn harmed_while_a_server_has_it_open() {
     ask("at first");
     let mut random = Random(2);
     // Those that are mapped, each once at least.
-    let mut names = vec!["rows", "columns", ".term", ".idx"];
+    let mut names = vec!["rows", "columns", "signatures", ".term", ".idx"];
     for _ in 0..crate::config(16).cases {
         let wanted = names.pop().unwrap_or_default();
         let mut all = files(&place.index);
@@ -173,7 +173,7 @@ fn cut_again_and_again_while_it_is_searched() {
     let cuts = std::thread::scope(|scope| {
         let cutter = scope.spawn(|| {
             let is_mapped = |path: &PathBuf| {
-                let ends = ["rows", "columns", ".term", ".idx", "data"];
+                let ends = ["rows", "columns", "signatures", ".term", ".idx", "data"];
                 ends.iter().any(|end| path.to_string_lossy().ends_with(end))
             };
             let mut random = Random(3);

@@ -44,6 +44,8 @@ pub(super) struct IndexHandle {
     index_dir: IndexDir,
     stamp: CommitStamp,
     pub(super) opened: Result<(Arc<Snapshot>, State), FallbackReason>,
+    /// The call that found the snapshot current.
+    current_for: Option<u64>,
 }
 
 impl IndexHandle {
@@ -60,12 +62,23 @@ impl IndexHandle {
                 Ok((snapshot, state))
             }
         };
-        Ok(IndexHandle { probe, index_dir, stamp, opened })
+        Ok(IndexHandle { probe, index_dir, stamp, opened, current_for: None })
     }
 
     /// Returns the snapshot if it holds the current state of the database; `None` if the handle
-    /// itself is out of date and has to be opened again.
-    pub(super) fn snapshot(&self, path: &Path) -> Option<Result<Arc<Snapshot>, FallbackReason>> {
+    /// itself is out of date and has to be opened again. Looks once for each call.
+    pub(super) fn snapshot(
+        &mut self,
+        path: &Path,
+        call: Option<u64>,
+    ) -> Option<Result<Arc<Snapshot>, FallbackReason>> {
+        if call.is_some()
+            && self.current_for == call
+            && self.probe.path() == path
+            && let Ok((snapshot, _)) = &self.opened
+        {
+            return Some(Ok(Arc::clone(snapshot)));
+        }
         let is_same = self.probe.path() == path
             && self.stamp == self.index_dir.note()
             && self.opened.as_ref().is_ok_and(|(snapshot, _)| snapshot.is_intact());
@@ -73,24 +86,33 @@ impl IndexHandle {
             return None;
         }
         let now = self.probe.state().ok()??;
-        Some(self.compared(&now))
+        Some(self.compared(&now, call))
     }
 
     /// Returns the snapshot if it holds the state `now` of the database.
-    fn compared(&self, now: &State) -> Result<Arc<Snapshot>, FallbackReason> {
+    fn compared(
+        &mut self,
+        now: &State,
+        call: Option<u64>,
+    ) -> Result<Arc<Snapshot>, FallbackReason> {
+        self.current_for = None;
         match &self.opened {
-            Ok((snapshot, state)) if state == now => Ok(Arc::clone(snapshot)),
+            Ok((snapshot, state)) if state == now => {
+                self.current_for = call;
+                Ok(Arc::clone(snapshot))
+            }
             Ok(_) => Err(FallbackReason::Stale),
             Err(reason) => Err(reason.clone()),
         }
     }
 
     pub(super) fn opened_for(
-        &self,
+        &mut self,
         now: Result<Option<State>, db::Error>,
+        call: Option<u64>,
     ) -> Result<Arc<Snapshot>, FallbackReason> {
         match now {
-            Ok(Some(now)) => self.compared(&now),
+            Ok(Some(now)) => self.compared(&now, call),
             _ => Err(FallbackReason::Stale),
         }
     }

@@ -142,16 +142,21 @@ impl Sources {
 
     /// Returns the sources that exist now, the export first; looked up at every call.
     pub(crate) fn present(&self) -> Vec<Source> {
-        let found = SourceKind::ALL.into_iter().filter_map(|kind| {
-            let path = located(&self.config, kind).ok().filter(|path| path.is_file())?;
-            Some(self.at(kind, path))
+        self.present_of(&SourceKind::ALL)
+    }
+
+    /// Returns the sources of some kinds that exist now, in this order.
+    pub(crate) fn present_of(&self, kinds: &[SourceKind]) -> Vec<Source> {
+        let found = kinds.iter().filter_map(|kind| {
+            let path = located(&self.config, *kind).ok().flatten()?;
+            Some(self.at(*kind, path))
         });
         found.collect()
     }
 
     /// Returns the source of a kind, to be asked alone, if it exists.
     pub(crate) fn of_kind(&self, kind: SourceKind) -> Option<Source> {
-        let source = self.present().into_iter().find(|source| source.kind == kind)?;
+        let source = self.present_of(&[kind]).pop()?;
         Some(Source { is_alone: true, ..source })
     }
 
@@ -179,8 +184,8 @@ impl Sources {
         let is_alone = is_alone(scope);
         for kind in SourceKind::ALL.into_iter().filter(wanted) {
             let outcome = match located(&self.config, kind) {
-                Ok(path) if path.is_file() => work(Source { is_alone, ..self.at(kind, path) }),
-                Ok(_) | Err(Error::NoDatabase { .. }) => continue,
+                Ok(Some(path)) => work(Source { is_alone, ..self.at(kind, path) }),
+                Ok(None) | Err(Error::NoDatabase { .. }) => continue,
                 Err(error) => Err(error),
             };
             match outcome {
@@ -376,7 +381,7 @@ impl Source {
 
     /// Returns the snapshot of the index if it holds the current state of the database.
     pub(crate) fn current_index(&self, stop: &Stop) -> Result<Arc<Snapshot>, FallbackReason> {
-        let known = || lock(&self.state.index).as_ref()?.snapshot(&self.path);
+        let known = || lock(&self.state.index).as_mut()?.snapshot(&self.path, stop.call());
         if let Some(answer) = known() {
             return answer;
         }
@@ -398,7 +403,7 @@ impl Source {
         let handle = IndexHandle::open(&self.state.config.index_folder(), &self.path)
             .map_err(|_| FallbackReason::NoIndex)?;
         let now = handle.probe.state();
-        lock(&self.state.index).insert(handle).opened_for(now)
+        lock(&self.state.index).insert(handle).opened_for(now, stop.call())
     }
 
     /// Returns the snapshot of the index in use, even if it is out of date.
@@ -481,18 +486,35 @@ fn is_alone(scope: &Scope) -> bool {
     !scope.sources.is_empty() && !has_both
 }
 
-fn located(config: &Config, kind: SourceKind) -> Result<PathBuf, Error> {
-    match kind {
-        SourceKind::Export => config.export_database(),
-        SourceKind::Archive => Ok(config.archive_database()),
-        SourceKind::Threads => Ok(config.threads_database()),
-    }
+/// Returns the database of a kind of source; `None` if there is none.
+fn located(config: &Config, kind: SourceKind) -> Result<Option<PathBuf>, Error> {
+    let path = match kind {
+        SourceKind::Export => return config.export_database().map(Some),
+        SourceKind::Archive => config.archive_database(),
+        SourceKind::Threads => config.threads_database(),
+    };
+    Ok(path.is_file().then_some(path))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::TestExport;
+
+    #[test]
+    fn a_call_compares_the_index_with_the_database_once() {
+        let export = TestExport::indexed(&["red"]);
+        let source = export.engine.sources().remove(0);
+        let (call, later) = (Stop::never().of_call(), Stop::never().of_call());
+        let snapshot = source.current_index(&call).unwrap();
+        export.add(1, "blue");
+        let again = source.current_index(&call.within(Duration::from_secs(60))).unwrap();
+        assert!(Arc::ptr_eq(&snapshot, &again));
+        // Another call, and work that is no call, look again.
+        for stop in [Stop::never(), later.clone(), later] {
+            assert_eq!(source.current_index(&stop).err(), Some(FallbackReason::Stale));
+        }
+    }
 
     #[test]
     fn a_question_waits_for_an_index_that_another_opens_no_longer_than_it_may() {
