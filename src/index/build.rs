@@ -138,7 +138,6 @@ impl<'a> Build<'a> {
             texts,
             titles,
             store: &store,
-            messages: self.added,
             conversations: plan.conversations.len(),
         };
         let written = postings.write(&grams, |gram| {

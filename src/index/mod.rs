@@ -28,7 +28,7 @@ mod store;
 mod terms;
 mod trace;
 mod uuid;
-mod varint;
+pub(crate) mod varint;
 mod vectors;
 mod verify;
 mod wildcards;
@@ -49,7 +49,7 @@ pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{ConversationTitle, Document};
 pub use terms::{Bm25, DocSet, Norms, TermIndex, WeightedTerm, build_terms, frequencies, holding};
 pub use trace::{GramUse, Trace};
-pub use vectors::{VectorBuilder, VectorOptions, VectorTable, Vectors};
+pub use vectors::{Precision, VectorBuilder, VectorOptions, VectorTable, Vectors};
 
 /// An error of an index. It never keeps a database from being searched.
 #[derive(Debug, thiserror::Error)]

@@ -27,7 +27,7 @@ use super::{
 
 /// The version of everything in a segment and in a snapshot. Other versions are not read but built
 /// again.
-pub(super) const FORMAT: u32 = 6;
+pub(super) const FORMAT: u32 = 7;
 
 /// The prefix of a segment's folder.
 pub(super) const SEGMENT: &str = "segment-";
@@ -110,16 +110,15 @@ impl Segment {
             }
             mapped.push(file);
         }
-        let messages = manifest.layout.messages();
         let store = rows
             .zip(columns)
             .and_then(|(rows, columns)| DocStore::open(rows, columns, manifest.layout))
             .ok_or_else(|| {
                 damaged(folder, "the document store has another length than recorded")
             })?;
-        let postings = Postings::open(&folder.join(GRAMS), messages)
+        let postings = Postings::open(&folder.join(GRAMS))
             .map_err(|error| damaged(folder, &error.to_string()))?
-            .ok_or_else(|| damaged(folder, "the posting lists have other messages"))?;
+            .ok_or_else(|| damaged(folder, "it has no posting lists"))?;
         let packed = fs::read(folder.join(COMMON)).map_err(unreadable)?;
         let common = packed.as_chunks().0.iter().copied().map(u64::from_le_bytes).collect();
         Ok(Segment {

@@ -125,12 +125,6 @@ pub(super) struct RowLayout {
     title_bytes_at: u64,
 }
 
-impl RowLayout {
-    pub(super) fn messages(&self) -> u32 {
-        self.messages
-    }
-}
-
 /// Writes the document store, message by message.
 #[derive(Debug)]
 pub(super) struct DocStoreWriter {
