@@ -49,7 +49,7 @@ pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{ConversationTitle, Document};
 pub use terms::{Bm25, DocSet, Norms, TermIndex, WeightedTerm, build_terms, frequencies, holding};
 pub use trace::{GramUse, Trace};
-pub use vectors::{Precision, VectorBuilder, VectorOptions, VectorTable, Vectors};
+pub use vectors::{VectorBuilder, VectorOptions, VectorTable, Vectors};
 
 /// An error of an index. It never keeps a database from being searched.
 #[derive(Debug, thiserror::Error)]

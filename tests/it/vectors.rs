@@ -185,6 +185,21 @@ fn two_bits_a_dimension_find_the_best_among_a_few() {
 }
 
 #[test]
+fn four_bits_a_dimension_are_enough() {
+    let [bytes, codes] = [folder(), folder()];
+    let texts = texts(2_000);
+    let exact = build(bytes.path(), &texts, VectorOptions::default());
+    let codes = build(codes.path(), &texts, VectorOptions::codes(2_000));
+    assert!(!codes.is_coarse() && codes.bytes() < exact.bytes() * 6 / 10);
+    let doc_ids: Vec<u32> = (0..2_000).collect();
+    let query = query("a wedding on a snow mountain");
+    let scores = exact.scores(&query, &doc_ids).unwrap();
+    let near = codes.scores(&query, &doc_ids).unwrap();
+    let errors = scores.iter().zip(&near).map(|(a, b)| (a - b).powi(2)).sum::<f32>();
+    assert!((errors / 2_000.0).sqrt() < 0.008, "{errors}");
+}
+
+#[test]
 fn equal_texts_have_a_vector_in_two_bits_too() {
     let segment = folder();
     let texts = ["the same".to_owned(), String::new(), "the same".to_owned()];
@@ -262,6 +277,8 @@ fn damaged_and_foreign_files_are_not_opened() {
         ("\"dimensions\": 256", "\"dimensions\": 0"),
         ("\"dimensions\": 256", "\"dimensions\": 18446744073709551615"),
         ("\"format\": 3", "\"format\": 2"),
+        ("\"bits\": 8", "\"bits\": 3"),
+        ("\"bits\": 8", "\"bits\": 0"),
         ("\"clusters\": 23", "\"clusters\": 4294967295"),
         ("{", ""),
     ];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{
     EXACT_MOST, EXACT_MOST_CODES, Vectors, clusters,
     codes::{CodeWriter, Mean},
-    file::{FileWriter, Precision, Shape, VectorSpill},
+    file::{BYTE, FOUR_BITS, FileWriter, Shape, TWO_BITS, VectorSpill},
 };
 use crate::{index::Error, model::Stop};
 
@@ -20,13 +20,13 @@ pub struct VectorOptions {
     /// Number of vectors above which they are divided into clusters. Tests use other values than the
     /// default.
     pub exact_most: u32,
-    /// How the vectors are rounded.
-    pub precision: Precision,
+    /// The bits of a component: 8, 4 or 2.
+    pub bits: u32,
 }
 
 impl Default for VectorOptions {
     fn default() -> VectorOptions {
-        VectorOptions { threads: 1, exact_most: EXACT_MOST, precision: Precision::Byte }
+        VectorOptions { threads: 1, exact_most: EXACT_MOST, bits: BYTE }
     }
 }
 
@@ -36,9 +36,8 @@ impl VectorOptions {
     ///
     /// To score long texts again takes too long, and they have room for more bits.
     pub fn codes(average: u64) -> VectorOptions {
-        let precision =
-            if average > SHORT_TEXTS { Precision::FourBits } else { Precision::TwoBits };
-        VectorOptions { threads: 1, exact_most: EXACT_MOST_CODES, precision }
+        let bits = if average > SHORT_TEXTS { FOUR_BITS } else { TWO_BITS };
+        VectorOptions { threads: 1, exact_most: EXACT_MOST_CODES, bits }
     }
 }
 
@@ -68,11 +67,11 @@ impl VectorBuilder {
         let writer = FileWriter::begin(segment, model)?;
         let is_exact = count <= options.exact_most;
         let clusters = if is_exact { 0 } else { clusters::number(count) };
-        let precision = options.precision;
-        let is_written_at_once = is_exact && precision == Precision::Byte;
+        let bits = options.bits;
+        let is_written_at_once = is_exact && bits == BYTE;
         Ok(VectorBuilder {
             segment: segment.to_owned(),
-            shape: Shape { model: model.to_owned(), dimensions, count, clusters, precision },
+            shape: Shape { model: model.to_owned(), dimensions, count, clusters, bits },
             options,
             scales: Vec::with_capacity(count as usize),
             spill: if is_written_at_once { None } else { Some(writer.spill()?) },
@@ -85,7 +84,7 @@ impl VectorBuilder {
     /// their scales. Scale 0 means that there is no vector.
     pub fn add(&mut self, rows: &[u8], scales: &[f32]) -> Result<(), Error> {
         self.scales.extend_from_slice(scales);
-        if self.options.precision != Precision::Byte {
+        if self.options.bits != BYTE {
             self.mean.add(rows, scales);
         }
         match &mut self.spill {

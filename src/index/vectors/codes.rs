@@ -122,7 +122,8 @@ mod tests {
     /// Returns a vector with components from -1 to 1 that depend on a number.
     fn vector(seed: u32, dimensions: usize) -> Vec<f32> {
         let component = |at: usize| {
-            let mixed = (seed ^ 0x9E37_79B9).wrapping_mul(2 * at as u32 + 1).wrapping_mul(0x85EB_CA6B);
+            let mixed =
+                (seed ^ 0x9E37_79B9).wrapping_mul(2 * at as u32 + 1).wrapping_mul(0x85EB_CA6B);
             (mixed >> 8) as f32 / (1 << 23) as f32 - 1.0
         };
         let vector: Vec<f32> = (0..dimensions).map(component).collect();
@@ -132,7 +133,8 @@ mod tests {
 
     #[test]
     fn products_are_nearly_those_of_the_vectors() {
-        for (bits, dimensions, most) in [(2, 3, 0.2), (2, 64, 0.06), (2, 250, 0.03), (4, 250, 0.01)] {
+        for (bits, dimensions, most) in [(2, 3, 0.2), (2, 64, 0.06), (2, 250, 0.03), (4, 250, 0.01)]
+        {
             let form = CodeForm { bits, dimensions };
             let vectors: Vec<Vec<f32>> = (0..50).map(|seed| vector(seed, dimensions)).collect();
             let (mut rows, mut scales) = (Vec::new(), Vec::new());

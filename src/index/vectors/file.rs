@@ -53,19 +53,18 @@ pub(super) struct Shape {
     pub(super) count: u32,
     /// 0 if every vector is compared.
     pub(super) clusters: u32,
-    pub(super) precision: Precision,
+    /// The bits of a component.
+    pub(super) bits: u32,
 }
 
-/// How the components of vectors are rounded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Precision {
-    /// To int8, for any model: the error of a cosine is about 0.002.
-    Byte,
-    /// To four bits: 0.003.
-    FourBits,
-    /// To two bits: 0.01. The best have to be scored again by their texts.
-    TwoBits,
-}
+/// The bits of a component in int8, for any model: the error of a cosine is about 0.002.
+pub(super) const BYTE: u32 = 8;
+
+/// The bits of a component in a code: the error of a cosine is about 0.003.
+pub(super) const FOUR_BITS: u32 = 4;
+
+/// The same with an error of about 0.01: the best have to be scored again by their texts.
+pub(super) const TWO_BITS: u32 = 2;
 
 /// The sections of the file, as ranges of bytes.
 #[derive(Clone, Debug)]
@@ -89,12 +88,7 @@ impl Shape {
 
     /// Returns the form of the rows, unless they are int8.
     pub(super) fn code(&self) -> Option<CodeForm> {
-        let bits = match self.precision {
-            Precision::Byte => return None,
-            Precision::FourBits => 4,
-            Precision::TwoBits => 2,
-        };
-        Some(CodeForm { bits, dimensions: self.dimensions })
+        (self.bits != BYTE).then_some(CodeForm { bits: self.bits, dimensions: self.dimensions })
     }
 
     /// Returns the sections; `None` for a file that is larger than memory can address.
@@ -136,6 +130,7 @@ pub(super) fn open(segment: &Path, model: &str, count: u32) -> Option<(Shape, Ma
     let fits = shape.model == model
         && shape.count == count
         && shape.dimensions > 0
+        && [BYTE, FOUR_BITS, TWO_BITS].contains(&shape.bits)
         && file.name == ROWS
         && file.length == shape.sections()?.mean.end as u64;
     if !fits {

@@ -205,7 +205,8 @@ mod x86 {
                     packed = _mm512_srli_epi32::<BITS>(packed);
                 }
             }
-            *out = _mm512_reduce_add_epi32(sum) + packed_dot::<BITS>(query, row, length - length % 64);
+            *out =
+                _mm512_reduce_add_epi32(sum) + packed_dot::<BITS>(query, row, length - length % 64);
         }
     }
 }

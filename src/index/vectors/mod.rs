@@ -26,7 +26,6 @@ use super::{Error, artifact::Mapped, scored::ScoredDoc};
 use crate::int8::quantise;
 
 pub use build::{VectorBuilder, VectorOptions};
-pub use file::Precision;
 pub use table::VectorTable;
 
 use file::{Sections, Shape};
@@ -77,7 +76,7 @@ impl Vectors {
 
     /// Returns whether scores are estimates, so that the best should be scored again.
     pub fn is_coarse(&self) -> bool {
-        self.shape.precision == Precision::TwoBits
+        self.shape.bits == file::TWO_BITS
     }
 
     /// Returns the bytes on disk.

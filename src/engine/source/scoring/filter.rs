@@ -229,8 +229,7 @@ impl<'a> ConceptFilter<'a> {
                 }
             }
         }
-        let by_cosine =
-            |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+        let by_cosine = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
         found.sort_unstable_by(by_cosine);
         found.truncate(count);
         self.score_again(vector, &mut found, stop)?;
@@ -246,9 +245,8 @@ impl<'a> ConceptFilter<'a> {
         stop: &Stop,
     ) -> Result<(), Error> {
         let segments = &self.searcher.segments;
-        let is_coarse = |segment: &SegmentSearcher| {
-            segment.vectors.as_deref().is_some_and(Vectors::is_coarse)
-        };
+        let is_coarse =
+            |segment: &SegmentSearcher| segment.vectors.as_deref().is_some_and(Vectors::is_coarse);
         let (true, Some(most_read)) =
             (segments.iter().any(is_coarse), self.searcher.model.most_read())
         else {
