@@ -4,7 +4,7 @@
 //! rounded to odd multiples of a scale of its own: to -3, -1, 1 or 3 of it with two bits. The scale makes
 //! the estimate of a product unbiased (as in RaBitQ: Gao and Long, 2024).
 
-use super::{QueryVector, kernel};
+use super::{kernel, query::QueryVector};
 
 /// The step between two levels in standard deviations, which is best for numbers with a normal
 /// distribution (Max: Quantizing for minimum distortion, 1960): for two bits, and for four.
@@ -110,7 +110,8 @@ impl<'a> CodeWriter<'a> {
                 product += rest * (2.0 * number - highest);
             }
         }
-        (&self.code, if product > 0.0 { square / product } else { 0.0 }.max(f32::MIN_POSITIVE))
+        let scale = if product > 0.0 { square / product } else { 0.0 };
+        (&self.code, scale.max(f32::MIN_POSITIVE))
     }
 }
 

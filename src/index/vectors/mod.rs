@@ -18,17 +18,18 @@ mod clusters;
 mod codes;
 mod file;
 mod kernel;
+mod query;
 mod table;
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range, path::Path};
 
 use super::{Error, artifact::Mapped, scored::ScoredDoc};
-use crate::int8::quantise;
 
 pub use build::{VectorBuilder, VectorOptions};
 pub use table::VectorTable;
 
 use file::{Sections, Shape};
+use query::QueryVector;
 
 /// Most vectors that are all compared. A million takes about 30 ms with AVX-512 and 50 ms with AVX2.
 const EXACT_MOST: u32 = 1 << 20;
@@ -252,34 +253,6 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 fn f32_at(bytes: &[u8], at: usize) -> f32 {
     f32::from_le_bytes(four_at(bytes, at))
-}
-
-/// The vector of a query, rounded to int8.
-struct QueryVector {
-    numbers: Vec<i8>,
-    scale: f32,
-    /// The sum of the numbers.
-    sum: i32,
-    /// The product with the mean of the vectors, if they are stored around it.
-    of_mean: f32,
-}
-
-impl QueryVector {
-    fn new(vector: &[f32]) -> QueryVector {
-        let mut bytes = vec![0; vector.len()];
-        let scale = quantise(vector, &mut bytes);
-        let numbers: Vec<i8> = bytes.into_iter().map(|byte| byte as i8).collect();
-        let sum = numbers.iter().map(|number| i32::from(*number)).sum();
-        QueryVector { numbers, scale, sum, of_mean: 0.0 }
-    }
-
-    fn score(&self, product: i32, scale: f32) -> f32 {
-        // A row without a vector is below every threshold.
-        if scale == 0.0 {
-            return f32::NEG_INFINITY;
-        }
-        self.of_mean + product as f32 * (scale * self.scale)
-    }
 }
 
 /// The best results so far, with the worst of them on top of the heap.

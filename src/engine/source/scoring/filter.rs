@@ -253,7 +253,9 @@ impl<'a> ConceptFilter<'a> {
             return Ok(());
         };
         let mut exact = self.exact.borrow_mut();
-        for (doc_id, cosine) in found.iter_mut().take(SCORED_AGAIN) {
+        // A message without a vector has the cosine -1.
+        let with_vector = found.iter_mut().filter(|(_, cosine)| *cosine > -1.0);
+        for (doc_id, cosine) in with_vector.take(SCORED_AGAIN) {
             let text = self.searcher.snapshot().beginning(*doc_id, most_read);
             let Some(of_text) = self.searcher.model.encode(&[&text], stop)?.pop() else { continue };
             *cosine = vector.iter().zip(&of_text).map(|(a, b)| a * b).sum();
