@@ -148,7 +148,8 @@ fn measure(work: &std::path::Path, messages: usize, questions: usize) -> Result<
     let mut progress = |_| ();
     let encoder = model.encoder(part.path(), &source, 1, &never, &mut progress)?;
     let (name, dimensions) = (model.name(), encoder.dimensions());
-    let options = VectorOptions::default();
+    // As the engine does for texts of this length.
+    let options = VectorOptions::codes((bytes / all.len().max(1)) as u64);
     let mut builder = VectorBuilder::begin(part.path(), name, dimensions, source.count, options)?;
     encoder.run(&mut |rows, scales| builder.add(rows, scales).map_err(anyhow::Error::from))?;
     let nearest = builder.finish(&never, &mut |_| ())?;

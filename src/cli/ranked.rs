@@ -136,7 +136,7 @@ pub(super) fn json(
     let written = |note| as_written(note, &text, &ranking.items, &words);
     let count = ranking.items.len();
     let notes = ranking.notes.iter().map(written).collect();
-    Ok(JsonAnswer { count, is_cut: ranking.total > count, notes })
+    Ok(JsonAnswer { count, is_cut: !ranking.is_total_exact, notes })
 }
 
 fn write_json(

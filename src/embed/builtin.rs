@@ -16,6 +16,9 @@ pub(super) const NAME: &str = "built-in-256-ede10d80";
 
 pub(super) const DIMENSIONS: usize = 256;
 
+/// The model reads nothing of a text beyond so many bytes.
+pub(super) const MOST_READ: usize = 16 << 10;
+
 /// The model, loaded at the first use. That takes about 30 ms, which an exact search does not pay.
 static MODEL: LazyLock<StaticModel> = LazyLock::new(|| {
     StaticModel::from_bytes(TOKENIZER, TABLE, CONFIG, Some(true))
@@ -135,6 +138,15 @@ mod tests {
         }
         assert_eq!(encode(""), [0.0; DIMENSIONS]);
         assert_eq!(encode("\u{10FFFF}"), [0.0; DIMENSIONS]);
+    }
+
+    #[test]
+    fn nothing_is_read_beyond_the_limit() {
+        for part in ["internationalization ", "日本語", "\u{10348}", "a"] {
+            let long = part.repeat(MOST_READ);
+            let end = long.floor_char_boundary(MOST_READ);
+            assert_eq!(encode(&long), encode(&long[..end]), "{part}");
+        }
     }
 
     #[test]

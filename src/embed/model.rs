@@ -52,6 +52,11 @@ impl Model {
         }
     }
 
+    /// Returns how many bytes of a text the model may read, if that is known.
+    pub(crate) fn most_read(&self) -> Option<usize> {
+        self.is_built_in().then_some(builtin::MOST_READ)
+    }
+
     /// Returns the number of dimensions; a provider may have to be asked.
     pub fn dimensions(&self, stop: &Stop) -> Result<usize, Error> {
         match &self.kind {

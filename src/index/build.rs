@@ -36,6 +36,9 @@ pub struct BuildPlan<'a> {
     pub text_bytes: u64,
 }
 
+/// The most bytes of the sample that are looked at: enough texts to tell what a fiftieth of them hold.
+const MAX_SAMPLED: usize = 8 << 20;
+
 /// A segment under construction.
 #[derive(Debug)]
 pub struct Build<'a> {
@@ -70,7 +73,9 @@ impl<'a> Build<'a> {
     /// Begins a segment in an empty folder.
     pub fn start(folder: &Path, plan: BuildPlan<'a>, resources: Resources) -> Result<Self, Error> {
         let failed = |error| Error::Write { path: folder.to_owned(), error };
-        let sample = || plan.sample.iter().map(String::as_str);
+        let sampled: usize = plan.sample.iter().map(String::len).sum();
+        let step = sampled.div_ceil(MAX_SAMPLED).max(1);
+        let sample = || plan.sample.iter().step_by(step).map(String::as_str);
         let common = match plan.beside {
             Some(snapshot) => Arc::clone(&snapshot.common),
             None => Arc::new(CommonGrams::of_sample(sample())),
@@ -150,7 +155,6 @@ impl<'a> Build<'a> {
             texts,
             titles,
             store: &store,
-            messages: self.added,
             conversations: plan.conversations.len(),
         };
         let written = postings.write(&grams, |gram| {

@@ -48,11 +48,13 @@ pub(super) fn schema(fields: &[&str], option: IndexRecordOption) -> Schema {
     schema.build()
 }
 
-/// Makes an index of empty documents in an empty folder, and then its lists with `write`.
+/// Makes an index in an empty folder, and its lists with `write`.
+///
+/// tantivy gets one empty document, whatever the lists hold: it would store five bytes for each, and
+/// lists are read without asking how many there are.
 pub(super) fn create(
     folder: &Path,
     schema: Schema,
-    documents: u32,
     write: impl FnOnce(&mut InvertedIndexSerializer) -> tantivy::Result<()>,
 ) -> tantivy::Result<()> {
     let settings = IndexSettings {
@@ -64,9 +66,7 @@ pub(super) fn create(
         .schema(schema)
         .settings(settings)
         .single_segment_index_writer(MmapDirectory::open(folder)?, 64 << 20)?;
-    for _ in 0..documents {
-        writer.add_document(TantivyDocument::new())?;
-    }
+    writer.add_document(TantivyDocument::new())?;
     let segments = writer.finalize()?.searchable_segments()?;
     let Some(segment) = segments.first() else { return Ok(()) };
     for component in
@@ -85,11 +85,8 @@ pub(super) struct ListMaps {
     _maps: Vec<(Registration, OwnedBytes)>,
 }
 
-/// Opens an index; returns `None` unless it is one segment of so many documents.
-pub(super) fn open(
-    folder: &Path,
-    documents: u32,
-) -> tantivy::Result<Option<(SegmentReader, ListMaps)>> {
+/// Opens an index; returns `None` unless it is one segment.
+pub(super) fn open(folder: &Path) -> tantivy::Result<Option<(SegmentReader, ListMaps)>> {
     let directory = MmapDirectory::open(folder)?;
     let segments = Index::open(directory.clone())?.searchable_segments()?;
     let [segment] = &segments[..] else { return Ok(None) };
@@ -104,5 +101,5 @@ pub(super) fn open(
     }
     // tantivy's index reader is not used, because it would watch the folder and lock it.
     let reader = SegmentReader::open(segment)?;
-    Ok((reader.max_doc() == documents).then_some((reader, ListMaps { _maps: maps })))
+    Ok(Some((reader, ListMaps { _maps: maps })))
 }

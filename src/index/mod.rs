@@ -29,7 +29,7 @@ mod store;
 mod terms;
 mod trace;
 mod uuid;
-mod varint;
+pub(crate) mod varint;
 mod vectors;
 mod verify;
 mod wildcards;

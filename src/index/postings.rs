@@ -44,8 +44,6 @@ pub(super) struct PostingsWriter<'a> {
     pub(super) titles: Inverter,
     /// Knows the roles, and the conversations' documents.
     pub(super) store: &'a store::DocStoreWriter,
-    /// The number of documents.
-    pub(super) messages: u32,
     pub(super) conversations: usize,
 }
 
@@ -57,8 +55,8 @@ impl PostingsWriter<'_> {
         mut progress: impl FnMut(Gram) -> io::Result<()>,
     ) -> tantivy::Result<()> {
         let schema = lists::schema(&["text", "title", "role"], IndexRecordOption::Basic);
-        let PostingsWriter { texts, titles, store, messages, conversations } = self;
-        lists::create(folder, schema, messages, |serializer| {
+        let PostingsWriter { texts, titles, store, conversations } = self;
+        lists::create(folder, schema, |serializer| {
             write_texts(serializer, texts, &mut progress)?;
             write_titles(serializer, titles, &store.docs_by_conversation(conversations))?;
             let mut field = serializer.new_field(List::Role.field(), 0, None)?;
@@ -135,9 +133,9 @@ impl std::fmt::Debug for Postings {
 }
 
 impl Postings {
-    /// Opens the index; returns `None` unless it holds so many messages.
-    pub(super) fn open(folder: &Path, messages: u32) -> tantivy::Result<Option<Postings>> {
-        let Some((reader, maps)) = lists::open(folder, messages)? else { return Ok(None) };
+    /// Opens the index; returns `None` unless it is one.
+    pub(super) fn open(folder: &Path) -> tantivy::Result<Option<Postings>> {
+        let Some((reader, maps)) = lists::open(folder)? else { return Ok(None) };
         let list = |list: List| reader.inverted_index(list.field());
         let lists = [list(List::Text)?, list(List::Title)?, list(List::Role)?];
         Ok(Some(Postings { lists, _maps: maps }))

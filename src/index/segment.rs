@@ -120,22 +120,22 @@ impl Segment {
             }
             mapped.push(file);
         }
-        let messages = manifest.layout.messages();
         let store = rows
             .zip(columns)
             .and_then(|(rows, columns)| DocStore::open(rows, columns, manifest.layout))
             .ok_or_else(|| {
                 damaged(folder, "the document store has another length than recorded")
             })?;
+        let messages = store.messages();
         let signatures = signatures
             .and_then(|signatures| Signatures::open(signatures, messages))
             .ok_or_else(|| damaged(folder, "the signatures are of other messages"))?;
         let plain = fs::read(folder.join(PLAIN)).map_err(unreadable)?;
         let plain = DocBits::from_bytes(&plain, messages)
             .ok_or_else(|| damaged(folder, "the plain messages are of another segment"))?;
-        let postings = Postings::open(&folder.join(GRAMS), messages)
+        let postings = Postings::open(&folder.join(GRAMS))
             .map_err(|error| damaged(folder, &error.to_string()))?
-            .ok_or_else(|| damaged(folder, "the posting lists have other messages"))?;
+            .ok_or_else(|| damaged(folder, "it has no posting lists"))?;
         let packed = fs::read(folder.join(COMMON)).map_err(unreadable)?;
         let common = packed.as_chunks().0.iter().copied().map(u64::from_le_bytes).collect();
         Ok(Segment {

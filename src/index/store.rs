@@ -8,14 +8,16 @@
 //!       position (zigzag varint), if there is one | key (zigzag varint) | message id
 //! ```
 //!
-//! `columns` holds the fast fields. First come 24 bytes per message, so that a search checks dates
+//! `columns` holds the fast fields. First come some bytes per message, so that a search checks dates
 //! before it reads any text, and finds all other fields of a hit in one or two cache lines:
 //!
 //! ```text
-//! start of its record (u64) | seconds (i64) | nanoseconds (u32) | conversation (u32)
+//! start of its record | seconds after the earliest message | nanoseconds | conversation
 //! ```
 //!
-//! One more such entry follows the last message, for the end of its record. Then follow:
+//! Each of these numbers takes as many bytes as the largest of its kind needs ([`Field`]). The messages
+//! with a time come first. One more such entry follows the last message, for the end of its record, and
+//! [`PADDING`]. Then follow:
 //!
 //! - the role of each message as a number: one byte each, or as many as the number of distinct roles
 //!   needs. They stand close together because every candidate is checked against them first.
@@ -59,11 +61,8 @@ const IS_IRREGULAR: u8 = 8;
 /// Flag: the text and the title are both NULL, so no pattern matches.
 const IS_NOTHING: u8 = 16;
 
-/// Bytes of the fields of one message.
-const FIELDS: usize = 24;
-
-/// The nanoseconds of a message without a time.
-const NO_TIME: u32 = u32::MAX;
+/// Zeros after the fields, so that eight bytes can be read at each of them.
+const PADDING: usize = 8;
 
 /// Set in the end of a title that is NULL.
 const NO_TITLE: u64 = 1 << 63;
@@ -118,6 +117,14 @@ pub(super) struct RowLayout {
     role_bytes: u32,
     irregular: u32,
     conversations: u32,
+    /// The earliest time in seconds.
+    earliest: i64,
+    /// The bytes of the fields of one message.
+    entry: u32,
+    start: Field,
+    seconds: Field,
+    nanos: Field,
+    conversation: Field,
     fields_at: u64,
     roles_at: u64,
     irregular_at: u64,
@@ -125,9 +132,32 @@ pub(super) struct RowLayout {
     title_bytes_at: u64,
 }
 
-impl RowLayout {
-    pub(super) fn messages(&self) -> u32 {
-        self.messages
+/// Where a number is in the fields of a message, and how many bytes it has: up to eight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Field {
+    at: u32,
+    bytes: u32,
+}
+
+impl Field {
+    /// Appends a field to an entry that has `entry` bytes.
+    fn append(entry: &mut u32, largest: u64) -> Field {
+        let field = Field { at: *entry, bytes: (u64::BITS - largest.leading_zeros()).div_ceil(8) };
+        *entry += field.bytes;
+        field
+    }
+
+    fn put(self, entry: &mut [u8], number: u64) {
+        let bytes = self.bytes as usize;
+        entry[self.at as usize..][..bytes].copy_from_slice(&number.to_le_bytes()[..bytes]);
+    }
+
+    /// Reads the field of an entry. Eight bytes follow the start of the field.
+    #[inline]
+    fn get(self, entry: &[u8]) -> u64 {
+        let eight = entry[self.at as usize..].first_chunk().expect("there is padding");
+        let shift = u64::BITS.saturating_sub(8 * self.bytes);
+        u64::from_le_bytes(*eight).checked_shl(shift).map_or(0, |number| number >> shift)
     }
 }
 
@@ -247,6 +277,49 @@ impl DocStoreWriter {
         DocsByConversation { ends, docs }
     }
 
+    /// Returns the layout of the fields.
+    fn fields_layout(&self) -> RowLayout {
+        let times = || self.times.iter().flatten();
+        let earliest = times().map(|time| time.seconds).min().unwrap_or(0);
+        let latest = times().map(|time| time.seconds).max().unwrap_or(0);
+        let nanos = times().map(|time| time.nanos).max().unwrap_or(0);
+        let conversation = self.conversation_of.iter().max().copied().unwrap_or(0);
+        let end = self.offsets.last().copied().unwrap_or(0);
+        let mut entry = 0;
+        RowLayout {
+            messages: self.role_of.len() as u32,
+            dated: times().count() as u32,
+            earliest,
+            start: Field::append(&mut entry, end),
+            seconds: Field::append(&mut entry, latest.wrapping_sub(earliest) as u64),
+            nanos: Field::append(&mut entry, nanos.into()),
+            conversation: Field::append(&mut entry, conversation.into()),
+            entry,
+            ..RowLayout::default()
+        }
+    }
+
+    /// Writes the fields of all messages; returns where they start.
+    fn put_fields(&self, layout: &RowLayout, out: &mut Columns) -> io::Result<u64> {
+        let start = out.at;
+        let mut entry = vec![0; layout.entry as usize];
+        for (doc, offset) in self.offsets.iter().enumerate() {
+            entry.fill(0);
+            layout.start.put(&mut entry, *offset);
+            if let Some(Some(time)) = self.times.get(doc) {
+                let seconds = time.seconds.wrapping_sub(layout.earliest) as u64;
+                layout.seconds.put(&mut entry, seconds);
+                layout.nanos.put(&mut entry, time.nanos.into());
+            }
+            if let Some(conversation) = self.conversation_of.get(doc) {
+                layout.conversation.put(&mut entry, (*conversation).into());
+            }
+            out.write(&entry)?;
+        }
+        out.write(&[0; PADDING])?;
+        Ok(start)
+    }
+
     /// Writes the columns, and returns the layout for the manifest.
     pub(super) fn finish(
         mut self,
@@ -255,28 +328,16 @@ impl DocStoreWriter {
     ) -> io::Result<RowLayout> {
         self.rows.flush()?;
         let mut out = Columns { file: BufWriter::new(private::create_file(columns)?), at: 0 };
-        let time = |time: &Option<Instant>| time.unwrap_or(Instant { seconds: 0, nanos: NO_TIME });
         let role_bytes = match self.roles.len() {
             0..=0x100 => 1,
             0x101..=0x1_0000 => 2,
             _ => 4,
         };
+        let mut layout = self.fields_layout();
+        layout.fields_at = self.put_fields(&layout, &mut out)?;
         let layout = RowLayout {
-            messages: self.role_of.len() as u32,
-            dated: self.times.iter().filter(|time| time.is_some()).count() as u32,
             irregular: self.irregular.len() as u32,
             conversations: conversations.len() as u32,
-            fields_at: out.put((0..=self.role_of.len()).map(|doc| {
-                let mut fields = [0; FIELDS];
-                fields[..8].copy_from_slice(&self.offsets[doc].to_le_bytes());
-                if let Some(instant) = self.times.get(doc) {
-                    let instant = time(instant);
-                    fields[8..16].copy_from_slice(&instant.seconds.to_le_bytes());
-                    fields[16..20].copy_from_slice(&instant.nanos.to_le_bytes());
-                    fields[20..24].copy_from_slice(&self.conversation_of[doc].to_le_bytes());
-                }
-                fields
-            }))?,
             roles_at: out.put_bytes(
                 self.role_of
                     .iter()
@@ -300,6 +361,7 @@ impl DocStoreWriter {
                 roles.into_iter().map(|(name, _)| name).collect()
             },
             role_bytes: role_bytes as u32,
+            ..layout
         };
         for conversation in conversations {
             out.file.write_all(conversation.id.as_bytes())?;
@@ -336,10 +398,14 @@ impl Columns {
     fn put<const N: usize>(&mut self, values: impl Iterator<Item = [u8; N]>) -> io::Result<u64> {
         let start = self.at;
         for value in values {
-            self.file.write_all(&value)?;
-            self.at += N as u64;
+            self.write(&value)?;
         }
         Ok(start)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.at += bytes.len() as u64;
+        self.file.write_all(bytes)
     }
 
     /// Writes an array whose elements have a size that is known at run time only.
@@ -437,21 +503,22 @@ impl DocStore {
     }
 
     #[inline]
-    fn fields(&self, doc: u32) -> &[u8; FIELDS] {
-        let at = self.layout.fields_at as usize + FIELDS * doc as usize;
-        self.columns[at..at + FIELDS].try_into().expect("as many bytes as fields have")
+    fn field(&self, field: Field, doc: u32) -> u64 {
+        let at = self.layout.fields_at as usize + self.layout.entry as usize * doc as usize;
+        field.get(&self.columns[at..])
     }
 
     /// Returns the start of a message's record, which is the end of the previous record.
     fn start(&self, doc: u32) -> u64 {
-        u64::from_le_bytes(self.fields(doc)[..8].try_into().expect("eight bytes"))
+        self.field(self.layout.start, doc)
     }
 
     pub(super) fn time(&self, doc: u32) -> Option<Instant> {
-        let fields = self.fields(doc);
-        let seconds = i64::from_le_bytes(fields[8..16].try_into().expect("eight bytes"));
-        let nanos = u32::from_le_bytes(fields[16..20].try_into().expect("four bytes"));
-        (nanos != NO_TIME).then_some(Instant { seconds, nanos })
+        (doc < self.layout.dated).then(|| {
+            let seconds = self.field(self.layout.seconds, doc) as i64;
+            let nanos = self.field(self.layout.nanos, doc) as u32;
+            Instant { seconds: seconds.wrapping_add(self.layout.earliest), nanos }
+        })
     }
 
     /// Returns the messages whose time lies within the bounds, as an interval of doc ids.
@@ -505,7 +572,7 @@ impl DocStore {
     }
 
     pub(super) fn conversation(&self, doc: u32) -> u32 {
-        u32::from_le_bytes(self.fields(doc)[20..24].try_into().expect("four bytes"))
+        self.field(self.layout.conversation, doc) as u32
     }
 
     /// Returns a message's role as text.

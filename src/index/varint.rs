@@ -1,7 +1,7 @@
 //! Variable-length numbers (LEB128): seven bits per byte, the lowest first; the top bit means that
 //! another byte follows.
 
-pub(super) fn push_varint(out: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -11,7 +11,7 @@ pub(super) fn push_varint(out: &mut Vec<u8>, mut number: u64) {
 
 /// Takes a number from the front of `bytes`. A number that is cut off ends with the bytes.
 #[inline]
-pub(super) fn take_varint(bytes: &mut &[u8]) -> u64 {
+pub(crate) fn take_varint(bytes: &mut &[u8]) -> u64 {
     let (mut number, mut shift) = (0, 0);
     while let Some((byte, rest)) = bytes.split_first() {
         *bytes = rest;

@@ -91,15 +91,14 @@ async fn conversation(
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    if let Some(stem) = id.strip_suffix(".md")
+    if let Some((stem, form @ ("md" | "html"))) = id.rsplit_once('.')
         && !site::is_id(&site, &id).await
     {
         let id = stem.to_owned();
-        return text(&site, move |site, stop| talk::as_markdown(site, &id, stop)).await;
-    }
-    if let Some(id) = id.strip_suffix(".html") {
-        let id = id.to_owned();
-        return file(&site, move |site, stop| talk::as_file(site, &id, stop)).await;
+        return match form {
+            "md" => text(&site, move |site, stop| talk::as_markdown(site, &id, stop)).await,
+            _ => file(&site, move |site, stop| talk::as_file(site, &id, stop)).await,
+        };
     }
     let view = talk::View::new(id, None, query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::page(site, &view, stop)).await

@@ -770,7 +770,7 @@ fn the_page_is_served_with_the_settings() {
         assert!(Instant::now() < until, "{}", fs::read_to_string(&log).unwrap());
         thread::sleep(Duration::from_millis(20));
     };
-    let server = HttpServer { child, address, token, place, log, _folder: folder };
+    let server = HttpServer { child, address, token, place, log, folder: Some(folder) };
     let listed = server.mcp(&[], &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
     assert_eq!(listed.json()["result"]["tools"].as_array().unwrap().len(), 1);
     assert!(server.call("conversation_search", &json!({"query": "dark"})).contains("dark red"));

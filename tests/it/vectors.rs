@@ -131,7 +131,7 @@ fn threads_and_clusters_change_nothing_that_is_stored_of_a_document() {
 fn clusters_find_nearly_all_and_with_a_narrow_filter_all() {
     let segment = folder();
     let texts = texts(6_000);
-    let options = VectorOptions { threads: 2, exact_most: 1_000 };
+    let options = VectorOptions { threads: 2, exact_most: 1_000, ..VectorOptions::default() };
     let vectors = build(segment.path(), &texts, options);
     let (mut found, mut all) = (0, 0);
     for words in ["rust borrow", "wedding dress", "a star in the galaxy", "tax", "bread and snow"] {
@@ -145,6 +145,67 @@ fn clusters_find_nearly_all_and_with_a_narrow_filter_all() {
         assert_eq!(near, sorted(&vectors, &query, 10, narrow), "{words}");
     }
     assert!(found as f64 >= 0.95 * f64::from(all as u32), "{found} of {all}");
+}
+
+#[test]
+fn two_bits_a_dimension_find_the_best_among_a_few() {
+    let [bytes, codes, clusters] = [folder(), folder(), folder()];
+    let texts = texts(6_000);
+    let exact = build(bytes.path(), &texts, VectorOptions::default());
+    let coarse = build(codes.path(), &texts, VectorOptions::codes(0));
+    let options = VectorOptions { exact_most: 1_000, ..VectorOptions::codes(0) };
+    let divided = build(clusters.path(), &texts, options);
+    assert!(coarse.is_coarse() && divided.is_coarse() && !exact.is_coarse());
+    assert!(4 * coarse.bytes() < exact.bytes() + 6_000 * 16, "{}", coarse.bytes());
+    let doc_ids: Vec<u32> = (0..6_000).collect();
+    let (mut found, mut all) = ([0, 0], 0);
+    for words in ["rust borrow", "wedding dress", "a star in the galaxy", "tax", "bread and snow"] {
+        let query = query(words);
+        let scores = exact.scores(&query, &doc_ids).unwrap();
+        let estimates = coarse.scores(&query, &doc_ids).unwrap();
+        assert_eq!(divided.scores(&query, &doc_ids).unwrap(), estimates);
+        let none = |scores: &[f32]| scores.iter().filter(|score| **score == -1.0).count();
+        assert_eq!(none(&estimates), none(&scores));
+        let errors = scores.iter().zip(&estimates).map(|(a, b)| (a - b).powi(2)).sum::<f32>();
+        assert!((errors / 6_000.0).sqrt() < 0.03, "{words}: {errors}");
+        let best = sorted(&exact, &query, 10, |_| true);
+        all += best.len();
+        for (found, vectors) in found.iter_mut().zip([&coarse, &divided]) {
+            let near = vectors.top_k(&query, 100, |_| true).unwrap();
+            assert!(near.len() == 100 && near.is_sorted_by(|a, b| a > b));
+            // A doc with an equal score is as good.
+            let is_best = |near: &&ScoredDoc| scores[near.doc_id as usize] >= best[9].score;
+            *found += near.iter().filter(is_best).count().min(10);
+        }
+        let narrow = |doc_id: u32| doc_id % 100 == 3;
+        let near = coarse.top_k(&query, 10, narrow).unwrap();
+        assert_eq!(near, sorted(&coarse, &query, 10, narrow), "{words}");
+    }
+    assert!(found.iter().all(|found| 100 * found >= 95 * all), "{found:?} of {all}");
+}
+
+#[test]
+fn four_bits_a_dimension_are_enough() {
+    let [bytes, codes] = [folder(), folder()];
+    let texts = texts(2_000);
+    let exact = build(bytes.path(), &texts, VectorOptions::default());
+    let codes = build(codes.path(), &texts, VectorOptions::codes(2_000));
+    assert!(!codes.is_coarse() && codes.bytes() < exact.bytes() * 6 / 10);
+    let doc_ids: Vec<u32> = (0..2_000).collect();
+    let query = query("a wedding on a snow mountain");
+    let scores = exact.scores(&query, &doc_ids).unwrap();
+    let near = codes.scores(&query, &doc_ids).unwrap();
+    let errors = scores.iter().zip(&near).map(|(a, b)| (a - b).powi(2)).sum::<f32>();
+    assert!((errors / 2_000.0).sqrt() < 0.008, "{errors}");
+}
+
+#[test]
+fn equal_texts_have_a_vector_in_two_bits_too() {
+    let segment = folder();
+    let texts = ["the same".to_owned(), String::new(), "the same".to_owned()];
+    let vectors = build(segment.path(), &texts, VectorOptions::codes(0));
+    let scores = vectors.scores(&query("the same"), &[0, 1, 2]).unwrap();
+    assert!(scores[0] > 0.99 && scores[1] == -1.0 && scores[2] == scores[0], "{scores:?}");
 }
 
 #[test]
@@ -215,7 +276,9 @@ fn damaged_and_foreign_files_are_not_opened() {
         ("\"count\": 500", "\"count\": 4294967295"),
         ("\"dimensions\": 256", "\"dimensions\": 0"),
         ("\"dimensions\": 256", "\"dimensions\": 18446744073709551615"),
-        ("\"format\": 2", "\"format\": 1"),
+        ("\"format\": 3", "\"format\": 2"),
+        ("\"bits\": 8", "\"bits\": 3"),
+        ("\"bits\": 8", "\"bits\": 0"),
         ("\"clusters\": 23", "\"clusters\": 4294967295"),
         ("{", ""),
     ];

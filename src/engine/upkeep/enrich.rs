@@ -154,7 +154,11 @@ fn build_vectors(
     let cache = segment.folder.parent().unwrap_or(segment.folder);
     let mut embedded = |step: embed::EmbedProgress| progress(step.done);
     let encoder = model.encoder(cache, &texts, threads, stop, &mut embedded)?;
-    let options = VectorOptions { threads, ..VectorOptions::default() };
+    let average = snapshot.text_bytes() / u64::from(snapshot.max_doc().max(1));
+    let options = match model.is_built_in() {
+        true => VectorOptions { threads, ..VectorOptions::codes(average) },
+        false => VectorOptions { threads, ..VectorOptions::default() },
+    };
     let (name, dimensions) = (model.name(), encoder.dimensions());
     let mut builder = VectorBuilder::begin(segment.folder, name, dimensions, texts.count, options)?;
     encoder.run(&mut |rows, scales| builder.add(rows, scales).map_err(Error::from))?;

@@ -85,7 +85,7 @@ pub fn build_terms(
     let runs = inverted.into_iter().flat_map(|share| share.runs).collect();
     let documents = segment.doc_ids.len() as u32;
     private::write(&folder.join(LENGTHS), &lengths).map_err(failed)?;
-    write_lists(&folder.join(TERMS), documents, Runs { files: runs, resources }, stop)
+    write_lists(&folder.join(TERMS), Runs { files: runs, resources }, stop)
         .map_err(|error| failed(io::Error::other(error)))?;
     if stop.requested() {
         return Err(Error::Stopped);
@@ -299,9 +299,9 @@ struct Runs {
 }
 
 /// Writes the lists of all runs.
-fn write_lists(folder: &Path, documents: u32, runs: Runs, stop: &Stop) -> tantivy::Result<()> {
+fn write_lists(folder: &Path, runs: Runs, stop: &Stop) -> tantivy::Result<()> {
     private::create_dir(folder)?;
-    lists::create(folder, schema(), documents, |serializer| {
+    lists::create(folder, schema(), |serializer| {
         let mut out = serializer.new_field(field(), 0, None)?;
         merge(runs, &mut out, stop)?;
         Ok(out.close()?)

@@ -35,7 +35,7 @@ pub use build::build_terms;
 pub use score::{Bm25, DocSet, Norms, WeightedTerm, frequencies, holding};
 
 /// The version of the folder and of the tokenizer. Other versions are built again.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 const FOLDER: &str = "words";
 const TERMS: &str = "terms";
@@ -89,7 +89,7 @@ impl TermIndex {
         }
         let lengths = lengths.map(|file| file.map()).transpose().map_err(unreadable)?;
         let lengths = lengths.filter(|lengths| lengths.len() == documents as usize);
-        let opened = lists::open(&folder.join(TERMS), documents)
+        let opened = lists::open(&folder.join(TERMS))
             .map_err(|error| damaged(&folder, &error.to_string()))?;
         let (Some(lengths), Some((reader, maps))) = (lengths, opened) else {
             return Err(damaged(&folder, "it is of another number of messages"));

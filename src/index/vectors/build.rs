@@ -3,10 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    EXACT_MOST, Vectors, clusters,
-    file::{FileWriter, Shape, VectorSpill},
+    EXACT_MOST, EXACT_MOST_CODES, Vectors, clusters,
+    codes::{CodeWriter, Mean},
+    file::{BYTE, FOUR_BITS, FileWriter, Shape, TWO_BITS, VectorSpill},
 };
 use crate::{index::Error, model::Stop};
+
+/// The highest average length, in bytes, of texts that are short.
+const SHORT_TEXTS: u64 = 400;
 
 /// How to build vectors.
 #[derive(Clone, Copy, Debug)]
@@ -16,11 +20,24 @@ pub struct VectorOptions {
     /// Number of vectors above which they are divided into clusters. Tests use other values than the
     /// default.
     pub exact_most: u32,
+    /// The bits of a component: 8, 4 or 2.
+    pub bits: u32,
 }
 
 impl Default for VectorOptions {
     fn default() -> VectorOptions {
-        VectorOptions { threads: 1, exact_most: EXACT_MOST }
+        VectorOptions { threads: 1, exact_most: EXACT_MOST, bits: BYTE }
+    }
+}
+
+impl VectorOptions {
+    /// Returns the options for the built-in model, which makes a vector again in microseconds, and for
+    /// texts of an average length.
+    ///
+    /// To score long texts again takes too long, and they have room for more bits.
+    pub fn codes(average: u64) -> VectorOptions {
+        let bits = if average > SHORT_TEXTS { FOUR_BITS } else { TWO_BITS };
+        VectorOptions { threads: 1, exact_most: EXACT_MOST_CODES, bits }
     }
 }
 
@@ -31,8 +48,10 @@ pub struct VectorBuilder {
     shape: Shape,
     options: VectorOptions,
     scales: Vec<f32>,
-    /// The rows of vectors that will be divided into clusters, in the order of their doc ids.
+    /// The rows that cannot be written before all are known: they will be divided into clusters, or their
+    /// mean is needed. They are in the order of their doc ids.
     spill: Option<VectorSpill>,
+    mean: Mean,
     writer: FileWriter,
 }
 
@@ -48,12 +67,15 @@ impl VectorBuilder {
         let writer = FileWriter::begin(segment, model)?;
         let is_exact = count <= options.exact_most;
         let clusters = if is_exact { 0 } else { clusters::number(count) };
+        let bits = options.bits;
+        let is_written_at_once = is_exact && bits == BYTE;
         Ok(VectorBuilder {
             segment: segment.to_owned(),
-            shape: Shape { model: model.to_owned(), dimensions, count, clusters },
+            shape: Shape { model: model.to_owned(), dimensions, count, clusters, bits },
             options,
             scales: Vec::with_capacity(count as usize),
-            spill: if is_exact { None } else { Some(writer.spill()?) },
+            spill: if is_written_at_once { None } else { Some(writer.spill()?) },
+            mean: Mean::new(dimensions),
             writer,
         })
     }
@@ -62,6 +84,9 @@ impl VectorBuilder {
     /// their scales. Scale 0 means that there is no vector.
     pub fn add(&mut self, rows: &[u8], scales: &[f32]) -> Result<(), Error> {
         self.scales.extend_from_slice(scales);
+        if self.options.bits != BYTE {
+            self.mean.add(rows, scales);
+        }
         match &mut self.spill {
             None => self.writer.write(rows),
             Some(spill) => spill.write(rows),
@@ -71,17 +96,34 @@ impl VectorBuilder {
     /// Puts the vectors in place and opens them; `progress` gets the share of the clustering that is
     /// done. Readers of vectors that stood there keep them.
     pub fn finish(self, stop: &Stop, progress: &mut dyn FnMut(f64)) -> Result<Vectors, Error> {
-        let VectorBuilder { segment, shape, options, scales, spill, mut writer } = self;
+        let VectorBuilder { segment, shape, options, mut scales, spill, mean, mut writer } = self;
+        let mean = mean.finish();
+        let mut codes = shape.code().map(|form| CodeWriter::new(form, &mean));
         match spill {
             None => writer.write_numbers(scales.iter().map(|scale| scale.to_le_bytes()))?,
+            Some(spill) if shape.clusters == 0 => {
+                let mut scale = scales.iter_mut();
+                spill.read_rows(shape.dimensions, |row| {
+                    let (Some(scale), Some(codes)) = (scale.next(), &mut codes) else {
+                        return Ok(());
+                    };
+                    let (code, code_scale) = codes.encode(row, *scale);
+                    *scale = code_scale;
+                    writer.write(code)
+                })?;
+                writer.write_numbers(scales.iter().map(|scale| scale.to_le_bytes()))?;
+            }
             Some(spill) => {
                 let rows = spill.read()?;
                 let rows =
                     clusters::Rows { rows: &rows, scales: &scales, dimensions: shape.dimensions };
                 let divided =
                     clusters::divide(rows, shape.clusters, options.threads, stop, progress)?;
-                write_by_cluster(&mut writer, rows, &divided)?;
+                write_by_cluster(&mut writer, rows, &divided, codes)?;
             }
+        }
+        if shape.code().is_some() {
+            writer.write_numbers(mean.iter().map(|number| number.to_le_bytes()))?;
         }
         let (model, count) = (shape.model.clone(), shape.count);
         writer.publish(shape)?;
@@ -94,6 +136,7 @@ fn write_by_cluster(
     writer: &mut FileWriter,
     rows: clusters::Rows<'_>,
     clusters: &clusters::Clusters,
+    mut codes: Option<CodeWriter<'_>>,
 ) -> Result<(), Error> {
     let count = clusters.of.len();
     let mut starts = vec![0_u32; clusters.centres.scales.len() + 1];
@@ -111,11 +154,17 @@ fn write_by_cluster(
         doc_ids[row as usize] = doc_id as u32;
         row_of[doc_id] = row;
     }
+    let mut scales = Vec::with_capacity(count);
     for doc_id in &doc_ids {
-        writer.write(rows.row(*doc_id as usize))?;
+        let (row, scale) = (rows.row(*doc_id as usize), rows.scales[*doc_id as usize]);
+        let (row, scale) = match &mut codes {
+            Some(codes) => codes.encode(row, scale),
+            None => (row, scale),
+        };
+        writer.write(row)?;
+        scales.push(scale);
     }
-    let scales = doc_ids.iter().map(|doc_id| rows.scales[*doc_id as usize].to_le_bytes());
-    writer.write_numbers(scales)?;
+    writer.write_numbers(scales.iter().map(|scale| scale.to_le_bytes()))?;
     for numbers in [&doc_ids, &row_of, &starts] {
         writer.write_numbers(numbers.iter().map(|number| number.to_le_bytes()))?;
     }

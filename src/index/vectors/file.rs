@@ -3,25 +3,28 @@
 //! ```text
 //! SEGMENT/vectors-MODEL/
 //!     manifest        format, shape, and a record of the other file
-//!     rows            count × dimensions int8; padding; count × float32, the scales;
+//!     rows            count × dimensions int8, or count codes ([`CodeForm`]);
+//!                     padding; count × float32, the scales;
 //!                     if there are clusters: count × uint32, the doc id of each row;
 //!                     count × uint32, the row of each doc id;
 //!                     clusters + 1 × uint32, the first row of each cluster;
 //!                     clusters × float32, the scales of their centres;
-//!                     clusters × dimensions int8, the centres
+//!                     clusters × dimensions int8, the centres;
+//!                     with codes: dimensions × float32, the mean of all vectors
 //! ```
 //!
 //! Numbers are little-endian.
 
 use std::{
     fs::File,
-    io::{self, BufWriter, Write},
+    io::{self, BufReader, BufWriter, Read, Seek, Write},
     ops::Range,
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
 
+use super::codes::CodeForm;
 use crate::{
     index::{
         Error,
@@ -31,7 +34,7 @@ use crate::{
 };
 
 /// The version of both files.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 const ROWS: &str = "rows";
 
@@ -50,7 +53,18 @@ pub(super) struct Shape {
     pub(super) count: u32,
     /// 0 if every vector is compared.
     pub(super) clusters: u32,
+    /// The bits of a component.
+    pub(super) bits: u32,
 }
+
+/// The bits of a component in int8, for any model: the error of a cosine is about 0.002.
+pub(super) const BYTE: u32 = 8;
+
+/// The bits of a component in a code: the error of a cosine is about 0.003.
+pub(super) const FOUR_BITS: u32 = 4;
+
+/// The same with an error of about 0.01: the best have to be scored again by their texts.
+pub(super) const TWO_BITS: u32 = 2;
 
 /// The sections of the file, as ranges of bytes.
 #[derive(Clone, Debug)]
@@ -62,15 +76,28 @@ pub(super) struct Sections {
     pub(super) starts: Range<usize>,
     pub(super) centre_scales: Range<usize>,
     pub(super) centres: Range<usize>,
+    /// Empty for vectors in int8.
+    pub(super) mean: Range<usize>,
 }
 
 impl Shape {
+    /// Returns the bytes of a row.
+    pub(super) fn row_bytes(&self) -> usize {
+        self.code().map_or(self.dimensions, CodeForm::bytes)
+    }
+
+    /// Returns the form of the rows, unless they are int8.
+    pub(super) fn code(&self) -> Option<CodeForm> {
+        (self.bits != BYTE).then_some(CodeForm { bits: self.bits, dimensions: self.dimensions })
+    }
+
     /// Returns the sections; `None` for a file that is larger than memory can address.
     pub(super) fn sections(&self) -> Option<Sections> {
         let count = self.count as usize;
         let clusters = self.clusters as usize;
         let (listed, starts) =
             if clusters == 0 { (0, 0) } else { (count, clusters.checked_add(1)?) };
+        let means = if self.code().is_some() { self.dimensions } else { 0 };
         let mut end = 0_usize;
         let mut section = |numbers: usize, size: usize| {
             let start = end.checked_next_multiple_of(4)?;
@@ -78,13 +105,14 @@ impl Shape {
             Some(start..end)
         };
         Some(Sections {
-            rows: section(count, self.dimensions)?,
+            rows: section(count, self.row_bytes())?,
             scales: section(count, 4)?,
             doc_ids: section(listed, 4)?,
             row_of: section(listed, 4)?,
             starts: section(starts, 4)?,
             centre_scales: section(clusters, 4)?,
             centres: section(clusters, self.dimensions)?,
+            mean: section(means, 4)?,
         })
     }
 
@@ -102,8 +130,9 @@ pub(super) fn open(segment: &Path, model: &str, count: u32) -> Option<(Shape, Ma
     let fits = shape.model == model
         && shape.count == count
         && shape.dimensions > 0
+        && [BYTE, FOUR_BITS, TWO_BITS].contains(&shape.bits)
         && file.name == ROWS
-        && file.length == shape.sections()?.centres.end as u64;
+        && file.length == shape.sections()?.mean.end as u64;
     if !fits {
         return None;
     }
@@ -181,6 +210,29 @@ pub(super) struct VectorSpill {
 impl VectorSpill {
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.file.write_all(bytes).map_err(|error| failed(&self.folder, error))
+    }
+
+    /// Gives the rows to `each`, without all of them in memory.
+    pub(super) fn read_rows(
+        self,
+        length: usize,
+        mut each: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let VectorSpill { folder, file } = self;
+        let rewound = file.into_inner().map_err(io::IntoInnerError::into_error);
+        let rewound = rewound.and_then(|mut file| {
+            let bytes = file.stream_position()?;
+            file.rewind()?;
+            Ok((file, bytes))
+        });
+        let (file, bytes) = rewound.map_err(|error| failed(&folder, error))?;
+        let mut file = BufReader::with_capacity(1 << 20, file);
+        let mut row = vec![0; length];
+        for _ in 0..bytes / length.max(1) as u64 {
+            file.read_exact(&mut row).map_err(|error| failed(&folder, error))?;
+            each(&row)?;
+        }
+        Ok(())
     }
 
     /// Maps the numbers that were written.

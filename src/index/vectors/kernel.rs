@@ -1,6 +1,10 @@
 //! Dot products of one int8 vector with many, by the fastest instructions of the processor.
 //!
-//! Every kernel gives the same integers.
+//! The rows are int8, or packed numbers of two or four bits from 0 on. Every kernel gives the same
+//! integers.
+//!
+//! Packed numbers are in planes: byte j of a row of n bytes holds the numbers j, n + j, 2n + j and 3n + j,
+//! the first in its lowest bits; with four bits, only two. So a shift and a mask unpack a plane.
 
 #![allow(unsafe_code)]
 
@@ -9,18 +13,18 @@ use std::sync::LazyLock;
 /// Computes the dot product of `query` with each row of `rows`; rows are as long as the query.
 type Kernel = fn(query: &[i8], rows: &[u8], out: &mut [i32]);
 
-/// The fastest kernel of this processor.
-static BEST: LazyLock<Kernel> = LazyLock::new(|| {
+/// The fastest kernels of this processor: for int8, and for numbers of two and of four bits.
+static BEST: LazyLock<[Kernel; 3]> = LazyLock::new(|| {
     #[cfg(target_arch = "x86_64")]
     {
         if x86::has_vnni() {
-            return x86::by_vnni;
+            return [x86::by_vnni, x86::packed_by_vnni::<2>, x86::packed_by_vnni::<4>];
         }
         if x86::has_avx2() {
-            return x86::by_avx2;
+            return [x86::by_avx2, x86::packed_by_avx2::<2>, x86::packed_by_avx2::<4>];
         }
     }
-    by_scalar
+    [by_scalar, packed_by_scalar::<2>, packed_by_scalar::<4>]
 });
 
 /// Writes to `out` the dot product of `query` with each row of `rows`.
@@ -29,7 +33,17 @@ static BEST: LazyLock<Kernel> = LazyLock::new(|| {
 pub(super) fn dots(query: &[i8], rows: &[u8], out: &mut [i32]) {
     assert_eq!(rows.len(), query.len() * out.len(), "one row for each product");
     if !query.is_empty() {
-        (*BEST)(query, rows, out);
+        BEST[0](query, rows, out);
+    }
+}
+
+/// Writes to `out` the dot product of `query` with each row of `rows`, whose numbers have two or four
+/// bits. The query fills all planes of a row.
+pub(super) fn packed_dots(bits: u32, query: &[i8], rows: &[u8], out: &mut [i32]) {
+    let planes = (u8::BITS / bits) as usize;
+    assert_eq!(planes * rows.len(), query.len() * out.len(), "one row for each product");
+    if !query.is_empty() {
+        BEST[if bits == 2 { 1 } else { 2 }](query, rows, out);
     }
 }
 
@@ -45,11 +59,29 @@ fn dot(a: &[i8], b: &[u8]) -> i32 {
     a.iter().zip(b).map(|(a, b)| i32::from(i16::from(*a) * i16::from(*b as i8))).sum()
 }
 
+fn packed_by_scalar<const BITS: u32>(query: &[i8], rows: &[u8], out: &mut [i32]) {
+    let length = query.len() * BITS as usize / u8::BITS as usize;
+    for (row, out) in rows.chunks_exact(length).zip(out) {
+        *out = packed_dot::<BITS>(query, row, 0);
+    }
+}
+
+/// Returns the dot product of a row's bytes from `start` on.
+fn packed_dot<const BITS: u32>(query: &[i8], row: &[u8], start: usize) -> i32 {
+    let planes = (0_u32..).step_by(BITS as usize).zip(query.chunks_exact(row.len()));
+    let product = |(shift, plane): (u32, &[i8])| {
+        let number = |byte: &u8| i16::from(byte >> shift & ((1 << BITS) - 1));
+        let products = plane[start..].iter().zip(&row[start..]);
+        products.map(|(a, byte)| i32::from(i16::from(*a) * number(byte))).sum::<i32>()
+    };
+    planes.map(product).sum()
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::dot;
+    use super::{dot, packed_dot};
 
     pub(super) fn has_avx2() -> bool {
         is_x86_feature_detected!("avx2")
@@ -115,6 +147,68 @@ mod x86 {
             *out = _mm512_reduce_add_epi32(sum) - 128 * sum_of_wide + dot(rest, row_rest);
         }
     }
+
+    pub(super) fn packed_by_avx2<const BITS: u32>(query: &[i8], rows: &[u8], out: &mut [i32]) {
+        assert!(has_avx2());
+        // SAFETY: the processor has AVX2, as was just checked.
+        unsafe { packed_avx2::<BITS>(query, rows, out) }
+    }
+
+    pub(super) fn packed_by_vnni<const BITS: u32>(query: &[i8], rows: &[u8], out: &mut [i32]) {
+        assert!(has_vnni());
+        // SAFETY: the processor has AVX-512F and VNNI, as was just checked.
+        unsafe { packed_vnni::<BITS>(query, rows, out) }
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn packed_avx2<const BITS: u32>(query: &[i8], rows: &[u8], out: &mut [i32]) {
+        let length = query.len() * BITS as usize / u8::BITS as usize;
+        let mask = _mm256_set1_epi8((1 << BITS) - 1);
+        for (row, out) in rows.chunks_exact(length).zip(out) {
+            let mut sum = _mm256_setzero_si256();
+            for (at, bytes) in row.as_chunks::<32>().0.iter().enumerate() {
+                // SAFETY: it is an array of 32 bytes, and this load needs no alignment.
+                let mut packed = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
+                // At most eight products of at most 15 and 128: they fit the 16-bit sums.
+                let mut short = _mm256_setzero_si256();
+                for plane in query.chunks_exact(length) {
+                    let plane = &plane.as_chunks::<32>().0[at];
+                    // SAFETY: it is an array of 32 bytes, and this load needs no alignment.
+                    let plane = unsafe { _mm256_loadu_si256(plane.as_ptr().cast()) };
+                    let numbers = _mm256_and_si256(packed, mask);
+                    short = _mm256_add_epi16(short, _mm256_maddubs_epi16(numbers, plane));
+                    packed = _mm256_srl_epi16(packed, _mm_cvtsi32_si128(BITS as i32));
+                }
+                sum = _mm256_add_epi32(sum, _mm256_madd_epi16(short, _mm256_set1_epi16(1)));
+            }
+            let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+            let sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0b01_00_11_10));
+            let sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0b10_11_00_01));
+            *out = _mm_cvtsi128_si32(sum) + packed_dot::<BITS>(query, row, length - length % 32);
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    fn packed_vnni<const BITS: u32>(query: &[i8], rows: &[u8], out: &mut [i32]) {
+        let length = query.len() * BITS as usize / u8::BITS as usize;
+        let mask = _mm512_set1_epi32(i32::from_ne_bytes([(1 << BITS) - 1; 4]));
+        for (row, out) in rows.chunks_exact(length).zip(out) {
+            let mut sum = _mm512_setzero_si512();
+            for (at, bytes) in row.as_chunks::<64>().0.iter().enumerate() {
+                // SAFETY: it is an array of 64 bytes, and this load needs no alignment.
+                let mut packed = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
+                for plane in query.chunks_exact(length) {
+                    let plane = &plane.as_chunks::<64>().0[at];
+                    // SAFETY: it is an array of 64 bytes, and this load needs no alignment.
+                    let plane = unsafe { _mm512_loadu_si512(plane.as_ptr().cast()) };
+                    sum = _mm512_dpbusd_epi32(sum, _mm512_and_si512(packed, mask), plane);
+                    packed = _mm512_srli_epi32::<BITS>(packed);
+                }
+            }
+            *out =
+                _mm512_reduce_add_epi32(sum) + packed_dot::<BITS>(query, row, length - length % 64);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -155,8 +249,59 @@ mod tests {
         }
     }
 
+    fn all_packed<const BITS: u32>() -> Vec<Kernel> {
+        let mut all: Vec<Kernel> = vec![packed_by_scalar::<BITS>, |query, rows, out| {
+            packed_dots(BITS, query, rows, out);
+        }];
+        #[cfg(target_arch = "x86_64")]
+        {
+            all.extend(x86::has_avx2().then_some(x86::packed_by_avx2::<BITS> as Kernel));
+            all.extend(x86::has_vnni().then_some(x86::packed_by_vnni::<BITS> as Kernel));
+        }
+        all
+    }
+
+    fn check_packed<const BITS: u32>(query: &[i8], rows: &[u8]) {
+        let planes = (u8::BITS / BITS) as usize;
+        let query = &query[..query.len() / planes * planes];
+        let length = query.len() / planes;
+        if length == 0 {
+            return;
+        }
+        let rows = &rows[..rows.len() / length * length];
+        let numbers = |row: &[u8], at: usize| -> Vec<u8> {
+            let shift = BITS as usize * at;
+            row.iter().map(|byte| byte >> shift & ((1 << BITS) - 1)).collect()
+        };
+        let unpack = |row: &[u8]| (0..planes).flat_map(|at| numbers(row, at)).collect::<Vec<u8>>();
+        let unpacked: Vec<u8> = rows.chunks_exact(length).flat_map(unpack).collect();
+        let expected = naive(query, &unpacked);
+        for kernel in all_packed::<BITS>() {
+            let mut out = vec![7; expected.len()];
+            kernel(query, rows, &mut out);
+            assert_eq!(out, expected, "{BITS} bits");
+        }
+    }
+
+    #[test]
+    fn the_largest_sums_of_packed_rows_fit() {
+        for (a, length) in [(-128_i8, 256), (127, 256), (-128, 4_096), (127, 28)] {
+            check_packed::<2>(&vec![a; length], &vec![0xFF; length]);
+            check_packed::<4>(&vec![a; length], &vec![0xFF; length]);
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+        #[test]
+        fn every_packed_kernel_counts_alike(
+            query in prop::collection::vec(any::<i8>(), 0..600),
+            rows in prop::collection::vec(any::<u8>(), 0..900),
+        ) {
+            check_packed::<2>(&query, &rows);
+            check_packed::<4>(&query, &rows);
+        }
+
         #[test]
         fn every_kernel_counts_alike(
             (query, rows) in (1..200_usize, 0..9_usize).prop_flat_map(|(length, rows)| (

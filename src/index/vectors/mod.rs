@@ -1,9 +1,11 @@
-//! The vectors of a segment's messages, to find similar ones: int8, mapped into memory.
+//! The vectors of a segment's messages, to find similar ones: rounded, and mapped into memory.
 //!
 //! A vector takes one byte per dimension and four bytes for its scale: a component is its int8 times
-//! the scale. Up to [`EXACT_MOST`] vectors, a search compares all of them. More vectors are divided into
-//! clusters ([`clusters`]), which takes twelve bytes more per vector, and a search reads the clusters
-//! that are nearest to the query.
+//! the scale. Vectors of the built-in model take four bits per dimension, or two if texts are short
+//! ([`codes`]); the caller then scores the best again. Up to [`EXACT_MOST`] vectors, or
+//! [`EXACT_MOST_CODES`], a search compares all of them. More vectors are divided into clusters
+//! ([`clusters`]), which takes twelve bytes more per vector, and a search reads the clusters that are
+//! nearest to the query.
 //!
 //! Models are not known here: [`VectorBuilder`] takes the rows that a model gives.
 //!
@@ -13,22 +15,27 @@
 
 mod build;
 mod clusters;
+mod codes;
 mod file;
 mod kernel;
+mod query;
 mod table;
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range, path::Path};
 
 use super::{Error, artifact::Mapped, scored::ScoredDoc};
-use crate::int8::quantise;
 
 pub use build::{VectorBuilder, VectorOptions};
 pub use table::VectorTable;
 
 use file::{Sections, Shape};
+use query::QueryVector;
 
 /// Most vectors that are all compared. A million takes about 30 ms with AVX-512 and 50 ms with AVX2.
 const EXACT_MOST: u32 = 1 << 20;
+
+/// The same for vectors of two or four bits per dimension.
+const EXACT_MOST_CODES: u32 = 1 << 22;
 
 /// Rows compared at once, so that their products stay in the fastest cache.
 const BLOCK: usize = 256;
@@ -66,6 +73,11 @@ impl Vectors {
     /// Returns the number of dimensions.
     pub fn dimensions(&self) -> usize {
         self.shape.dimensions
+    }
+
+    /// Returns whether scores are estimates, so that the best should be scored again.
+    pub fn is_coarse(&self) -> bool {
+        self.shape.bits == file::TWO_BITS
     }
 
     /// Returns the bytes on disk.
@@ -122,7 +134,7 @@ impl Vectors {
             }
             let row = self.row_of(*doc_id);
             let mut product = [0];
-            kernel::dots(&query.numbers, self.rows(row..row + 1), &mut product);
+            self.products(&query, row..row + 1, &mut product);
             query.score(product[0], self.scale(row)).max(-1.0)
         };
         Ok(doc_ids.iter().map(score).collect())
@@ -144,7 +156,7 @@ impl Vectors {
             let block = start..end.min(start + BLOCK);
             if is_wide {
                 let products = &mut products[..block.len()];
-                kernel::dots(&query.numbers, self.rows(block.clone()), products);
+                self.products(query, block.clone(), products);
                 compared += block.len();
                 for (row, product) in block.zip(products) {
                     let score = query.score(*product, self.scale(row));
@@ -157,7 +169,7 @@ impl Vectors {
                     let doc_id = self.doc_id_of(row);
                     if accepts(doc_id) {
                         compared += 1;
-                        kernel::dots(&query.numbers, self.rows(row..row + 1), &mut products[..1]);
+                        self.products(query, row..row + 1, &mut products[..1]);
                         let score = query.score(products[0], self.scale(row));
                         best.offer(ScoredDoc { doc_id, score });
                     }
@@ -171,7 +183,8 @@ impl Vectors {
     fn nearest_clusters(&self, query: &QueryVector) -> Vec<usize> {
         let clusters = self.shape.clusters as usize;
         let mut products = vec![0; clusters];
-        kernel::dots(&query.numbers, &self.map[self.sections.centres.clone()], &mut products);
+        let numbers = &query.numbers[..self.dimensions()];
+        kernel::dots(numbers, &self.map[self.sections.centres.clone()], &mut products);
         let scales = &self.map[self.sections.centre_scales.clone()];
         let similarity = |cluster: usize| products[cluster] as f32 * f32_at(scales, cluster);
         let mut order: Vec<usize> = (0..clusters).collect();
@@ -181,16 +194,27 @@ impl Vectors {
 
     fn query(&self, query: &[f32]) -> Result<QueryVector, Error> {
         let (ours, theirs) = (self.dimensions(), query.len());
-        if ours == theirs {
-            Ok(QueryVector::new(query))
-        } else {
-            Err(Error::Lengths { ours, theirs })
+        if ours != theirs {
+            return Err(Error::Lengths { ours, theirs });
         }
+        let mut rounded = QueryVector::new(query);
+        if let Some(form) = self.shape.code() {
+            form.fill(&mut rounded);
+            let mean = &self.map[self.sections.mean.clone()];
+            rounded.of_mean =
+                query.iter().enumerate().map(|(at, x)| x * f32_at(mean, at)).sum::<f32>();
+        }
+        Ok(rounded)
     }
 
-    fn rows(&self, rows: Range<usize>) -> &[u8] {
-        let dimensions = self.shape.dimensions;
-        &self.map[self.sections.rows.clone()][rows.start * dimensions..rows.end * dimensions]
+    /// Writes the product of the query with each row of a range, in units of both scales.
+    fn products(&self, query: &QueryVector, rows: Range<usize>, out: &mut [i32]) {
+        let length = self.shape.row_bytes();
+        let rows = &self.map[self.sections.rows.clone()][rows.start * length..rows.end * length];
+        match self.shape.code() {
+            Some(form) => form.products(query, rows, out),
+            None => kernel::dots(&query.numbers, rows, out),
+        }
     }
 
     fn scale(&self, row: usize) -> f32 {
@@ -229,25 +253,6 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 fn f32_at(bytes: &[u8], at: usize) -> f32 {
     f32::from_le_bytes(four_at(bytes, at))
-}
-
-/// The vector of a query, rounded like the vectors of messages.
-struct QueryVector {
-    numbers: Vec<i8>,
-    scale: f32,
-}
-
-impl QueryVector {
-    fn new(vector: &[f32]) -> QueryVector {
-        let mut bytes = vec![0; vector.len()];
-        let scale = quantise(vector, &mut bytes);
-        QueryVector { numbers: bytes.into_iter().map(|byte| byte as i8).collect(), scale }
-    }
-
-    fn score(&self, product: i32, scale: f32) -> f32 {
-        // A row without a vector is below every threshold.
-        if scale == 0.0 { f32::NEG_INFINITY } else { product as f32 * (scale * self.scale) }
-    }
 }
 
 /// The best results so far, with the worst of them on top of the heap.

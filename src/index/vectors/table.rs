@@ -1,6 +1,6 @@
 //! Vectors in memory, rounded like those on disk.
 
-use super::{QueryVector, kernel};
+use super::{kernel, query::QueryVector};
 use crate::int8::quantise;
 
 /// Numbered vectors of one model.

@@ -237,7 +237,7 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
         let by_terms = self.bm25().best(self.filter.doc_set(), &accepts, depth, stop)?;
         let mut candidates = Candidates { by_terms, ..Candidates::default() };
         if let Some(vector) = &self.concept.vector {
-            match self.filter.nearest(vector, depth) {
+            match self.filter.nearest(vector, depth, stop) {
                 Ok(found) => candidates.by_vector = found,
                 Err(error) => candidates.vector_error = Some(error.to_string()),
             }

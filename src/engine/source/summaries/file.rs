@@ -2,43 +2,60 @@
 //!
 //! ```text
 //! INDEX/summaries   "VBSU" | u32 format | u32 dimensions | u32 bytes of the model's name | the name
+//!                   | u32 number of terms | u32 the hash of each term, the most frequent first
+//!                   | u32 bytes of all texts | u32 their bytes in LZ4 | these
 //!                   | records | u32 CRC-32 of everything before it
-//! record            u64 fingerprint of the place | u64 fingerprint of the text
-//!                   | u32 bytes of the title | u32 bytes of the summary
-//!                   | u32 terms of the title | u32 terms of the summary
-//!                   | f32 scale | title | summary | u32 each term | i8 each dimension
+//! record            u64 fingerprint of the place | u64 fingerprint of the text | f32 scale
+//!                   | four bits for each dimension
+//!                   | numbers: bytes of the title and of the summary, which come next in the texts;
+//!                     terms of the title, terms of the summary, and which terms
 //! ```
 //!
-//! Numbers are little-endian. Without vectors there are no dimensions.
+//! The numbers of a record take seven bits per byte. Othernumbers are little-endian. Without vectors there are no dimensions.
 //!
 //! Invariant: a file that is damaged or of another format counts as missing.
 
 use std::{
+    cmp::Reverse,
     collections::HashMap,
     fs,
     io::{self, BufWriter, Write},
-    ops::Range,
     path::Path,
 };
 
 use super::features::{Summary, SummaryFeatures};
+use crate::index::varint::{push_varint, take_varint};
 
 const MAGIC: &[u8; 4] = b"VBSU";
 
 /// The version of the file, and of how summaries, terms and fingerprints are made.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 
-/// Bytes of a record before the title.
-const HEAD: usize = 36;
+/// Bytes of the fingerprints and of the scale.
+const HEAD: usize = 20;
+
+/// The most bytes that a byte of LZ4 stands for.
+const MOST_PER_BYTE: usize = 255;
 
 /// The records of the file, by fingerprint.
 #[derive(Debug, Default)]
 pub(crate) struct SummaryCache {
     bytes: Vec<u8>,
-    /// Offsets of the records.
-    by_place: HashMap<u64, usize>,
-    by_text: HashMap<u64, usize>,
+    /// The hashes of the terms, by number.
+    terms: Vec<u32>,
+    texts: Vec<u8>,
+    by_place: HashMap<u64, Place>,
+    by_text: HashMap<u64, Place>,
     dimensions: usize,
+    /// The bytes of a vector, also of another model.
+    row: usize,
+}
+
+/// Where a record begins, and where its texts begin.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    record: usize,
+    text: usize,
 }
 
 /// The fingerprints of a conversation's opening: of its place, and of its text.
@@ -49,13 +66,13 @@ pub(crate) struct Fingerprints {
 }
 
 #[derive(Debug)]
-pub(crate) struct SummaryRecord<'k> {
+pub(crate) struct SummaryRecord {
     pub(crate) text: u64,
     pub(crate) summary: Summary,
     pub(crate) title_terms: Vec<u32>,
     pub(crate) summary_terms: Vec<u32>,
     /// The row and the scale of the summary's vector.
-    pub(crate) vector: (&'k [u8], f32),
+    pub(crate) vector: (Vec<u8>, f32),
 }
 
 impl SummaryCache {
@@ -74,17 +91,37 @@ impl SummaryCache {
             return None;
         }
         let stored = number(&bytes, 8)? as usize;
-        let length = number(&bytes, 12)? as usize;
-        let is_of_model = bytes.get(16..16usize.checked_add(length)?)? == model.as_bytes();
-        let mut at = 16 + length;
-        let (mut by_place, mut by_text) = (HashMap::new(), HashMap::new());
-        while at < end {
-            by_place.insert(fingerprint(&bytes, at)?, at);
-            by_text.insert(fingerprint(&bytes, at + 8)?, at);
-            at = sections(&bytes, at)?[3].end.checked_add(stored)?;
+        let mut rest = bytes.get(12..end)?;
+        let is_of_model = take_sized(&mut rest)? == model.as_bytes();
+        let count = take_number(&mut rest)? as usize;
+        let terms = take(&mut rest, count.checked_mul(4)?)?.as_chunks::<4>().0;
+        let terms = terms.iter().map(|four| u32::from_le_bytes(*four)).collect();
+        let length = take_number(&mut rest)? as usize;
+        let packed = take_sized(&mut rest)?;
+        if length > packed.len().saturating_mul(MOST_PER_BYTE) {
+            return None;
         }
+        let mut texts = vec![0; length];
+        let unpacked = lz4_flex::block::decompress_into(packed, &mut texts).ok()?;
+        let mut place = Place { record: end - rest.len(), text: 0 };
         let dimensions = if is_of_model { stored } else { 0 };
-        (at == end).then_some(SummaryCache { bytes, by_place, by_text, dimensions })
+        let mut cache = SummaryCache { terms, texts, dimensions, ..SummaryCache::default() };
+        cache.row = stored.div_ceil(2);
+        while !rest.is_empty() {
+            let (of_place, of_text) = (fingerprint(rest, 0)?, fingerprint(rest, 8)?);
+            cache.by_place.insert(of_place, place);
+            cache.by_text.insert(of_text, place);
+            take(&mut rest, HEAD + cache.row)?;
+            let [title, summary, of_title, of_summary] = lengths(&mut rest);
+            for _ in 0..of_title.checked_add(of_summary)? {
+                if rest.is_empty() || take_varint(&mut rest) >= cache.terms.len() as u64 {
+                    return None;
+                }
+            }
+            let text = place.text.checked_add(title)?.checked_add(summary)?;
+            place = Place { record: end - rest.len(), text };
+        }
+        (unpacked == length && place.text == length).then_some(SummaryCache { bytes, ..cache })
     }
 
     /// Returns the number of records.
@@ -98,53 +135,69 @@ impl SummaryCache {
     }
 
     /// Returns the record of the conversation whose opening is at a place.
-    pub(crate) fn at_place(&self, fingerprint: u64) -> Option<SummaryRecord<'_>> {
+    pub(crate) fn at_place(&self, fingerprint: u64) -> Option<SummaryRecord> {
         self.record(*self.by_place.get(&fingerprint)?)
     }
 
     /// Returns the record of a conversation whose opening has the same text.
-    pub(crate) fn of_text(&self, fingerprint: u64) -> Option<SummaryRecord<'_>> {
+    pub(crate) fn of_text(&self, fingerprint: u64) -> Option<SummaryRecord> {
         self.record(*self.by_text.get(&fingerprint)?)
     }
 
-    fn record(&self, at: usize) -> Option<SummaryRecord<'_>> {
-        let [title, summary, title_terms, summary_terms] = sections(&self.bytes, at)?;
-        let text = |range: Range<usize>| {
-            let bytes = self.bytes.get(range)?;
-            Some(std::str::from_utf8(bytes).ok()?.to_owned())
+    fn record(&self, place: Place) -> Option<SummaryRecord> {
+        let record = self.bytes.get(place.record..)?;
+        let mut rest = record.get(HEAD..)?;
+        let row = take(&mut rest, self.row)?;
+        let [title, summary, of_title, of_summary] = lengths(&mut rest);
+        let (title_end, end) = (place.text + title, place.text + title + summary);
+        let text = |start: usize, end: usize| {
+            Some(std::str::from_utf8(self.texts.get(start..end)?).ok()?.to_owned())
         };
-        let terms = |range: Range<usize>| -> Option<Vec<u32>> {
-            let bytes = self.bytes.get(range)?.as_chunks::<4>().0;
-            Some(bytes.iter().map(|four| u32::from_le_bytes(*four)).collect())
+        let mut terms = |count: usize| -> Option<Vec<u32>> {
+            let mut term = || self.terms.get(take_varint(&mut rest) as usize).copied();
+            (0..count).map(|_| term()).collect()
         };
-        let row = summary_terms.end..summary_terms.end + self.dimensions;
         Some(SummaryRecord {
-            text: fingerprint(&self.bytes, at + 8)?,
-            summary: Summary { title: text(title)?, text: text(summary)? },
-            title_terms: terms(title_terms)?,
-            summary_terms: terms(summary_terms)?,
-            vector: (self.bytes.get(row)?, f32::from_bits(number(&self.bytes, at + 32)?)),
+            text: fingerprint(record, 8)?,
+            summary: Summary { title: text(place.text, title_end)?, text: text(title_end, end)? },
+            title_terms: terms(of_title)?,
+            summary_terms: terms(of_summary)?,
+            vector: (unpack(row, self.dimensions), f32::from_bits(number(record, 16)?)),
         })
     }
 }
 
-/// Returns where the sections of a record are: title, summary, terms of the title, terms of the
-/// summary.
-fn sections(bytes: &[u8], at: usize) -> Option<[Range<usize>; 4]> {
-    let length = |field: usize| Some(number(bytes, at + 16 + 4 * field)? as usize);
-    let mut end = at.checked_add(HEAD)?;
-    let mut next = |length: usize| {
-        let start = end;
-        end = end.checked_add(length)?;
-        Some(start..end)
-    };
-    let found = [
-        next(length(0)?)?,
-        next(length(1)?)?,
-        next(length(2)?.checked_mul(4)?)?,
-        next(length(3)?.checked_mul(4)?)?,
-    ];
-    (end <= bytes.len()).then_some(found)
+/// Takes the lengths of a record: bytes of the title and the summary, terms of the title and the summary.
+fn lengths(rest: &mut &[u8]) -> [usize; 4] {
+    std::array::from_fn(|_| take_varint(rest) as usize)
+}
+
+/// Rounds int8 to their upper four bits. To round again what [`unpack`] returns changes nothing.
+fn pack(row: &[u8]) -> Vec<u8> {
+    let pack = |two: &[u8]| two[0] >> 4 | two.get(1).unwrap_or(&0) & 0xF0;
+    row.chunks(2).map(pack).collect()
+}
+
+/// Returns int8 in the middle of what was rounded to the same four bits.
+fn unpack(packed: &[u8], dimensions: usize) -> Vec<u8> {
+    let numbers = packed.iter().flat_map(|byte| [byte << 4 | 8, byte & 0xF0 | 8]);
+    numbers.take(dimensions).collect()
+}
+
+fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (taken, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(taken)
+}
+
+fn take_number(rest: &mut &[u8]) -> Option<u32> {
+    number(take(rest, 4)?, 0)
+}
+
+/// Takes a length and so many bytes.
+fn take_sized<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = take_number(rest)?;
+    take(rest, length as usize)
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
@@ -171,28 +224,68 @@ pub(crate) fn store(
     writer.write_all(&size(features.vectors().dimensions()))?;
     writer.write_all(&size(model.len()))?;
     writer.write_all(model.as_bytes())?;
+    let numbers = TermNumbers::of(summaries, features);
+    writer.write_all(&size(numbers.terms.len()))?;
+    for term in &numbers.terms {
+        writer.write_all(&term.to_le_bytes())?;
+    }
+    let mut texts = String::new();
+    for (_, _, summary) in summaries {
+        texts.push_str(&summary.title);
+        texts.push_str(&summary.text);
+    }
+    let packed = lz4_flex::block::compress(texts.as_bytes());
+    writer.write_all(&size(texts.len()))?;
+    writer.write_all(&size(packed.len()))?;
+    writer.write_all(&packed)?;
+    let mut record = Vec::new();
     for (at, fingerprints, summary) in summaries {
         let [of_title, of_summary] = features.terms(*at);
         let (row, scale) = features.vectors().row(*at);
-        writer.write_all(&fingerprints.place.to_le_bytes())?;
-        writer.write_all(&fingerprints.text.to_le_bytes())?;
+        record.clear();
+        record.extend_from_slice(&fingerprints.place.to_le_bytes());
+        record.extend_from_slice(&fingerprints.text.to_le_bytes());
+        record.extend_from_slice(&scale.to_le_bytes());
+        record.extend(pack(row));
         let lengths = [summary.title.len(), summary.text.len(), of_title.len(), of_summary.len()];
         for length in lengths {
-            writer.write_all(&size(length))?;
+            push_varint(&mut record, length as u64);
         }
-        writer.write_all(&scale.to_le_bytes())?;
-        writer.write_all(summary.title.as_bytes())?;
-        writer.write_all(summary.text.as_bytes())?;
         for term in of_title.iter().chain(of_summary) {
-            writer.write_all(&term.to_le_bytes())?;
+            push_varint(&mut record, numbers.of[term].into());
         }
-        writer.write_all(row)?;
+        writer.write_all(&record)?;
     }
     let Checksummed { mut writer, crc } = writer;
     writer.write_all(&crc.finalize().to_le_bytes())?;
     let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// The terms of summaries, the most frequent first, and the number of each.
+struct TermNumbers {
+    terms: Vec<u32>,
+    of: HashMap<u32, u32>,
+}
+
+impl TermNumbers {
+    fn of(
+        summaries: &[(usize, Fingerprints, &Summary)],
+        features: &SummaryFeatures,
+    ) -> TermNumbers {
+        let mut of: HashMap<u32, u32> = HashMap::new();
+        for (at, _, _) in summaries {
+            for term in features.terms(*at).into_iter().flatten() {
+                *of.entry(*term).or_default() += 1;
+            }
+        }
+        let mut terms: Vec<(u32, u32)> = of.into_iter().collect();
+        terms.sort_unstable_by_key(|(term, count)| (Reverse(*count), *term));
+        let terms: Vec<u32> = terms.into_iter().map(|(term, _)| term).collect();
+        let of = terms.iter().copied().zip(0..).collect();
+        TermNumbers { terms, of }
+    }
 }
 
 /// Computes the checksum of everything that is written.
@@ -234,10 +327,11 @@ mod tests {
         assert_eq!((cache.len(), cache.dimensions()), (2, 3));
         let record = cache.at_place(7).unwrap();
         assert_eq!((&record.summary, &record.title_terms[..]), (&summaries[0], &[1, 2][..]));
-        assert_eq!(
-            (&record.summary_terms[..], record.vector),
-            (&[3][..], features.vectors().row(0))
-        );
+        let (row, scale) = features.vectors().row(0);
+        assert_eq!((&record.summary_terms[..], record.vector.1), (&[3][..], scale));
+        let near = |(a, b): (&u8, &u8)| (*a as i8).abs_diff(*b as i8) <= 8;
+        assert!(row.iter().zip(&record.vector.0).all(near), "{row:?} {:?}", record.vector.0);
+        assert_eq!(unpack(&pack(&record.vector.0), 3), record.vector.0);
         assert_eq!((&cache.of_text(109).unwrap().summary, record.text), (&summaries[1], 107));
         assert!(cache.at_place(8).is_none() && cache.of_text(7).is_none());
         // Vectors of another model are not used.

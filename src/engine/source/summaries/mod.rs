@@ -343,7 +343,7 @@ impl<'a> SummaryWork<'a> {
         }
         let (row, scale) = record.vector;
         self.features.push(&record.title_terms, &record.summary_terms, |vectors| {
-            vectors.push_row(row, scale);
+            vectors.push_row(&row, scale);
         });
         true
     }
