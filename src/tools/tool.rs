@@ -76,8 +76,10 @@ impl Tool {
     /// Returns whether a call now would search a source without an index, which can take minutes.
     pub fn scans(&self, engine: &Engine, stop: &Stop) -> bool {
         let is_searched = |source: &Source| self.searches.contains(&source.kind);
-        !self.searches.is_empty()
-            && engine.sources().iter().any(|it| is_searched(it) && it.current_index(stop).is_err())
+        let has_none = |source: &Source| is_searched(source) && source.current_index(stop).is_err();
+        // A panic over a damaged index is the call's to deal with.
+        let scans = || map_faults::caught(|| engine.sources().iter().any(has_none)).unwrap_or(true);
+        !self.searches.is_empty() && scans()
     }
 
     /// Returns the answer of a run that succeeded, failed or panicked.
