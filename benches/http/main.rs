@@ -9,6 +9,7 @@ mod corpus;
 
 use std::{
     env, fs,
+    io::Write,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -67,7 +68,7 @@ fn main() -> Result<()> {
     let rows = views(&server, &typed)?;
     let rates = rates(&bench, &server, &typed)?;
     let table = report(&bench, &rows, &rates)?;
-    print!("{table}");
+    std::io::stdout().write_all(table.as_bytes())?;
     if args.write {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/results/http.md");
         fs::write(&path, table).with_context(|| format!("writing {}", path.display()))?;

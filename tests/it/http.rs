@@ -161,7 +161,7 @@ impl HttpServer {
         stream.read_exact(&mut body).ok()?;
         let answer: Value = serde_json::from_slice(&body).expect("JSON");
         let text = answer["result"]["content"][0]["text"].as_str();
-        Some(text.unwrap_or_else(|| panic!("{message}: {answer}")).to_owned())
+        Some(text.unwrap_or_else(|| panic!("{message}: {answer}\n{}", self.log())).to_owned())
     }
 
     pub(crate) fn log(&self) -> String {

@@ -191,6 +191,7 @@ impl Client<'_> {
 #[ignore = "takes a minute"]
 fn every_answer_to_many_clients_is_that_of_sqlite_and_memory_is_flat() {
     let server = HttpServer::start(many_messages, &[]);
+    assert!(server.place.command(&["reindex"]).output().unwrap().status.success());
     let questions = questions(&server.place.db);
     let factor = env::var("VERBATIM_CASES").ok().and_then(|cases| cases.parse::<f64>().ok());
     let calls = (CALLS as f64 * factor.unwrap_or(1.0)).ceil() as usize;
