@@ -234,6 +234,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
     config.embeddings = places::embeddings(environment)?;
+    config.cluster_login = places::cluster_login(environment)?;
     config.workspaces = match &command {
         Command::Serve(args) => args.workspaces.or(environment),
         Command::Workspace(args) => args.workspaces.or(environment),
@@ -305,7 +306,8 @@ fn pick(places: &Places, environment: &Environment, out: &mut dyn Write) -> Resu
         anstream::eprint!("{EXAMPLES}");
         return Ok(TROUBLE);
     }
-    let config = places::config(places, environment);
+    let mut config = places::config(places, environment);
+    config.cluster_login = places::cluster_login(environment)?;
     engine::prepare(&config, false);
     let engine = Arc::new(Engine::new(config));
     archives::sync(&engine, environment, &Stop::never());

@@ -420,6 +420,7 @@ impl<'a> Exact<'a> {
         for (plan, _) in &searched.plans {
             match plan {
                 SearchPlan::ByIndex { trace, .. } => took = took.max(trace.lookup + trace.search),
+                SearchPlan::ByCluster { took: one, .. } => took = took.max(*one),
                 SearchPlan::ByLike { .. } => return Ok(String::new()),
             }
         }

@@ -9,7 +9,7 @@ use std::{
 use toml::de::{DeTable, DeValue};
 
 use super::arguments::parse_size;
-use crate::{engine::Exclusions, private};
+use crate::{cluster::is_address, engine::Exclusions, private};
 
 /// The variable that names the configuration file; empty for none.
 pub(super) const FILE_VARIABLE: &str = "VERBATIM_CONFIG";
@@ -62,7 +62,10 @@ macro_rules! settings {
 
 settings! {
     HOME "home" Path Some("--home"), ["VERBATIM_HOME"];
-    DB "db" Path Some("--db"), ["CONVERSATION_DB", "ORIGIN_CONVERSATION_DB"];
+    DB "db" Path Some("--db"), ["VERBATIM_DB", "CONVERSATION_DB", "ORIGIN_CONVERSATION_DB"];
+    CLUSTER_LOGIN "cluster-login" Secret None, ["VERBATIM_CLUSTER_LOGIN"];
+    CLUSTER_LOGIN_FILE "cluster-login-file" Path None, ["VERBATIM_CLUSTER_LOGIN_FILE"];
+    CLUSTER_CA "cluster-ca" Path None, ["VERBATIM_CLUSTER_CA"];
     INDEX "index" Path Some("--index"), ["VERBATIM_INDEX"];
     ARCHIVES "archives" Folders Some("--archive"), ["VERBATIM_ARCHIVE"];
     EXCLUDE "exclude" Patterns None, [];
@@ -285,7 +288,7 @@ fn described(value: &DeValue<'_>) -> String {
 /// Returns a path of the file, which does not depend on the working folder.
 fn whole_path(text: &str, user: Option<&Path>) -> Result<PathBuf, String> {
     let path = PathBuf::from(from_user_folder(text, user)?);
-    match path.is_absolute() {
+    match path.is_absolute() || is_address(&path) {
         true => Ok(path),
         false => Err(format!("takes a whole path, or one that begins with ~/, not {text:?}")),
     }

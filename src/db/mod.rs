@@ -4,6 +4,7 @@
 //! Invariant: another writer of the database waits no longer than one of our queries takes.
 
 mod canonical;
+mod carry;
 mod error;
 mod examine;
 mod functions;
@@ -33,6 +34,7 @@ pub mod writer;
 #[cfg(test)]
 pub(crate) use rusqlite::Connection as TestConnection;
 
+pub(crate) use carry::{carry, obstacle};
 pub use error::Error;
 pub use examine::{counts, faults, imports, is_imported, sample_keys, span, strays};
 pub use layout::Layout;
@@ -43,7 +45,7 @@ pub(crate) use outline::{last_changes, provenance, withheld};
 pub(crate) use relocate::relocate;
 pub use row_reader::{ConversationEntry, Row, RowReader};
 pub use rows::{Heading, conversation};
-pub use scan::{ScanFilter, ScanPlace, Skeleton, fetch, scan, skeletons, titles};
+pub use scan::{ScanFilter, ScanPlace, ScannedMessage, Skeleton, fetch, scan, skeletons, titles};
 pub use search::search;
 pub use spill::Hits;
 pub(crate) use state::settled;

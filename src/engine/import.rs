@@ -1,5 +1,7 @@
 //! Imports exports into a canonical database.
 
+mod cluster;
+
 use std::{
     cell::Cell,
     fs, io,
@@ -8,15 +10,17 @@ use std::{
 };
 
 use crate::{
+    cluster::is_address,
     db::{
         self,
         writer::{self, Changes, Writer},
     },
-    engine::{error::Error as EngineError, withheld::Withheld},
+    engine::{config::Config, error::Error as EngineError, withheld::Withheld},
     import::{self, Branches, Export, ImportTally},
     model::Stop,
 };
 
+pub(crate) use self::cluster::{ClusterImport, import_into_cluster};
 pub(crate) use crate::import::FoundExport;
 
 /// An error of an import.
@@ -28,6 +32,15 @@ pub enum Error {
     /// The database cannot be written.
     #[error(transparent)]
     Database(#[from] writer::Error),
+    /// A database that is to be copied into a cluster cannot be read.
+    #[error(transparent)]
+    Source(#[from] db::Error),
+    /// The cluster cannot be written.
+    #[error("{reason}")]
+    Cluster {
+        /// What failed and why, with the address of the index.
+        reason: String,
+    },
 }
 
 /// The result of an import.
@@ -101,7 +114,8 @@ pub(crate) struct SourceProgress {
 ///
 /// A folder of zips is a folder of exports. An export that cannot be read is reported, and the
 /// others are imported. It is an error only if no export can be read. If there is no database, it
-/// is created with the first conversation.
+/// is created with the first conversation. The target may be the address of an index of OpenSearch
+/// that needs no password; into it whole canonical databases can be imported too.
 pub fn import(
     sources: &[PathBuf],
     target: &Path,
@@ -121,6 +135,15 @@ pub(crate) fn import_until(
     stop: &Stop,
     progress: &dyn Fn(Progress),
 ) -> Result<Report, Error> {
+    if is_address(target) {
+        let config = Config { db: Some(target.to_owned()), ..Config::default() };
+        let path = config.export_database().map_err(|error| Error::Cluster {
+            reason: error.to_string(),
+        })?;
+        let Some(cluster) = config.cluster() else { return Err(db::Error::NotFound { path }.into()) };
+        let how = ClusterImport { cluster: &cluster, branches, withheld, stop };
+        return import_into_cluster(sources, &how, progress);
+    }
     let begun = Instant::now();
     let mut report = Report::default();
     let mut writer = Writer::open(target)?;
@@ -217,7 +240,7 @@ enum ReadError {
 /// Returns whether an import may write to a database that the user searches: there is none yet, or an
 /// import made it. Of what is no such database, opening it to write says what is wrong.
 pub(crate) fn may_write(target: &Path) -> Result<bool, EngineError> {
-    if fs::metadata(target).map_or(0, |metadata| metadata.len()) == 0 {
+    if is_address(target) || fs::metadata(target).map_or(0, |metadata| metadata.len()) == 0 {
         return Ok(true);
     }
     match db::read(target, &Stop::never(), db::is_imported) {

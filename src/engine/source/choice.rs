@@ -4,6 +4,7 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
+    clustered::ClusterReader,
     hiding::{self, HidingReader},
     indexed::IndexedReader,
     kind::SourceKind,
@@ -24,6 +25,9 @@ impl Source {
     /// Returns the best reader of the state that the source is in now: the index if it is current,
     /// else the database itself. Transcripts of which another source has a newer state are left out.
     pub fn reader(&self, stop: &Stop) -> Arc<dyn Reader> {
+        if let Some(cluster) = self.cluster() {
+            return self.visible(Arc::new(ClusterReader::new(cluster)));
+        }
         self.visible(match self.current_index(stop) {
             Ok(snapshot) => Arc::new(IndexedReader::new(self.clone(), snapshot)),
             Err(reason) => Arc::new(LiveReader::new(self.clone(), reason)),
@@ -50,6 +54,12 @@ impl Source {
     ) -> Result<SearchPlan, Error> {
         let request = request::checked(request)?;
         let excluded = self.excluded(stop)?;
+        if let Some(cluster) = self.cluster() {
+            let reader = ClusterReader::new(cluster);
+            return hiding::search(&excluded, &request, sink, |request, sink| {
+                reader.search(request, stop, sink)
+            });
+        }
         hiding::search(&excluded, &request, sink, |request, sink| match self.current_index(stop) {
             Ok(snapshot) => {
                 IndexedReader::new(self.clone(), snapshot).search_or_fall_back(request, stop, sink)

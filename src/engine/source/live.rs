@@ -200,7 +200,7 @@ impl Listing for LiveListing {
 
 /// The messages of a conversation, all read.
 #[derive(Debug)]
-struct LiveMessages(Vec<Hit<'static>>);
+pub(super) struct LiveMessages(pub(super) Vec<Hit<'static>>);
 
 impl Messages for LiveMessages {
     fn turns(&self) -> usize {

@@ -5,6 +5,7 @@
 
 pub(crate) mod catalogue;
 mod choice;
+mod clustered;
 mod counter;
 mod handle;
 mod hidden;
@@ -27,6 +28,7 @@ mod sources;
 pub(crate) mod summaries;
 mod work;
 
+pub(crate) use clustered::ClusterScan;
 pub use handle::FallbackReason;
 pub use kind::SourceKind;
 #[cfg(feature = "internals")]

@@ -11,6 +11,7 @@ use std::{
 
 use super::{
     catalogue::Catalogue,
+    clustered,
     handle::{FallbackReason, IndexHandle},
     hidden::HiddenIds,
     kind::SourceKind,
@@ -21,11 +22,12 @@ use super::{
     work::{Task, Tended},
 };
 use crate::{
+    cluster::{Cluster, is_address},
     db::{self, Probe, State},
     embed::Model,
     engine::{config::Config, error::Error, exclusions::Exclusions},
     index::{IndexDir, Snapshot},
-    model::Stop,
+    model::{Origin, Stop},
 };
 
 /// How often a question looks whether another one has opened the index that both need.
@@ -69,6 +71,8 @@ struct SharedState {
     exclusions: Arc<Exclusions>,
     /// The excluded conversations of the state of a database that was asked for last.
     excluded: Mutex<Option<Excluded>>,
+    /// The index in a cluster that holds the source, if the user named one.
+    cluster: Option<Arc<Cluster>>,
 }
 
 /// The excluded conversations of one state of a database.
@@ -95,7 +99,8 @@ impl Sources {
         let model = Model::of(&config.embeddings);
         let (tended, hidden) = (Arc::new(Tended::default()), Arc::new(HiddenIds::default()));
         let exclusions = Arc::new(Exclusions::known(&config.exclude));
-        let states = SourceKind::ALL.map(|_| {
+        let cluster = config.cluster().map(Arc::new);
+        let states = SourceKind::ALL.map(|kind| {
             Arc::new(SharedState {
                 config: Arc::clone(&config),
                 index: Mutex::default(),
@@ -109,6 +114,7 @@ impl Sources {
                 model: model.clone(),
                 exclusions: Arc::clone(&exclusions),
                 excluded: Mutex::default(),
+                cluster: cluster.clone().filter(|_| kind == SourceKind::Export),
             })
         });
         Sources { config, states, tended, model }
@@ -126,7 +132,7 @@ impl Sources {
     /// Returns the sources that exist now, the export first; looked up at every call.
     pub(crate) fn present(&self) -> Vec<Source> {
         let found = SourceKind::ALL.into_iter().filter_map(|kind| {
-            let path = located(&self.config, kind).ok().filter(|path| path.is_file())?;
+            let path = located(&self.config, kind).ok().filter(|path| is_there(path))?;
             Some(self.at(kind, path))
         });
         found.collect()
@@ -162,7 +168,7 @@ impl Sources {
         let is_alone = is_alone(scope);
         for kind in SourceKind::ALL.into_iter().filter(wanted) {
             let outcome = match located(&self.config, kind) {
-                Ok(path) if path.is_file() => work(Source { is_alone, ..self.at(kind, path) }),
+                Ok(path) if is_there(&path) => work(Source { is_alone, ..self.at(kind, path) }),
                 Ok(_) | Err(Error::NoDatabase { .. }) => continue,
                 Err(error) => Err(error),
             };
@@ -286,6 +292,10 @@ impl Source {
 
     /// Fails if the source cannot be read.
     pub(crate) fn check(&self, stop: &Stop) -> Result<(), Error> {
+        if let Some(cluster) = self.cluster() {
+            cluster.view(stop)?;
+            return Ok(());
+        }
         match self.current_index(stop) {
             Ok(_) => Ok(()),
             Err(_) => self.on_database(|path| db::read(path, stop, |_| Ok(()))),
@@ -297,6 +307,10 @@ impl Source {
         let SharedState { exclusions, excluded, .. } = &*self.state;
         if !self.may_exclude() {
             return Ok(Arc::default());
+        }
+        if let Some(cluster) = self.cluster() {
+            let is_excluded = |origin: &Origin| exclusions.excludes(origin);
+            return Ok(Arc::new(clustered::excluded(&cluster, &is_excluded, stop)?));
         }
         self.on_database(|path| {
             let state = db::state(path)?;
@@ -320,8 +334,16 @@ impl Source {
         self.kind != SourceKind::Threads && !self.state.exclusions.is_empty()
     }
 
+    /// Returns the index in a cluster that holds the source; `None` if a database does.
+    pub(crate) fn cluster(&self) -> Option<Arc<Cluster>> {
+        self.state.cluster.clone()
+    }
+
     /// Returns whether the database has what an index needs: row ids.
     pub(crate) fn can_be_indexed(&self, stop: &Stop) -> bool {
+        if self.cluster().is_some() {
+            return false;
+        }
         let has_keys = |database: &db::Database| {
             let layout = database.layout();
             Ok(layout.message_key.is_some() && layout.conversation_key.is_some())
@@ -356,6 +378,9 @@ impl Source {
 
     /// Returns the snapshot of the index if it holds the current state of the database.
     pub(crate) fn current_index(&self, stop: &Stop) -> Result<Arc<Snapshot>, FallbackReason> {
+        if self.cluster().is_some() {
+            return Err(FallbackReason::NoIndex);
+        }
         let known = || lock(&self.state.index).as_ref()?.snapshot(&self.path);
         if let Some(answer) = known() {
             return answer;
@@ -391,8 +416,11 @@ impl Source {
         Some(Arc::clone(snapshot))
     }
 
-    /// Returns how many bytes the database takes; 0 if it cannot be read.
+    /// Returns how many bytes the database takes; 0 if it cannot be read. A cluster is never small.
     pub(crate) fn bytes(&self) -> u64 {
+        if self.cluster().is_some() {
+            return u64::MAX;
+        }
         fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
     }
 
@@ -459,6 +487,11 @@ fn is_alone(scope: &Scope) -> bool {
     let has = |kind| scope.sources.contains(&kind);
     let has_both = has(SourceKind::Export) && has(SourceKind::Archive);
     !scope.sources.is_empty() && !has_both
+}
+
+/// Returns whether a path is that of a database that exists, or the address of an index.
+fn is_there(path: &Path) -> bool {
+    is_address(path) || path.is_file()
 }
 
 fn located(config: &Config, kind: SourceKind) -> Result<PathBuf, Error> {
