@@ -2,7 +2,11 @@
 
 use std::{io, path::PathBuf};
 
-use super::{connect, eval, import, places::{WrongLogin, WrongProvider}, settings_file};
+use super::{
+    connect, eval, import,
+    places::{WrongLogin, WrongProvider},
+    settings_file,
+};
 use crate::{
     engine::{self, WriterError},
     http, mcp,

@@ -35,7 +35,8 @@ impl Address {
     pub(crate) fn parse(text: &str, is_insecure: bool) -> Result<Address, Error> {
         // The part before an @ may be a password.
         let shown = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
-        let wrong = |reason: &str| Error::Address { given: shown.to_owned(), reason: reason.into() };
+        let wrong =
+            |reason: &str| Error::Address { given: shown.to_owned(), reason: reason.into() };
         let rest = text.strip_prefix(PREFIX).ok_or_else(|| wrong(FORM))?;
         let (scheme, rest) = match rest.split_once("://") {
             Some(("https", rest)) => ("https", rest),
@@ -47,19 +48,20 @@ impl Address {
                 "it may not hold a password; put user:password into VERBATIM_CLUSTER_LOGIN",
             ));
         }
-        let (hosts, index) = rest.trim_end_matches('/').split_once('/').ok_or_else(|| wrong(FORM))?;
+        let (hosts, index) =
+            rest.trim_end_matches('/').split_once('/').ok_or_else(|| wrong(FORM))?;
         let hosts: Vec<String> = hosts.split(',').map(with_port).collect();
         let is_host = |host: &String| {
-            host.len() > DEFAULT_PORT.len() && host.bytes().all(|byte| {
-                byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte)
-            })
+            host.len() > DEFAULT_PORT.len()
+                && host
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
         };
         if !hosts.iter().all(is_host) {
             return Err(wrong(FORM));
         }
-        let is_letter = |byte: u8| {
-            byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte)
-        };
+        let is_letter =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
         let begins_well = index.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
         if !begins_well || !index.bytes().all(is_letter) || index.len() > LONGEST_NAME {
             return Err(wrong(

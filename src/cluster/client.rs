@@ -207,7 +207,9 @@ impl Client {
         match status {
             200..=299 => match serde_json::from_slice(&body) {
                 Ok(answer) => Ok(Some(answer)),
-                Err(error) => Err(self.failed(what, format!("its answer is not readable: {error}"))),
+                Err(error) => {
+                    Err(self.failed(what, format!("its answer is not readable: {error}")))
+                }
             },
             404 => Ok(None),
             status => Err(self.failed(what, self.said(status, &body))),

@@ -236,9 +236,7 @@ impl ConversationDocument {
     }
 
     /// Returns the parts of the document: the conversation, the roles, the models, the messages.
-    pub(super) fn into_parts(
-        self,
-    ) -> (StoredConversation, Vec<String>, Vec<String>, Vec<Tallied>) {
+    pub(super) fn into_parts(self) -> (StoredConversation, Vec<String>, Vec<String>, Vec<Tallied>) {
         let bytes = self.title_bytes.and_then(|text| STANDARD.decode(text).ok());
         let link = self.link;
         let conversation = StoredConversation {

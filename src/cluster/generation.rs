@@ -105,9 +105,9 @@ pub(super) fn begin(
     stop: &Stop,
 ) -> Result<Generation, Error> {
     let base = current.unwrap_or_default();
-    let number = base.strip_prefix(client.address().index()).and_then(|rest| {
-        rest.strip_prefix("-v")?.split('-').next()?.parse::<u32>().ok()
-    });
+    let number = base
+        .strip_prefix(client.address().index())
+        .and_then(|rest| rest.strip_prefix("-v")?.split('-').next()?.parse::<u32>().ok());
     let number = number.unwrap_or(0) + 1;
     let mut random = [0; 4];
     getrandom::fill(&mut random)
@@ -151,8 +151,7 @@ pub(super) fn wait_for(
         timed_out: bool,
     }
     for _ in 0..TIMES {
-        let path =
-            format!("/_cluster/health/{name}?wait_for_status={status}&timeout={SECONDS}s");
+        let path = format!("/_cluster/health/{name}?wait_for_status={status}&timeout={SECONDS}s");
         let call = Call::import("see the health of the index", "GET", path);
         // A health that timed out has the status 408.
         match client.ask::<Health>(call, stop) {

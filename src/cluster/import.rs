@@ -260,7 +260,9 @@ impl<'a> Importer<'a> {
             if body.is_empty() {
                 return Ok(());
             }
-            let path = format!("/{index}/_bulk?filter_path=errors,items.*._id,items.*.status,items.*.error");
+            let path = format!(
+                "/{index}/_bulk?filter_path=errors,items.*._id,items.*.status,items.*.error"
+            );
             let call = Call::import(what, "POST", path).with_text(body.clone());
             let answer: Bulk = self.client.ask(call, self.stop)?;
             if !answer.errors {
@@ -339,7 +341,9 @@ fn merged(
     new: &StoredConversation,
     new_messages: Vec<StoredMessage>,
 ) -> (StoredConversation, Vec<StoredMessage>) {
-    let newest = |conversation: &StoredConversation, messages: &[StoredMessage]| -> Option<Instant> {
+    let newest = |conversation: &StoredConversation,
+                  messages: &[StoredMessage]|
+     -> Option<Instant> {
         conversation.updated.or_else(|| messages.iter().filter_map(|message| message.time).max())
     };
     let is_older = newest(new, &new_messages) < newest(old, &old_messages);

@@ -23,9 +23,7 @@ pub(super) fn copied_settings() -> Value {
 
 /// Returns the body that makes an empty index.
 pub(super) fn new_index(meta: &Value) -> Value {
-    let exactly = |least: u32, most: u32| {
-        json!({ "type": "ngram", "min_gram": least, "max_gram": most, "token_chars": [] })
-    };
+    let exactly = |least: u32, most: u32| json!({ "type": "ngram", "min_gram": least, "max_gram": most, "token_chars": [] });
     let order: Vec<&str> = ORDER.to_vec();
     json!({
         "settings": {

@@ -151,9 +151,8 @@ impl View {
         let conversations = conversations(client, &index, false, stop)?;
         let with_messages = conversations.into_iter().filter(|it| !it.messages.is_empty());
         let mut conversations: Vec<ClusterConversation> = with_messages.collect();
-        conversations.sort_by(|a, b| {
-            b.last.cmp(&a.last).then_with(|| a.stored.id.cmp(&b.stored.id))
-        });
+        conversations
+            .sort_by(|a, b| b.last.cmp(&a.last).then_with(|| a.stored.id.cmp(&b.stored.id)));
         let hashes = conversations.iter().map(|it| document::hash(&it.stored.id));
         let places = hashes.zip(0..).collect();
         Ok(View { index, conversations, places })

@@ -137,10 +137,12 @@ pub(crate) fn import_until(
 ) -> Result<Report, Error> {
     if is_address(target) {
         let config = Config { db: Some(target.to_owned()), ..Config::default() };
-        let path = config.export_database().map_err(|error| Error::Cluster {
-            reason: error.to_string(),
-        })?;
-        let Some(cluster) = config.cluster() else { return Err(db::Error::NotFound { path }.into()) };
+        let path = config
+            .export_database()
+            .map_err(|error| Error::Cluster { reason: error.to_string() })?;
+        let Some(cluster) = config.cluster() else {
+            return Err(db::Error::NotFound { path }.into());
+        };
         let how = ClusterImport { cluster: &cluster, branches, withheld, stop };
         return import_into_cluster(sources, &how, progress);
     }

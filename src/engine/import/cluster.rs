@@ -1,6 +1,9 @@
 //! Imports exports and whole canonical databases into an index of a cluster.
 
-use std::{path::{Path, PathBuf}, time::Instant};
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use super::{Error, Progress, Report, import_until};
 use crate::{
@@ -47,10 +50,8 @@ pub(crate) fn import_into_cluster(
     let mut report = Report::default();
     if !exports.is_empty() {
         let exports: Vec<PathBuf> = exports.into_iter().cloned().collect();
-        let failed = |source| Error::Database(db::writer::Error::Io {
-            path: std::env::temp_dir(),
-            source,
-        });
+        let failed =
+            |source| Error::Database(db::writer::Error::Io { path: std::env::temp_dir(), source });
         let folder = private::temporary_dir().map_err(failed)?;
         let target = folder.path().join("import.db");
         let ClusterImport { branches, withheld, stop, .. } = *options;
@@ -104,7 +105,9 @@ impl ClusterImport<'_> {
         }
         if importer.begin()? {
             let mut failure = None;
-            let put = |importer: &mut Importer<'_>, it: StoredConversation, messages: Vec<StoredMessage>| {
+            let put = |importer: &mut Importer<'_>,
+                       it: StoredConversation,
+                       messages: Vec<StoredMessage>| {
                 importer.put(&it, messages).err()
             };
             let wanted = importer.wanted();

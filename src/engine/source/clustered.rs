@@ -54,13 +54,18 @@ impl Reader for ClusterReader {
         sink: &mut dyn Sink,
     ) -> Result<SearchPlan, Error> {
         let view = self.view(stop)?;
-        let outcome = view.search(self.cluster.client()?, request, stop, &mut |taken| match taken {
-            Taken::Hit(hit, _) => {
-                sink.take(hit);
-                ControlFlow::Continue(())
-            }
-            Taken::End => sink.confirm(stop),
-        });
+        let outcome =
+            view.search(self.cluster.client()?, request, stop, &mut |taken| match taken {
+                Taken::Hit(hit, _) => {
+                    sink.take(hit);
+                    if stop.requested() {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                }
+                Taken::End => sink.confirm(stop),
+            });
         // The sink may have broken off only because of the stop.
         if stop.requested() {
             sink.discard();
@@ -228,9 +233,7 @@ pub(super) fn provenance(
     stop: &Stop,
 ) -> Result<HashMap<String, Provenance>, Error> {
     let view = cluster.view(stop)?;
-    let of = |it: &ClusterConversation| {
-        Some((it.stored.id.clone(), it.stored.provenance.clone()?))
-    };
+    let of = |it: &ClusterConversation| Some((it.stored.id.clone(), it.stored.provenance.clone()?));
     Ok(match ids {
         None => view.conversations().iter().filter_map(of).collect(),
         Some(ids) => ids.iter().filter_map(|id| of(view.find(id)?)).collect(),
@@ -261,10 +264,7 @@ impl<'a> ClusterScan<'a> {
         Ok(ClusterScan { cluster, view, words, filter, stop, names: Vec::new() })
     }
 
-    pub(crate) fn scan(
-        &mut self,
-        each: &mut dyn FnMut(ScannedMessage<'_>),
-    ) -> Result<(), Error> {
+    pub(crate) fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> Result<(), Error> {
         let ScanFilter { roles, since, until } = self.filter;
         let scope = Scope { roles: roles.to_vec(), since, until, ..Scope::default() };
         let mut scanned: HashMap<String, usize> = HashMap::new();

@@ -158,7 +158,8 @@ fn follow(
     let begun = Instant::now();
     let path = &source.path;
     if source.cluster().is_some() {
-        let reason = format!("{}: a cluster keeps its own index; none is built here", path.display());
+        let reason =
+            format!("{}: a cluster keeps its own index; none is built here", path.display());
         return Err(Error::Cluster { reason });
     }
     let index_dir = source.index_dir()?;
