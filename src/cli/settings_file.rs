@@ -161,13 +161,14 @@ impl SettingsFile {
             Error::Wrong { path: path.clone(), line, reason }
         };
         let entries = parsed.map_err(wrong)?;
-        if let Some(secret) = entries.iter().find(|entry| entry.key == EMBEDDINGS_KEY.key)
+        if let Some(secret) = entries.iter().find(|entry| is_secret(entry.key))
             && fs::metadata(&path).is_ok_and(|file| private::is_open_to_others(&file))
         {
             let reason = format!(
                 "{} is a secret, and other users may read this file; make the file readable for \
                  you only (chmod 600), or set {} instead",
-                secret.key, EMBEDDINGS_KEY.variables[0]
+                secret.key,
+                variable_of(secret.key)
             );
             return Err(Error::Wrong { path, line: secret.line, reason });
         }
@@ -303,6 +304,16 @@ fn from_user_folder(text: &str, user: Option<&Path>) -> Result<String, String> {
     };
     let user = user.ok_or("begins with ~, and the system does not say where your folder is")?;
     Ok(format!("{}{rest}", user.display()))
+}
+
+fn is_secret(key: &str) -> bool {
+    ALL.iter().any(|setting| setting.key == key && setting.is_secret())
+}
+
+/// Returns the variable that sets what a key of the file sets.
+fn variable_of(key: &str) -> &'static str {
+    let setting = ALL.iter().find(|setting| setting.key == key);
+    setting.and_then(|setting| setting.variables.first()).copied().unwrap_or_default()
 }
 
 fn line_of(text: &str, at: usize) -> usize {

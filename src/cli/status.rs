@@ -10,6 +10,7 @@ use super::{
     output::{FOUND, harmless, plural},
 };
 use crate::{
+    cluster::is_address,
     engine::{Engine, SnapshotStatus, SourceStatus, ago},
     model::Stop,
     text::shell::quoted,
@@ -120,6 +121,10 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
         lines.push(format!("  kept: {kept} whose transcripts were deleted"));
     }
     let changed = source.changed.map(|at| format!(", changed {} ago", human(ago(at))));
+    if is_address(&source.database) {
+        lines.push("  searched: by the cluster, whose index the imports write".to_owned());
+        return lines;
+    }
     lines.push(format!("  size: {}{}", HumanBytes(source.bytes), changed.unwrap_or_default()));
     lines.push(match &source.by_like {
         None => "  searched: by its index, which is current".to_owned(),

@@ -77,7 +77,9 @@ impl Tool {
     pub fn scans(&self, engine: &Engine, stop: &Stop) -> bool {
         let is_searched = |source: &Source| self.searches.contains(&source.kind);
         !self.searches.is_empty()
-            && engine.sources().iter().any(|it| is_searched(it) && it.current_index(stop).is_err())
+            && engine.sources().iter().any(|it| {
+                is_searched(it) && it.cluster().is_none() && it.current_index(stop).is_err()
+            })
     }
 
     /// Returns the answer of a run that succeeded, failed or panicked.

@@ -167,7 +167,9 @@ fn a_refused_document_ends_an_import_with_its_reason() {
     let (address, asked) = serve(Box::new(|method, path| match (method, path) {
         (_, "/chats/_mapping") => (404, "{}".to_owned()),
         ("GET", path) if path.contains("_mapping") => (200, "{}".to_owned()),
-        (_, path) if path.contains("_health") => (200, json!({ "timed_out": false }).to_string()),
+        (_, path) if path.contains("_cluster/health") => {
+            (200, json!({ "timed_out": false }).to_string())
+        }
         (_, path) if path.contains("_bulk") => {
             let error = json!({ "type": "mapper", "reason": "it is too long" });
             let item = json!({ "index": { "_id": "m1", "status": 400, "error": error } });

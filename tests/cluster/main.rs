@@ -53,6 +53,9 @@ use database::Database;
 use nodes::{AllNodes, Nodes, nodes};
 pub(crate) use suite::{Damage, Subject, config, hits, reindex};
 
+/// The share of the usual cases of property tests that are tried: each is an import.
+pub(crate) const SHARE: f64 = 0.2;
+
 /// The reader of a cluster into which the database was imported.
 struct Clustered;
 

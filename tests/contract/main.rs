@@ -27,6 +27,9 @@ use verbatim_search::{
 use database::Database;
 pub(crate) use suite::{Damage, RESOURCES, Subject, config, hits, reindex};
 
+/// The share of the usual cases of property tests that are tried.
+pub(crate) const SHARE: f64 = 1.0;
+
 /// Every kind of reader.
 pub(crate) fn subjects() -> [&'static dyn Subject; 3] {
     [&Live, &Indexed, &Refreshed]

@@ -8,7 +8,7 @@ use verbatim_search::{
     model::{Hit, Request, Stop},
 };
 
-use crate::database::Database;
+use crate::{SHARE, database::Database};
 
 /// What an index may use in these tests.
 pub(crate) const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
@@ -65,13 +65,13 @@ pub(crate) fn hits(reader: &dyn Reader, request: &Request) -> (Vec<Hit<'static>>
     (found, plan)
 }
 
-/// Tries a property on `usual` cases, times `VERBATIM_CASES`; the same cases each time, unless
+/// Tries a property on `usual` cases, times [`SHARE`] and `VERBATIM_CASES`; the same cases each time, unless
 /// `VERBATIM_SEED` says otherwise.
 pub(crate) fn config(usual: u32) -> proptest::test_runner::Config {
     fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
         std::env::var(name).ok()?.parse().ok()
     }
-    let cases = f64::from(usual) * number("VERBATIM_CASES").unwrap_or(1.0);
+    let cases = f64::from(usual) * SHARE * number("VERBATIM_CASES").unwrap_or(1.0);
     let seed = number("VERBATIM_SEED").unwrap_or(1);
     proptest::test_runner::Config {
         cases: cases.ceil() as u32,
