@@ -123,7 +123,7 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
     let changed = source.changed.map(|at| format!(", changed {} ago", human(ago(at))));
     if is_address(&source.database) {
         lines.push("  searched: by the cluster, whose index the imports write".to_owned());
-        return lines;
+        return lines.join("\n");
     }
     lines.push(format!("  size: {}{}", HumanBytes(source.bytes), changed.unwrap_or_default()));
     lines.push(match &source.by_like {

@@ -341,10 +341,9 @@ fn exchange(agent: &ureq::Agent, url: &str, header: Option<String>, call: &Call)
         request = request.header("content-type", format!("application/{kind}"));
     }
     let body = call.body.as_ref().map(|body| body.as_bytes()).unwrap_or_default();
-    let request = match request.body(body) {
-        Ok(request) => request,
-        // The error might show the header.
-        Err(_) => return Attempt::Hopeless("the password or the address has odd signs".into()),
+    // The error might show the header.
+    let Ok(request) = request.body(body) else {
+        return Attempt::Hopeless("the password or the address has odd signs".to_owned());
     };
     let config = agent.configure_request(request).timeout_global(Some(timeout));
     let request = config.allow_non_standard_methods(true).build();

@@ -1,7 +1,5 @@
 //! Imports exports into a canonical database.
 
-mod cluster;
-
 use std::{
     cell::Cell,
     fs, io,
@@ -10,17 +8,17 @@ use std::{
 };
 
 use crate::{
-    cluster::is_address,
+    cluster::{self, Cluster, Importer, is_address},
     db::{
         self,
         writer::{self, Changes, Writer},
     },
     engine::{config::Config, error::Error as EngineError, withheld::Withheld},
     import::{self, Branches, Export, ImportTally},
-    model::Stop,
+    model::{Stop, StoredConversation, StoredMessage},
+    private,
 };
 
-pub(crate) use self::cluster::{ClusterImport, import_into_cluster};
 pub(crate) use crate::import::FoundExport;
 
 /// An error of an import.
@@ -136,15 +134,7 @@ pub(crate) fn import_until(
     progress: &dyn Fn(Progress),
 ) -> Result<Report, Error> {
     if is_address(target) {
-        let config = Config { db: Some(target.to_owned()), ..Config::default() };
-        let path = config
-            .export_database()
-            .map_err(|error| Error::Cluster { reason: error.to_string() })?;
-        let Some(cluster) = config.cluster() else {
-            return Err(db::Error::NotFound { path }.into());
-        };
-        let how = ClusterImport { cluster: &cluster, branches, withheld, stop };
-        return import_into_cluster(sources, &how, progress);
+        return import_to_address(sources, target, branches, withheld, stop, progress);
     }
     let begun = Instant::now();
     let mut report = Report::default();
@@ -226,6 +216,150 @@ pub(crate) fn import_until(
         return Err(report.failures.swap_remove(0).into());
     }
     Ok(report)
+}
+
+impl From<cluster::Error> for Error {
+    fn from(error: cluster::Error) -> Error {
+        match error {
+            cluster::Error::Stopped => db::Error::Stopped.into(),
+            error => Error::Cluster { reason: error.to_string() },
+        }
+    }
+}
+
+/// How an import into a cluster is done.
+pub(crate) struct ClusterImport<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) branches: Branches,
+    pub(crate) withheld: &'a Withheld,
+    pub(crate) stop: &'a Stop,
+}
+
+/// Merges exports and whole canonical databases into the index of a cluster.
+///
+/// Exports are first merged into a temporary database, so that they are merged with each other as
+/// those of a file are. Readers see all of a database or nothing of it. When it is stopped, the same
+/// import goes on later.
+pub(crate) fn import_into_cluster(
+    sources: &[PathBuf],
+    options: &ClusterImport<'_>,
+    progress: &dyn Fn(Progress),
+) -> Result<Report, Error> {
+    let begun = Instant::now();
+    let (databases, exports): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        sources.iter().partition(|source| db::is_canonical(source));
+    // A wrong password is better known before the exports are read.
+    options.cluster.client()?;
+    let mut report = Report::default();
+    if !exports.is_empty() {
+        let exports: Vec<PathBuf> = exports.into_iter().cloned().collect();
+        let failed =
+            |source| Error::Database(db::writer::Error::Io { path: std::env::temp_dir(), source });
+        let folder = private::temporary_dir().map_err(failed)?;
+        let target = folder.path().join("import.db");
+        let ClusterImport { branches, withheld, stop, .. } = *options;
+        report = import_until(&exports, &target, branches, withheld, stop, progress)?;
+        report.changes = db::writer::Changes::default();
+        if !report.stopped && target.is_file() {
+            options.copy(&target, &mut Report::default(), &mut report.changes)?;
+        }
+    }
+    for database in databases {
+        let mut changes = std::mem::take(&mut report.changes);
+        options.copy(database, &mut report, &mut changes)?;
+        report.changes = changes;
+    }
+    report.took = begun.elapsed();
+    Ok(report)
+}
+
+/// Does as [`import_into_cluster`] does, into an index that needs no password.
+fn import_to_address(
+    sources: &[PathBuf],
+    target: &Path,
+    branches: Branches,
+    withheld: &Withheld,
+    stop: &Stop,
+    progress: &dyn Fn(Progress),
+) -> Result<Report, Error> {
+    let config = Config { db: Some(target.to_owned()), ..Config::default() };
+    let wrong = |error: EngineError| Error::Cluster { reason: error.to_string() };
+    let path = config.export_database().map_err(wrong)?;
+    let Some(cluster) = config.cluster() else { return Err(db::Error::NotFound { path }.into()) };
+    let how = ClusterImport { cluster: &cluster, branches, withheld, stop };
+    import_into_cluster(sources, &how, progress)
+}
+
+impl ClusterImport<'_> {
+    /// Copies the conversations of a database that changed, all of them or none.
+    fn copy(
+        &self,
+        path: &Path,
+        report: &mut Report,
+        changes: &mut db::writer::Changes,
+    ) -> Result<(), Error> {
+        let obstacle = db::read(path, self.stop, db::obstacle)?;
+        if let Some(why) = obstacle {
+            let reason = format!("{}: cannot be copied into a cluster: {why}", path.display());
+            return Err(Error::Cluster { reason });
+        }
+        // One transaction for both passes: the second must find what the first one saw.
+        let database = db::open(path, self.stop)?;
+        let mut importer = Importer::new(self.cluster.client()?, self.stop)?;
+        let mut failure = None;
+        db::carry(&database, &mut |_| true, &mut |conversation, messages| {
+            let is_in = self.takes(&conversation, report);
+            if !is_in {
+                return true;
+            }
+            report.tally.conversations += 1;
+            report.tally.messages += messages.len() as u64;
+            failure = importer.plan(&conversation, &messages).err();
+            failure.is_none()
+        })?;
+        if let Some(error) = failure {
+            return Err(error.into());
+        }
+        if !database.steady() {
+            return Err(db::Error::Unsteady { path: path.to_owned() }.into());
+        }
+        if importer.begin()? {
+            let mut failure = None;
+            let put = |importer: &mut Importer<'_>,
+                       it: StoredConversation,
+                       messages: Vec<StoredMessage>| {
+                importer.put(&it, messages).err()
+            };
+            let wanted = importer.wanted();
+            db::carry(&database, &mut |id| wanted.contains(id), &mut |it, messages| {
+                failure = put(&mut importer, it, messages);
+                failure.is_none()
+            })?;
+            if let Some(error) = failure {
+                return Err(error.into());
+            }
+        }
+        let imported = importer.finish()?;
+        changes.new_conversations += imported.new_conversations;
+        changes.updated_conversations += imported.updated_conversations;
+        changes.unchanged_conversations += imported.unchanged_conversations;
+        changes.new_messages += imported.new_messages;
+        Ok(())
+    }
+
+    /// Returns whether a conversation may be stored; counts it otherwise.
+    fn takes(&self, conversation: &StoredConversation, report: &mut Report) -> bool {
+        let service = conversation.provenance.as_ref().map_or("", |it| it.service.as_str());
+        if self.withheld.is_forgotten(&conversation.id, service) {
+            report.forgotten += 1;
+            return false;
+        }
+        if conversation.origin.as_ref().is_some_and(|origin| self.withheld.is_excluded(origin)) {
+            report.excluded += 1;
+            return false;
+        }
+        true
+    }
 }
 
 /// Why the reading of an export ended early.

@@ -11,8 +11,8 @@ use super::{
     catalogue::Origins,
     counter::Counter,
     kind::SourceKind,
-    live::LiveMessages,
     lock::lock,
+    read_messages::ReadMessages,
     reader::{Counts, Listing, Messages, Reader, SearchPlan},
     scope::{About, Scope},
     scoring::Scorer,
@@ -101,7 +101,7 @@ impl Reader for ClusterReader {
         let messages = self.view(stop)?.read(self.cluster.client()?, id, raw_content, stop)?;
         Ok(match messages.is_empty() {
             true => None,
-            false => Some(Box::new(LiveMessages(messages))),
+            false => Some(Box::new(ReadMessages(messages))),
         })
     }
 

@@ -6,6 +6,7 @@ use super::{
     counter::Counter,
     handle::FallbackReason,
     kind::SourceKind,
+    read_messages::ReadMessages,
     reader::{Counts, Listing, Messages, Reader, SearchPlan},
     scope::{About, Scope},
     scoring::Scorer,
@@ -15,7 +16,7 @@ use super::{
 use crate::{
     db::{self, Outline, State},
     engine::error::Error,
-    model::{Hit, Instant, Origin, Request, Stop},
+    model::{Instant, Origin, Request, Stop},
 };
 
 /// Hits that are handed over between two confirmations.
@@ -121,7 +122,7 @@ impl Reader for LiveReader {
         })?;
         Ok(match messages.is_empty() {
             true => None,
-            false => Some(Box::new(LiveMessages(messages))),
+            false => Some(Box::new(ReadMessages(messages))),
         })
     }
 
@@ -198,40 +199,15 @@ impl Listing for LiveListing {
     }
 }
 
-/// The messages of a conversation, all read.
-#[derive(Debug)]
-pub(super) struct LiveMessages(pub(super) Vec<Hit<'static>>);
-
-impl Messages for LiveMessages {
-    fn turns(&self) -> usize {
-        self.0.len()
-    }
-
-    fn role(&self, turn: usize) -> &str {
-        &self.0[turn].role
-    }
-
-    fn position(&self, turn: usize) -> Option<i64> {
-        self.0[turn].position
-    }
-
-    fn message(&self, turn: usize) -> Hit<'_> {
-        self.0[turn].lent()
-    }
-
-    fn turn_of(&self, hit: &Hit<'_>) -> Option<usize> {
-        let is_same =
-            |other: &Hit<'_>| other.message_id == hit.message_id && other.position == hit.position;
-        self.0.iter().position(is_same)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
-    use crate::engine::{Rendered, TestExport};
+    use crate::{
+        engine::{Rendered, TestExport},
+        model::Hit,
+    };
 
     #[test]
     fn what_an_index_showed_is_followed_only_by_hits_of_the_same_state() {

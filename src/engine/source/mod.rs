@@ -16,6 +16,7 @@ mod live;
 mod lock;
 mod narrow;
 mod note;
+mod read_messages;
 mod reader;
 pub(crate) mod request;
 mod resolve;
