@@ -18,8 +18,7 @@ use super::{
     places::{agents_folders, default_home},
     token::token_of,
 };
-use crate::cluster::is_address;
-use crate::engine::Config;
+use crate::engine::{Config, is_address};
 
 /// The ids of the clients, as the help lists them.
 const IDS: [&str; 12] = [

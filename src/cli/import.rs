@@ -23,10 +23,10 @@ use super::{
     progress::{Step, bytes, duration},
 };
 use crate::{
-    cluster::is_address,
     engine::{
         self, About, Branches, Config, Engine, Scope, SourceKind,
         import::{self, ClusterImport, Progress, Report, SourceProgress},
+        is_address,
     },
     model::Stop,
     text::shell::quoted,
@@ -238,7 +238,10 @@ pub(super) fn run(
 fn wrong_address(engine: &Engine) -> Error {
     match engine.config().export_database() {
         Err(error) => error.into(),
-        Ok(path) => engine::Error::from(crate::db::Error::NotFound { path }).into(),
+        Ok(path) => {
+            let reason = format!("{}: no address of an index", path.display());
+            engine::Error::Cluster { reason }.into()
+        }
     }
 }
 

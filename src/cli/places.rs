@@ -11,10 +11,7 @@ use super::{
     settings::{self, SetBy},
     settings_file::{self, Setting},
 };
-use crate::{
-    embed::Key,
-    engine::{Config, Provider, UnknownProvider},
-};
+use crate::engine::{Config, Key, Provider, UnknownProvider};
 
 /// The flags that say where the data is.
 #[derive(Debug, Default, clap::Args)]

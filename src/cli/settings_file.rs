@@ -9,7 +9,10 @@ use std::{
 use toml::de::{DeTable, DeValue};
 
 use super::arguments::parse_size;
-use crate::{cluster::is_address, engine::Exclusions, private};
+use crate::{
+    engine::{Exclusions, is_address},
+    private,
+};
 
 /// The variable that names the configuration file; empty for none.
 pub(super) const FILE_VARIABLE: &str = "VERBATIM_CONFIG";

@@ -10,8 +10,7 @@ use super::{
     output::{FOUND, harmless, plural},
 };
 use crate::{
-    cluster::is_address,
-    engine::{Engine, SnapshotStatus, SourceStatus, ago},
+    engine::{Engine, SnapshotStatus, SourceStatus, ago, is_address},
     model::Stop,
     text::shell::quoted,
     tools::hint::because,

@@ -14,8 +14,7 @@ use super::{
     output::{FOUND, complain, harmless},
 };
 use crate::{
-    cluster::is_address,
-    engine::{Engine, UpkeepEvent},
+    engine::{Engine, UpkeepEvent, is_address},
     watch,
 };
 

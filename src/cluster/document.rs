@@ -174,13 +174,13 @@ pub(crate) struct Tallied {
 
 /// Collects what a conversation's document says of its messages.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct MessageTally {
     roles: Vec<String>,
     models: Vec<String>,
     messages: Vec<TallyDocument>,
 }
 
-impl Tally {
+impl MessageTally {
     pub(super) fn add(&mut self, message: &StoredMessage) {
         let place = |list: &mut Vec<String>, name: &str| {
             list.iter().position(|known| known == name).unwrap_or_else(|| {
@@ -199,7 +199,11 @@ impl Tally {
 
 impl ConversationDocument {
     /// Returns the document of a conversation.
-    pub(super) fn of(conversation: &StoredConversation, digest: String, tally: Tally) -> Self {
+    pub(super) fn of(
+        conversation: &StoredConversation,
+        digest: String,
+        tally: MessageTally,
+    ) -> Self {
         let title = conversation.title.as_deref().map(|bytes| (bytes, str::from_utf8(bytes)));
         let (title, title_bytes) = match title {
             None => (None, None),

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use super::{
     client::{Call, Client, shown},
     document::{
-        self, ConversationDigest, ConversationDocument, MESSAGE, MessageDocument, Tally, occurrence,
+        self, ConversationDigest, ConversationDocument, MESSAGE, MessageDocument, MessageTally,
+        occurrence,
     },
     error::Error,
     generation::{self, Generation},
@@ -174,7 +175,7 @@ impl<'a> Importer<'a> {
             }
         };
         let names = document::message_names(&id);
-        let mut tally = Tally::default();
+        let mut tally = MessageTally::default();
         for (number, message) in messages.iter().enumerate() {
             tally.add(message);
             let name = format!("{names}{number}");

@@ -58,7 +58,7 @@ pub(crate) struct ClusterConversation {
 
 /// How a search found its hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct SearchCost {
     /// Messages that the cluster proposed.
     pub(crate) candidates: u64,
     /// Messages of them that match.
@@ -78,11 +78,11 @@ pub(crate) struct View {
 }
 
 #[derive(Deserialize)]
-struct Answer<T> {
+struct SearchAnswer<T> {
     timed_out: bool,
     #[serde(rename = "_shards")]
     shards: Shards,
-    hits: Hits<T>,
+    hits: FoundPage<T>,
 }
 
 #[derive(Deserialize)]
@@ -92,12 +92,12 @@ pub(super) struct Shards {
 }
 
 #[derive(Deserialize)]
-struct Hits<T> {
-    hits: Vec<Document<T>>,
+struct FoundPage<T> {
+    hits: Vec<FoundDocument<T>>,
 }
 
 #[derive(Deserialize)]
-struct Document<T> {
+struct FoundDocument<T> {
     #[serde(rename = "_id")]
     name: String,
     #[serde(rename = "_source")]
@@ -123,7 +123,7 @@ impl Pages<'_> {
         &mut self,
         size: usize,
         stop: &Stop,
-    ) -> Result<Vec<Document<T>>, Error> {
+    ) -> Result<Vec<FoundDocument<T>>, Error> {
         let mut body = json!({
             "size": size, "query": self.query, "sort": self.sort, "track_total_hits": false,
         });
@@ -132,7 +132,7 @@ impl Pages<'_> {
         }
         let path = format!("/{}/_search?allow_partial_search_results=false", self.index);
         let call = Call { is_import: self.is_import, ..Call::import(self.what, "POST", path) };
-        let answer: Option<Answer<T>> = self.client.find(call.with(&body), stop)?;
+        let answer: Option<SearchAnswer<T>> = self.client.find(call.with(&body), stop)?;
         let replaced = || Error::Replaced { address: self.client.address().to_string() };
         let answer = answer.ok_or_else(replaced)?;
         if answer.timed_out || answer.shards.failed > 0 {
@@ -184,9 +184,9 @@ impl View {
         request: &Request,
         stop: &Stop,
         take: &mut dyn FnMut(Taken<'_>) -> ControlFlow<()>,
-    ) -> Result<Found, Error> {
+    ) -> Result<SearchCost, Error> {
         let begun = Clock::now();
-        let mut found = Found::default();
+        let mut found = SearchCost::default();
         let wanted = request.limit.unwrap_or(usize::MAX);
         let matchers =
             Matchers::of(request).map_err(|error| Error::Expression(error.to_string()))?;

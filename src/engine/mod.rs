@@ -74,7 +74,7 @@ pub use upkeep::{
     transcripts::{ArchiveProgress, ArchiveReport},
 };
 
-pub(crate) use crate::workspace;
+pub(crate) use crate::{cluster::is_address, embed::Key, workspace};
 pub(crate) use exact::{Render, Searched};
 pub(crate) use exclusions::Exclusions;
 pub(crate) use facets::{Choice, Facets};
