@@ -203,7 +203,7 @@
 //! - `web`: the page in the browser, as a router without authorisation
 //! - `tools`: the tool contracts: arguments, engine, answer; knows no protocol
 //! - `engine`: the only room that joins `db`, `index`, `import` and `workspace`
-//! - `db`: canonical SQLite databases; `index`: n-grams in tantivy, derived and rebuildable;
+//! - `cluster`: the same in an index of OpenSearch; `db`: canonical SQLite databases; `index`: n-grams in tantivy, derived and rebuildable;
 //!   `embed`: texts into vectors; `import`: exports read into `model`; `workspace`: dated
 //!   conversation folders, searched as ripgrep does
 //! - `text`: LIKE patterns, n-grams, dates, snippets: pure functions over text
@@ -218,6 +218,7 @@
 pub mod cli;
 #[cfg(all(not(feature = "internals"), not(doctest)))]
 mod cli;
+mod cluster;
 #[cfg(feature = "internals")]
 pub mod db;
 #[cfg(not(feature = "internals"))]

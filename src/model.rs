@@ -118,6 +118,40 @@ pub(crate) struct Provenance {
     pub(crate) link: Option<String>,
 }
 
+/// A conversation with its columns as a database has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoredConversation {
+    pub(crate) id: String,
+    /// The title as SQLite's LIKE reads it; `None` for NULL.
+    pub(crate) title: Option<Vec<u8>>,
+    /// The time of the last change, if the database has that column.
+    pub(crate) updated: Option<Instant>,
+    pub(crate) origin: Option<Origin>,
+    pub(crate) provenance: Option<Provenance>,
+    /// The model that answered, where the messages name none.
+    pub(crate) model: Option<String>,
+}
+
+/// A message with its columns as a database has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoredMessage {
+    pub(crate) id: String,
+    /// The role as text; empty for NULL.
+    pub(crate) role: String,
+    /// Whether SQL finds the message by that text: a BLOB or NULL equals no text.
+    pub(crate) has_text_role: bool,
+    pub(crate) time: Option<Instant>,
+    pub(crate) position: Option<i64>,
+    /// The key of the row, which is the last thing that messages are sorted by.
+    pub(crate) row: i64,
+    /// The content as SQLite's LIKE reads it; `None` for NULL.
+    pub(crate) content: Option<Vec<u8>>,
+    /// The text of JSON parts, if the database stores those and the content is one.
+    pub(crate) decoded: Option<String>,
+    /// The model that wrote it.
+    pub(crate) model: Option<String>,
+}
+
 /// One message of an export.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {

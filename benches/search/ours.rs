@@ -43,6 +43,7 @@ impl Racer for Ours {
         match answered {
             SearchPlan::ByIndex { .. } => Ok(hits),
             SearchPlan::ByLike { why, .. } => bail!("the index did not answer: {why:?}"),
+            SearchPlan::ByCluster { index, .. } => bail!("the cluster {index} answered"),
         }
     }
 }

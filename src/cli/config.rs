@@ -44,7 +44,7 @@ pub(super) fn run(
     let settings = settings_file::ALL.iter().map(|setting| {
         let mut given = settings::given(setting, places::flag(setting, places), environment);
         if let (true, SetBy::Default, Some(key)) =
-            (setting.is_secret(), &given.by, &environment.openai_api_key)
+            (setting.key == "embeddings-key", &given.by, &environment.openai_api_key)
         {
             // It is used for OpenAI's own URL.
             given = Given { values: vec![key.0.clone()], by: SetBy::Variable("OPENAI_API_KEY") };

@@ -18,7 +18,7 @@ use super::{
     places::{agents_folders, default_home},
     token::token_of,
 };
-use crate::engine::Config;
+use crate::engine::{Config, is_address};
 
 /// The ids of the clients, as the help lists them.
 const IDS: [&str; 12] = [
@@ -510,7 +510,8 @@ fn server_arguments(config: &Config, environment: &Environment) -> Vec<String> {
 pub(super) fn server_places(config: &Config, environment: &Environment) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut add = |flag: &str, path: &Path| {
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let path = if is_address(path) { path.to_owned() } else { absolute() };
         arguments.extend([flag.to_owned(), path.to_string_lossy().into_owned()]);
     };
     if environment.data_folder.is_none() || config.home != default_home(environment) {

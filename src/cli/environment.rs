@@ -22,6 +22,14 @@ pub struct Environment {
     pub conversation_db: Option<OsString>,
     /// `ORIGIN_CONVERSATION_DB`.
     pub origin_conversation_db: Option<OsString>,
+    /// `VERBATIM_DB`.
+    pub verbatim_db: Option<OsString>,
+    /// `VERBATIM_CLUSTER_LOGIN`; shown nowhere.
+    pub verbatim_cluster_login: Option<Secret>,
+    /// `VERBATIM_CLUSTER_LOGIN_FILE`.
+    pub verbatim_cluster_login_file: Option<OsString>,
+    /// `VERBATIM_CLUSTER_CA`.
+    pub verbatim_cluster_ca: Option<OsString>,
     /// `VERBATIM_HOME`.
     pub verbatim_home: Option<OsString>,
     /// `VERBATIM_INDEX`.
@@ -110,6 +118,10 @@ impl Environment {
         Ok(Environment {
             conversation_db: env::var_os("CONVERSATION_DB"),
             origin_conversation_db: env::var_os("ORIGIN_CONVERSATION_DB"),
+            verbatim_db: env::var_os("VERBATIM_DB"),
+            verbatim_cluster_login: env::var_os("VERBATIM_CLUSTER_LOGIN").map(Secret),
+            verbatim_cluster_login_file: env::var_os("VERBATIM_CLUSTER_LOGIN_FILE"),
+            verbatim_cluster_ca: env::var_os("VERBATIM_CLUSTER_CA"),
             verbatim_home: env::var_os("VERBATIM_HOME"),
             verbatim_index: env::var_os("VERBATIM_INDEX"),
             verbatim_tools: env::var_os("VERBATIM_TOOLS"),

@@ -2,7 +2,11 @@
 
 use std::{io, path::PathBuf};
 
-use super::{connect, eval, import, places::WrongProvider, settings_file};
+use super::{
+    connect, eval, import,
+    places::{WrongLogin, WrongProvider},
+    settings_file,
+};
 use crate::{
     engine::{self, WriterError},
     http, mcp,
@@ -62,6 +66,9 @@ pub enum Error {
     /// An unknown provider is named.
     #[error(transparent)]
     Embeddings(#[from] WrongProvider),
+    /// The login of the cluster cannot be read.
+    #[error(transparent)]
+    Login(#[from] WrongLogin),
     /// A chart could not be written.
     #[error("{}: cannot write the chart: {source}", path.display())]
     Drawing {

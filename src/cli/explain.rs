@@ -22,6 +22,11 @@ pub(super) fn explain(out: &mut dyn Write, plan: &SearchPlan, hits: usize) -> io
             writeln!(out, "because: {}", because(why))?;
             writeln!(out, "time: {}", micros(*took))?;
         }
+        SearchPlan::ByCluster { index, candidates, took } => {
+            writeln!(out, "answered by: the cluster (index {index})")?;
+            writeln!(out, "candidates: {candidates}")?;
+            writeln!(out, "time: {}", micros(*took))?;
+        }
     }
     writeln!(out, "hits: {hits}")
 }

@@ -25,7 +25,8 @@ use super::{
 use crate::{
     engine::{
         self, About, AttachmentCounts, Branches, Config, Engine, Scope, SourceKind,
-        import::{self, Progress, Report, SourceProgress},
+        import::{self, ClusterImport, Progress, Report, SourceProgress},
+        is_address,
     },
     model::Stop,
     text::shell::quoted,
@@ -182,7 +183,17 @@ pub(super) fn run(
     let withheld = engine.withheld()?;
     let show = |progress| lines.show(progress);
     let into = import::Target::new(engine.config(), &target, &withheld);
-    let result = import::import_until(&sources, &into, branches, &stop, &show);
+    let reading = Engine::new(Config { db: Some(target.clone()), ..engine.config().clone() });
+    let cluster = reading.config().cluster();
+    let result = match &cluster {
+        Some(cluster) => {
+            let how = ClusterImport { cluster, branches, withheld: &withheld, stop: &stop };
+            import::import_into_cluster(&sources, &how, &show)
+        }
+        // The error says what is wrong with the address.
+        None if is_address(&target) => return Err(wrong_address(&reading)),
+        None => import::import_until(&sources, &into, branches, &stop, &show),
+    };
     lines.end(matches!(&result, Ok(report) if !report.stopped));
     let report = result?;
     if report.stopped {
@@ -200,7 +211,9 @@ pub(super) fn run(
         write_left_out(&report, out)?;
         out.flush()?;
     }
-    let reading = Engine::new(Config { db: Some(target.clone()), ..engine.config().clone() });
+    if cluster.is_some() {
+        return ended_in_cluster(args, &report, &target, out).map(|()| code);
+    }
     let forgotten = reading.forgetter().since(&withheld)?;
     if !forgotten.is_empty() {
         let resources = Limits::default().resources(environment);
@@ -226,6 +239,34 @@ pub(super) fn run(
     let ending = Ending { args, engine, reading: &reading, target: &target, environment };
     ending.write(begun, indexed.is_some(), out)?;
     Ok(code)
+}
+
+/// Returns what is wrong with the address of a cluster.
+fn wrong_address(engine: &Engine) -> Error {
+    match engine.config().export_database() {
+        Err(error) => error.into(),
+        Ok(path) => {
+            let reason = format!("{}: no address of an index", path.display());
+            engine::Error::Cluster { reason }.into()
+        }
+    }
+}
+
+/// Says that chats are in a cluster now.
+fn ended_in_cluster(
+    args: &ImportArgs,
+    report: &Report,
+    target: &Path,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    if args.json {
+        return write_json(report, (target, &[]), None, out);
+    }
+    let took = duration(report.took);
+    let address = target.display();
+    writeln!(out, "They are in {address}, and every search sees all of them ({took}).")?;
+    writeln!(out, "try: verbatim search TEXT --db {}", quoted(&address.to_string()))?;
+    Ok(())
 }
 
 /// Returns the database to import into; an error if another program made the one that is named.

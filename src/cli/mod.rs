@@ -275,6 +275,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Err(error) if command.makes_vectors() => return Err(error.into()),
         Err(error) => Some(error),
     };
+    config.cluster_login = places::cluster_login(environment)?;
     config.workspaces = match &command {
         Command::Serve(args) => args.workspaces.or(environment),
         Command::Web(args) => args.serving.workspaces.or(environment),
@@ -361,7 +362,8 @@ fn pick(places: &Places, environment: &Environment, out: &mut dyn Write) -> Resu
         anstream::eprint!("{EXAMPLES}");
         return Ok(TROUBLE);
     }
-    let config = places::config(places, environment);
+    let mut config = places::config(places, environment);
+    config.cluster_login = places::cluster_login(environment)?;
     engine::prepare(&config, false);
     let engine = Arc::new(Engine::new(config));
     archives::sync(&engine, environment, &Stop::never());

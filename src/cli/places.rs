@@ -11,13 +11,14 @@ use super::{
     settings::{self, SetBy},
     settings_file::{self, Setting},
 };
-use crate::engine::{Config, Provider, UnknownProvider};
+use crate::engine::{Config, Key, Provider, UnknownProvider};
 
 /// The flags that say where the data is.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Places")]
 pub(super) struct Places {
-    /// Use this database [default: CONVERSATION_DB, then ORIGIN_CONVERSATION_DB, then the newest *.db
+    /// Use this database, or an index of OpenSearch, such as opensearch+https://HOST:9200/INDEX
+    /// [default: VERBATIM_DB, CONVERSATION_DB, then ORIGIN_CONVERSATION_DB, then the newest *.db
     /// with chats in the working folder's db/, then in the home folder's db/]
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) db: Option<PathBuf>,
@@ -36,6 +37,10 @@ pub(super) struct Places {
     /// Search no transcripts of coding agents
     #[arg(long, global = true)]
     pub(super) no_archive: bool,
+    /// Ask an index of OpenSearch on another computer without TLS: everybody on the way can read the
+    /// chats and the password
+    #[arg(long, global = true)]
+    pub(super) insecure: bool,
 }
 
 /// Returns the configuration: flags override the environment, which overrides the configuration
@@ -60,6 +65,8 @@ pub(super) fn config(places: &Places, environment: &Environment) -> Config {
         archives,
         past_archives,
         forget_deleted,
+        cluster_ca: given(&settings_file::CLUSTER_CA).path(),
+        cluster_insecure: places.insecure,
         exclude: patterns.map(|pattern| pattern.to_string_lossy().into_owned()).collect(),
         ..Config::default()
     }
@@ -166,6 +173,43 @@ pub(super) fn embeddings(environment: &Environment) -> Result<Provider, WrongPro
     Ok(provider.with_keys(key, openai))
 }
 
+/// Why the password of a cluster cannot be used. Its text does not show it.
+#[derive(Debug, thiserror::Error)]
+pub enum WrongLogin {
+    /// The file cannot be read.
+    #[error("{by}: cannot read the password of the cluster from {}: {source}", path.display())]
+    Unreadable {
+        /// What names the file.
+        by: String,
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// It is empty or has control characters.
+    #[error("{0}: the login of the cluster must be one line, user:password or ApiKey KEY")]
+    Form(String),
+}
+
+/// Returns the login of the cluster, from the environment, the configuration file or the file that
+/// one of them names.
+pub(super) fn cluster_login(environment: &Environment) -> Result<Option<Key>, WrongLogin> {
+    let given = settings::given(&settings_file::CLUSTER_LOGIN, None, environment);
+    let (text, by) = match given.text() {
+        Some(text) => (text, given.by.to_string()),
+        None => {
+            let file = settings::given(&settings_file::CLUSTER_LOGIN_FILE, None, environment);
+            let by = file.by.to_string();
+            let Some(path) = file.path() else { return Ok(None) };
+            match std::fs::read_to_string(&path) {
+                Ok(text) => (text, by),
+                Err(source) => return Err(WrongLogin::Unreadable { by, path, source }),
+            }
+        }
+    };
+    Key::login(&text).map(Some).ok_or(WrongLogin::Form(by))
+}
+
 /// Returns what names the database, if anything does.
 pub(super) fn named_by(places: &Places, environment: &Environment) -> Option<&'static str> {
     let flag = flag(&settings_file::DB, places);
@@ -182,7 +226,7 @@ mod tests {
 
     fn places(flags: [Option<&str>; 3]) -> Places {
         let [db, home, index] = flags.map(|flag| flag.map(PathBuf::from));
-        Places { db, home, index, archive: Vec::new(), no_archive: false }
+        Places { db, home, index, ..Places::default() }
     }
 
     #[test]

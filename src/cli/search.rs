@@ -470,6 +470,7 @@ impl<'a> Exact<'a> {
         for (_, plan, _) in &searched.plans {
             match plan {
                 SearchPlan::ByIndex { trace, .. } => took = took.max(trace.lookup + trace.search),
+                SearchPlan::ByCluster { took: one, .. } => took = took.max(*one),
                 SearchPlan::ByLike { .. } => return Ok(String::new()),
             }
         }

@@ -110,6 +110,12 @@ impl Environment {
     fn variable(&self, name: &str) -> Option<&OsStr> {
         let value = match name {
             "VERBATIM_HOME" => &self.verbatim_home,
+            "VERBATIM_DB" => &self.verbatim_db,
+            "VERBATIM_CLUSTER_LOGIN" => {
+                return self.verbatim_cluster_login.as_ref().map(|secret| secret.0.as_os_str());
+            }
+            "VERBATIM_CLUSTER_LOGIN_FILE" => &self.verbatim_cluster_login_file,
+            "VERBATIM_CLUSTER_CA" => &self.verbatim_cluster_ca,
             "CONVERSATION_DB" => &self.conversation_db,
             "ORIGIN_CONVERSATION_DB" => &self.origin_conversation_db,
             "VERBATIM_INDEX" => &self.verbatim_index,

@@ -9,7 +9,10 @@ use std::{
 use toml::de::{DeTable, DeValue};
 
 use super::arguments::parse_size;
-use crate::{engine::Exclusions, private};
+use crate::{
+    engine::{Exclusions, is_address},
+    private,
+};
 
 /// The variable that names the configuration file; empty for none.
 pub(super) const FILE_VARIABLE: &str = "VERBATIM_CONFIG";
@@ -62,7 +65,10 @@ macro_rules! settings {
 
 settings! {
     HOME "home" Path Some("--home"), ["VERBATIM_HOME"];
-    DB "db" Path Some("--db"), ["CONVERSATION_DB", "ORIGIN_CONVERSATION_DB"];
+    DB "db" Path Some("--db"), ["VERBATIM_DB", "CONVERSATION_DB", "ORIGIN_CONVERSATION_DB"];
+    CLUSTER_LOGIN "cluster-login" Secret None, ["VERBATIM_CLUSTER_LOGIN"];
+    CLUSTER_LOGIN_FILE "cluster-login-file" Path None, ["VERBATIM_CLUSTER_LOGIN_FILE"];
+    CLUSTER_CA "cluster-ca" Path None, ["VERBATIM_CLUSTER_CA"];
     INDEX "index" Path Some("--index"), ["VERBATIM_INDEX"];
     ARCHIVES "archives" Folders Some("--archive"), ["VERBATIM_ARCHIVE"];
     EXCLUDE "exclude" Patterns None, [];
@@ -158,13 +164,14 @@ impl SettingsFile {
             Error::Wrong { path: path.clone(), line, reason }
         };
         let entries = parsed.map_err(wrong)?;
-        if let Some(secret) = entries.iter().find(|entry| entry.key == EMBEDDINGS_KEY.key)
+        if let Some(secret) = entries.iter().find(|entry| is_secret(entry.key))
             && fs::metadata(&path).is_ok_and(|file| private::is_open_to_others(&file))
         {
             let reason = format!(
                 "{} is a secret, and other users may read this file; make the file readable for \
                  you only (chmod 600), or set {} instead",
-                secret.key, EMBEDDINGS_KEY.variables[0]
+                secret.key,
+                variable_of(secret.key)
             );
             return Err(Error::Wrong { path, line: secret.line, reason });
         }
@@ -285,7 +292,7 @@ fn described(value: &DeValue<'_>) -> String {
 /// Returns a path of the file, which does not depend on the working folder.
 fn whole_path(text: &str, user: Option<&Path>) -> Result<PathBuf, String> {
     let path = PathBuf::from(from_user_folder(text, user)?);
-    match path.is_absolute() {
+    match path.is_absolute() || is_address(&path) {
         true => Ok(path),
         false => Err(format!("takes a whole path, or one that begins with ~/, not {text:?}")),
     }
@@ -300,6 +307,16 @@ fn from_user_folder(text: &str, user: Option<&Path>) -> Result<String, String> {
     };
     let user = user.ok_or("begins with ~, and the system does not say where your folder is")?;
     Ok(format!("{}{rest}", user.display()))
+}
+
+fn is_secret(key: &str) -> bool {
+    ALL.iter().any(|setting| setting.key == key && setting.is_secret())
+}
+
+/// Returns the variable that sets what a key of the file sets.
+fn variable_of(key: &str) -> &'static str {
+    let setting = ALL.iter().find(|setting| setting.key == key);
+    setting.and_then(|setting| setting.variables.first()).copied().unwrap_or_default()
 }
 
 fn line_of(text: &str, at: usize) -> usize {

@@ -11,7 +11,7 @@ use super::{
     progress::bytes,
 };
 use crate::{
-    engine::{Engine, SnapshotStatus, SourceStatus, ago},
+    engine::{Engine, SnapshotStatus, SourceStatus, ago, is_address},
     model::Stop,
     text::shell::quoted,
     tools::hint::because,
@@ -128,6 +128,10 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
         lines.push(format!("  kept: {kept} whose transcripts were deleted"));
     }
     let changed = source.changed.map(|at| format!(", changed {} ago", human(ago(at))));
+    if is_address(&source.database) {
+        lines.push("  searched: by the cluster, whose index the imports write".to_owned());
+        return lines.join("\n");
+    }
     lines.push(format!("  size: {}{}", bytes(source.bytes), changed.unwrap_or_default()));
     lines.push(match &source.by_like {
         None => "  searched: by its index, which is current".to_owned(),

@@ -11,10 +11,10 @@ use chrono::Local;
 
 use super::{
     error::Error,
-    output::{FOUND, harmless},
+    output::{FOUND, complain, harmless},
 };
 use crate::{
-    engine::{Engine, UpkeepEvent},
+    engine::{Engine, UpkeepEvent, is_address},
     watch,
 };
 
@@ -36,6 +36,9 @@ enum Wake {
 }
 
 pub(super) fn run(_: &Args, engine: Engine, out: &mut dyn Write) -> Result<u8, Error> {
+    if engine.config().db.as_deref().is_some_and(is_address) {
+        complain("the cluster keeps its own index; only transcripts are followed");
+    }
     let (sender, messages) = mpsc::channel();
     let interrupt = sender.clone();
     let runtime =

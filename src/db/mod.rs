@@ -5,6 +5,7 @@
 
 mod branches;
 mod canonical;
+mod carry;
 mod error;
 mod examine;
 mod functions;
@@ -35,6 +36,7 @@ pub mod writer;
 pub(crate) use rusqlite::Connection as TestConnection;
 
 pub(crate) use branches::branches;
+pub(crate) use carry::{carry, obstacle};
 pub use error::Error;
 pub use examine::{counts, faults, imports, is_imported, sample_keys, span, strays};
 pub use layout::Layout;
@@ -45,7 +47,7 @@ pub(crate) use outline::{last_changes, provenance, withheld};
 pub(crate) use relocate::relocate;
 pub use row_reader::{ConversationEntry, Row, RowReader};
 pub use rows::{Heading, conversation};
-pub use scan::{ScanFilter, ScanPlace, Skeleton, fetch, scan, skeletons, titles};
+pub use scan::{ScanFilter, ScanPlace, ScannedMessage, Skeleton, fetch, scan, skeletons, titles};
 pub use search::search;
 pub(crate) use search::search_without;
 pub use spill::Hits;

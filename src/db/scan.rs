@@ -42,6 +42,17 @@ pub struct ScanPlace {
     keys: Option<(i64, i64)>,
 }
 
+impl ScanPlace {
+    /// Returns the place with a number, of a scan of another store.
+    pub(crate) fn numbered(number: u64) -> ScanPlace {
+        ScanPlace { number, keys: None }
+    }
+
+    pub(crate) fn number(self) -> u64 {
+        self.number
+    }
+}
+
 /// Hands every message that passes a filter to `each`, in no particular order.
 pub fn scan(
     database: &Database,

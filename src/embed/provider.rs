@@ -70,7 +70,15 @@ impl Key {
         is_plain.then(|| Key(key.to_owned()))
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    /// Returns a key with spaces in it, such as a user with a password; `None` if it is empty or has
+    /// control characters.
+    pub(crate) fn login(text: &str) -> Option<Key> {
+        let text = text.trim_end_matches(['\r', '\n']);
+        let is_plain = !text.is_empty() && !text.contains(char::is_control);
+        is_plain.then(|| Key(text.to_owned()))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }

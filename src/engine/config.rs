@@ -8,7 +8,11 @@ use std::{
 };
 
 use super::error::Error;
-use crate::{db, embed::Provider};
+use crate::{
+    cluster::{Access, Address, Cluster, is_address},
+    db,
+    embed::{Key, Provider},
+};
 
 /// The name of the transcript store in the home folder.
 pub(crate) const TRANSCRIPTS: &str = "transcripts.db";
@@ -16,7 +20,8 @@ pub(crate) const TRANSCRIPTS: &str = "transcripts.db";
 /// The paths and the model that flags and the environment choose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// The database, if the user named one; it must exist.
+    /// The database, if the user named one; it must exist. Or the address of an index in a cluster,
+    /// such as `opensearch+https://HOST:9200/INDEX`.
     pub db: Option<PathBuf>,
     /// The folder that holds `db/` and `index/`.
     pub home: PathBuf,
@@ -37,6 +42,12 @@ pub struct Config {
     pub forget_deleted: bool,
     /// The provider of vectors.
     pub embeddings: Provider,
+    /// The `user:password`, or `ApiKey KEY`, of a cluster that `db` is the address of.
+    pub cluster_login: Option<Key>,
+    /// The file of the certificates that are trusted when a cluster is asked.
+    pub cluster_ca: Option<PathBuf>,
+    /// Whether a cluster on another computer may be asked without TLS.
+    pub cluster_insecure: bool,
     /// Whether questions leave the indexes as they are. Otherwise they refresh them where that is quick.
     pub leave_indexes: bool,
 }
@@ -85,6 +96,10 @@ impl Config {
     /// It is looked up at every call, so that a file that was added since is found.
     pub fn export_database(&self) -> Result<PathBuf, Error> {
         if let Some(path) = &self.db {
+            if is_address(path) {
+                self.cluster_address(path)?;
+                return Ok(path.clone());
+            }
             return match fs::metadata(path) {
                 Ok(metadata) if metadata.is_file() => Ok(path.clone()),
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => {
@@ -104,6 +119,19 @@ impl Config {
             }
             _ => Err(Error::NoDatabase { folder }),
         }
+    }
+
+    /// Returns the index in a cluster that the user named instead of a database; `None` for a database
+    /// or a wrong address.
+    pub(crate) fn cluster(&self) -> Option<Cluster> {
+        let path = self.db.as_deref().filter(|path| is_address(path))?;
+        let login = self.cluster_login.as_ref().map(|login| login.as_str().to_owned());
+        let access = Access { login, ca: self.cluster_ca.clone() };
+        Some(Cluster::new(self.cluster_address(path).ok()?, access))
+    }
+
+    fn cluster_address(&self, path: &Path) -> Result<Address, Error> {
+        Ok(Address::parse(&path.to_string_lossy(), self.cluster_insecure)?)
     }
 
     /// Returns the database of the transcript store. It keeps transcripts that were deleted, so it is

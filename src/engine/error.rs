@@ -3,6 +3,7 @@
 use std::{fmt::Write, path::PathBuf};
 
 use crate::{
+    cluster,
     db::{self, Heading},
     index,
     text::{date, like::MOST_PATTERN_BYTES},
@@ -145,6 +146,12 @@ pub enum Error {
     /// Reading the database failed.
     #[error(transparent)]
     Db(#[from] db::Error),
+    /// Asking a cluster failed.
+    #[error("{reason}")]
+    Cluster {
+        /// What failed and why, with the address of the index.
+        reason: String,
+    },
     /// Writing the transcript store failed.
     #[error(transparent)]
     Transcripts(#[from] db::transcripts::Error),
@@ -165,6 +172,16 @@ pub enum Error {
     Embed(#[from] crate::embed::Error),
 }
 
+impl From<cluster::Error> for Error {
+    fn from(error: cluster::Error) -> Error {
+        match error {
+            cluster::Error::Stopped => db::Error::Stopped.into(),
+            cluster::Error::Expression(text) => db::Error::Expression(text).into(),
+            error => Error::Cluster { reason: error.to_string() },
+        }
+    }
+}
+
 impl Error {
     /// Returns whether the answer to the question is that there is no database.
     pub fn is_not_found(&self) -> bool {
@@ -177,7 +194,11 @@ impl Error {
             && !self.is_of_expression()
             && matches!(
                 self,
-                Error::Db(_) | Error::Index(_) | Error::Torn { .. } | Error::Transcripts(_)
+                Error::Db(_)
+                    | Error::Cluster { .. }
+                    | Error::Index(_)
+                    | Error::Torn { .. }
+                    | Error::Transcripts(_)
             )
     }
 

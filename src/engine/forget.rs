@@ -70,6 +70,14 @@ impl Forgetter<'_> {
         };
         for source in self.sources.present() {
             let Some(about) = source.about(id, stop)? else { continue };
+            if source.cluster().is_some() {
+                let reason = format!(
+                    "{}: conversations in a cluster cannot be forgotten yet; conversation {id} \
+                     stays in it",
+                    source.path.display()
+                );
+                return Err(Error::Cluster { reason });
+            }
             if source.kind == SourceKind::Export {
                 if config.local_folder().is_some() || !may_write(&source.path)? {
                     return Err(Error::ReadOnly { path: source.path, id: id.to_owned() });

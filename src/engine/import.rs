@@ -8,6 +8,7 @@ use std::{
 };
 
 use crate::{
+    cluster::{self, Cluster, Importer, is_address},
     db::{
         self,
         writer::{self, Changes, Writer},
@@ -19,7 +20,8 @@ use crate::{
         withheld::Withheld,
     },
     import::{self, Branches, Export, ImportTally},
-    model::Stop,
+    model::{Stop, StoredConversation, StoredMessage},
+    private,
 };
 
 pub(crate) use crate::import::FoundExport;
@@ -33,6 +35,15 @@ pub enum Error {
     /// The database cannot be written.
     #[error(transparent)]
     Database(#[from] writer::Error),
+    /// A database that is to be copied into a cluster cannot be read.
+    #[error(transparent)]
+    Source(#[from] db::Error),
+    /// The cluster cannot be written.
+    #[error("{reason}")]
+    Cluster {
+        /// What failed and why, with the address of the index.
+        reason: String,
+    },
 }
 
 /// The result of an import.
@@ -128,7 +139,8 @@ impl<'a> Target<'a> {
 ///
 /// A folder of zips is a folder of exports. An export that cannot be read is reported, and the
 /// others are imported. It is an error only if no export can be read. If there is no database, it
-/// is created with the first conversation.
+/// is created with the first conversation. The target may be the address of an index of OpenSearch
+/// that needs no password; into it whole canonical databases can be imported too.
 pub fn import(
     sources: &[PathBuf],
     target: &Path,
@@ -148,6 +160,9 @@ pub(crate) fn import_until(
     stop: &Stop,
     progress: &dyn Fn(Progress),
 ) -> Result<Report, Error> {
+    if is_address(target.database) {
+        return import_to_address(sources, target, branches, stop, progress);
+    }
     let begun = Instant::now();
     let mut report = Report::default();
     let mut writer = Writer::open(target.database)?;
@@ -250,6 +265,151 @@ fn opened(sources: &[PathBuf], report: &mut Report) -> Vec<(PathBuf, Export)> {
     exports
 }
 
+impl From<cluster::Error> for Error {
+    fn from(error: cluster::Error) -> Error {
+        match error {
+            cluster::Error::Stopped => db::Error::Stopped.into(),
+            error => Error::Cluster { reason: error.to_string() },
+        }
+    }
+}
+
+/// How an import into a cluster is done.
+pub(crate) struct ClusterImport<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) branches: Branches,
+    pub(crate) withheld: &'a Withheld,
+    pub(crate) stop: &'a Stop,
+}
+
+/// Merges exports and whole canonical databases into the index of a cluster.
+///
+/// Exports are first merged into a temporary database, so that they are merged with each other as
+/// those of a file are. Readers see all of a database or nothing of it. When it is stopped, the same
+/// import goes on later.
+pub(crate) fn import_into_cluster(
+    sources: &[PathBuf],
+    options: &ClusterImport<'_>,
+    progress: &dyn Fn(Progress),
+) -> Result<Report, Error> {
+    let begun = Instant::now();
+    let (databases, exports): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        sources.iter().partition(|source| db::is_canonical(source));
+    // A wrong password is better known before the exports are read.
+    options.cluster.client()?;
+    let mut report = Report::default();
+    if !exports.is_empty() {
+        let exports: Vec<PathBuf> = exports.into_iter().cloned().collect();
+        let failed =
+            |source| Error::Database(db::writer::Error::Io { path: std::env::temp_dir(), source });
+        let folder = private::temporary_dir().map_err(failed)?;
+        let target = folder.path().join("import.db");
+        let ClusterImport { branches, withheld, stop, .. } = *options;
+        let into = Target { database: &target, withheld, attachments: None };
+        report = import_until(&exports, &into, branches, stop, progress)?;
+        report.changes = db::writer::Changes::default();
+        if !report.stopped && target.is_file() {
+            options.copy(&target, &mut Report::default(), &mut report.changes)?;
+        }
+    }
+    for database in databases {
+        let mut changes = std::mem::take(&mut report.changes);
+        options.copy(database, &mut report, &mut changes)?;
+        report.changes = changes;
+    }
+    report.took = begun.elapsed();
+    Ok(report)
+}
+
+/// Does as [`import_into_cluster`] does, into an index that needs no password.
+fn import_to_address(
+    sources: &[PathBuf],
+    target: &Target<'_>,
+    branches: Branches,
+    stop: &Stop,
+    progress: &dyn Fn(Progress),
+) -> Result<Report, Error> {
+    let withheld = target.withheld;
+    let config = Config { db: Some(target.database.to_owned()), ..Config::default() };
+    let wrong = |error: EngineError| Error::Cluster { reason: error.to_string() };
+    let path = config.export_database().map_err(wrong)?;
+    let Some(cluster) = config.cluster() else { return Err(db::Error::NotFound { path }.into()) };
+    let how = ClusterImport { cluster: &cluster, branches, withheld, stop };
+    import_into_cluster(sources, &how, progress)
+}
+
+impl ClusterImport<'_> {
+    /// Copies the conversations of a database that changed, all of them or none.
+    fn copy(
+        &self,
+        path: &Path,
+        report: &mut Report,
+        changes: &mut db::writer::Changes,
+    ) -> Result<(), Error> {
+        let obstacle = db::read(path, self.stop, db::obstacle)?;
+        if let Some(why) = obstacle {
+            let reason = format!("{}: cannot be copied into a cluster: {why}", path.display());
+            return Err(Error::Cluster { reason });
+        }
+        // One transaction for both passes: the second must find what the first one saw.
+        let database = db::open(path, self.stop)?;
+        let mut importer = Importer::new(self.cluster.client()?, self.stop)?;
+        let mut failure = None;
+        db::carry(&database, &mut |_| true, &mut |conversation, messages| {
+            let is_in = self.takes(&conversation, report);
+            if !is_in {
+                return true;
+            }
+            report.tally.conversations += 1;
+            report.tally.messages += messages.len() as u64;
+            failure = importer.plan(&conversation, &messages).err();
+            failure.is_none()
+        })?;
+        if let Some(error) = failure {
+            return Err(error.into());
+        }
+        if !database.steady() {
+            return Err(db::Error::Unsteady { path: path.to_owned() }.into());
+        }
+        if importer.begin()? {
+            let mut failure = None;
+            let put = |importer: &mut Importer<'_>,
+                       it: StoredConversation,
+                       messages: Vec<StoredMessage>| {
+                importer.put(&it, messages).err()
+            };
+            let wanted = importer.wanted();
+            db::carry(&database, &mut |id| wanted.contains(id), &mut |it, messages| {
+                failure = put(&mut importer, it, messages);
+                failure.is_none()
+            })?;
+            if let Some(error) = failure {
+                return Err(error.into());
+            }
+        }
+        let imported = importer.finish()?;
+        changes.new_conversations += imported.new_conversations;
+        changes.updated_conversations += imported.updated_conversations;
+        changes.unchanged_conversations += imported.unchanged_conversations;
+        changes.new_messages += imported.new_messages;
+        Ok(())
+    }
+
+    /// Returns whether a conversation may be stored; counts it otherwise.
+    fn takes(&self, conversation: &StoredConversation, report: &mut Report) -> bool {
+        let service = conversation.provenance.as_ref().map_or("", |it| it.service.as_str());
+        if self.withheld.is_forgotten(&conversation.id, service) {
+            report.forgotten += 1;
+            return false;
+        }
+        if conversation.origin.as_ref().is_some_and(|origin| self.withheld.is_excluded(origin)) {
+            report.excluded += 1;
+            return false;
+        }
+        true
+    }
+}
+
 /// Why the reading of an export ended early.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
@@ -264,7 +424,7 @@ enum ReadError {
 /// Returns whether an import may write to a database that the user searches: there is none yet, or an
 /// import made it. Of what is no such database, opening it to write says what is wrong.
 pub(crate) fn may_write(target: &Path) -> Result<bool, EngineError> {
-    if fs::metadata(target).map_or(0, |metadata| metadata.len()) == 0 {
+    if is_address(target) || fs::metadata(target).map_or(0, |metadata| metadata.len()) == 0 {
         return Ok(true);
     }
     match db::read(target, &Stop::never(), db::is_imported) {

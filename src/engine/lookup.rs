@@ -13,6 +13,7 @@ use super::{
     source::{About, Listing, Scope, Source, SourceKind, Sources, shared_start},
 };
 use crate::{
+    cluster::is_address,
     db::{self, Heading},
     model::{Instant, Stop},
     text::snippet,
@@ -414,6 +415,9 @@ fn id_within<'a>(source: &Source, path: &'a str) -> Option<&'a str> {
 }
 
 fn absolute(path: &Path) -> String {
+    if is_address(path) {
+        return path.to_string_lossy().into_owned();
+    }
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     path.to_string_lossy().into_owned()
 }

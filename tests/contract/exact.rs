@@ -14,7 +14,7 @@ use crate::{
     generated::{ask, rows},
     hits,
     oracle::{Oracle, instant},
-    subjects,
+    subjects_of,
 };
 
 proptest! {
@@ -34,7 +34,7 @@ fn agree(database: &Database, requests: &[Request]) -> Vec<usize> {
     let oracle = Oracle::of(database);
     let expected: Vec<_> = requests.iter().map(|request| oracle.search(request)).collect();
     drop(oracle);
-    for subject in subjects() {
+    for subject in subjects_of(database) {
         let reader = subject.open(database);
         for (request, expected) in requests.iter().zip(&expected) {
             let (found, _) = hits(&*reader, request);

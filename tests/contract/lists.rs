@@ -13,7 +13,7 @@ use crate::{
     database::{Cell, Content, Database, Known, Message, Schema},
     generated::{edge, roles, rows},
     oracle::{Listed, Oracle, instant},
-    subjects,
+    subjects_of,
 };
 
 fn list(reader: &dyn Reader, scope: &Scope) -> Box<dyn Listing> {
@@ -43,7 +43,7 @@ fn agree(database: &Database, scopes: &[Scope]) -> Vec<Vec<String>> {
     let oracle = Oracle::of(database);
     let expected: Vec<Vec<Listed>> = scopes.iter().map(|scope| oracle.list(scope)).collect();
     drop(oracle);
-    for subject in subjects() {
+    for subject in subjects_of(database) {
         let reader = subject.open(database);
         for (scope, expected) in scopes.iter().zip(&expected) {
             let listing = list(&*reader, scope);
@@ -190,7 +190,7 @@ fn projects_and_sessions_of_transcripts() {
     let expected: [&[&str]; 8] =
         [&["d", "c", "b", "a"], &["c", "a"], &["b", "a"], &["b"], &[], &[], &["a"], &[]];
     assert_eq!(found, expected);
-    for subject in subjects() {
+    for subject in subjects_of(&database) {
         let reader = subject.open(&database);
         let listing = list(&*reader, &Scope::default());
         let about = listing.about(3);

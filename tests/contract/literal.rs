@@ -11,7 +11,7 @@ use crate::{
     generated::{Ask, ask, rows},
     hits,
     oracle::Oracle,
-    subjects,
+    subjects_of,
 };
 
 /// Sentences as people write them.
@@ -115,7 +115,7 @@ fn agree(database: &Database, requests: &[Request]) -> Vec<usize> {
     let oracle = Oracle::of(database);
     let expected: Vec<_> = requests.iter().map(|request| containing(&oracle, request)).collect();
     drop(oracle);
-    for subject in subjects() {
+    for subject in subjects_of(database) {
         let reader = subject.open(database);
         for (request, expected) in requests.iter().zip(&expected) {
             let (found, _) = hits(&*reader, request);

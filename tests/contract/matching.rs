@@ -23,7 +23,7 @@ use crate::{
     generated::{Ask, ask, rows},
     hits,
     oracle::Oracle,
-    subjects,
+    subjects_of,
 };
 
 /// Sentences with words, accents, widths and numbers in many scripts.
@@ -261,7 +261,7 @@ fn agree(database: &Database, requests: &[Request]) -> Vec<usize> {
     let oracle = Oracle::of(database);
     let expected: Vec<_> = requests.iter().map(|request| matching(&oracle, request)).collect();
     drop(oracle);
-    for subject in subjects() {
+    for subject in subjects_of(database) {
         let reader = subject.open(database);
         for (request, expected) in requests.iter().zip(&expected) {
             let (found, _) = hits(&*reader, request);
@@ -524,7 +524,9 @@ fn people_find_what_they_mean() {
 #[test]
 fn plans_say_whether_everything_was_read() {
     let database = sentences_database();
-    let reader = subjects()[1].open(&database);
+    let subjects = subjects_of(&database);
+    let Some(subject) = subjects.iter().find(|it| it.name() == "IndexedReader") else { return };
+    let reader = subject.open(&database);
     let trace = |request: &Request| match hits(&*reader, request).1 {
         SearchPlan::ByIndex { trace, .. } => trace,
         plan => panic!("{plan:?}"),
@@ -543,7 +545,7 @@ fn a_stop_ends_every_way_to_match() {
     let database = sentences_database();
     let stop = Stop::never();
     stop.request();
-    for subject in subjects() {
+    for subject in subjects_of(&database) {
         let reader = subject.open(&database);
         for text in [r"\d\d\d", "x*", "user_id", "no such text"] {
             let request = asking(Matching::Regex, text);

@@ -11,7 +11,7 @@ use crate::{
     database::{Content, Database, Message, Schema},
     generated::rows,
     oracle::Oracle,
-    subjects,
+    subjects_of,
 };
 
 /// Compares a conversation with the messages that SQLite has of it.
@@ -37,7 +37,7 @@ fn agree(database: &Database) {
         .collect();
     let expected: Vec<_> = questions.iter().map(|(id, raw)| oracle.read(id, *raw)).collect();
     drop(oracle);
-    for subject in subjects() {
+    for subject in subjects_of(database) {
         let reader = subject.open(database);
         for ((id, raw), expected) in questions.iter().zip(&expected) {
             let name = format!("{}: {id}, raw: {raw}", subject.name());

@@ -12,7 +12,7 @@ use crate::{
     Damage,
     database::{Cell, Content, Database, Message, Schema},
     oracle::Oracle,
-    reindex, subjects,
+    reindex, subjects_of,
 };
 
 const MESSAGES: usize = 1_200;
@@ -79,7 +79,7 @@ impl Sink for Recorder<'_> {
 fn a_sink_that_breaks_off_gets_no_more() {
     let database = database();
     let expected = Oracle::of(&database).search(&request());
-    for subject in subjects() {
+    for subject in subjects_of(&database) {
         let reader = subject.open(&database);
         for wanted in [1, 300, 700, MESSAGES, usize::MAX] {
             let mut on_take = |_| ();
@@ -97,7 +97,7 @@ fn a_sink_that_breaks_off_gets_no_more() {
 
 #[test]
 fn nothing_is_shown_of_files_that_were_damaged() {
-    for subject in subjects() {
+    for subject in subjects_of(&database()) {
         let damages = [Damage::Bytes, Damage::Texts];
         for (at, damage) in [1, 300].into_iter().flat_map(|at| damages.map(|it| (at, it))) {
             let database = database();
@@ -133,7 +133,7 @@ fn nothing_is_shown_of_files_that_were_damaged() {
 /// `Source` lets `LIKE` go on where an index fails: no hit is missing or shown twice.
 #[test]
 fn like_goes_on_where_an_index_fails() {
-    for subject in subjects() {
+    for subject in subjects_of(&database()) {
         let damages = [(1, Damage::Bytes), (300, Damage::Texts), (900, Damage::Bytes)];
         for (at, damage) in damages {
             let database = database();
@@ -165,7 +165,7 @@ fn assert_stopped<T>(answer: Result<T, Error>, name: &str) {
 #[test]
 fn a_stop_that_was_requested_before_ends_a_search() {
     let database = database();
-    for subject in subjects() {
+    for subject in subjects_of(&database) {
         let reader = subject.open(&database);
         for text in ["thing", "no such thing", "%", ""] {
             let stop = Stop::never();
@@ -183,7 +183,7 @@ fn a_stop_that_was_requested_before_ends_a_search() {
 fn a_stop_during_a_search_ends_it() {
     let database = database();
     let expected = Oracle::of(&database).search(&request());
-    for subject in subjects() {
+    for subject in subjects_of(&database) {
         let reader = subject.open(&database);
         for at in [1, 256, 300, 600] {
             let stop = Stop::never();
@@ -205,7 +205,7 @@ fn a_stop_during_a_search_ends_it() {
 #[test]
 fn a_stop_ends_the_other_questions() {
     let database = database();
-    for subject in subjects() {
+    for subject in subjects_of(&database) {
         let reader: &dyn Reader = &*subject.open(&database);
         let (before, stop) = (Stop::never(), Stop::never());
         stop.request();

@@ -15,7 +15,7 @@ const ROOMS: &[&[&str]] = &[
     &["mcp", "watch", "web"],
     &["tools"],
     &["engine"],
-    &["db", "index", "embed", "import", "workspace"],
+    &["cluster", "db", "index", "embed", "import", "workspace"],
     &["text"],
     &["int8", "model"],
     &["failpoint", "map_faults", "private"],

@@ -8,6 +8,7 @@ mod prepare;
 mod question;
 mod ranker;
 mod scan;
+mod scan_store;
 mod substring;
 mod titles;
 

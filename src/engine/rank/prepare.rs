@@ -74,6 +74,10 @@ impl Ranker<'_> {
 
     /// Opens a source for ranking; `None` if it has to be scanned.
     fn open(&mut self, source: &Source) -> Result<Option<RankedSource>, Error> {
+        if source.cluster().is_some() {
+            self.note(Note::NotIndexed { source: source.kind, can_be: false });
+            return Ok(None);
+        }
         let may_freshen = !self.sources.config().leave_indexes;
         if may_freshen && source.current_index(self.stop).is_err() {
             self.freshen(source)?;

@@ -19,12 +19,13 @@ use super::{
     passage,
     question::{ConversationMatch, Fields, MAX_MATCHES, Match},
     ranker::Ranker,
+    scan_store::{DatabaseScan, ScanStore},
 };
 use crate::{
     db::{self, ScanFilter, ScanPlace},
     engine::{
         error::Error,
-        source::{About, Listing, Note, Sketch, Source, SourceKind},
+        source::{About, ClusterScan, Listing, Note, Sketch, Source, SourceKind},
     },
     model::{Hit, Instant},
     text::{
@@ -74,6 +75,49 @@ pub(super) struct ScanResult {
     pub(super) is_cut: bool,
 }
 
+/// What one scan looks for.
+struct ScanTask<'a> {
+    concepts: &'a [WordFinder],
+    /// Whether a conversation is in the scope.
+    is_wanted: &'a dyn Fn(&str) -> bool,
+    with_titles: bool,
+    /// How many messages are kept of each concept.
+    depth: usize,
+}
+
+/// What one scan found: the best messages of each concept with their scores, the ids and titles of
+/// conversations, and how many messages have one of the words.
+type ScanFound = (Vec<Vec<(f32, Hit<'static>)>>, Vec<(String, String)>, usize);
+
+impl ScanTask<'_> {
+    fn run<E>(&self, store: &mut dyn ScanStore<E>) -> Result<ScanFound, E> {
+        let mut tops: Vec<Top> = self.concepts.iter().map(|_| Top::default()).collect();
+        let mut seen = HashSet::new();
+        store.scan(&mut |message| {
+            if !(self.is_wanted)(message.conversation) {
+                return;
+            }
+            if self.with_titles && !seen.contains(message.conversation) {
+                seen.insert(message.conversation.to_owned());
+            }
+            for (finder, top) in self.concepts.iter().zip(&mut tops) {
+                top.add(finder.look(message.text), message.time, message.place);
+            }
+        })?;
+        let mut found = Vec::new();
+        for top in &tops {
+            let best = top.best(self.depth);
+            let places: Vec<ScanPlace> = best.iter().map(|(_, place)| *place).collect();
+            let hits = store.fetch(&places)?;
+            found.push(hits.into_iter().zip(best).map(|(hit, (score, _))| (score, hit)).collect());
+        }
+        let titles = if self.with_titles { store.titles()? } else { Vec::new() };
+        // Titles count for the conversations that have messages of these roles and dates.
+        let titles = titles.into_iter().filter(|(id, _)| seen.contains(id)).collect();
+        Ok((found, titles, tops.iter().map(Top::found).max().unwrap_or(0)))
+    }
+}
+
 impl Ranker<'_> {
     /// Ranks the messages of some sources by the words of the question.
     ///
@@ -102,38 +146,24 @@ impl Ranker<'_> {
             scope.conversation.as_ref().is_none_or(|wanted| wanted == id)
                 && ids.as_ref().is_none_or(|ids| ids.contains(id))
         };
-        let with_titles = self.question.fields != Fields::Messages;
-        let depth = if concepts.len() > 1 { DEPTH_OF_SEVERAL } else { DEPTH };
-        let (found, titles, count) = source.on_database(|path| {
-            db::read(path, self.stop, |database| {
-                let mut tops: Vec<Top> = concepts.iter().map(|_| Top::default()).collect();
-                let mut seen = HashSet::new();
-                db::scan(database, filter, &mut |message| {
-                    if !is_wanted(message.conversation) {
-                        return;
-                    }
-                    if with_titles && !seen.contains(message.conversation) {
-                        seen.insert(message.conversation.to_owned());
-                    }
-                    for (finder, top) in concepts.iter().zip(&mut tops) {
-                        top.add(finder.look(message.text), message.time, message.place);
-                    }
-                })?;
-                let mut found = Vec::new();
-                for top in &tops {
-                    let best = top.best(depth);
-                    let places: Vec<ScanPlace> = best.iter().map(|(_, place)| *place).collect();
-                    let hits = db::fetch(database, filter, &places)?;
-                    found.push(hits.into_iter().zip(best).map(|(hit, (score, _))| (score, hit)));
-                }
-                let titles = if with_titles { db::titles(database)? } else { Vec::new() };
-                // Titles count for the conversations that have messages of these roles and dates.
-                let titles = titles.into_iter().filter(|(id, _)| seen.contains(id));
-                let found: Vec<Vec<_>> = found.into_iter().map(Iterator::collect).collect();
-                let count = tops.iter().map(Top::found).max().unwrap_or(0);
-                Ok((found, titles.collect::<Vec<_>>(), count))
-            })
-        })?;
+        let task = ScanTask {
+            concepts: &concepts,
+            is_wanted: &is_wanted,
+            with_titles: self.question.fields != Fields::Messages,
+            depth: if concepts.len() > 1 { DEPTH_OF_SEVERAL } else { DEPTH },
+        };
+        let (found, titles, count) = match source.cluster() {
+            Some(cluster) => {
+                let words = concepts.iter().flat_map(|finder| finder.texts.clone()).collect();
+                task.run(&mut ClusterScan::open(&cluster, words, filter, self.stop)?)?
+            }
+            None => source.on_database(|path| {
+                db::read(path, self.stop, |database| {
+                    task.run(&mut DatabaseScan { database, filter })
+                })
+            })?,
+        };
+        let depth = task.depth;
         result.found += count;
         result.is_cut |= count > depth;
         let kind = source.kind;
@@ -292,6 +322,8 @@ struct WordFinder {
     patterns: Vec<(u32, bool)>,
     /// The bits of all words.
     all: u32,
+    /// The words and the whole concept; whatever `look` finds has one of them in some letter case.
+    texts: Vec<String>,
 }
 
 impl WordFinder {
@@ -312,6 +344,8 @@ impl WordFinder {
             }
         }
         let all = patterns.iter().fold(0, |all, (bit, _)| all | bit);
+        let mut looked_for = words;
+        looked_for.extend(is_phrase.then(|| phrase.clone()));
         let phrase = is_phrase.then(|| LiteralPattern::new(&phrase, false));
         let words = AhoCorasick::builder()
             .ascii_case_insensitive(true)
@@ -319,7 +353,7 @@ impl WordFinder {
             .kind(Some(AhoCorasickKind::DFA))
             .build(&texts)
             .ok();
-        WordFinder { query, phrase, words, patterns, all }
+        WordFinder { query, phrase, words, patterns, all, texts: looked_for }
     }
 
     /// Returns the bits of the words that a text has; 0 if the question excludes the text.

@@ -13,11 +13,11 @@ use crate::{
     db,
     engine::{
         error::Error,
-        source::{FallbackReason, Source, Sources},
+        source::{FallbackReason, Scope, Source, Sources},
         upkeep::maintainer,
     },
     import::Export,
-    model::Stop,
+    model::{Instant, Stop},
     text::shell::quoted,
 };
 
@@ -105,6 +105,20 @@ impl Examination<'_> {
     fn examine_database(&mut self, source: &Source) -> bool {
         let path = &source.path;
         let about = || path.display().to_string();
+        if source.cluster().is_some() {
+            let scope = Scope::default();
+            match source.reader(self.stop).count(&scope, &Instant::day, self.stop) {
+                Ok(counts) => {
+                    let messages: u64 = counts.conversations.values().sum();
+                    let conversations = counts.conversations.len();
+                    let holds = format!("{messages} messages in {conversations} conversations");
+                    let what = format!("{holds}; the texts in the cluster were not checked");
+                    self.report(Finding::well(about(), what));
+                }
+                Err(error) => self.report(Finding::wrong(about(), error.to_string(), "")),
+            }
+            return true;
+        }
         let in_time = if self.full { self.stop.clone() } else { self.stop.within(MAX_WAIT) };
         let counted = db::read(path, &in_time, |database| {
             Ok((db::counts(database)?, db::strays(database)?, database.layout().clone()))

@@ -14,7 +14,7 @@ use crate::{
         config::Config,
         error::Error,
         forgotten::Forgotten,
-        source::{FallbackReason, Source, SourceKind, Sources},
+        source::{FallbackReason, Scope, Source, SourceKind, Sources},
         upkeep::maintainer,
     },
     import::Export,
@@ -164,6 +164,10 @@ fn status_of(config: &Config, source: &Source, stop: &Stop) -> SourceStatus {
         at_work: None,
         refreshed: None,
     };
+    if source.cluster().is_some() {
+        count_in_cluster(&mut status, source, stop);
+        return status;
+    }
     for file in [path.clone(), suffixed(path, "-wal")] {
         let Ok(metadata) = fs::metadata(&file) else { continue };
         status.bytes += metadata.len();
@@ -194,6 +198,26 @@ pub(crate) fn excluded(config: &Config, source: &Source, stop: &Stop) -> Result<
     let withheld = source.on_database(|path| db::read(path, stop, db::withheld))?;
     let is_excluded = |id: &&String| !forgotten.iter().any(|known| known.id == **id);
     Ok(stored + withheld.iter().filter(is_excluded).count())
+}
+
+/// Counts the conversations and messages of a source in a cluster.
+fn count_in_cluster(status: &mut SourceStatus, source: &Source, stop: &Stop) {
+    let in_time = stop.within(MAX_WAIT);
+    let reader = source.reader(&in_time);
+    let counted = reader
+        .count(&Scope::default(), &Instant::day, &in_time)
+        .and_then(|counts| Ok((counts, reader.span(&in_time)?)));
+    match counted {
+        Ok((counts, span)) => {
+            status.conversations = Some(counts.conversations.len() as u64);
+            status.messages = Some(counts.conversations.values().sum());
+            let iso = |end: Option<Instant>| end.and_then(crate::text::date::to_iso);
+            status.first = iso(span.map(|(first, _)| first));
+            status.last = iso(span.map(|(_, last)| last));
+        }
+        Err(error) if error.is_stopped() => {}
+        Err(error) => status.error = Some(error.to_string()),
+    }
 }
 
 /// Counts the conversations and messages of a source, for a limited time.

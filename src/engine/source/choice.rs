@@ -4,6 +4,7 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
+    clustered::ClusterReader,
     hiding::{self, HidingReader},
     indexed::IndexedReader,
     kind::SourceKind,
@@ -29,6 +30,9 @@ impl Source {
 
     /// Does as [`Source::reader`] does, and leaves out nothing.
     pub(crate) fn whole_reader(&self, stop: &Stop) -> Arc<dyn Reader> {
+        if let Some(cluster) = self.cluster() {
+            return Arc::new(ClusterReader::new(cluster));
+        }
         match self.current_index(stop) {
             Ok(snapshot) => Arc::new(IndexedReader::new(self.clone(), snapshot)),
             Err(reason) => Arc::new(LiveReader::new(self.clone(), reason)),
@@ -55,6 +59,12 @@ impl Source {
     ) -> Result<SearchPlan, Error> {
         let request = request::checked(request)?;
         let excluded = self.excluded(stop)?;
+        if let Some(cluster) = self.cluster() {
+            let reader = ClusterReader::new(cluster);
+            return hiding::search(&excluded, &request, sink, |request, sink| {
+                reader.search(request, stop, sink)
+            });
+        }
         hiding::search(&excluded, &request, sink, |request, sink| match self.current_index(stop) {
             Ok(snapshot) => {
                 IndexedReader::new(self.clone(), snapshot).search_or_fall_back(request, stop, sink)

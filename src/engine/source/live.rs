@@ -10,17 +10,17 @@ use super::{
     counter::Counter,
     handle::FallbackReason,
     kind::SourceKind,
+    read_messages::ReadMessages,
     reader::{Counts, Listing, Messages, Reader, SearchPlan},
     scope::{About, Scope},
     scoring::Scorer,
     sink::Sink,
     sources::Source,
-    turns::TurnFinder,
 };
 use crate::{
     db::{self, Outline, State},
     engine::error::Error,
-    model::{Hit, Instant, Origin, Request, Stop},
+    model::{Instant, Origin, Request, Stop},
 };
 
 /// Hits that are handed over between two confirmations.
@@ -135,7 +135,7 @@ impl Reader for LiveReader {
         })?;
         Ok(match messages.is_empty() {
             true => None,
-            false => Some(Box::new(LiveMessages { messages, finder: TurnFinder::default() })),
+            false => Some(Box::new(ReadMessages::new(messages))),
         })
     }
 
@@ -212,44 +212,15 @@ impl Listing for LiveListing {
     }
 }
 
-/// The messages of a conversation, all read.
-#[derive(Debug)]
-struct LiveMessages {
-    messages: Vec<Hit<'static>>,
-    finder: TurnFinder,
-}
-
-impl Messages for LiveMessages {
-    fn turns(&self) -> usize {
-        self.messages.len()
-    }
-
-    fn role(&self, turn: usize) -> &str {
-        &self.messages[turn].role
-    }
-
-    fn position(&self, turn: usize) -> Option<i64> {
-        self.messages[turn].position
-    }
-
-    fn message(&self, turn: usize) -> Hit<'_> {
-        self.messages[turn].lent()
-    }
-
-    fn turn_of(&self, hit: &Hit<'_>) -> Option<usize> {
-        let key = |turn: usize| &*self.messages[turn].message_id;
-        let is_same =
-            |turn| key(turn) == hit.message_id && self.messages[turn].position == hit.position;
-        self.finder.find(self.messages.len(), &&*hit.message_id, key, is_same)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
-    use crate::engine::{Rendered, TestExport};
+    use crate::{
+        engine::{Rendered, TestExport},
+        model::Hit,
+    };
 
     #[test]
     fn what_an_index_showed_is_followed_only_by_hits_of_the_same_state() {

@@ -5,6 +5,7 @@
 
 pub(crate) mod catalogue;
 mod choice;
+mod clustered;
 mod counter;
 mod handle;
 mod hidden;
@@ -15,6 +16,7 @@ mod live;
 mod lock;
 mod narrow;
 mod note;
+mod read_messages;
 mod reader;
 pub(crate) mod request;
 mod resolve;
@@ -28,6 +30,7 @@ pub(crate) mod summaries;
 mod turns;
 mod work;
 
+pub(crate) use clustered::ClusterScan;
 pub use handle::FallbackReason;
 pub use kind::SourceKind;
 #[cfg(feature = "internals")]

@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{
+    clustered,
     kind::SourceKind,
     note::Note,
     resolve::nearest,
@@ -334,6 +335,9 @@ impl Source {
 
     /// Returns the models that answered in each conversation, by id.
     fn models(&self, stop: &Stop) -> Result<HashMap<String, Vec<String>>, Error> {
+        if let Some(cluster) = self.cluster() {
+            return clustered::models(&cluster, stop);
+        }
         self.on_database(|path| db::read(path, stop, db::tally::models_by_conversation))
     }
 
@@ -342,6 +346,9 @@ impl Source {
         ids: Option<&[&str]>,
         stop: &Stop,
     ) -> Result<HashMap<String, Provenance>, Error> {
+        if let Some(cluster) = self.cluster() {
+            return clustered::provenance(&cluster, ids, stop);
+        }
         self.on_database(|path| db::read(path, stop, |database| db::provenance(database, ids)))
     }
 }

@@ -156,4 +156,13 @@ pub enum SearchPlan {
         /// How long that took, rows included.
         took: Duration,
     },
+    /// A cluster proposed messages, and their texts were compared.
+    ByCluster {
+        /// The index that was asked.
+        index: String,
+        /// How many messages the cluster proposed.
+        candidates: u64,
+        /// How long that took, rows included.
+        took: Duration,
+    },
 }

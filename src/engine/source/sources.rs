@@ -11,6 +11,7 @@ use std::{
 
 use super::{
     catalogue::Catalogue,
+    clustered,
     handle::{FallbackReason, IndexHandle},
     hidden::HiddenIds,
     kind::SourceKind,
@@ -21,6 +22,7 @@ use super::{
     work::{Task, Tended},
 };
 use crate::{
+    cluster::Cluster,
     db::{self, Probe, State},
     embed::Model,
     engine::{
@@ -29,7 +31,7 @@ use crate::{
         exclusions::{CurrentExclusions, Exclusions},
     },
     index::{IndexDir, Snapshot},
-    model::Stop,
+    model::{Origin, Stop},
 };
 
 /// How often a question looks whether another one has opened the index that both need.
@@ -73,6 +75,8 @@ struct SharedState {
     exclusions: Arc<CurrentExclusions>,
     /// The excluded conversations of the state of a database that was asked for last.
     excluded: Mutex<Option<Excluded>>,
+    /// The index in a cluster that holds the source, if the user named one.
+    cluster: Option<Arc<Cluster>>,
 }
 
 /// The excluded conversations of one state of a database.
@@ -101,7 +105,8 @@ impl Sources {
         let model = Model::of(&config.embeddings);
         let (tended, hidden) = (Arc::new(Tended::default()), Arc::new(HiddenIds::default()));
         let exclusions = Arc::new(CurrentExclusions::new(Arc::clone(&config)));
-        let states = SourceKind::ALL.map(|_| {
+        let cluster = config.cluster().map(Arc::new);
+        let states = SourceKind::ALL.map(|kind| {
             Arc::new(SharedState {
                 config: Arc::clone(&config),
                 index: Mutex::default(),
@@ -115,6 +120,7 @@ impl Sources {
                 model: model.clone(),
                 exclusions: Arc::clone(&exclusions),
                 excluded: Mutex::default(),
+                cluster: cluster.clone().filter(|_| kind == SourceKind::Export),
             })
         });
         Sources { config, states, tended, model, exclusions }
@@ -308,6 +314,10 @@ impl Source {
 
     /// Fails if the source cannot be read.
     pub(crate) fn check(&self, stop: &Stop) -> Result<(), Error> {
+        if let Some(cluster) = self.cluster() {
+            cluster.view(stop)?;
+            return Ok(());
+        }
         match self.current_index(stop) {
             Ok(_) => Ok(()),
             Err(_) => self.on_database(|path| db::read(path, stop, |_| Ok(()))),
@@ -320,6 +330,10 @@ impl Source {
         let (_, exclusions) = exclusions.now();
         if self.kind == SourceKind::Threads || exclusions.is_empty() {
             return Ok(Arc::default());
+        }
+        if let Some(cluster) = self.cluster() {
+            let is_excluded = |origin: &Origin| exclusions.excludes(origin);
+            return Ok(Arc::new(clustered::excluded(&cluster, &is_excluded, stop)?));
         }
         self.on_database(|path| {
             let state = db::state(path)?;
@@ -345,8 +359,16 @@ impl Source {
         self.kind != SourceKind::Threads && !self.state.exclusions.now().1.is_empty()
     }
 
+    /// Returns the index in a cluster that holds the source; `None` if a database does.
+    pub(crate) fn cluster(&self) -> Option<Arc<Cluster>> {
+        self.state.cluster.clone()
+    }
+
     /// Returns whether the database has what an index needs: row ids.
     pub(crate) fn can_be_indexed(&self, stop: &Stop) -> bool {
+        if self.cluster().is_some() {
+            return false;
+        }
         let has_keys = |database: &db::Database| {
             let layout = database.layout();
             Ok(layout.message_key.is_some() && layout.conversation_key.is_some())
@@ -381,6 +403,9 @@ impl Source {
 
     /// Returns the snapshot of the index if it holds the current state of the database.
     pub(crate) fn current_index(&self, stop: &Stop) -> Result<Arc<Snapshot>, FallbackReason> {
+        if self.cluster().is_some() {
+            return Err(FallbackReason::NoIndex);
+        }
         let known = || lock(&self.state.index).as_mut()?.snapshot(&self.path, stop.call());
         if let Some(answer) = known() {
             return answer;
@@ -416,8 +441,11 @@ impl Source {
         Some(Arc::clone(snapshot))
     }
 
-    /// Returns how many bytes the database takes; 0 if it cannot be read.
+    /// Returns how many bytes the database takes; 0 if it cannot be read. A cluster is never small.
     pub(crate) fn bytes(&self) -> u64 {
+        if self.cluster().is_some() {
+            return u64::MAX;
+        }
         fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
     }
 

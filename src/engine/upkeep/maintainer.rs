@@ -181,6 +181,10 @@ impl SourceState {
         stop: &Stop,
         report: &mut dyn FnMut(UpkeepEvent),
     ) -> Option<Duration> {
+        if source.cluster().is_some() {
+            // A cluster keeps its own index.
+            return None;
+        }
         let path = &source.path;
         if self.path != *path {
             *self = SourceState { path: path.clone(), ..SourceState::default() };

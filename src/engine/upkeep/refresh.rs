@@ -157,6 +157,11 @@ fn follow(
 ) -> Result<Option<Reindexed>, Error> {
     let begun = Instant::now();
     let path = &source.path;
+    if source.cluster().is_some() {
+        let reason =
+            format!("{}: a cluster keeps its own index; none is built here", path.display());
+        return Err(Error::Cluster { reason });
+    }
     let index_dir = source.index_dir()?;
     if !options.full
         && let Ok(snapshot) = source.current_index(stop)

@@ -1,0 +1,141 @@
+//! Addresses of indexes: `opensearch+https://HOST:9200/INDEX`.
+
+use std::{fmt, path::Path};
+
+use super::error::Error;
+
+/// What addresses begin with.
+const PREFIX: &str = "opensearch+";
+
+/// The port of a host that names none.
+const DEFAULT_PORT: &str = ":9200";
+
+/// The longest name of an index. Names of generations are somewhat longer.
+const LONGEST_NAME: usize = 200;
+
+/// The form that an address must have.
+const FORM: &str = "say opensearch+https://HOST:9200/INDEX, with several hosts as HOST,HOST";
+
+/// The address of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    scheme: &'static str,
+    /// The hosts with their ports.
+    hosts: Vec<String>,
+    index: String,
+}
+
+/// Returns whether a path that names a database is the address of an index.
+pub(crate) fn is_address(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.starts_with(PREFIX))
+}
+
+impl Address {
+    /// Parses an address. Without TLS only this computer is asked, unless that is allowed.
+    pub(crate) fn parse(text: &str, is_insecure: bool) -> Result<Address, Error> {
+        // The part before an @ may be a password.
+        let shown = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
+        let wrong =
+            |reason: &str| Error::Address { given: shown.to_owned(), reason: reason.into() };
+        let rest = text.strip_prefix(PREFIX).ok_or_else(|| wrong(FORM))?;
+        let (scheme, rest) = match rest.split_once("://") {
+            Some(("https", rest)) => ("https", rest),
+            Some(("http", rest)) => ("http", rest),
+            _ => return Err(wrong(FORM)),
+        };
+        if rest.contains('@') {
+            return Err(wrong(
+                "it may not hold a password; put user:password into VERBATIM_CLUSTER_LOGIN",
+            ));
+        }
+        let (hosts, index) =
+            rest.trim_end_matches('/').split_once('/').ok_or_else(|| wrong(FORM))?;
+        let hosts: Vec<String> = hosts.split(',').map(with_port).collect();
+        let is_host = |host: &String| {
+            host.len() > DEFAULT_PORT.len()
+                && host
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
+        };
+        if !hosts.iter().all(is_host) {
+            return Err(wrong(FORM));
+        }
+        let is_letter =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
+        let begins_well = index.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+        if !begins_well || !index.bytes().all(is_letter) || index.len() > LONGEST_NAME {
+            return Err(wrong(
+                "names of indexes have small letters, digits, and - _ . after the first one",
+            ));
+        }
+        let address = Address { scheme, hosts, index: index.to_owned() };
+        if scheme == "http" && !is_insecure && !address.is_here() {
+            return Err(wrong(
+                "http sends chats and passwords in the clear, and this is another computer; \
+                 say https, or --insecure",
+            ));
+        }
+        Ok(address)
+    }
+
+    /// The name of the index, which is an alias.
+    pub(crate) fn index(&self) -> &str {
+        &self.index
+    }
+
+    /// Returns the beginning of the address of every request, one for each host.
+    pub(super) fn roots(&self) -> Vec<String> {
+        self.hosts.iter().map(|host| format!("{}://{host}", self.scheme)).collect()
+    }
+
+    /// Returns whether every host is this computer.
+    pub(super) fn is_here(&self) -> bool {
+        let is_here = |host: &String| {
+            ["localhost:", "127.0.0.1:", "[::1]:"].iter().any(|here| host.starts_with(here))
+        };
+        self.hosts.iter().all(is_here)
+    }
+}
+
+fn with_port(host: &str) -> String {
+    let name = host.rsplit(']').next().unwrap_or(host);
+    if name.contains(':') { host.to_owned() } else { format!("{host}{DEFAULT_PORT}") }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}{}://{}/{}", self.scheme, self.hosts.join(","), self.index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let shown = |text: &str| Address::parse(text, false).map(|address| address.to_string());
+        for (text, expected) in [
+            ("opensearch+https://a.b/chats", "opensearch+https://a.b:9200/chats"),
+            ("opensearch+https://a:1,b:2/chats/", "opensearch+https://a:1,b:2/chats"),
+            ("opensearch+http://[::1]/c-1.x", "opensearch+http://[::1]:9200/c-1.x"),
+        ] {
+            assert_eq!(shown(text).unwrap(), expected);
+        }
+        for text in [
+            "opensearch+https://a.b",
+            "opensearch+https:///chats",
+            "opensearch+ftp://a.b/chats",
+            "opensearch+https://a.b/Chats",
+            "opensearch+https://a.b/_all",
+            "opensearch+https://a.b/x/y",
+            "opensearch+http://a.b/chats",
+            "opensearch+http://localhost.example/chats",
+        ] {
+            assert!(shown(text).is_err(), "{text}");
+        }
+        assert!(Address::parse("opensearch+http://a.b/chats", true).is_ok());
+        let error = shown("opensearch+https://me:secret@a.b/chats").unwrap_err().to_string();
+        assert!(!error.contains("secret") && error.contains("VERBATIM_CLUSTER_LOGIN"), "{error}");
+    }
+}

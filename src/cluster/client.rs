@@ -1,0 +1,386 @@
+//! Sends requests to a cluster.
+//!
+//! A plain HTTP client: we send some ten kinds of requests, and check of each answer what counts for
+//! us, shards and single items too. The official client would add a second TLS and an asynchronous
+//! runtime to a library that works with threads.
+//!
+//! Invariant: a password or key is in the request's header and nowhere else, errors included.
+
+use std::{
+    fmt, fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+
+use super::{address::Address, error::Error};
+use crate::model::Stop;
+
+/// The longest time that a question's request takes.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The longest time that a request of an import takes.
+const IMPORT_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How long connecting to a host may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a question's request is repeated.
+const QUESTION_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a request of an import is repeated: long enough for another node to take over.
+const IMPORT_PATIENCE: Duration = Duration::from_secs(90);
+
+/// The pause before a request is repeated for the first time. It doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Time between two checks of the stop.
+const POLL: Duration = Duration::from_millis(20);
+
+/// The most bytes of an answer.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// The most characters of an error's text that are shown.
+const MOST_SHOWN: usize = 300;
+
+/// How a cluster is entered.
+#[derive(Clone, Default)]
+pub(crate) struct Access {
+    /// `user:password`, or `ApiKey KEY`.
+    pub(crate) login: Option<String>,
+    /// The file of the certificates that are trusted, and no others.
+    pub(crate) ca: Option<PathBuf>,
+}
+
+impl Access {
+    /// Returns the header that lets in.
+    fn header(&self) -> Option<String> {
+        let login = self.login.as_deref()?;
+        let is_key = login.starts_with("ApiKey ") || login.starts_with("Bearer ");
+        Some(if is_key { login.to_owned() } else { format!("Basic {}", STANDARD.encode(login)) })
+    }
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    /// What is being done, for errors: "cannot …".
+    pub(super) what: &'static str,
+    pub(super) method: &'static str,
+    /// The path after the host, with `/`.
+    pub(super) path: String,
+    pub(super) body: Option<Arc<String>>,
+    /// Whether it is part of an import, which may take longer.
+    pub(super) is_import: bool,
+}
+
+impl Call {
+    /// Returns a request that reads.
+    pub(super) fn get(what: &'static str, path: String) -> Call {
+        Call { what, method: "GET", path, body: None, is_import: false }
+    }
+
+    /// Returns a request of an import.
+    pub(super) fn import(what: &'static str, method: &'static str, path: String) -> Call {
+        Call { what, method, path, body: None, is_import: true }
+    }
+
+    /// Returns the request with a body.
+    pub(super) fn with(self, body: &Value) -> Call {
+        self.with_text(body.to_string())
+    }
+
+    pub(super) fn with_text(self, body: String) -> Call {
+        Call { body: Some(Arc::new(body)), ..self }
+    }
+}
+
+/// Sends requests to the hosts of an address.
+pub(crate) struct Client {
+    address: Address,
+    roots: Arc<Vec<String>>,
+    header: Option<String>,
+    agent: ureq::Agent,
+    /// The host that answered last.
+    host: AtomicUsize,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// What became of one attempt.
+enum Attempt {
+    Answer(u16, Vec<u8>),
+    /// The host did not answer; another one, or a later attempt, may.
+    Absent(String),
+    /// No attempt will work.
+    Hopeless(String),
+}
+
+impl Client {
+    /// Returns a client; nothing is sent yet.
+    pub(crate) fn new(address: Address, access: Access) -> Result<Client, Error> {
+        let mut config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            // A redirect could lead the password elsewhere.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(concat!("verbatim/", env!("CARGO_PKG_VERSION")))
+            .timeout_connect(Some(CONNECT_TIMEOUT));
+        if address.is_here() {
+            config = config.proxy(None);
+        }
+        if let Some(file) = &access.ca {
+            let wrong = |why: String| Error::Failed {
+                address: file.display().to_string(),
+                what: "read the trusted certificates",
+                why,
+            };
+            let pem = fs::read(file).map_err(|error| wrong(error.to_string()))?;
+            let certificates = parse_pem(&pem).filter_map(|item| match item {
+                Ok(PemItem::Certificate(certificate)) => Some(certificate),
+                _ => None,
+            });
+            let certificates: Vec<_> = certificates.collect();
+            if certificates.is_empty() {
+                return Err(wrong("there is no certificate in it; it must be a PEM file".into()));
+            }
+            let roots = RootCerts::new_with_certs(&certificates);
+            config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
+        }
+        Ok(Client {
+            roots: Arc::new(address.roots()),
+            header: access.header(),
+            agent: config.build().into(),
+            host: AtomicUsize::new(0),
+            address,
+        })
+    }
+
+    /// The address of the index.
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(super) fn failed(&self, what: &'static str, why: impl Into<String>) -> Error {
+        Error::Failed { address: self.address.to_string(), what, why: why.into() }
+    }
+
+    pub(super) fn foreign(&self, reason: impl Into<String>) -> Error {
+        Error::Foreign { address: self.address.to_string(), reason: reason.into() }
+    }
+
+    pub(super) fn refused(&self, reason: impl Into<String>) -> Error {
+        Error::Refused { address: self.address.to_string(), reason: reason.into() }
+    }
+
+    /// Sends a request and reads the answer; an error if the index is not there.
+    pub(super) fn ask<T: DeserializeOwned>(&self, call: Call, stop: &Stop) -> Result<T, Error> {
+        let what = call.what;
+        self.find(call, stop)?.ok_or_else(|| self.failed(what, "the index is not there"))
+    }
+
+    /// Sends a request and reads the answer; `None` if what it names is not there.
+    pub(super) fn find<T: DeserializeOwned>(
+        &self,
+        call: Call,
+        stop: &Stop,
+    ) -> Result<Option<T>, Error> {
+        let what = call.what;
+        let (status, body) = self.send(&call, stop)?;
+        match status {
+            200..=299 => match serde_json::from_slice(&body) {
+                Ok(answer) => Ok(Some(answer)),
+                Err(error) => {
+                    Err(self.failed(what, format!("its answer is not readable: {error}")))
+                }
+            },
+            404 => Ok(None),
+            status => Err(self.failed(what, self.said(status, &body))),
+        }
+    }
+
+    /// Sends a request until it is answered or the patience is over.
+    fn send(&self, call: &Call, stop: &Stop) -> Result<(u16, Vec<u8>), Error> {
+        let patience = if call.is_import { IMPORT_PATIENCE } else { QUESTION_PATIENCE };
+        let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
+        let mut failed = 0;
+        loop {
+            let why = match self.attempt(call, stop)? {
+                Attempt::Answer(429 | 502 | 503 | 504, body) if begun.elapsed() >= patience => {
+                    let why = format!("it is too busy: {}", reason(&body));
+                    return Err(self.failed(call.what, why));
+                }
+                Attempt::Answer(status @ (429 | 502 | 503 | 504), body) => {
+                    format!("status {status}: {}", reason(&body))
+                }
+                Attempt::Answer(status, body) => return Ok((status, body)),
+                Attempt::Hopeless(why) => return Err(self.failed(call.what, why)),
+                Attempt::Absent(why) => {
+                    self.host.fetch_add(1, Ordering::Relaxed);
+                    why
+                }
+            };
+            failed += 1;
+            if begun.elapsed() >= patience {
+                return Err(self.failed(call.what, format!("{why} (tried {failed} times)")));
+            }
+            // The other hosts are tried at once.
+            if failed % self.roots.len() == 0 {
+                wait(pause, stop)?;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+
+    /// Waits before an attempt with this number is followed by the next one.
+    pub(super) fn pause(&self, attempt: u32, stop: &Stop) -> Result<(), Error> {
+        wait((FIRST_PAUSE * attempt * attempt).min(LONGEST_PAUSE), stop)
+    }
+
+    /// Sends a request once, and waits for its answer or the stop.
+    fn attempt(&self, call: &Call, stop: &Stop) -> Result<Attempt, Error> {
+        let host = self.host.load(Ordering::Relaxed) % self.roots.len();
+        let url = format!("{}{}", self.roots[host], call.path);
+        let (agent, header, call) = (self.agent.clone(), self.header.clone(), call.clone());
+        // A request cannot be cancelled, so another thread waits for the answer.
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            // The receiver is gone if the work was stopped.
+            let _ = sender.send(exchange(&agent, &url, header, &call));
+        });
+        loop {
+            match receiver.recv_timeout(POLL) {
+                Ok(attempt) => return Ok(attempt),
+                Err(mpsc::RecvTimeoutError::Timeout) if stop.requested() => {
+                    return Err(Error::Stopped);
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    return Ok(Attempt::Hopeless("the request broke off".to_owned()));
+                }
+            }
+        }
+    }
+
+    /// Returns what an answer that is an error says.
+    fn said(&self, status: u16, body: &[u8]) -> String {
+        match status {
+            401 if self.header.is_none() => {
+                "it wants a password; put user:password, or ApiKey KEY, into \
+                 VERBATIM_CLUSTER_LOGIN"
+                    .to_owned()
+            }
+            401 => "it does not know the user and password, or the key (status 401)".to_owned(),
+            403 => format!("the user may not do this (status 403): {}", reason(body)),
+            _ => format!("status {status}: {}", reason(body)),
+        }
+    }
+}
+
+/// Returns the reason that an answer gives.
+fn reason(body: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Said {
+        error: Value,
+    }
+    let text = match serde_json::from_slice(body) {
+        Ok(Said { error: Value::String(text) }) => text,
+        Ok(Said { error }) => {
+            let cause = &error["failed_shards"][0]["reason"]["reason"];
+            let why = cause.as_str().or(error["reason"].as_str()).unwrap_or_default();
+            format!("{} ({})", why, error["type"].as_str().unwrap_or("unknown"))
+        }
+        Err(_) => String::from_utf8_lossy(body).into_owned(),
+    };
+    shown(&text)
+}
+
+/// Returns the beginning of a text from a cluster, in one line.
+pub(super) fn shown(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().take(MOST_SHOWN).map(plain).collect()
+}
+
+fn wait(pause: Duration, stop: &Stop) -> Result<(), Error> {
+    let begun = Instant::now();
+    while begun.elapsed() < pause {
+        if stop.requested() {
+            return Err(Error::Stopped);
+        }
+        thread::sleep(POLL.min(pause));
+    }
+    Ok(())
+}
+
+/// Sends a request and reads the answer.
+fn exchange(agent: &ureq::Agent, url: &str, header: Option<String>, call: &Call) -> Attempt {
+    let timeout = if call.is_import { IMPORT_TIMEOUT } else { QUESTION_TIMEOUT };
+    let mut request = ureq::http::Request::builder().method(call.method).uri(url);
+    if let Some(header) = header {
+        request = request.header("authorization", header);
+    }
+    if call.body.is_some() {
+        let kind = if call.path.contains("_bulk") { "x-ndjson" } else { "json" };
+        request = request.header("content-type", format!("application/{kind}"));
+    }
+    let body = call.body.as_ref().map(|body| body.as_bytes()).unwrap_or_default();
+    // The error might show the header.
+    let Ok(request) = request.body(body) else {
+        return Attempt::Hopeless("the password or the address has odd signs".to_owned());
+    };
+    let config = agent.configure_request(request).timeout_global(Some(timeout));
+    let request = config.allow_non_standard_methods(true).build();
+    let mut response = match agent.run(request) {
+        Ok(response) => response,
+        Err(error) => return unsent(&error, timeout),
+    };
+    let status = response.status().as_u16();
+    match response.body_mut().with_config().limit(MOST_BYTES).read_to_vec() {
+        Ok(bytes) => Attempt::Answer(status, bytes),
+        Err(error) => unsent(&error, timeout),
+    }
+}
+
+/// Returns what an error of sending means.
+fn unsent(error: &ureq::Error, timeout: Duration) -> Attempt {
+    match error {
+        // A question that took so long once takes as long again.
+        ureq::Error::Timeout(ureq::Timeout::Global) => {
+            Attempt::Hopeless(format!("it did not answer within {} seconds", timeout.as_secs()))
+        }
+        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => Attempt::Hopeless(untrusted(error)),
+        ureq::Error::Io(inner) if inner.to_string().contains("certificate") => {
+            Attempt::Hopeless(untrusted(error))
+        }
+        ureq::Error::Io(_)
+        | ureq::Error::Protocol(_)
+        | ureq::Error::Timeout(_)
+        | ureq::Error::HostNotFound
+        | ureq::Error::ConnectionFailed => Attempt::Absent(error.to_string()),
+        _ => Attempt::Hopeless(error.to_string()),
+    }
+}
+
+fn untrusted(error: &ureq::Error) -> String {
+    format!(
+        "no trusted connection: {error}; VERBATIM_CLUSTER_CA names the file of the certificates \
+         that are trusted"
+    )
+}

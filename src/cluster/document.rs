@@ -1,0 +1,321 @@
+//! Messages and conversations as documents of an index.
+
+use std::collections::HashMap;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    model::{Instant, Origin, Provenance, StoredConversation, StoredMessage},
+    text::{fold::fold, like::is_regular, loose},
+};
+
+/// The kind of a message's document.
+pub(super) const MESSAGE: &str = "m";
+
+/// The kind of a conversation's document.
+pub(super) const CONVERSATION: &str = "c";
+
+/// A message as a document.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct MessageDocument {
+    kind: String,
+    /// The hash of the conversation's id.
+    pub(super) c: i64,
+    pub(super) id: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) role: String,
+    /// The hash of the role, if SQL finds the message by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rh: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    s: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    n: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) p: Option<i64>,
+    r: i64,
+    /// The hash of the document's id.
+    k: i64,
+    /// The content, if it is UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    t: Option<String>,
+    /// The bytes of any other content, in Base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    b: Option<String>,
+    /// The text of JSON parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    d: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// Whether the content has no reliable grams, so that every search looks at it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    odd: bool,
+    /// What grams are made of; not kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    g: Vec<String>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl MessageDocument {
+    /// Returns the document of a message.
+    pub(super) fn of(conversation: &str, message: &StoredMessage, document: &str) -> Self {
+        let mut one = MessageDocument {
+            kind: MESSAGE.to_owned(),
+            c: hash(conversation),
+            id: message.id.clone(),
+            role: message.role.clone(),
+            rh: message.has_text_role.then(|| hash(&message.role)),
+            s: message.time.map(|time| time.seconds),
+            n: message.time.map(|time| time.nanos),
+            p: message.position,
+            r: message.row,
+            k: hash(document),
+            d: message.decoded.clone(),
+            model: message.model.clone(),
+            ..MessageDocument::default()
+        };
+        let stored = message.content.as_deref();
+        match stored.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
+            Some((_, Ok(text))) => one.t = Some(text.to_owned()),
+            Some((bytes, Err(_))) => one.b = Some(STANDARD.encode(bytes)),
+            None => {}
+        }
+        one.odd = stored.is_some_and(|bytes| !is_regular(bytes));
+        let texts = [one.t.as_deref(), one.d.as_deref()];
+        one.g = texts.into_iter().flatten().flat_map(gram_texts).collect();
+        one
+    }
+
+    /// Returns the message that the document is of.
+    pub(super) fn into_message(self) -> StoredMessage {
+        let bytes = self.b.and_then(|text| STANDARD.decode(text).ok());
+        StoredMessage {
+            id: self.id,
+            role: self.role,
+            has_text_role: self.rh.is_some(),
+            time: self.s.map(|seconds| Instant { seconds, nanos: self.n.unwrap_or_default() }),
+            position: self.p,
+            row: self.r,
+            content: self.t.map(String::into_bytes).or(bytes),
+            decoded: self.d,
+            model: self.model,
+        }
+    }
+}
+
+/// Returns what the grams of a text are made of: the text folded, and the parts of its form without
+/// accents that differ.
+fn gram_texts(text: &str) -> Vec<String> {
+    let mut texts = vec![text.chars().map(fold).collect::<String>()];
+    let _: Result<(), ()> = loose::windows(text, |window| {
+        texts.push(window.to_owned());
+        Ok(())
+    });
+    texts
+}
+
+/// A conversation as a document, with what lists and counts need of its messages.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct ConversationDocument {
+    pub(super) kind: String,
+    k: i64,
+    pub(super) id: String,
+    /// The title, if it is UTF-8; absent for NULL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// The bytes of any other title, in Base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title_bytes: Option<String>,
+    /// The time of the last change, in seconds and nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated: Option<(i64, u32)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    service: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<OriginDocument>,
+    /// The hash of what was imported last.
+    pub(super) digest: String,
+    /// The roles and the models that the messages have.
+    roles: Vec<String>,
+    models: Vec<String>,
+    /// For each message its role, its model or −1, and its time.
+    messages: Vec<TallyDocument>,
+}
+
+/// The role, the model, the seconds and the nanoseconds of a message.
+type TallyDocument = (u32, i64, Option<i64>, u32);
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct OriginDocument {
+    file: Option<String>,
+    session: Option<String>,
+    project: Option<String>,
+    folder: Option<String>,
+    branch: Option<String>,
+}
+
+/// What is counted of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tallied {
+    /// The places of the role and the model in the lists of their conversation.
+    pub(crate) role: u32,
+    pub(crate) model: Option<u32>,
+    pub(crate) time: Option<Instant>,
+}
+
+/// Collects what a conversation's document says of its messages.
+#[derive(Debug, Default)]
+pub(super) struct MessageTally {
+    roles: Vec<String>,
+    models: Vec<String>,
+    messages: Vec<TallyDocument>,
+}
+
+impl MessageTally {
+    pub(super) fn add(&mut self, message: &StoredMessage) {
+        let place = |list: &mut Vec<String>, name: &str| {
+            list.iter().position(|known| known == name).unwrap_or_else(|| {
+                list.push(name.to_owned());
+                list.len() - 1
+            })
+        };
+        let role = place(&mut self.roles, &message.role);
+        let model = message.model.as_deref().filter(|model| !model.is_empty());
+        let model = model.map_or(-1, |model| place(&mut self.models, model) as i64);
+        let seconds = message.time.map(|time| time.seconds);
+        let nanos = message.time.map_or(0, |time| time.nanos);
+        self.messages.push((role as u32, model, seconds, nanos));
+    }
+}
+
+impl ConversationDocument {
+    /// Returns the document of a conversation.
+    pub(super) fn of(
+        conversation: &StoredConversation,
+        digest: String,
+        tally: MessageTally,
+    ) -> Self {
+        let title = conversation.title.as_deref().map(|bytes| (bytes, str::from_utf8(bytes)));
+        let (title, title_bytes) = match title {
+            None => (None, None),
+            Some((_, Ok(text))) => (Some(text.to_owned()), None),
+            Some((bytes, Err(_))) => (None, Some(STANDARD.encode(bytes))),
+        };
+        let provenance = conversation.provenance.clone();
+        ConversationDocument {
+            kind: CONVERSATION.to_owned(),
+            k: hash(&conversation_name(&conversation.id)),
+            id: conversation.id.clone(),
+            title,
+            title_bytes,
+            updated: conversation.updated.map(|time| (time.seconds, time.nanos)),
+            model: conversation.model.clone(),
+            service: provenance.as_ref().map(|it| it.service.clone()),
+            link: provenance.and_then(|it| it.link),
+            origin: conversation.origin.clone().map(|origin| OriginDocument {
+                file: origin.file,
+                session: origin.session,
+                project: origin.project,
+                folder: origin.folder,
+                branch: origin.branch,
+            }),
+            digest,
+            roles: tally.roles,
+            models: tally.models,
+            messages: tally.messages,
+        }
+    }
+
+    pub(super) fn turns(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Returns the parts of the document: the conversation, the roles, the models, the messages.
+    pub(super) fn into_parts(self) -> (StoredConversation, Vec<String>, Vec<String>, Vec<Tallied>) {
+        let bytes = self.title_bytes.and_then(|text| STANDARD.decode(text).ok());
+        let link = self.link;
+        let conversation = StoredConversation {
+            id: self.id,
+            title: self.title.map(String::into_bytes).or(bytes),
+            updated: self.updated.map(|(seconds, nanos)| Instant { seconds, nanos }),
+            origin: self.origin.map(|origin| Origin {
+                file: origin.file,
+                session: origin.session,
+                project: origin.project,
+                folder: origin.folder,
+                branch: origin.branch,
+                gone: None,
+            }),
+            provenance: self.service.map(|service| Provenance { service, link }),
+            model: self.model,
+        };
+        let tallied = self.messages.into_iter().map(|(role, model, seconds, nanos)| Tallied {
+            role,
+            model: u32::try_from(model).ok(),
+            time: seconds.map(|seconds| Instant { seconds, nanos }),
+        });
+        (conversation, self.roles, self.models, tallied.collect())
+    }
+}
+
+/// Returns the hash by which an index finds conversations and roles.
+pub(super) fn hash(text: &str) -> i64 {
+    let digest = Sha256::digest(text);
+    digest.iter().take(8).fold(0, |number, byte| number << 8 | i64::from(*byte))
+}
+
+/// Returns the name of a conversation's document.
+pub(super) fn conversation_name(id: &str) -> String {
+    format!("c{}", long_hash(id))
+}
+
+/// Returns the beginning of the names of the documents of a conversation's messages.
+pub(super) fn message_names(id: &str) -> String {
+    format!("m{}-", long_hash(id))
+}
+
+fn long_hash(id: &str) -> String {
+    Sha256::digest(id).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Takes the hash of a conversation with all its messages.
+#[derive(Default)]
+pub(super) struct ConversationDigest(Sha256);
+
+impl ConversationDigest {
+    pub(super) fn of(conversation: &StoredConversation) -> ConversationDigest {
+        let mut digest = ConversationDigest::default();
+        digest.0.update(format!("{conversation:?}"));
+        digest
+    }
+
+    pub(super) fn add(&mut self, message: &StoredMessage) {
+        let StoredMessage { id, role, has_text_role, time, position, row, .. } = message;
+        let facts = (id, role, has_text_role, time, position, row, &message.model);
+        self.0.update(format!("{facts:?}"));
+        let text = message.content.as_deref();
+        self.0.update(text.map_or(u64::MAX, |text| text.len() as u64).to_le_bytes());
+        self.0.update(text.unwrap_or_default());
+        self.0.update([u8::from(message.decoded.is_some())]);
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Returns how often each id came so far, so that equal ids of one conversation are told apart.
+pub(super) fn occurrence<'i>(seen: &mut HashMap<&'i str, u32>, id: &'i str) -> u32 {
+    let count = seen.entry(id).or_default();
+    *count += 1;
+    *count
+}

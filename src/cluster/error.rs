@@ -1,0 +1,30 @@
+//! An error of a cluster.
+
+/// An error of a cluster. No text of it has a password or a key.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The address has another form.
+    #[error("{given:?} is no address of an index: {reason}")]
+    Address { given: String, reason: String },
+    /// A request failed.
+    #[error("{address}: cannot {what}: {why}")]
+    Failed { address: String, what: &'static str, why: String },
+    /// The index is not one of ours, or of another version.
+    #[error("{address}: {reason}")]
+    Foreign { address: String, reason: String },
+    /// There is nothing at the address.
+    #[error("{address}: the cluster has no such index yet; nothing was imported into it")]
+    Empty { address: String },
+    /// The index was deleted while it was read.
+    #[error("{address}: later imports replaced what was being read; ask again")]
+    Replaced { address: String },
+    /// What is to be imported cannot be kept in an index.
+    #[error("{address}: not imported: {reason}")]
+    Refused { address: String, reason: String },
+    /// A regular expression of the request is wrong or too large.
+    #[error("{0}")]
+    Expression(String),
+    /// The [`Stop`](crate::model::Stop) was requested.
+    #[error("stopped")]
+    Stopped,
+}

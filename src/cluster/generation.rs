@@ -1,0 +1,202 @@
+//! The indexes behind an alias: one for each state that an import made.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    client::{Call, Client},
+    error::Error,
+    layout::{FORMAT, META, copied_settings, new_index},
+};
+use crate::model::Stop;
+
+/// Digits of the number of a generation in its name.
+const DIGITS: usize = 6;
+
+/// An index that an import made or is making.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Generation {
+    /// The name of the index.
+    pub(super) name: String,
+    /// What was imported, as a hash.
+    pub(super) import: String,
+    /// The index that it is a copy of; empty for the first one.
+    pub(super) base: String,
+}
+
+#[derive(Deserialize)]
+struct Described {
+    mappings: Mappings,
+}
+
+#[derive(Deserialize)]
+struct Mappings {
+    #[serde(default, rename = "_meta")]
+    meta: BTreeMap<String, Value>,
+}
+
+/// Returns the name of the index that the alias leads to; `None` if there is nothing of that name.
+pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>, Error> {
+    let alias = client.address().index();
+    let call = Call::get("look up the index", format!("/{alias}/_mapping"));
+    let Some(found) = client.find::<BTreeMap<String, Described>>(call, stop)? else {
+        return Ok(None);
+    };
+    if found.len() > 1 {
+        let names: Vec<String> = found.into_keys().collect();
+        let names = names.join(" and ");
+        return Err(client.foreign(format!(
+            "two imports made an index at the same time, {names}; delete one and import again"
+        )));
+    }
+    let Some((name, described)) = found.into_iter().next() else { return Ok(None) };
+    generation(client, &name, &described)?;
+    match name == alias {
+        true => Err(client.foreign("an index of another program has this name")),
+        false => Ok(Some(name)),
+    }
+}
+
+/// Returns what an index says of itself; an error if it is not ours.
+fn generation(client: &Client, name: &str, described: &Described) -> Result<Generation, Error> {
+    let Some(meta) = described.mappings.meta.get(META) else {
+        return Err(client.foreign("an index of another program has this name"));
+    };
+    match meta["format"].as_u64() {
+        Some(FORMAT) => {}
+        Some(format) if format > FORMAT => {
+            return Err(client.foreign(format!(
+                "a later version of verbatim wrote this index (format {format}, this one knows \
+                 {FORMAT}); update verbatim"
+            )));
+        }
+        _ => {
+            return Err(client.foreign(
+                "an earlier version of verbatim wrote this index; import the chats again under \
+                 another name",
+            ));
+        }
+    }
+    let text = |key: &str| meta[key].as_str().unwrap_or_default().to_owned();
+    Ok(Generation { name: name.to_owned(), import: text("import"), base: text("base") })
+}
+
+/// Returns every index that imports made under the alias, also those that were not finished.
+pub(super) fn all(client: &Client, stop: &Stop) -> Result<Vec<Generation>, Error> {
+    let pattern = format!("/{}-v*/_mapping", client.address().index());
+    let call = Call::import("list the indexes", "GET", pattern);
+    let found = client.find::<BTreeMap<String, Described>>(call, stop)?.unwrap_or_default();
+    let is_ours = |name: &str| {
+        let rest = name.strip_prefix(client.address().index());
+        let rest = rest.and_then(|rest| rest.strip_prefix("-v")?.split_once('-'));
+        rest.is_some_and(|(number, _)| number.len() == DIGITS && number.parse::<u32>().is_ok())
+    };
+    let ours = found.iter().filter(|(name, _)| is_ours(name));
+    Ok(ours.filter_map(|(name, it)| generation(client, name, it).ok()).collect())
+}
+
+/// Makes the index that an import writes: a copy of the current one, or an empty one.
+pub(super) fn begin(
+    client: &Client,
+    current: Option<&str>,
+    import: &str,
+    stop: &Stop,
+) -> Result<Generation, Error> {
+    let base = current.unwrap_or_default();
+    let number = base
+        .strip_prefix(client.address().index())
+        .and_then(|rest| rest.strip_prefix("-v")?.split('-').next()?.parse::<u32>().ok());
+    let number = number.unwrap_or(0) + 1;
+    let mut random = [0; 4];
+    getrandom::fill(&mut random)
+        .map_err(|error| client.failed("make random numbers", error.to_string()))?;
+    let random = u32::from_be_bytes(random);
+    let name = format!("{}-v{number:0DIGITS$}-{random:08x}", client.address().index());
+    let meta = json!({ "format": FORMAT, "import": import, "base": base });
+    let what = "make an index";
+    match current {
+        None => {
+            let call = Call::import(what, "PUT", format!("/{name}")).with(&new_index(&meta));
+            client.ask::<Value>(call, stop)?;
+        }
+        Some(current) => {
+            // A copy of an index that nobody writes to shares its files.
+            let call = Call::import(what, "POST", format!("/{current}/_clone/{name}"));
+            let call = call.with(&json!({ "settings": copied_settings() }));
+            client.ask::<Value>(call, stop)?;
+            let call = Call::import(what, "PUT", format!("/{name}/_mapping"));
+            client.ask::<Value>(call.with(&json!({ "_meta": { META: meta } })), stop)?;
+        }
+    }
+    wait_for(client, &name, "yellow", stop)?;
+    Ok(Generation { name, import: import.to_owned(), base: base.to_owned() })
+}
+
+/// Waits until the shards of an index are there: `yellow` for one of each, `green` for all.
+pub(super) fn wait_for(
+    client: &Client,
+    name: &str,
+    status: &str,
+    stop: &Stop,
+) -> Result<(), Error> {
+    /// Seconds that one request waits.
+    const SECONDS: u32 = 20;
+    /// How often it is repeated.
+    const TIMES: u32 = 9;
+
+    #[derive(Deserialize)]
+    struct Health {
+        timed_out: bool,
+    }
+    for _ in 0..TIMES {
+        let path = format!("/_cluster/health/{name}?wait_for_status={status}&timeout={SECONDS}s");
+        let call = Call::import("see the health of the index", "GET", path);
+        // A health that timed out has the status 408.
+        match client.ask::<Health>(call, stop) {
+            Ok(Health { timed_out: false }) => return Ok(()),
+            Ok(_) => {}
+            Err(Error::Failed { why, .. }) if why.starts_with("status 408") => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let why = "some of its shards have no node after three minutes; what was written stays, and \
+               the same import goes on with it";
+    Err(client.failed("finish the index", why))
+}
+
+/// Closes an index for writing, and moves the alias to it.
+pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result<(), Error> {
+    let what = "finish the index";
+    let call = Call::import(what, "PUT", format!("/{}/_settings", done.name));
+    client.ask::<Value>(call.with(&json!({ "index.blocks.write": true })), stop)?;
+    let alias = client.address().index();
+    let mut actions = vec![json!({ "add": { "index": done.name, "alias": alias } })];
+    if !done.base.is_empty() {
+        // Fails if another import has moved the alias meanwhile.
+        let old = json!({ "index": done.base, "alias": alias, "must_exist": true });
+        actions.push(json!({ "remove": old }));
+    }
+    let call = Call::import(what, "POST", "/_aliases".to_owned());
+    let moved = client.find::<Value>(call.with(&json!({ "actions": actions })), stop);
+    // The answer of an earlier attempt may have been lost.
+    if current(client, stop)?.as_deref() == Some(&done.name) {
+        return Ok(());
+    }
+    moved?;
+    Err(client.failed(what, "another import was finished meanwhile; run this one again"))
+}
+
+/// Deletes the indexes that no reader needs: all but the current one and the one before. What other
+/// imports began beside this one stays until the next import.
+pub(super) fn tidy(client: &Client, done: &Generation, stop: &Stop) -> Result<(), Error> {
+    for old in all(client, stop)? {
+        let is_beside = old.base == done.base || old.base == done.name;
+        if old.name != done.base && !is_beside {
+            let call = Call::import("delete an old index", "DELETE", format!("/{}", old.name));
+            client.find::<Value>(call, stop)?;
+        }
+    }
+    Ok(())
+}

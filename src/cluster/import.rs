@@ -1,0 +1,386 @@
+//! Writes conversations into an index: a copy of the current one, which takes its place at the end.
+//!
+//! Invariant: a conversation's document is sent after its messages are there, so that an import that
+//! was killed goes on where it was.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write,
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    client::{Call, Client, shown},
+    document::{
+        self, ConversationDigest, ConversationDocument, MESSAGE, MessageDocument, MessageTally,
+        occurrence,
+    },
+    error::Error,
+    generation::{self, Generation},
+    view::{self, ClusterConversation, Shards},
+};
+use crate::model::{Instant, Stop, StoredConversation, StoredMessage};
+
+/// Bytes of documents in one request.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// The most bytes of one document: clusters take requests of 100 MB.
+const LONGEST_DOCUMENT: usize = 95 << 20;
+
+/// How often documents are sent again that a busy node refused.
+const MOST_ATTEMPTS: u32 = 12;
+
+/// What an import changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Imported {
+    pub(crate) new_conversations: u64,
+    pub(crate) updated_conversations: u64,
+    pub(crate) unchanged_conversations: u64,
+    pub(crate) new_messages: u64,
+    pub(crate) messages: u64,
+}
+
+/// Writes conversations into an index.
+///
+/// The conversations are handed over twice: to [`Importer::plan`], which finds those that changed,
+/// and those again to [`Importer::put`].
+pub(crate) struct Importer<'a> {
+    client: &'a Client,
+    stop: &'a Stop,
+    /// The index that the alias leads to now, and its conversations by id.
+    current: Option<String>,
+    known: HashMap<String, ClusterConversation>,
+    /// The hashes of the conversations that changed, by id.
+    changed: HashMap<String, String>,
+    /// Hashes of all ids that were met, to tell equal ids apart.
+    met: HashSet<i64>,
+    target: Option<Generation>,
+    /// The digests of the conversations that an earlier attempt has written.
+    written: HashMap<String, String>,
+    messages: String,
+    /// Documents of conversations whose messages are in `messages`, and such that can be sent now.
+    waiting: String,
+    imported: Imported,
+}
+
+impl<'a> Importer<'a> {
+    /// Returns an importer into the index of a client.
+    pub(crate) fn new(client: &'a Client, stop: &'a Stop) -> Result<Importer<'a>, Error> {
+        let current = generation::current(client, stop)?;
+        let known = match &current {
+            Some(current) => view::conversations(client, current, true, stop)?,
+            None => Vec::new(),
+        };
+        Ok(Importer {
+            client,
+            stop,
+            current,
+            known: known.into_iter().map(|it| (it.stored.id.clone(), it)).collect(),
+            changed: HashMap::new(),
+            met: HashSet::new(),
+            target: None,
+            written: HashMap::new(),
+            messages: String::new(),
+            waiting: String::new(),
+            imported: Imported::default(),
+        })
+    }
+
+    /// Notes whether a conversation changed since it was imported.
+    pub(crate) fn plan(
+        &mut self,
+        conversation: &StoredConversation,
+        messages: &[StoredMessage],
+    ) -> Result<(), Error> {
+        let id = &conversation.id;
+        if !self.met.insert(document::hash(id)) {
+            let why = format!("two of its conversations have the id {:?}", shown(id));
+            return Err(self.client.refused(why));
+        }
+        let mut digest = ConversationDigest::of(conversation);
+        messages.iter().for_each(|message| digest.add(message));
+        let digest = digest.finish();
+        self.imported.messages += messages.len() as u64;
+        match self.known.get(id) {
+            Some(known) if known.digest == digest => self.imported.unchanged_conversations += 1,
+            known => {
+                match known.is_some() {
+                    true => self.imported.updated_conversations += 1,
+                    false => self.imported.new_conversations += 1,
+                }
+                self.changed.insert(id.clone(), digest);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the index that is written to, or finds the one that the same import began; returns
+    /// whether there is anything to write.
+    pub(crate) fn begin(&mut self) -> Result<bool, Error> {
+        if self.changed.is_empty() && self.current.is_some() {
+            return Ok(false);
+        }
+        let mut all: Vec<(&String, &String)> = self.changed.iter().collect();
+        all.sort_unstable();
+        let import = document::conversation_name(&format!("{all:?}"));
+        let base = self.current.clone().unwrap_or_default();
+        let begun = generation::all(self.client, self.stop)?.into_iter().find(|it| {
+            it.import == import && it.base == base && Some(&it.name) != self.current.as_ref()
+        });
+        let target = match begun {
+            Some(begun) => {
+                self.refresh(&begun.name)?;
+                let written = view::conversations(self.client, &begun.name, true, self.stop)?;
+                self.written = written.into_iter().map(|it| (it.stored.id, it.digest)).collect();
+                begun
+            }
+            None => {
+                let current = self.current.as_deref();
+                generation::begin(self.client, current, &import, self.stop)?
+            }
+        };
+        self.target = Some(target);
+        Ok(true)
+    }
+
+    /// Returns the ids of the conversations that have to be handed over.
+    pub(crate) fn wanted(&self) -> HashSet<String> {
+        let is_left = |(id, digest): &(&String, &String)| self.written.get(*id) != Some(*digest);
+        self.changed.iter().filter(is_left).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Writes a conversation. Messages that were imported before and are not in it now are kept.
+    pub(crate) fn put(
+        &mut self,
+        conversation: &StoredConversation,
+        messages: Vec<StoredMessage>,
+    ) -> Result<(), Error> {
+        let id = conversation.id.clone();
+        let Some(digest) = self.changed.get(&id).cloned() else { return Ok(()) };
+        let known = self.known.get(&id);
+        let (conversation, messages) = match (known, &self.current) {
+            (Some(known), Some(current)) => {
+                let old = view::messages(self.client, current, known, self.stop)?;
+                let old: Vec<StoredMessage> = old.into_iter().map(|(_, old)| old).collect();
+                let before = old.len() as u64;
+                let merged = merged(&known.stored, old, conversation, messages);
+                self.imported.new_messages += (merged.1.len() as u64).saturating_sub(before);
+                merged
+            }
+            _ => {
+                self.imported.new_messages += messages.len() as u64;
+                (conversation.clone(), messages)
+            }
+        };
+        let names = document::message_names(&id);
+        let mut tally = MessageTally::default();
+        for (number, message) in messages.iter().enumerate() {
+            tally.add(message);
+            let name = format!("{names}{number}");
+            let document = MessageDocument::of(&id, message, &name);
+            let line = self.line(&name, &document)?;
+            if line.len() > LONGEST_DOCUMENT {
+                let why = format!(
+                    "message {:?} of conversation {:?} takes {} bytes, and a cluster takes {}",
+                    shown(&message.id),
+                    shown(&id),
+                    line.len(),
+                    LONGEST_DOCUMENT
+                );
+                return Err(self.client.refused(why));
+            }
+            self.messages.push_str(&line);
+            self.flush_if(BATCH_BYTES)?;
+        }
+        let document = ConversationDocument::of(&conversation, digest, tally);
+        debug_assert_eq!(document.turns(), messages.len());
+        let line = self.line(&document::conversation_name(&id), &document)?;
+        self.waiting.push_str(&line);
+        self.flush_if(BATCH_BYTES)
+    }
+
+    /// Sends what is left, makes it visible, and puts it in the place of the current index.
+    pub(crate) fn finish(mut self) -> Result<Imported, Error> {
+        let Some(target) = self.target.take() else { return Ok(self.imported) };
+        self.flush(&target.name)?;
+        self.refresh(&target.name)?;
+        self.check(&target.name)?;
+        generation::wait_for(self.client, &target.name, "green", self.stop)?;
+        generation::publish(self.client, &target, self.stop)?;
+        generation::tidy(self.client, &target, self.stop)?;
+        Ok(self.imported)
+    }
+
+    /// Returns two lines of a bulk request.
+    fn line(&self, name: &str, document: &impl Serialize) -> Result<String, Error> {
+        let action = json!({ "index": { "_id": name } });
+        let failed = |why: String| self.client.failed("write a document", why);
+        let text = serde_json::to_string(document).map_err(|error| failed(error.to_string()))?;
+        let mut line = String::with_capacity(text.len() + 80);
+        let _ = write!(line, "{action}\n{text}\n");
+        Ok(line)
+    }
+
+    fn flush_if(&mut self, least: usize) -> Result<(), Error> {
+        if self.messages.len() + self.waiting.len() < least {
+            return Ok(());
+        }
+        match self.target.clone() {
+            Some(target) => self.flush(&target.name),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends the messages, and then the conversations whose messages are all sent.
+    fn flush(&mut self, index: &str) -> Result<(), Error> {
+        for body in [std::mem::take(&mut self.messages), std::mem::take(&mut self.waiting)] {
+            self.send(index, body)?;
+        }
+        Ok(())
+    }
+
+    /// Sends documents, and those again that a busy node refused.
+    fn send(&self, index: &str, mut body: String) -> Result<(), Error> {
+        #[derive(Deserialize)]
+        struct Bulk {
+            errors: bool,
+            items: Vec<HashMap<String, Item>>,
+        }
+        #[derive(Deserialize)]
+        struct Item {
+            #[serde(rename = "_id")]
+            name: String,
+            status: u16,
+            #[serde(default)]
+            error: Value,
+        }
+        let what = "write documents";
+        for attempt in 1.. {
+            if body.is_empty() {
+                return Ok(());
+            }
+            let path = format!(
+                "/{index}/_bulk?filter_path=errors,items.*._id,items.*.status,items.*.error"
+            );
+            let call = Call::import(what, "POST", path).with_text(body.clone());
+            let answer: Bulk = self.client.ask(call, self.stop)?;
+            if !answer.errors {
+                return Ok(());
+            }
+            // An answer is 200 although documents in it failed.
+            let mut again = String::new();
+            let mut lines = body.split_inclusive('\n');
+            for item in answer.items.into_iter().flat_map(HashMap::into_values) {
+                let two = [lines.next(), lines.next()];
+                match item.status {
+                    200..=299 => {}
+                    429 | 503 if attempt < MOST_ATTEMPTS => {
+                        again.extend(two.into_iter().flatten());
+                    }
+                    status => {
+                        let reason = item.error["reason"].as_str().unwrap_or_default();
+                        let why = format!(
+                            "document {} was refused, status {status}: {}",
+                            item.name,
+                            shown(reason)
+                        );
+                        return Err(self.client.failed(what, why));
+                    }
+                }
+            }
+            body = again;
+            self.client.pause(attempt, self.stop)?;
+        }
+        Ok(())
+    }
+
+    fn refresh(&self, index: &str) -> Result<(), Error> {
+        #[derive(Deserialize)]
+        struct Refreshed {
+            #[serde(rename = "_shards")]
+            shards: Shards,
+        }
+        let what = "make documents visible";
+        let call = Call::import(what, "POST", format!("/{index}/_refresh"));
+        match self.client.ask::<Refreshed>(call, self.stop)?.shards.failed {
+            0 => Ok(()),
+            failed => Err(self.client.failed(what, format!("{failed} shards failed"))),
+        }
+    }
+
+    /// Fails unless the index has every message that its conversations tell of.
+    fn check(&self, index: &str) -> Result<(), Error> {
+        #[derive(Deserialize)]
+        struct Count {
+            count: u64,
+            #[serde(rename = "_shards")]
+            shards: Shards,
+        }
+        let what = "check what was written";
+        let all = view::conversations(self.client, index, true, self.stop)?;
+        let expected: u64 = all.iter().map(|it| it.messages.len() as u64).sum();
+        let call = Call::import(what, "POST", format!("/{index}/_count"));
+        let call = call.with(&json!({ "query": { "term": { "kind": MESSAGE } } }));
+        let counted: Count = self.client.ask(call, self.stop)?;
+        match counted.count == expected && counted.shards.failed == 0 {
+            true => Ok(()),
+            false => Err(self.client.failed(
+                what,
+                format!("the index has {} of {expected} messages; import again", counted.count),
+            )),
+        }
+    }
+}
+
+/// Merges a new version of a conversation into the old one, as a file's import does: an older
+/// version only adds messages, and messages that the new one has no more come after the others.
+fn merged(
+    old: &StoredConversation,
+    old_messages: Vec<StoredMessage>,
+    new: &StoredConversation,
+    new_messages: Vec<StoredMessage>,
+) -> (StoredConversation, Vec<StoredMessage>) {
+    let newest = |conversation: &StoredConversation,
+                  messages: &[StoredMessage]|
+     -> Option<Instant> {
+        conversation.updated.or_else(|| messages.iter().filter_map(|message| message.time).max())
+    };
+    let is_older = newest(new, &new_messages) < newest(old, &old_messages);
+    let (kept, first, second) = match is_older {
+        true => (old, old_messages, new_messages),
+        false => (new, new_messages, old_messages),
+    };
+    let keys: HashSet<(String, u32)> = {
+        let mut seen = HashMap::new();
+        first.iter().map(|it| (it.id.clone(), occurrence(&mut seen, &it.id))).collect()
+    };
+    let is_extra: Vec<bool> = {
+        let mut seen = HashMap::new();
+        let key = |it: &'_ StoredMessage, count| (it.id.clone(), count);
+        second
+            .iter()
+            .map(|it| {
+                let count = occurrence(&mut seen, it.id.as_str());
+                !keys.contains(&key(it, count))
+            })
+            .collect()
+    };
+    let mut last = first.iter().filter_map(|message| message.position).max();
+    let mut all = first;
+    for (mut message, is_extra) in second.into_iter().zip(is_extra) {
+        if is_extra {
+            last = last.map(|last| last.saturating_add(1));
+            message.position = last.or(message.position);
+            all.push(message);
+        }
+    }
+    let mut conversation = kept.clone();
+    let other = if is_older { new } else { old };
+    conversation.title = conversation.title.or_else(|| other.title.clone());
+    conversation.origin = conversation.origin.or_else(|| other.origin.clone());
+    conversation.provenance = conversation.provenance.or_else(|| other.provenance.clone());
+    conversation.model = conversation.model.or_else(|| other.model.clone());
+    (conversation, all)
+}

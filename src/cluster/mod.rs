@@ -1,0 +1,62 @@
+//! Conversations in an index of OpenSearch, for those whom one machine is too small for.
+//!
+//! The cluster proposes messages by n-grams, and their texts are compared here, so that an answer is
+//! exactly the one that a database gives. Conversations are read once for each state and kept.
+//!
+//! Invariant: an index that the alias leads to never changes. An import writes a copy of it and
+//! moves the alias at the end, so a reader sees all of an import or nothing of it.
+//! Invariant: an answer is whole or an error: no shard is left out.
+
+mod address;
+mod client;
+mod document;
+mod error;
+mod generation;
+mod import;
+mod layout;
+mod query;
+mod view;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) use address::{Address, is_address};
+pub(crate) use client::{Access, Client};
+pub(crate) use error::Error;
+pub(crate) use import::Importer;
+pub(crate) use view::{ClusterConversation, Taken, View};
+
+use crate::model::Stop;
+
+/// An index in a cluster, and the state of it that was asked last.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    client: Result<Client, Error>,
+    view: Mutex<Option<Arc<View>>>,
+}
+
+impl Cluster {
+    /// Returns the index at an address; nothing is sent before the first question.
+    pub(crate) fn new(address: Address, access: Access) -> Cluster {
+        Cluster { client: Client::new(address, access), view: Mutex::default() }
+    }
+
+    /// Returns what sends requests; an error if the file of trusted certificates cannot be read.
+    pub(crate) fn client(&self) -> Result<&Client, Error> {
+        self.client.as_ref().map_err(Clone::clone)
+    }
+
+    /// Opens the state that the index is in now.
+    pub(crate) fn view(&self, stop: &Stop) -> Result<Arc<View>, Error> {
+        let client = self.client()?;
+        let now = generation::current(client, stop)?
+            .ok_or_else(|| Error::Empty { address: client.address().to_string() })?;
+        let known = || self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(view) = &*known()
+            && view.index() == now
+        {
+            return Ok(Arc::clone(view));
+        }
+        let view = Arc::new(View::open(client, now, stop)?);
+        Ok(Arc::clone(known().insert(view)))
+    }
+}

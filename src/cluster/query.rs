@@ -1,0 +1,112 @@
+//! Which documents of an index may match a request. They may be too many; none is missing.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::document::{self, MESSAGE};
+use crate::{
+    model::Request,
+    text::{matcher::Matchers, run_query::RunQuery},
+};
+
+/// The characters of a gram of the field `g.3`.
+const GRAM: usize = 3;
+
+/// The most grams of a run that are looked up.
+const MOST_GRAMS: usize = 64;
+
+/// The most grams of a whole request. A cluster takes some 1,000 clauses.
+const MOST_CLAUSES: usize = 800;
+
+/// The most conversations that are named because their titles match. If more match, every message is
+/// looked at; then there are hits everywhere.
+const MOST_TITLES: usize = 16_000;
+
+/// Returns the query of the documents that may match, with the filters of the request.
+///
+/// `titled` returns the hashes of the conversations whose titles a matcher matches, by its place
+/// among those of which one is enough and those that are all needed.
+pub(super) fn candidates(
+    request: &Request,
+    matchers: &Matchers,
+    titled: &mut dyn FnMut(usize) -> Vec<i64>,
+) -> Value {
+    let [any, all] = matchers.runs(request);
+    let mut left = MOST_CLAUSES;
+    let mut number = 0;
+    let mut clause = |runs: &RunQuery| {
+        let place = number;
+        number += 1;
+        let query = of_runs(runs, &mut left)?;
+        let titles = titled(place);
+        if titles.len() > MOST_TITLES {
+            return None;
+        }
+        let mut one_of = vec![query, json!({ "term": { "odd": true } })];
+        if !titles.is_empty() {
+            one_of.push(json!({ "terms": { "c": titles } }));
+        }
+        Some(json!({ "bool": { "should": one_of, "minimum_should_match": 1 } }))
+    };
+    let mut filters = vec![json!({ "term": { "kind": MESSAGE } })];
+    let any: Option<Vec<Value>> = any.iter().map(&mut clause).collect();
+    if let Some(any) = any.filter(|any| !any.is_empty()) {
+        filters.push(json!({ "bool": { "should": any, "minimum_should_match": 1 } }));
+    }
+    filters.extend(all.iter().filter_map(&mut clause));
+    if !request.roles.is_empty() {
+        let roles: Vec<i64> = request.roles.iter().map(|role| document::hash(role)).collect();
+        filters.push(json!({ "terms": { "rh": roles } }));
+    }
+    // To the second; the nanoseconds are compared here.
+    if let Some(since) = request.since {
+        filters.push(json!({ "range": { "s": { "gte": since.seconds } } }));
+    }
+    if let Some(until) = request.until {
+        filters.push(json!({ "range": { "s": { "lte": until.seconds } } }));
+    }
+    json!({ "bool": { "filter": filters } })
+}
+
+/// Returns the query of the texts that have some runs; `None` if any text may.
+fn of_runs(runs: &RunQuery, left: &mut usize) -> Option<Value> {
+    match runs {
+        RunQuery::Anything => None,
+        RunQuery::Run(run) => of_run(run, left),
+        RunQuery::All(parts) => {
+            let all: Vec<Value> = parts.iter().filter_map(|part| of_runs(part, left)).collect();
+            (!all.is_empty()).then(|| json!({ "bool": { "filter": all } }))
+        }
+        RunQuery::OneOf(parts) => {
+            let any: Option<Vec<Value>> = parts.iter().map(|part| of_runs(part, left)).collect();
+            Some(json!({ "bool": { "should": any?, "minimum_should_match": 1 } }))
+        }
+    }
+}
+
+fn of_run(run: &str, left: &mut usize) -> Option<Value> {
+    // A text with a NUL is always looked at, and no other has one.
+    let parts = run.split('\0').filter(|part| !part.is_empty());
+    let mut grams: BTreeSet<(&str, String)> = BTreeSet::new();
+    for part in parts {
+        let letters: Vec<char> = part.chars().collect();
+        if letters.len() < GRAM {
+            grams.insert(("g", part.to_owned()));
+        }
+        for gram in letters.windows(GRAM) {
+            grams.insert(("g.3", gram.iter().collect()));
+        }
+    }
+    let step = grams.len().div_ceil(MOST_GRAMS).max(1);
+    let grams: Vec<Value> = grams
+        .into_iter()
+        .step_by(step)
+        .map(|(field, gram)| json!({ "term": { field: gram } }))
+        .collect();
+    if grams.is_empty() || grams.len() > *left {
+        return None;
+    }
+    *left -= grams.len();
+    Some(json!({ "bool": { "filter": grams } }))
+}

@@ -1,0 +1,435 @@
+//! One state of an index: its conversations, and searches and reads of its messages.
+
+use std::{
+    collections::HashMap,
+    ops::ControlFlow,
+    time::{Duration, Instant as Clock},
+};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    client::{Call, Client},
+    document::{self, CONVERSATION, ConversationDocument, MESSAGE, MessageDocument, Tallied},
+    error::Error,
+    layout::ORDER,
+    query,
+};
+use crate::{
+    model::{Hit, Instant, Request, Stop, StoredConversation, StoredMessage},
+    text::{
+        like::is_regular,
+        matcher::{Matcher, Matchers},
+    },
+};
+
+/// The most messages of a page. The first page has about as many as are wanted.
+const MOST_OF_PAGE: usize = 500;
+
+/// The fewest messages of a page.
+const FEWEST_OF_PAGE: usize = 20;
+
+/// Conversations of a page.
+const CONVERSATIONS_OF_PAGE: usize = 1_000;
+
+/// The most documents that are fetched by their names at once.
+const NAMES_AT_ONCE: usize = 200;
+
+/// A conversation of a state.
+#[derive(Debug)]
+pub(crate) struct ClusterConversation {
+    /// Its columns.
+    pub(crate) stored: StoredConversation,
+    /// `conversations.title` as text; empty for NULL.
+    pub(crate) title: String,
+    /// The time of the first message.
+    pub(crate) begun: Option<Instant>,
+    /// The time of the last message.
+    pub(crate) last: Option<Instant>,
+    /// What its messages have for roles and models.
+    pub(crate) roles: Vec<String>,
+    pub(crate) models: Vec<String>,
+    /// What is counted of its messages, in no particular order.
+    pub(crate) messages: Vec<Tallied>,
+    /// The hash of what was imported last.
+    pub(super) digest: String,
+}
+
+/// How a search found its hits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SearchCost {
+    /// Messages that the cluster proposed.
+    pub(crate) candidates: u64,
+    /// Messages of them that match.
+    pub(crate) verified: u64,
+    /// How long that took.
+    pub(crate) took: Duration,
+}
+
+/// One state of an index.
+#[derive(Debug)]
+pub(crate) struct View {
+    index: String,
+    /// Conversations that have messages, latest activity first; those without a time last.
+    conversations: Vec<ClusterConversation>,
+    /// The places of conversations by the hashes of their ids.
+    places: HashMap<i64, usize>,
+}
+
+#[derive(Deserialize)]
+struct SearchAnswer<T> {
+    timed_out: bool,
+    #[serde(rename = "_shards")]
+    shards: Shards,
+    hits: FoundPage<T>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Shards {
+    #[serde(default)]
+    pub(super) failed: u32,
+}
+
+#[derive(Deserialize)]
+struct FoundPage<T> {
+    hits: Vec<FoundDocument<T>>,
+}
+
+#[derive(Deserialize)]
+struct FoundDocument<T> {
+    #[serde(rename = "_id")]
+    name: String,
+    #[serde(rename = "_source")]
+    source: T,
+    #[serde(default)]
+    sort: Vec<Value>,
+}
+
+/// Pages of the documents that a query finds.
+struct Pages<'a> {
+    client: &'a Client,
+    index: &'a str,
+    what: &'static str,
+    query: Value,
+    sort: Value,
+    after: Option<Vec<Value>>,
+    is_import: bool,
+}
+
+impl Pages<'_> {
+    /// Returns the next documents, none after the last; an error if any shard does not answer.
+    fn next<T: serde::de::DeserializeOwned>(
+        &mut self,
+        size: usize,
+        stop: &Stop,
+    ) -> Result<Vec<FoundDocument<T>>, Error> {
+        let mut body = json!({
+            "size": size, "query": self.query, "sort": self.sort, "track_total_hits": false,
+        });
+        if let Some(after) = &self.after {
+            body["search_after"] = json!(after);
+        }
+        let path = format!("/{}/_search?allow_partial_search_results=false", self.index);
+        let call = Call { is_import: self.is_import, ..Call::import(self.what, "POST", path) };
+        let answer: Option<SearchAnswer<T>> = self.client.find(call.with(&body), stop)?;
+        let replaced = || Error::Replaced { address: self.client.address().to_string() };
+        let answer = answer.ok_or_else(replaced)?;
+        if answer.timed_out || answer.shards.failed > 0 {
+            let why = format!("{} of its shards did not answer", answer.shards.failed.max(1));
+            return Err(self.client.failed(self.what, why));
+        }
+        let documents = answer.hits.hits;
+        self.after = documents.last().map(|last| last.sort.clone());
+        Ok(documents)
+    }
+}
+
+impl View {
+    /// Reads the conversations of an index.
+    pub(super) fn open(client: &Client, index: String, stop: &Stop) -> Result<View, Error> {
+        let conversations = conversations(client, &index, false, stop)?;
+        let with_messages = conversations.into_iter().filter(|it| !it.messages.is_empty());
+        let mut conversations: Vec<ClusterConversation> = with_messages.collect();
+        conversations
+            .sort_by(|a, b| b.last.cmp(&a.last).then_with(|| a.stored.id.cmp(&b.stored.id)));
+        let hashes = conversations.iter().map(|it| document::hash(&it.stored.id));
+        let places = hashes.zip(0..).collect();
+        Ok(View { index, conversations, places })
+    }
+
+    /// The name of the index.
+    pub(crate) fn index(&self) -> &str {
+        &self.index
+    }
+
+    /// The conversations that have messages, latest activity first.
+    pub(crate) fn conversations(&self) -> &[ClusterConversation] {
+        &self.conversations
+    }
+
+    /// Returns the conversation with an id.
+    pub(crate) fn find(&self, id: &str) -> Option<&ClusterConversation> {
+        let place = *self.places.get(&document::hash(id))?;
+        Some(&self.conversations[place]).filter(|it| it.stored.id == id)
+    }
+
+    /// Hands the messages that match to `take`, newest first, until it breaks off. `end` is called
+    /// after each page of candidates.
+    ///
+    /// The texts of all candidates are compared: the cluster only proposes.
+    pub(crate) fn search(
+        &self,
+        client: &Client,
+        request: &Request,
+        stop: &Stop,
+        take: &mut dyn FnMut(Taken<'_>) -> ControlFlow<()>,
+    ) -> Result<SearchCost, Error> {
+        let begun = Clock::now();
+        let mut found = SearchCost::default();
+        let wanted = request.limit.unwrap_or(usize::MAX);
+        let matchers =
+            Matchers::of(request).map_err(|error| Error::Expression(error.to_string()))?;
+        let proposing: Vec<&Matcher> = matchers.any.iter().chain(&matchers.all).collect();
+        let mut titled = |place: usize| self.titled(proposing[place]);
+        let query = query::candidates(request, &matchers, &mut titled);
+        let mut pages = self.pages(client, "search", query, newest_first());
+        let mut size = wanted.saturating_add(1).clamp(FEWEST_OF_PAGE, MOST_OF_PAGE);
+        let mut left = wanted;
+        while left > 0 {
+            let page = pages.next::<MessageDocument>(size, stop)?;
+            let is_last = page.len() < size;
+            for document in page {
+                found.candidates += 1;
+                let name = document.name;
+                let Some((conversation, message)) = self.message(client, document.source)? else {
+                    continue;
+                };
+                if !matches(request, &matchers, conversation, &message) {
+                    continue;
+                }
+                found.verified += 1;
+                left -= 1;
+                let hit = hit(conversation, message, request.raw_content);
+                if take(Taken::Hit(hit, &name)).is_break() || left == 0 {
+                    left = 0;
+                    break;
+                }
+            }
+            if take(Taken::End).is_break() || is_last {
+                break;
+            }
+            size = MOST_OF_PAGE;
+        }
+        found.took = begun.elapsed();
+        Ok(found)
+    }
+
+    /// Returns the messages of a conversation in reading order.
+    pub(crate) fn read(
+        &self,
+        client: &Client,
+        id: &str,
+        raw_content: bool,
+        stop: &Stop,
+    ) -> Result<Vec<Hit<'static>>, Error> {
+        let Some(conversation) = self.find(id) else { return Ok(Vec::new()) };
+        let messages = messages(client, &self.index, conversation, stop)?;
+        let hits = messages.into_iter().map(|(_, message)| hit(conversation, message, raw_content));
+        Ok(hits.collect())
+    }
+
+    /// Returns the messages of some documents, in the order of their names.
+    pub(crate) fn fetch(
+        &self,
+        client: &Client,
+        names: &[&str],
+        stop: &Stop,
+    ) -> Result<Vec<Hit<'static>>, Error> {
+        let mut found: HashMap<String, Hit<'static>> = HashMap::new();
+        for some in names.chunks(NAMES_AT_ONCE) {
+            let query = json!({ "ids": { "values": some } });
+            let mut pages = self.pages(client, "read messages", query, newest_first());
+            for document in pages.next::<MessageDocument>(some.len(), stop)? {
+                if let Some((of, message)) = self.message(client, document.source)? {
+                    found.insert(document.name, hit(of, message, false));
+                }
+            }
+        }
+        Ok(names.iter().filter_map(|name| found.remove(*name)).collect())
+    }
+
+    fn pages<'a>(
+        &'a self,
+        client: &'a Client,
+        what: &'static str,
+        query: Value,
+        sort: Value,
+    ) -> Pages<'a> {
+        let query = json!({ "constant_score": { "filter": query } });
+        Pages { client, index: &self.index, what, query, sort, after: None, is_import: false }
+    }
+
+    /// Returns the hashes of the conversations whose titles match.
+    fn titled(&self, matcher: &Matcher) -> Vec<i64> {
+        let conversations = self.conversations.iter();
+        let titled = conversations.filter(|it| has(matcher, it.stored.title.as_deref()));
+        titled.map(|it| document::hash(&it.stored.id)).collect()
+    }
+
+    /// Returns the message of a document with its conversation.
+    fn message(
+        &self,
+        client: &Client,
+        document: MessageDocument,
+    ) -> Result<Option<(&ClusterConversation, StoredMessage)>, Error> {
+        let Some(place) = self.places.get(&document.c) else {
+            return Err(client.failed("search", "a message has no conversation in the index"));
+        };
+        Ok(Some((&self.conversations[*place], document.into_message())))
+    }
+}
+
+/// What a search hands over.
+pub(crate) enum Taken<'a> {
+    /// A hit, and the name of its document.
+    Hit(Hit<'static>, &'a str),
+    /// The end of a page of candidates.
+    End,
+}
+
+fn newest_first() -> Value {
+    let field = |name: &&str| json!({ *name: { "order": "desc", "missing": "_last" } });
+    ORDER.iter().map(field).collect()
+}
+
+fn in_reading_order() -> Value {
+    let field = |name: &str| json!({ name: { "order": "asc", "missing": "_first" } });
+    ["p", "s", "n", "r", "k"].map(field).into_iter().collect()
+}
+
+/// Reads every conversation of an index, also those without messages.
+pub(super) fn conversations(
+    client: &Client,
+    index: &str,
+    is_import: bool,
+    stop: &Stop,
+) -> Result<Vec<ClusterConversation>, Error> {
+    let query = json!({ "constant_score": { "filter": { "term": { "kind": CONVERSATION } } } });
+    let sort = json!([{ "k": "asc" }]);
+    let what = "read the list of conversations";
+    let mut pages = Pages { client, index, what, query, sort, after: None, is_import };
+    let mut all = Vec::new();
+    loop {
+        let page = pages.next::<ConversationDocument>(CONVERSATIONS_OF_PAGE, stop)?;
+        let is_last = page.len() < CONVERSATIONS_OF_PAGE;
+        all.extend(page.into_iter().map(|document| conversation(document.source)));
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
+fn conversation(document: ConversationDocument) -> ClusterConversation {
+    let digest = document.digest.clone();
+    let (stored, roles, models, messages) = document.into_parts();
+    let times = || messages.iter().filter_map(|message| message.time);
+    ClusterConversation {
+        title: String::from_utf8_lossy(stored.title.as_deref().unwrap_or_default()).into_owned(),
+        begun: times().min(),
+        last: times().max(),
+        stored,
+        roles,
+        models,
+        messages,
+        digest,
+    }
+}
+
+/// Reads the messages of a conversation in reading order, with the names of their documents.
+pub(super) fn messages(
+    client: &Client,
+    index: &str,
+    conversation: &ClusterConversation,
+    stop: &Stop,
+) -> Result<Vec<(String, StoredMessage)>, Error> {
+    let what = "read a conversation";
+    let c = document::hash(&conversation.stored.id);
+    let filter = json!([{ "term": { "kind": MESSAGE } }, { "term": { "c": c } }]);
+    let query = json!({ "bool": { "filter": filter } });
+    let sort = in_reading_order();
+    let mut pages = Pages { client, index, what, query, sort, after: None, is_import: false };
+    let mut all = Vec::with_capacity(conversation.messages.len());
+    loop {
+        let page = pages.next::<MessageDocument>(MOST_OF_PAGE, stop)?;
+        let is_last = page.len() < MOST_OF_PAGE;
+        all.extend(page.into_iter().map(|it| (it.name, it.source.into_message())));
+        if is_last {
+            break;
+        }
+    }
+    match all.len() == conversation.messages.len() {
+        true => Ok(all),
+        false => Err(client.failed(
+            what,
+            format!("{} of its {} messages are there", all.len(), conversation.messages.len()),
+        )),
+    }
+}
+
+/// Returns whether a message is one that a request asks for.
+fn matches(
+    request: &Request,
+    matchers: &Matchers,
+    conversation: &ClusterConversation,
+    message: &StoredMessage,
+) -> bool {
+    let is_role = || message.has_text_role && request.roles.contains(&message.role);
+    if !request.roles.is_empty() && !is_role() {
+        return false;
+    }
+    let is_after = |since| message.time.is_some_and(|time| time >= since);
+    let is_before = |until| message.time.is_some_and(|time| time <= until);
+    if !request.since.is_none_or(is_after) || !request.until.is_none_or(is_before) {
+        return false;
+    }
+    let title = conversation.stored.title.as_deref();
+    let stored = message.content.as_deref();
+    let decoded = message.decoded.as_deref().filter(|_| !request.raw_content);
+    matchers.accept(|matcher| {
+        if matcher.matches_all() {
+            return title.is_some() || stored.is_some();
+        }
+        let is_stored = decoded.is_none() || matcher.matches_stored_parts();
+        has(matcher, title)
+            || decoded.is_some_and(|decoded| has(matcher, Some(decoded.as_bytes())))
+            || is_stored && has(matcher, stored)
+    })
+}
+
+/// Returns whether a matcher matches a text; NULL counts as an empty one.
+fn has(matcher: &Matcher, text: Option<&[u8]>) -> bool {
+    let text = text.unwrap_or_default();
+    if is_regular(text) { matcher.matches(text) } else { matcher.matches_irregular(text) }
+}
+
+/// Returns a message as a hit.
+fn hit(conversation: &ClusterConversation, message: StoredMessage, raw: bool) -> Hit<'static> {
+    let stored = |content: Option<Vec<u8>>| match String::from_utf8(content.unwrap_or_default()) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    };
+    let content = match message.decoded.filter(|_| !raw) {
+        Some(decoded) => decoded,
+        None => stored(message.content),
+    };
+    Hit {
+        message_id: message.id.into(),
+        conversation_id: conversation.stored.id.clone().into(),
+        title: conversation.title.clone().into(),
+        role: message.role.into(),
+        time: message.time,
+        content: content.into(),
+        position: message.position,
+    }
+}

@@ -1,0 +1,121 @@
+//! Reads whole conversations with all their columns, to copy them to another kind of store.
+
+use rusqlite::types::ValueRef;
+
+use super::{Database, Error, functions, origins, provenance, rows, search, tally};
+use crate::model::{Request, StoredConversation, StoredMessage};
+
+/// Returns why the conversations of a database cannot be copied so that every answer stays the
+/// same; `None` if they can.
+pub(crate) fn obstacle(database: &Database) -> Result<Option<&'static str>, Error> {
+    let layout = database.layout();
+    if layout.message_key.is_none() || layout.conversation_key.is_none() {
+        return Ok(Some("its tables are views or WITHOUT ROWID"));
+    }
+    if !layout.bytewise_roles {
+        return Ok(Some("its column \"role\" compares in its own way, by its collation or type"));
+    }
+    if layout.position {
+        let sql = "SELECT EXISTS (SELECT 1 FROM messages \
+                   WHERE typeof(position) NOT IN ('integer', 'null'))";
+        let odd = database.connection().query_row(sql, [], |row| row.get::<_, bool>(0));
+        if odd.map_err(|error| database.error(error))? {
+            return Ok(Some("some positions of its messages are no whole numbers"));
+        }
+    }
+    Ok(None)
+}
+
+/// Hands every conversation that is wanted to `each` with its messages, until that returns false.
+/// One conversation is in memory at a time, and 16 bytes for each message.
+pub(crate) fn carry(
+    database: &Database,
+    is_wanted: &mut dyn FnMut(&str) -> bool,
+    each: &mut dyn FnMut(StoredConversation, Vec<StoredMessage>) -> bool,
+) -> Result<(), Error> {
+    let layout = database.layout();
+    let Some(keys) = layout.message_key.zip(layout.conversation_key) else { return Ok(()) };
+    let mut pairs = search::keys(database, &Request::default(), keys)?;
+    pairs.sort_unstable_by_key(|[message, conversation]| (*conversation, *message));
+    let (origins, services) = (origins(database)?, provenance(database, None)?);
+    let models = tally::models_by_conversation(database)?;
+    let connection = database.connection();
+    let has = |sql: &str| connection.prepare(sql).is_ok();
+    let updated = match has("SELECT update_time FROM conversations LIMIT 0") {
+        true => "update_time",
+        false => "NULL",
+    };
+    let model = match has("SELECT message_id, model FROM verbatim_messages LIMIT 0") {
+        true => "(SELECT CAST(model AS TEXT) FROM verbatim_messages WHERE message_id = m.id)",
+        false => "NULL",
+    };
+    let position = if layout.position { "m.position" } else { "NULL" };
+    let mut read = || -> rusqlite::Result<()> {
+        let mut conversation = connection.prepare(&format!(
+            "SELECT CAST(id AS TEXT), CAST(title AS TEXT), {updated} FROM conversations \
+             WHERE {} = ?1",
+            keys.1
+        ))?;
+        let mut message = connection.prepare(&format!(
+            "SELECT CAST(m.id AS TEXT), CAST(m.role AS TEXT), typeof(m.role) = 'text', \
+                 m.create_time, {position}, CAST(m.content AS TEXT), {model} \
+             FROM messages AS m WHERE m.{} = ?1",
+            keys.0
+        ))?;
+        for pairs in pairs.chunk_by(|one, other| one[1] == other[1]) {
+            let stored = conversation.query_row([pairs[0][1]], |row| {
+                let id = rows::text(row, 0)?;
+                Ok(StoredConversation {
+                    title: bytes(row.get_ref(1)?),
+                    updated: functions::instant(row.get_ref(2)?),
+                    origin: origins.get(&id).cloned(),
+                    provenance: services.get(&id).cloned(),
+                    model: models.get(&id).and_then(|models| models.first()).cloned(),
+                    id,
+                })
+            })?;
+            if !is_wanted(&stored.id) {
+                continue;
+            }
+            let mut messages = Vec::with_capacity(pairs.len());
+            for [key, _] in pairs {
+                let read = |row: &rusqlite::Row<'_>| stored_message(row, *key, layout.parts);
+                messages.push(message.query_row([key], read)?);
+            }
+            if !each(stored, messages) {
+                break;
+            }
+        }
+        Ok(())
+    };
+    read().map_err(|error| database.error(error))
+}
+
+fn stored_message(
+    row: &rusqlite::Row<'_>,
+    key: i64,
+    is_parts: bool,
+) -> rusqlite::Result<StoredMessage> {
+    let content = bytes(row.get_ref(5)?);
+    let text = content.as_deref().filter(|_| is_parts).map(String::from_utf8_lossy);
+    let is_utf8 = row.get_ref(1)?.as_bytes_or_null()?.is_none_or(|it| str::from_utf8(it).is_ok());
+    Ok(StoredMessage {
+        id: rows::text(row, 0)?,
+        role: rows::text(row, 1)?,
+        // A BLOB or a number never equals a text, and neither do bytes that are none.
+        has_text_role: row.get::<_, bool>(2)? && is_utf8,
+        time: functions::instant(row.get_ref(3)?),
+        position: row.get(4)?,
+        row: key,
+        decoded: text.and_then(|text| crate::text::content::decode_parts(&text)),
+        content,
+        model: Some(rows::text(row, 6)?).filter(|model| !model.is_empty()),
+    })
+}
+
+fn bytes(value: ValueRef<'_>) -> Option<Vec<u8>> {
+    match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(bytes.to_vec()),
+        _ => None,
+    }
+}

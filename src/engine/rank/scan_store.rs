@@ -1,0 +1,53 @@
+//! What a scan reads: a database, or an index in a cluster.
+
+use crate::{
+    db::{self, Database, ScanFilter, ScanPlace, ScannedMessage},
+    engine::{error::Error, source::ClusterScan},
+    model::Hit,
+};
+
+/// Reads every message that passes a filter. `E` is the error of reading.
+pub(super) trait ScanStore<E> {
+    /// Hands over every message. The text of one that has none of the words may be left out.
+    fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> Result<(), E>;
+
+    /// Returns the messages at some places of the scan, in their order.
+    fn fetch(&mut self, places: &[ScanPlace]) -> Result<Vec<Hit<'static>>, E>;
+
+    /// Returns the ids and titles of all conversations.
+    fn titles(&mut self) -> Result<Vec<(String, String)>, E>;
+}
+
+/// A database, and which of its messages are read.
+pub(super) struct DatabaseScan<'a> {
+    pub(super) database: &'a Database,
+    pub(super) filter: ScanFilter<'a>,
+}
+
+impl ScanStore<db::Error> for DatabaseScan<'_> {
+    fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> Result<(), db::Error> {
+        db::scan(self.database, self.filter, each)
+    }
+
+    fn fetch(&mut self, places: &[ScanPlace]) -> Result<Vec<Hit<'static>>, db::Error> {
+        db::fetch(self.database, self.filter, places)
+    }
+
+    fn titles(&mut self) -> Result<Vec<(String, String)>, db::Error> {
+        db::titles(self.database)
+    }
+}
+
+impl ScanStore<Error> for ClusterScan<'_> {
+    fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> Result<(), Error> {
+        ClusterScan::scan(self, each)
+    }
+
+    fn fetch(&mut self, places: &[ScanPlace]) -> Result<Vec<Hit<'static>>, Error> {
+        ClusterScan::fetch(self, places)
+    }
+
+    fn titles(&mut self) -> Result<Vec<(String, String)>, Error> {
+        Ok(ClusterScan::titles(self))
+    }
+}

@@ -1,0 +1,325 @@
+//! The reader that asks a cluster.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::ControlFlow,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
+
+use super::{
+    catalogue::Origins,
+    counter::Counter,
+    kind::SourceKind,
+    lock::lock,
+    read_messages::ReadMessages,
+    reader::{Counts, Listing, Messages, Reader, SearchPlan},
+    scope::{About, Scope},
+    scoring::Scorer,
+    sink::Sink,
+};
+use crate::{
+    cluster::{Cluster, ClusterConversation, Taken, View},
+    db::{self, ScanFilter, ScanPlace, ScannedMessage, tally::MessageFacts},
+    engine::error::Error,
+    model::{Hit, Instant, MOST_KEPT, Matching, Origin, Provenance, Request, Stop},
+};
+
+/// The reader of an index in a cluster. It answers from the state of its first question.
+pub(super) struct ClusterReader {
+    cluster: Arc<Cluster>,
+    view: Mutex<Option<Arc<View>>>,
+}
+
+impl ClusterReader {
+    /// Returns a reader; nothing is asked before the first question.
+    pub(super) fn new(cluster: Arc<Cluster>) -> ClusterReader {
+        ClusterReader { cluster, view: Mutex::default() }
+    }
+
+    fn view(&self, stop: &Stop) -> Result<Arc<View>, Error> {
+        let mut view = lock(&self.view);
+        match &*view {
+            Some(view) => Ok(Arc::clone(view)),
+            None => Ok(Arc::clone(view.insert(self.cluster.view(stop)?))),
+        }
+    }
+}
+
+impl Reader for ClusterReader {
+    fn search(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan, Error> {
+        let view = self.view(stop)?;
+        let outcome =
+            view.search(self.cluster.client()?, request, stop, &mut |taken| match taken {
+                Taken::Hit(hit, _) => {
+                    sink.take(hit);
+                    if stop.requested() {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                }
+                Taken::End => sink.confirm(stop),
+            });
+        // The sink may have broken off only because of the stop.
+        if stop.requested() {
+            sink.discard();
+            return Err(db::Error::Stopped.into());
+        }
+        let found = outcome.inspect_err(|_| sink.discard())?;
+        let (index, candidates) = (view.index().to_owned(), found.candidates);
+        Ok(SearchPlan::ByCluster { index, candidates, took: found.took })
+    }
+
+    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
+        let view = self.view(stop)?;
+        let is_role = |it: &ClusterConversation| {
+            scope.roles.is_empty() || scope.roles.iter().any(|role| it.roles.contains(role))
+        };
+        let is_within = |it: &ClusterConversation| {
+            scope.covers(it.begun, it.last)
+                && scope.accepts_id(&it.stored.id)
+                && (!scope.has_origin() || scope.accepts_origin(KIND, it.stored.origin.as_ref()))
+                && is_role(it)
+        };
+        let all = view.conversations().iter().enumerate();
+        let found = all.filter(|(_, it)| is_within(it)).map(|(place, _)| place).collect();
+        Ok(Box::new(ClusterListing { view, found }))
+    }
+
+    fn read(
+        &self,
+        id: &str,
+        raw_content: bool,
+        stop: &Stop,
+    ) -> Result<Option<Box<dyn Messages>>, Error> {
+        let messages = self.view(stop)?.read(self.cluster.client()?, id, raw_content, stop)?;
+        Ok(match messages.is_empty() {
+            true => None,
+            false => Some(Box::new(ReadMessages::new(messages))),
+        })
+    }
+
+    fn count(
+        &self,
+        scope: &Scope,
+        day: &dyn Fn(Instant) -> i64,
+        stop: &Stop,
+    ) -> Result<Counts, Error> {
+        let view = self.view(stop)?;
+        let origins = if scope.has_origin() { origins(&view) } else { Origins::new() };
+        let mut counter = Counter::new(KIND, scope, Some(&origins), day);
+        let mut models: BTreeMap<String, u64> = BTreeMap::new();
+        for it in view.conversations().iter().filter(|it| scope.accepts_id(&it.stored.id)) {
+            for message in &it.messages {
+                let role = it.roles.get(message.role as usize).map_or("", String::as_str);
+                let conversation = it.stored.id.as_str();
+                let facts = MessageFacts { conversation, role, time: message.time };
+                if !counter.accepts(facts) {
+                    continue;
+                }
+                counter.take(facts);
+                if let Some(model) = message.model.and_then(|at| it.models.get(at as usize)) {
+                    *models.entry(model.clone()).or_default() += 1;
+                }
+            }
+        }
+        Ok(counter.finish(models))
+    }
+
+    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
+        let view = self.view(stop)?;
+        let spans = view.conversations().iter().filter_map(|it| it.begun.zip(it.last));
+        Ok(spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
+    }
+
+    /// A cluster proposes by n-grams; it has no words and no vectors to rank by.
+    fn scorer(&self, _: &Scope, _: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
+        Ok(None)
+    }
+}
+
+/// The kind of source that a cluster holds.
+const KIND: SourceKind = SourceKind::Export;
+
+/// Returns the origins of the conversations that have one.
+fn origins(view: &View) -> Origins {
+    let all = view.conversations().iter();
+    all.filter_map(|it| Some((it.stored.id.clone(), it.stored.origin.clone()?))).collect()
+}
+
+struct ClusterListing {
+    view: Arc<View>,
+    /// Places of conversations in the view.
+    found: Vec<usize>,
+}
+
+impl ClusterListing {
+    fn at(&self, place: usize) -> &ClusterConversation {
+        &self.view.conversations()[self.found[place]]
+    }
+}
+
+impl Listing for ClusterListing {
+    fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    fn last(&self, place: usize) -> Option<Instant> {
+        self.at(place).last
+    }
+
+    fn heading(&self, place: usize) -> (&str, &str) {
+        let it = self.at(place);
+        (&it.stored.id, &it.title)
+    }
+
+    /// As databases of exports do, it shows no origins.
+    fn origin(&self, _: usize) -> Option<&Origin> {
+        None
+    }
+
+    fn about(&self, place: usize) -> About {
+        let it = self.at(place);
+        About {
+            source: KIND,
+            id: it.stored.id.clone(),
+            title: it.title.clone(),
+            summary: String::new(),
+            turns: u32::try_from(it.messages.len()).unwrap_or(u32::MAX),
+            begun: it.begun,
+            last: it.last,
+            file: None::<PathBuf>,
+            project: None,
+            session: None,
+            gone: None,
+        }
+    }
+}
+
+/// Returns the ids of the conversations of a cluster whose origins are excluded.
+pub(super) fn excluded(
+    cluster: &Cluster,
+    is_excluded: &dyn Fn(&Origin) -> bool,
+    stop: &Stop,
+) -> Result<HashSet<String>, Error> {
+    let origins = origins(&*cluster.view(stop)?).into_iter();
+    Ok(origins.filter(|(_, origin)| is_excluded(origin)).map(|(id, _)| id).collect())
+}
+
+/// Returns the models that answered in each conversation of a cluster, by id.
+pub(super) fn models(
+    cluster: &Cluster,
+    stop: &Stop,
+) -> Result<HashMap<String, Vec<String>>, Error> {
+    let view = cluster.view(stop)?;
+    let of = |it: &ClusterConversation| match it.models.is_empty() {
+        true => it.stored.model.iter().cloned().collect(),
+        false => it.models.clone(),
+    };
+    let all = view.conversations().iter().map(|it| (it.stored.id.clone(), of(it)));
+    Ok(all.filter(|(_, models): &(String, Vec<String>)| !models.is_empty()).collect())
+}
+
+/// Returns which services conversations of a cluster are from, by id.
+pub(super) fn provenance(
+    cluster: &Cluster,
+    ids: Option<&[&str]>,
+    stop: &Stop,
+) -> Result<HashMap<String, Provenance>, Error> {
+    let view = cluster.view(stop)?;
+    let of = |it: &ClusterConversation| Some((it.stored.id.clone(), it.stored.provenance.clone()?));
+    Ok(match ids {
+        None => view.conversations().iter().filter_map(of).collect(),
+        Some(ids) => ids.iter().filter_map(|id| of(view.find(id)?)).collect(),
+    })
+}
+
+/// Reads the messages of a cluster for ranking. Only those that have one of some words come with their
+/// texts.
+pub(crate) struct ClusterScan<'a> {
+    cluster: &'a Cluster,
+    view: Arc<View>,
+    words: Vec<String>,
+    filter: ScanFilter<'a>,
+    stop: &'a Stop,
+    /// The names of the documents that were scanned, by the numbers of their places.
+    names: Vec<String>,
+}
+
+impl<'a> ClusterScan<'a> {
+    /// Opens the state that the index is in now, to scan the messages that pass a filter for words.
+    pub(crate) fn open(
+        cluster: &'a Cluster,
+        words: Vec<String>,
+        filter: ScanFilter<'a>,
+        stop: &'a Stop,
+    ) -> Result<ClusterScan<'a>, Error> {
+        let view = cluster.view(stop)?;
+        Ok(ClusterScan { cluster, view, words, filter, stop, names: Vec::new() })
+    }
+
+    pub(crate) fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> Result<(), Error> {
+        let ScanFilter { roles, since, until } = self.filter;
+        let scope = Scope { roles: roles.to_vec(), since, until, ..Scope::default() };
+        let mut scanned: HashMap<String, usize> = HashMap::new();
+        let mut words = self.words.iter().filter(|word| !word.is_empty()).cloned();
+        if let Some(text) = words.next() {
+            let request = Request {
+                text,
+                or: words.collect(),
+                matching: Matching::Literal,
+                since,
+                until,
+                ..Request::default()
+            };
+            let names = &mut self.names;
+            let mut take = |hit: Hit<'_>, name: &str| {
+                if !scope.accepts_message(&hit.role, hit.time) {
+                    return;
+                }
+                *scanned.entry(hit.conversation_id.to_string()).or_default() += 1;
+                let place = ScanPlace::numbered(names.len() as u64);
+                names.push(name.to_owned());
+                let (conversation, text) = (&*hit.conversation_id, hit.content.as_bytes());
+                each(ScannedMessage { place, conversation, time: hit.time, text });
+            };
+            let client = self.cluster.client()?;
+            self.view.search(client, &request, self.stop, &mut |taken| {
+                if let Taken::Hit(hit, name) = taken {
+                    take(hit, name);
+                }
+                ControlFlow::Continue(())
+            })?;
+        }
+        // The others are counted, so that it is known how rare the words are.
+        for it in self.view.conversations() {
+            let conversation = it.stored.id.as_str();
+            let role = |at: u32| it.roles.get(at as usize).map_or("", String::as_str);
+            let within = it.messages.iter().filter(|m| scope.accepts_message(role(m.role), m.time));
+            let known = scanned.get(conversation).copied().unwrap_or(0);
+            for message in within.skip(known) {
+                let (place, time) = (ScanPlace::numbered(u64::MAX), message.time);
+                each(ScannedMessage { place, conversation, time, text: b"" });
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn fetch(&self, places: &[ScanPlace]) -> Result<Vec<Hit<'static>>, Error> {
+        let name = |place: &ScanPlace| self.names.get(usize::try_from(place.number()).ok()?);
+        let names: Vec<&str> = places.iter().filter_map(name).map(String::as_str).collect();
+        let hits = self.view.fetch(self.cluster.client()?, &names, self.stop)?;
+        Ok(hits.into_iter().map(|hit| hit.kept(0, MOST_KEPT)).collect())
+    }
+
+    pub(crate) fn titles(&self) -> Vec<(String, String)> {
+        let all = self.view.conversations().iter();
+        all.map(|it| (it.stored.id.clone(), it.title.clone())).collect()
+    }
+}

@@ -1,0 +1,186 @@
+//! Answers of a cluster that real nodes do not give when one wants them: refused passwords, busy nodes,
+//! lost shards. The server here says what each test tells it to.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use serde_json::json;
+use verbatim_search::{
+    Branches, Key,
+    engine::{Config, Engine},
+    model::{Request, Stop},
+};
+
+use crate::database::{Cell, Content, Database, Message, Schema};
+
+/// What the server answers to a method with a path: a status and a text.
+type Answers = dyn Fn(&str, &str) -> (u16, String) + Send + Sync;
+
+/// A server; returns its address and the headers of what it was asked.
+fn serve(answers: Box<Answers>) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    let (asked, answers) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answers));
+    let log = Arc::clone(&asked);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (answers, log) = (Arc::clone(&answers), Arc::clone(&log));
+            thread::spawn(move || answer(stream, &**answers, &log));
+        }
+    });
+    (format!("opensearch+http://127.0.0.1:{port}/chats"), asked)
+}
+
+fn answer(mut stream: TcpStream, answers: &Answers, log: &Mutex<Vec<String>>) {
+    let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if reader.read_line(&mut head).unwrap_or(0) == 0 {
+                return;
+            }
+        }
+        let length = head.to_ascii_lowercase();
+        let length = length.split("content-length: ").nth(1).and_then(|it| it.lines().next());
+        let length: usize = length.and_then(|it| it.trim().parse().ok()).unwrap_or(0);
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).expect("a body");
+        let mut words = head.split(' ');
+        let (method, path) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+        let (status, text) = answers(method, path);
+        log.lock().expect("a log").push(head.clone());
+        let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", text.len());
+        if stream.write_all((head + &text).as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// What a cluster says of an index of ours.
+fn mapping() -> String {
+    let meta = json!({ "verbatim": { "format": 1, "import": "i", "base": "" } });
+    json!({ "chats-v000001-00000000": { "mappings": { "_meta": meta } } }).to_string()
+}
+
+/// Asks for the messages with a text; returns the ids, or the error.
+fn search(address: &str, login: Option<&str>) -> Result<Vec<String>, String> {
+    let engine = Engine::new(Config {
+        db: Some(PathBuf::from(address)),
+        home: std::env::temp_dir().join("verbatim-no-home"),
+        cluster_login: login.and_then(Key::new),
+        ..Config::default()
+    });
+    let mut found = Vec::new();
+    let request = Request { text: "red".to_owned(), ..Request::default() };
+    let outcome = engine.exact(&request, &Stop::never(), &mut |hit| {
+        found.push(hit.message_id.into_owned());
+        std::ops::ControlFlow::Continue(())
+    });
+    outcome.map(|_| found).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_refused_password_is_not_in_the_error() {
+    for (status, expected) in [(401, "does not know the user"), (403, "may not do this")] {
+        let (address, asked) = serve(Box::new(move |_, _| {
+            (status, json!({ "error": { "reason": "no", "type": "security" } }).to_string())
+        }));
+        let error = search(&address, Some("me:seCret")).expect_err("refused");
+        assert!(error.contains(expected), "{error}");
+        assert!(!error.contains("seCret") && !error.contains("bWU6c2VDcmV0"), "{error}");
+        let asked = asked.lock().expect("a log").join("\n").to_ascii_lowercase();
+        assert!(asked.contains("authorization: basic bwu6c2vdcmv0"), "{asked}");
+    }
+    let (address, _) = serve(Box::new(|_, _| (401, String::new())));
+    let error = search(&address, None).expect_err("refused");
+    assert!(error.contains("VERBATIM_CLUSTER_LOGIN"), "{error}");
+}
+
+#[test]
+fn an_index_that_is_not_ours_is_refused() {
+    let foreign = json!({ "chats": { "mappings": { "properties": {} } } });
+    let later = json!({ "verbatim": { "format": 99 } });
+    let later = json!({ "chats-v000001-00000000": { "mappings": { "_meta": later } } });
+    for (answer, expected) in [(foreign, "another program"), (later, "later version")] {
+        let (address, _) = serve(Box::new(move |_, _| (200, answer.to_string())));
+        let error = search(&address, None).expect_err("refused");
+        assert!(error.contains(expected), "{error}");
+    }
+    let (address, _) = serve(Box::new(|_, _| (404, "{}".to_owned())));
+    let error = search(&address, None).expect_err("nothing there");
+    assert!(error.contains("nothing was imported"), "{error}");
+}
+
+/// A search over lost shards is answered with status 200 and fewer hits.
+#[test]
+fn a_lost_shard_is_an_error_and_never_fewer_hits() {
+    let lost = json!({
+        "timed_out": false, "_shards": { "total": 3, "failed": 1 }, "hits": { "hits": [] },
+    });
+    let late = json!({
+        "timed_out": true, "_shards": { "total": 3, "failed": 0 }, "hits": { "hits": [] },
+    });
+    for answer in [lost, late] {
+        let (address, asked) = serve(Box::new(move |_, path| match path.contains("_mapping") {
+            true => (200, mapping()),
+            false => (200, answer.to_string()),
+        }));
+        let error = search(&address, None).expect_err("a shard is lost");
+        assert!(error.contains("shards did not answer"), "{error}");
+        let asked = asked.lock().expect("a log").join("\n");
+        assert!(asked.contains("allow_partial_search_results=false"), "{asked}");
+    }
+}
+
+#[test]
+fn a_busy_cluster_is_asked_again() {
+    let attempts = Mutex::new(0);
+    let (address, _) = serve(Box::new(move |_, path| {
+        if path.contains("_mapping") {
+            let mut attempts = attempts.lock().expect("a number");
+            *attempts += 1;
+            return if *attempts < 3 { (429, String::new()) } else { (200, mapping()) };
+        }
+        let shards = json!({ "failed": 0 });
+        let empty = json!({ "timed_out": false, "_shards": shards, "hits": { "hits": [] } });
+        (200, empty.to_string())
+    }));
+    assert_eq!(search(&address, None), Ok(Vec::new()));
+}
+
+/// A bulk request is answered with status 200 although documents in it were refused.
+#[test]
+fn a_refused_document_ends_an_import_with_its_reason() {
+    let message = Message {
+        conversation: 0,
+        role: "user".into(),
+        content: Content::Stored(Cell::from("red")),
+        time: 0,
+        position: Some(0),
+    };
+    let database = Database::of(Schema::Typed, &["Colours".into()], &[message]);
+    let (address, asked) = serve(Box::new(|method, path| match (method, path) {
+        (_, "/chats/_mapping") => (404, "{}".to_owned()),
+        ("GET", path) if path.contains("_mapping") => (200, "{}".to_owned()),
+        (_, path) if path.contains("_cluster/health") => {
+            (200, json!({ "timed_out": false }).to_string())
+        }
+        (_, path) if path.contains("_bulk") => {
+            let error = json!({ "type": "mapper", "reason": "it is too long" });
+            let item = json!({ "index": { "_id": "m1", "status": 400, "error": error } });
+            (200, json!({ "errors": true, "items": [item] }).to_string())
+        }
+        _ => (200, "{}".to_owned()),
+    }));
+    let target = PathBuf::from(&address);
+    let outcome = verbatim_search::import(&[database.path()], &target, Branches::Shown, &|_| {});
+    let error = outcome.expect_err("a document was refused").to_string();
+    assert!(error.contains("it is too long"), "{error}");
+    let asked = asked.lock().expect("a log").join("\n");
+    assert!(!asked.contains("_aliases"), "the import was published: {asked}");
+}

@@ -1,0 +1,174 @@
+//! The contract suite against a cluster of three nodes, with SQLite as the oracle, and what happens
+//! when nodes are killed.
+//!
+//! Java 21 or later and Maven are needed; without them, the tests say that they were left out.
+
+#[path = "../contract/counts.rs"]
+mod counts;
+#[path = "../contract/database.rs"]
+#[allow(dead_code, reason = "only the readers of files need some of it")]
+mod database;
+#[path = "../contract/exact.rs"]
+mod exact;
+mod fake;
+mod faults;
+#[path = "../contract/generated.rs"]
+mod generated;
+mod imports;
+#[path = "../contract/lists.rs"]
+mod lists;
+#[path = "../contract/literal.rs"]
+mod literal;
+#[path = "../contract/matching.rs"]
+mod matching;
+mod nodes;
+#[path = "../contract/oracle.rs"]
+mod oracle;
+#[path = "../contract/reading.rs"]
+mod reading;
+#[path = "../contract/sinks.rs"]
+mod sinks;
+#[path = "../contract/suite.rs"]
+#[allow(dead_code, reason = "only the readers of files need some of it")]
+mod suite;
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use verbatim_search::{
+    Branches,
+    engine::{
+        Config, Counts, Engine, Error, Listing, Messages, Reader, Scope, SearchPlan, Sink,
+        SourceKind, scoring::Scorer,
+    },
+    model::{Instant, Request, Stop},
+};
+
+use database::Database;
+use nodes::{AllNodes, Nodes, nodes};
+pub(crate) use suite::{Damage, Subject, config, hits, reindex};
+
+/// The share of the usual cases of property tests that are tried: each is an import.
+pub(crate) const SHARE: f64 = 0.2;
+
+/// The reader of a cluster into which the database was imported.
+struct Clustered;
+
+/// The reader of a cluster if there is one and the database can be imported into it.
+pub(crate) fn subjects_of(database: &Database) -> Vec<&'static dyn Subject> {
+    let is_export = database.kind == SourceKind::Export;
+    let is_bytewise = || {
+        let sql = "SELECT sql FROM sqlite_schema WHERE name = 'messages'";
+        let sql: String = database.connect().query_row(sql, [], |row| row.get(0)).expect("a table");
+        !["NOCASE", "RTRIM", "NUMERIC"].iter().any(|word| sql.contains(word))
+    };
+    match is_export && is_bytewise() && nodes().is_some() {
+        true => vec![&Clustered],
+        false => Vec::new(),
+    }
+}
+
+impl Subject for Clustered {
+    fn name(&self) -> &'static str {
+        "ClusterReader"
+    }
+
+    fn open(&self, database: &Database) -> Arc<dyn Reader> {
+        let nodes = nodes().expect("a cluster");
+        let index = new_name();
+        let all = AllNodes::enter();
+        import(nodes, &database.path(), &index);
+        let reader = reader(nodes, &index);
+        Arc::new(Guarded { nodes, index, reader, _all: all })
+    }
+
+    fn can_rank(&self) -> bool {
+        false
+    }
+}
+
+/// Returns a name that no index has.
+fn new_name() -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    format!("test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Imports a database or an export.
+fn import(nodes: &Nodes, path: &Path, index: &str) {
+    let target = nodes.address(index);
+    let sources = [path.to_owned()];
+    verbatim_search::import(&sources, &target, Branches::Shown, &|_| {}).expect("an import");
+}
+
+/// Returns an engine that asks an index.
+fn engine(nodes: &Nodes, index: &str) -> Engine {
+    Engine::new(Config {
+        db: Some(nodes.address(index)),
+        home: std::env::temp_dir().join("verbatim-no-home"),
+        ..Config::default()
+    })
+}
+
+fn reader(nodes: &Nodes, index: &str) -> Arc<dyn Reader> {
+    engine(nodes, index).sources().remove(0).reader(&Stop::never())
+}
+
+/// A reader that keeps nodes from being killed, and removes its index at the end.
+struct Guarded {
+    nodes: &'static Nodes,
+    index: String,
+    reader: Arc<dyn Reader>,
+    _all: AllNodes,
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        self.nodes.remove(&self.index);
+    }
+}
+
+impl Reader for Guarded {
+    fn search(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<SearchPlan, Error> {
+        self.reader.search(request, stop, sink)
+    }
+
+    fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
+        self.reader.list(scope, stop)
+    }
+
+    fn read(
+        &self,
+        id: &str,
+        raw_content: bool,
+        stop: &Stop,
+    ) -> Result<Option<Box<dyn Messages>>, Error> {
+        self.reader.read(id, raw_content, stop)
+    }
+
+    fn count(
+        &self,
+        scope: &Scope,
+        day: &dyn Fn(Instant) -> i64,
+        stop: &Stop,
+    ) -> Result<Counts, Error> {
+        self.reader.count(scope, day, stop)
+    }
+
+    fn span(&self, stop: &Stop) -> Result<Option<(Instant, Instant)>, Error> {
+        self.reader.span(stop)
+    }
+
+    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
+        self.reader.scorer(scope, stop)
+    }
+}
