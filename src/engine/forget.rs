@@ -153,7 +153,7 @@ impl Forgetter<'_> {
         // Another process may have removed it a moment ago, and left its text in free pages.
         let had = |kind| again || found.iter().any(|one| one.sources.contains(&kind));
         let config = self.sources.config();
-        let mut outcome = AttachmentStore::of(config).forget(ids).map_err(Error::from);
+        let mut outcome = AttachmentStore::of(config).forget(ids);
         let mut note = |path: PathBuf, done: Result<Option<bool>, Error>| match done {
             Ok(done) => removed.extend(done.map(|is_clean| (path, is_clean))),
             Err(error) => outcome = std::mem::replace(&mut outcome, Ok(())).and(Err(error)),
