@@ -350,7 +350,8 @@ mod tests {
         let text = "home = '~/chats'\ndb = '/a.db'\nindex = '/i'\narchives = []\n\
                     exclude = ['secret', '~/private/*']\nworkspaces = '/w'\nembeddings = 'built-in'\n\
                     embeddings-key = 'k'\ntools = ['search', 'read']\nwatch = false\nmemory = '64M'\n\
-                    threads = 2\ncase-sensitive = true\nraw-content = false\n";
+                    threads = 2\ncase-sensitive = true\nraw-content = false\ncluster-login = 'u:p'\n\
+                    cluster-login-file = '/l'\ncluster-ca = '/ca'\n";
         let entries = parse(text, Some(Path::new("/u"))).expect("the file is right");
         let values = |key: &str| {
             let entry = entries.iter().find(|entry| entry.key == key).expect("the key");

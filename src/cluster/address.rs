@@ -52,7 +52,7 @@ impl Address {
             rest.trim_end_matches('/').split_once('/').ok_or_else(|| wrong(FORM))?;
         let hosts: Vec<String> = hosts.split(',').map(with_port).collect();
         let is_host = |host: &String| {
-            host.len() > DEFAULT_PORT.len()
+            !host.starts_with(':')
                 && host
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
