@@ -123,8 +123,13 @@ impl Nodes {
         let hosts = ports[..NODES].iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let nodes = Nodes { hosts, start: Some(start) };
         (0..NODES).for_each(|number| nodes.revive(number));
-        nodes.wait("wait_for_nodes=3");
-        Ok(nodes)
+        match nodes.is_soon("wait_for_nodes=3") {
+            Ok(()) => Ok(nodes),
+            Err(answer) => {
+                (0..NODES).for_each(|number| nodes.kill(number));
+                Err(format!("its nodes did not find each other within {PATIENCE:?}: {answer:?}"))
+            }
+        }
     }
 
     /// Returns the address of an index.
@@ -170,14 +175,22 @@ impl Nodes {
 
     /// Waits for a state of the cluster.
     pub(crate) fn wait(&self, condition: &str) {
+        let soon = self.is_soon(condition);
+        assert!(soon.is_ok(), "the cluster is not complete: {soon:?}");
+    }
+
+    /// Waits for a state of the cluster; returns its last answer if it does not come.
+    fn is_soon(&self, condition: &str) -> Result<(), Option<Value>> {
         let begun = Instant::now();
         loop {
             let path = format!("_cluster/health?{condition}&timeout=10s");
             let answer = self.ask("GET", &path, None);
             if answer.as_ref().is_some_and(|health| health["timed_out"] == false) {
-                return;
+                return Ok(());
             }
-            assert!(begun.elapsed() < PATIENCE, "the cluster is not complete: {answer:?}");
+            if begun.elapsed() >= PATIENCE {
+                return Err(answer);
+            }
             thread::sleep(Duration::from_millis(500));
         }
     }
