@@ -155,7 +155,7 @@ fn two_bits_a_dimension_find_the_best_among_a_few() {
     let coarse = build(codes.path(), &texts, VectorOptions::codes(0));
     let options = VectorOptions { exact_most: 1_000, ..VectorOptions::codes(0) };
     let divided = build(clusters.path(), &texts, options);
-    assert!(coarse.is_coarse() && divided.is_coarse() && !exact.is_coarse());
+    assert_eq!([&coarse, &divided, &exact].map(|it| it.scored_again()), [100, 100, 0]);
     assert!(4 * coarse.bytes() < exact.bytes() + 6_000 * 16, "{}", coarse.bytes());
     let doc_ids: Vec<u32> = (0..6_000).collect();
     let (mut found, mut all) = ([0, 0], 0);
@@ -190,7 +190,7 @@ fn four_bits_a_dimension_are_enough() {
     let texts = texts(2_000);
     let exact = build(bytes.path(), &texts, VectorOptions::default());
     let codes = build(codes.path(), &texts, VectorOptions::codes(2_000));
-    assert!(!codes.is_coarse() && codes.bytes() < exact.bytes() * 6 / 10);
+    assert!(codes.scored_again() == 30 && codes.bytes() < exact.bytes() * 6 / 10);
     let doc_ids: Vec<u32> = (0..2_000).collect();
     let query = query("a wedding on a snow mountain");
     let scores = exact.scores(&query, &doc_ids).unwrap();

@@ -34,7 +34,7 @@ impl VectorOptions {
     /// Returns the options for the built-in model, which makes a vector again in microseconds, and for
     /// texts of an average length.
     ///
-    /// To score long texts again takes too long, and they have room for more bits.
+    /// To score many long texts again takes too long, and they have room for more bits.
     pub fn codes(average: u64) -> VectorOptions {
         let bits = if average > SHORT_TEXTS { FOUR_BITS } else { TWO_BITS };
         VectorOptions { threads: 1, exact_most: EXACT_MOST_CODES, bits }

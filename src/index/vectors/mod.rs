@@ -75,9 +75,15 @@ impl Vectors {
         self.shape.dimensions
     }
 
-    /// Returns whether scores are estimates, so that the best should be scored again.
-    pub fn is_coarse(&self) -> bool {
-        self.shape.bits == file::TWO_BITS
+    /// Returns how many of the best should be scored again, because the scores are estimates; 0 if
+    /// they are good enough.
+    pub fn scored_again(&self) -> usize {
+        match self.shape.bits {
+            file::TWO_BITS => 100,
+            // Their errors are smaller, and their texts are longer.
+            file::FOUR_BITS => 30,
+            _ => 0,
+        }
     }
 
     /// Returns the bytes on disk.

@@ -7,10 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    scorer::Concept,
-    searcher::{Searcher, SegmentSearcher},
-};
+use super::{scorer::Concept, searcher::Searcher};
 use crate::{
     engine::{
         error::Error,
@@ -20,10 +17,6 @@ use crate::{
     model::Stop,
     text::{query::Query, words::Tokenizer},
 };
-
-/// The best messages by estimated cosines whose exact cosines are computed: nearly always with the ten
-/// best of all. It takes about ten microseconds for each.
-const SCORED_AGAIN: usize = 100;
 
 /// The messages of a source that are in a scope.
 #[derive(Debug)]
@@ -245,17 +238,15 @@ impl<'a> ConceptFilter<'a> {
         stop: &Stop,
     ) -> Result<(), Error> {
         let segments = &self.searcher.segments;
-        let is_coarse =
-            |segment: &SegmentSearcher| segment.vectors.as_deref().is_some_and(Vectors::is_coarse);
-        let (true, Some(most_read)) =
-            (segments.iter().any(is_coarse), self.searcher.model.most_read())
-        else {
+        let vectors = segments.iter().filter_map(|segment| segment.vectors.as_deref());
+        let count = vectors.map(Vectors::scored_again).max().unwrap_or(0);
+        let (1.., Some(most_read)) = (count, self.searcher.model.most_read()) else {
             return Ok(());
         };
         let mut exact = self.exact.borrow_mut();
         // A message without a vector has the cosine -1.
         let with_vector = found.iter_mut().filter(|(_, cosine)| *cosine > -1.0);
-        for (doc_id, cosine) in with_vector.take(SCORED_AGAIN) {
+        for (doc_id, cosine) in with_vector.take(count) {
             let text = self.searcher.snapshot().beginning(*doc_id, most_read);
             let Some(of_text) = self.searcher.model.encode(&[&text], stop)?.pop() else { continue };
             *cosine = vector.iter().zip(&of_text).map(|(a, b)| a * b).sum();
