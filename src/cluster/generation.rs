@@ -119,19 +119,27 @@ pub(super) fn begin(
     match current {
         None => {
             let call = Call::import(what, "PUT", format!("/{name}")).with(&new_index(&meta));
-            client.ask::<Value>(call, stop)?;
+            make(client, call, stop)?;
         }
         Some(current) => {
             // A copy of an index that nobody writes to shares its files.
             let call = Call::import(what, "POST", format!("/{current}/_clone/{name}"));
-            let call = call.with(&json!({ "settings": copied_settings() }));
-            client.ask::<Value>(call, stop)?;
+            make(client, call.with(&json!({ "settings": copied_settings() })), stop)?;
             let call = Call::import(what, "PUT", format!("/{name}/_mapping"));
             client.ask::<Value>(call.with(&json!({ "_meta": { META: meta } })), stop)?;
         }
     }
     wait_for(client, &name, "yellow", stop)?;
     Ok(Generation { name, import: import.to_owned(), base: base.to_owned() })
+}
+
+/// Makes an index, whose name only this import knows. If it is there already, a node made it and was
+/// gone before it could answer.
+fn make(client: &Client, call: Call, stop: &Stop) -> Result<(), Error> {
+    match client.ask::<Value>(call, stop) {
+        Err(Error::Failed { why, .. }) if why.contains("resource_already_exists") => Ok(()),
+        made => made.map(drop),
+    }
 }
 
 /// Waits until the shards of an index are there: `yellow` for one of each, `green` for all.

@@ -44,7 +44,7 @@ fn found(nodes: &Nodes, index: &str, text: &str) -> Option<usize> {
 }
 
 #[test]
-#[ignore = "nodes that come back take minutes"]
+#[ignore = "nodes that come back can take minutes"]
 fn killed_nodes_lose_nothing() {
     let Some(nodes) = nodes().filter(|nodes| nodes.is_ours()) else { return };
     let _killing = Killing::begin();
