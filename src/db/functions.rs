@@ -48,7 +48,8 @@ pub(super) fn add_matches(connection: &Connection, matchers: Vec<Matcher>) -> ru
     })
 }
 
-/// Adds `verbatim_left_out(conversation)` to a connection: whether an id is one of these.
+/// Adds the SQL function `verbatim_left_out(conversation)` to a connection. It returns 1 for the ids
+/// that are given here, and 0 for others.
 pub(super) fn add_left_out(connection: &Connection, ids: HashSet<String>) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("verbatim_left_out", 1, flags, move |context| {

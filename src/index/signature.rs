@@ -45,7 +45,8 @@ const MOST_PIECES: usize = 4 << 10;
 const SLOT_BITS: u32 = 10;
 const SLOTS: usize = 1 << SLOT_BITS;
 
-/// The bytes after a piece in which a run that begins in it has its trigrams.
+/// A signature covers each piece and this many bytes after it, so that a run which begins near the end of
+/// a piece is found whole.
 const OVERLAP: usize = 256;
 
 /// The bytes of the longest character.
@@ -136,7 +137,7 @@ impl SignatureWriter {
 #[derive(Debug)]
 pub(super) struct Signatures {
     file: Mapped,
-    /// Where the entries begin.
+    /// The offset of the entries in the file, in bytes.
     entries_at: usize,
     /// The messages that have a signature, ascending.
     docs: Vec<u32>,

@@ -78,7 +78,10 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
         (_, Way::Exact) => exact(site, ask, &scope, stop),
         (_, Way::Meaning) => by_meaning(site, ask, scope.clone(), stop),
     }?;
-    results.notes.extend(site.engine.unknown_role(&scope, stop)?);
+    // This counts every message, which a key must not wait for where there are results.
+    if results.groups.is_empty() {
+        results.notes.extend(site.engine.unknown_role(&scope, stop)?);
+    }
     if results.took == Duration::ZERO {
         results.took = begun.elapsed();
     }
