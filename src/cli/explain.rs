@@ -39,13 +39,15 @@ fn explain_index(out: &mut dyn Write, trace: &Trace) -> io::Result<()> {
     } else if grams.is_empty() {
         writeln!(out, "grams: none that is indexed; every message is a candidate")?;
     }
-    for (in_titles, place) in [(false, "texts"), (true, "titles")] {
+    for (in_titles, place, holders) in
+        [(false, "texts", "messages"), (true, "titles", "conversations")]
+    {
         if grams.iter().any(|gram| gram.in_titles == in_titles) {
             writeln!(out, "grams in {place}:")?;
         }
         for gram in grams.iter().filter(|gram| gram.in_titles == in_titles) {
             let name = harmless(&format!("{:?}", gram.gram));
-            writeln!(out, "  {name} in {} messages", gram.messages)?;
+            writeln!(out, "  {name} in {} {holders}", gram.messages)?;
         }
     }
     if *gaps > 0 {

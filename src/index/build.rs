@@ -88,8 +88,10 @@ impl<'a> Build<'a> {
         let texts =
             Inverter::start(folder, Arc::clone(&common), sample(), plan.text_bytes, resources)
                 .map_err(failed)?;
+        let sizes = (plan.messages as usize, plan.conversations.len());
         let store =
-            DocStoreWriter::create(&folder.join(ROWS), plan.messages as usize).map_err(failed)?;
+            DocStoreWriter::create(&folder.join(ROWS), sizes, &sample().collect::<Vec<_>>())
+                .map_err(failed)?;
         let signatures = SignatureWriter::create(&folder.join(SIGNATURES)).map_err(failed)?;
         failpoint::pass("segment begun");
         Ok(Build {
@@ -151,12 +153,7 @@ impl<'a> Build<'a> {
         };
         let grams = folder.join(GRAMS);
         private::create_dir(&grams).map_err(failed)?;
-        let postings = PostingsWriter {
-            texts,
-            titles,
-            store: &store,
-            conversations: plan.conversations.len(),
-        };
+        let postings = PostingsWriter { texts, titles, store: &store };
         let written = postings.write(&grams, |gram| {
             progress(gram.0 as f64 / u64::MAX as f64);
             if stop.requested() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
@@ -178,7 +175,7 @@ impl<'a> Build<'a> {
         })
     }
 
-    /// Inverts the titles of all conversations; irregular ones count as empty.
+    /// Inverts the titles of all conversations that have messages; irregular ones count as empty.
     fn invert_titles(&self) -> io::Result<Inverter> {
         let conversations = self.plan.conversations;
         let title = |number: usize| match self.irregular_titles[number] {
@@ -196,8 +193,8 @@ impl<'a> Build<'a> {
             bytes,
             Resources { memory: memory / 8, threads },
         )?;
-        for number in 0..conversations.len() {
-            titles.add(number as u32, title(number), None)?;
+        for (number, place) in (0..).zip(self.store.conversations()) {
+            titles.add(number, title(*place as usize), None)?;
         }
         Ok(titles)
     }

@@ -8,7 +8,7 @@ use std::{borrow::Cow, cmp::Ordering, ops::Range, path::Path};
 use super::{
     Document, Snapshot,
     snapshot::SegmentReader,
-    store::{DocStore, lossy},
+    store::{DocStore, DocumentBuffer, lossy, lossy_text},
 };
 use crate::model::{Hit, Instant};
 
@@ -31,6 +31,12 @@ const LOOK_BACK: usize = 1 << 10;
 fn boundary(text: &[u8], at: usize) -> usize {
     let is_start = |at: &usize| text.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
     (at.saturating_sub(LONGEST_CHARACTER)..=at).rev().find(is_start).unwrap_or(at)
+}
+
+/// Cuts a text into pieces of about `most` bytes, which end at white space where possible. No more than a
+/// piece is copied, even if the text is not UTF-8.
+pub fn content_pieces(text: &[u8], most: usize) -> impl Iterator<Item = Cow<'_, str>> {
+    pieces(text, most).map(lossy)
 }
 
 /// Cuts a text into pieces of at most `most` bytes, after white space where there is some.
@@ -90,21 +96,28 @@ impl Snapshot {
     /// Returns the text of a message as it is shown, with U+FFFD for bytes that are not UTF-8.
     pub fn content(&self, doc_id: u32) -> Cow<'_, str> {
         let (store, doc) = self.store(doc_id);
-        lossy(store.texts(doc).shown)
+        lossy_text(store.texts(doc).shown.whole())
     }
 
-    /// Returns the text of a message in pieces of about `most` bytes, which end at white space where
-    /// possible. No more than a piece is copied, even if the text is not UTF-8.
-    pub fn content_pieces(&self, doc_id: u32, most: usize) -> impl Iterator<Item = Cow<'_, str>> {
+    /// Returns the text of a message as bytes, for [`content_pieces`].
+    pub fn content_bytes(&self, doc_id: u32) -> Cow<'_, [u8]> {
         let (store, doc) = self.store(doc_id);
-        pieces(store.texts(doc).shown, most).map(lossy)
+        store.texts(doc).shown.whole()
     }
 
     /// Returns the beginning of a message's text: all of it, or at least `least` bytes.
     pub fn beginning(&self, doc_id: u32, least: usize) -> Cow<'_, str> {
         let (store, doc) = self.store(doc_id);
         let text = store.texts(doc).shown;
-        lossy(&text[..boundary(text, text.len().min(least.saturating_add(LONGEST_CHARACTER)))])
+        let end = text.len().min(least.saturating_add(LONGEST_CHARACTER));
+        // The byte after the end tells whether a character ends there.
+        match text.until(end.saturating_add(1).min(text.len())) {
+            Cow::Borrowed(begin) => lossy(&begin[..boundary(begin, end)]),
+            Cow::Owned(mut begin) => {
+                begin.truncate(boundary(&begin, end));
+                lossy_text(Cow::Owned(begin))
+            }
+        }
     }
 
     /// Returns the length of a message's text in bytes, without reading the text.
@@ -138,9 +151,9 @@ impl Snapshot {
     }
 
     /// Returns the text of a message as the database stores it; empty for NULL.
-    pub fn stored(&self, doc_id: u32) -> &[u8] {
+    pub fn stored(&self, doc_id: u32) -> Cow<'_, [u8]> {
         let (store, doc) = self.store(doc_id);
-        store.texts(doc).stored
+        store.texts(doc).stored.whole()
     }
 
     /// Returns whether a message equals a row of the database, whose text is in `stored`. The
@@ -150,10 +163,10 @@ impl Snapshot {
         store.conversation_id(store.conversation(doc)) == conversation_id && store.is_same(doc, row)
     }
 
-    /// Returns a message as it was added to the index; `id` is the buffer for its id.
-    pub fn document<'a>(&'a self, doc_id: u32, id: &'a mut String) -> Document<'a> {
+    /// Returns a message as it was added to the index.
+    pub fn document<'a>(&'a self, doc_id: u32, buffer: &'a mut DocumentBuffer) -> Document<'a> {
         let (store, doc) = self.store(doc_id);
-        store.document(doc, id)
+        store.document(doc, buffer)
     }
 
     /// Returns the number of conversations in a segment.

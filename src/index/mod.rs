@@ -47,7 +47,7 @@ pub use long_text::LongText;
 #[cfg(feature = "internals")]
 pub use scored::ScoredDoc;
 pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
-pub use store::{ConversationTitle, Document};
+pub use store::{ConversationTitle, Document, DocumentBuffer};
 pub use terms::{Bm25, DocSet, Norms, TermIndex, WeightedTerm, build_terms, frequencies, holding};
 pub use trace::{GramUse, Trace};
 pub use vectors::{VectorBuilder, VectorOptions, VectorTable, Vectors};

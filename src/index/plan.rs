@@ -103,8 +103,8 @@ pub(super) struct Plan<'a> {
     store: &'a DocStore,
     deleted: Option<&'a DocBits>,
     roles: Roles,
-    in_text: Lists,
-    in_title: Lists,
+    in_text: Lists<'a>,
+    in_title: Lists<'a>,
     /// Whether any text may match. Then the titles propose no more candidates.
     any_text: bool,
     /// Whether the lists say nothing of a boolean query, so that every message is a candidate.
@@ -159,6 +159,10 @@ impl<'a> Plan<'a> {
         if let (Some(Looked::Documents(tree)), Some(lists)) = (tree, &mut in_text.lists) {
             lists.narrow_by(tree);
         }
+        let in_title = match of_title {
+            Some(lists) => Lists::of_titles(segment, lists, role_list.as_ref())?,
+            None => Lists { lists: None, doc: None },
+        };
         let interval = store.interval(request.since, request.until);
         let irregular: Box<dyn Iterator<Item = u32>> = Box::new(store.irregular(interval.start));
         Ok(Some(Plan {
@@ -166,7 +170,7 @@ impl<'a> Plan<'a> {
             deleted: segment.deleted.as_ref(),
             roles: Roles::new(store, &request.roles),
             in_text,
-            in_title: Lists::open(segment, of_title, role_list.as_ref())?,
+            in_title,
             any_text,
             is_scan,
             irregular: irregular.peekable(),
@@ -245,21 +249,21 @@ impl Roles {
 }
 
 /// An intersection of posting lists and its next document.
-struct Lists {
+struct Lists<'a> {
     /// `None` if nothing can match.
-    lists: Option<Conjunction>,
+    lists: Option<Conjunction<'a>>,
     /// `None` before the first seek.
     doc: Option<u32>,
 }
 
-impl Lists {
+impl<'a> Lists<'a> {
     /// Opens lists, and the role's list where that is the shortest: the roles of all messages are
     /// known, so a longer list of a role saves nothing.
     fn open(
         segment: &SegmentReader,
         lists: Option<Vec<(TermInfo, List)>>,
         role: Option<&(TermInfo, List)>,
-    ) -> Result<Lists, Error> {
+    ) -> Result<Lists<'a>, Error> {
         let Some(mut lists) = lists else { return Ok(Lists { lists: None, doc: None }) };
         if let Some(role) = role
             && lists.first().is_none_or(|(rarest, _)| role.0.doc_freq < rarest.doc_freq)
@@ -269,6 +273,24 @@ impl Lists {
         let open = lists.iter().map(|(info, list)| segment.data.postings.read(*list, info));
         let lists = Conjunction::new(open.collect::<Result<_, _>>()?);
         Ok(Lists { lists: Some(lists), doc: None })
+    }
+
+    /// Opens lists of titles, and the role's list where that is the shortest.
+    fn of_titles(
+        segment: &'a SegmentReader,
+        lists: Vec<(TermInfo, List)>,
+        role: Option<&(TermInfo, List)>,
+    ) -> Result<Lists<'a>, Error> {
+        let shortest = lists.first().map_or(u32::MAX, |(rarest, _)| rarest.doc_freq);
+        let role = role.filter(|(info, _)| info.doc_freq < shortest).cloned();
+        let mut found = Lists::open(segment, Some(role.into_iter().collect()), None)?;
+        let postings = &segment.data.postings;
+        let trees = lists.iter().map(|(info, list)| Ok(DocTree::list(postings.read(*list, info)?)));
+        let conversations = DocTree::all(trees.collect::<Result<_, Error>>()?);
+        if let Some(lists) = &mut found.lists {
+            lists.narrow_by(DocTree::messages(&segment.data.store, conversations));
+        }
+        Ok(found)
     }
 
     /// Returns the first document at or after `target` and before `end`; [`END`] for none.
@@ -334,16 +356,16 @@ fn rarest_lists(
 }
 
 /// What the lists of a segment say of a query.
-enum Looked {
+enum Looked<'a> {
     /// No message may match.
     Nothing,
     /// Every message may match.
     Everything,
-    Documents(DocTree),
+    Documents(DocTree<'a>),
 }
 
-impl Looked {
-    fn all(parts: impl Iterator<Item = Result<Looked, Error>>) -> Result<Looked, Error> {
+impl<'a> Looked<'a> {
+    fn all(parts: impl Iterator<Item = Result<Looked<'a>, Error>>) -> Result<Looked<'a>, Error> {
         let mut all = Vec::new();
         for part in parts {
             match part? {
@@ -358,7 +380,7 @@ impl Looked {
         })
     }
 
-    fn one_of(parts: impl Iterator<Item = Result<Looked, Error>>) -> Result<Looked, Error> {
+    fn one_of(parts: impl Iterator<Item = Result<Looked<'a>, Error>>) -> Result<Looked<'a>, Error> {
         let mut one_of = Vec::new();
         for part in parts {
             match part? {
@@ -375,27 +397,33 @@ impl Looked {
 }
 
 /// Looks boolean queries up in a segment.
-struct Lookups<'a> {
+struct Lookups<'a, 't> {
     segment: &'a SegmentReader,
-    common: &'a CommonGrams,
-    trace: RefCell<&'a mut Trace>,
+    common: &'t CommonGrams,
+    trace: RefCell<&'t mut Trace>,
 }
 
-impl<'a> Lookups<'a> {
+impl<'a, 't> Lookups<'a, 't> {
     fn new(
         segment: &'a SegmentReader,
-        common: &'a CommonGrams,
-        trace: &'a mut Trace,
-    ) -> Lookups<'a> {
+        common: &'t CommonGrams,
+        trace: &'t mut Trace,
+    ) -> Lookups<'a, 't> {
         Lookups { segment, common, trace: RefCell::new(trace) }
     }
 
     /// Looks up the texts of a request: one of the first is enough, all of the others are needed.
-    fn request(&self, [any, all]: &[Vec<RunQuery>; 2]) -> Result<Looked, Error> {
+    fn request(&self, [any, all]: &[Vec<RunQuery>; 2]) -> Result<Looked<'a>, Error> {
         // A text may be in the content or in the title.
         let of_message = |query| {
-            let lists = [List::Text, List::Title];
-            Looked::one_of(lists.into_iter().map(|list| self.query(query, list)))
+            let in_title = self.query(query, List::Title).map(|found| match found {
+                Looked::Documents(conversations) => {
+                    let store = &self.segment.data.store;
+                    Looked::Documents(DocTree::messages(store, conversations))
+                }
+                all_or_nothing => all_or_nothing,
+            });
+            Looked::one_of([self.query(query, List::Text), in_title].into_iter())
         };
         let any = match any.is_empty() {
             true => Looked::Everything,
@@ -404,7 +432,7 @@ impl<'a> Lookups<'a> {
         Looked::all(std::iter::once(Ok(any)).chain(all.iter().map(of_message)))
     }
 
-    fn query(&self, query: &RunQuery, list: List) -> Result<Looked, Error> {
+    fn query(&self, query: &RunQuery, list: List) -> Result<Looked<'a>, Error> {
         match query {
             RunQuery::Anything => Ok(Looked::Everything),
             RunQuery::Run(run) => self.run(run, list),
@@ -415,7 +443,7 @@ impl<'a> Lookups<'a> {
         }
     }
 
-    fn run(&self, run: &str, list: List) -> Result<Looked, Error> {
+    fn run(&self, run: &str, list: List) -> Result<Looked<'a>, Error> {
         let postings = &self.segment.data.postings;
         let is_first = self.segment.first == 0;
         let mut present: Vec<(TermInfo, Gram)> = Vec::new();

@@ -1,9 +1,16 @@
 //! The posting lists of a segment, in a tantivy index whose doc ids are places in result order.
 //!
 //! Three fields, each with the documents of a term and no more: the grams of the texts, the grams of
-//! the titles, the role. [`super::invert`] makes the lists of grams.
+//! the titles, the role. [`super::invert`] makes the lists of grams. The lists of titles hold
+//! conversations, which have many messages each.
 
-use std::{cmp::Reverse, collections::BinaryHeap, io, path::Path, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, binary_heap::PeekMut},
+    io,
+    path::Path,
+    sync::Arc,
+};
 
 use fixedbitset::FixedBitSet;
 use tantivy::{
@@ -15,7 +22,7 @@ use tantivy::{
 use super::{
     invert::Inverter,
     lists::{self, ListMaps},
-    store,
+    store::{DocStore, DocStoreWriter, Members},
 };
 use crate::text::grams::Gram;
 
@@ -24,7 +31,7 @@ use crate::text::grams::Gram;
 pub(super) enum List {
     /// Grams of the text, and of the stored text where it differs.
     Text,
-    /// Grams of the conversation's title.
+    /// Grams of titles, with conversations in the place of documents.
     Title,
     /// The whole role.
     Role,
@@ -42,9 +49,8 @@ pub(super) struct PostingsWriter<'a> {
     pub(super) texts: Inverter,
     /// The grams of the titles, by conversation.
     pub(super) titles: Inverter,
-    /// Knows the roles, and the conversations' documents.
-    pub(super) store: &'a store::DocStoreWriter,
-    pub(super) conversations: usize,
+    /// Knows the roles.
+    pub(super) store: &'a DocStoreWriter,
 }
 
 impl PostingsWriter<'_> {
@@ -55,10 +61,10 @@ impl PostingsWriter<'_> {
         mut progress: impl FnMut(Gram) -> io::Result<()>,
     ) -> tantivy::Result<()> {
         let schema = lists::schema(&["text", "title", "role"], IndexRecordOption::Basic);
-        let PostingsWriter { texts, titles, store, conversations } = self;
+        let PostingsWriter { texts, titles, store } = self;
         lists::create(folder, schema, |serializer| {
-            write_texts(serializer, texts, &mut progress)?;
-            write_titles(serializer, titles, &store.docs_by_conversation(conversations))?;
+            write_grams(serializer, List::Text, texts, &mut progress)?;
+            write_grams(serializer, List::Title, titles, &mut |_| Ok(()))?;
             let mut field = serializer.new_field(List::Role.field(), 0, None)?;
             for (role, docs) in store.docs_by_role() {
                 write_list(&mut field, role.as_bytes(), &docs)?;
@@ -68,12 +74,13 @@ impl PostingsWriter<'_> {
     }
 }
 
-fn write_texts(
+fn write_grams(
     serializer: &mut InvertedIndexSerializer,
+    list: List,
     texts: Inverter,
     progress: &mut impl FnMut(Gram) -> io::Result<()>,
 ) -> tantivy::Result<()> {
-    let mut field = serializer.new_field(List::Text.field(), 0, None)?;
+    let mut field = serializer.new_field(list.field(), 0, None)?;
     texts.finish(|block| {
         let mut docs = &block.docs[..];
         for (gram, count) in &block.grams {
@@ -82,32 +89,6 @@ fn write_texts(
             docs = rest;
         }
         block.grams.last().map_or(Ok(()), |(gram, _)| progress(*gram))
-    })?;
-    Ok(field.close()?)
-}
-
-/// Writes the lists of titles, which were inverted by conversation: a list holds all messages of
-/// its conversations.
-fn write_titles(
-    serializer: &mut InvertedIndexSerializer,
-    titles: Inverter,
-    docs_by_conversation: &store::DocsByConversation,
-) -> tantivy::Result<()> {
-    let mut field = serializer.new_field(List::Title.field(), 0, None)?;
-    let mut docs: Vec<u32> = Vec::new();
-    titles.finish(|block| {
-        let mut conversations = block.docs.iter();
-        for (gram, count) in &block.grams {
-            docs.clear();
-            for conversation in conversations.by_ref().take(*count as usize) {
-                docs.extend_from_slice(docs_by_conversation.of(*conversation));
-            }
-            docs.sort_unstable();
-            if !docs.is_empty() {
-                write_list(&mut field, gram.term(&mut [0; 8]), &docs)?;
-            }
-        }
-        Ok(())
     })?;
     Ok(field.close()?)
 }
@@ -246,28 +227,36 @@ impl DocBits {
 }
 
 /// The documents of a boolean query over lists.
-pub(super) struct DocTree(Node);
+pub(super) struct DocTree<'a>(Node<'a>);
 
-enum Node {
+enum Node<'a> {
     List(Box<SegmentPostings>),
-    All(Vec<DocTree>),
+    All(Vec<DocTree<'a>>),
     /// The next document of each tree, the smallest first.
-    OneOf(Vec<DocTree>, BinaryHeap<Reverse<(u32, usize)>>),
+    OneOf(Vec<DocTree<'a>>, BinaryHeap<Reverse<(u32, usize)>>),
+    Messages(Box<Messages<'a>>),
 }
 
-impl DocTree {
+impl<'a> DocTree<'a> {
     /// The documents of a list, from its present place on.
-    pub(super) fn list(list: SegmentPostings) -> DocTree {
+    pub(super) fn list(list: SegmentPostings) -> DocTree<'a> {
         DocTree(Node::List(Box::new(list)))
     }
 
+    /// The messages of the conversations in a tree.
+    pub(super) fn messages(store: &'a DocStore, mut conversations: DocTree<'a>) -> DocTree<'a> {
+        let next = first_from(store, &mut conversations, 0);
+        let begun = BinaryHeap::new();
+        DocTree(Node::Messages(Box::new(Messages { store, conversations, next, begun })))
+    }
+
     /// The documents that are in every one of some trees.
-    pub(super) fn all(trees: Vec<DocTree>) -> DocTree {
+    pub(super) fn all(trees: Vec<DocTree<'a>>) -> DocTree<'a> {
         DocTree(Node::All(trees))
     }
 
     /// The documents that are in one of some trees.
-    pub(super) fn one_of(mut trees: Vec<DocTree>) -> DocTree {
+    pub(super) fn one_of(mut trees: Vec<DocTree<'a>>) -> DocTree<'a> {
         let next = trees.iter_mut().enumerate().map(|(tree, docs)| Reverse((docs.seek(0), tree)));
         let heap = next.collect();
         DocTree(Node::OneOf(trees, heap))
@@ -279,6 +268,7 @@ impl DocTree {
         match &mut self.0 {
             Node::List(list) if list.doc() >= target => list.doc(),
             Node::List(list) => list.seek(target),
+            Node::Messages(messages) => messages.seek(target),
             Node::OneOf(trees, heap) => loop {
                 let Some(mut least) = heap.peek_mut() else { return END };
                 let Reverse((doc, tree)) = *least;
@@ -307,19 +297,63 @@ impl DocTree {
     }
 }
 
+/// The messages of the conversations in a tree, ascending. Conversations are numbered in the order of
+/// their first messages, so those after the next one begin later than it does.
+struct Messages<'a> {
+    store: &'a DocStore,
+    conversations: DocTree<'a>,
+    /// The next conversation and its messages; `None` after the last.
+    next: Option<(u32, Members<'a>)>,
+    /// The messages of the conversations before it, the one with the smallest next message first.
+    begun: BinaryHeap<Reverse<Members<'a>>>,
+}
+
+impl Messages<'_> {
+    fn seek(&mut self, target: u32) -> u32 {
+        loop {
+            while let Some(mut least) = self.begun.peek_mut()
+                && least.0.doc() < target
+            {
+                if !least.0.seek(target) {
+                    PeekMut::pop(least);
+                }
+            }
+            let least = self.begun.peek().map_or(END, |members| members.0.doc());
+            let Some((number, mut members)) = self.next else { return least };
+            if members.doc() > least {
+                return least;
+            }
+            if members.seek(target) {
+                self.begun.push(Reverse(members));
+            }
+            self.next = first_from(self.store, &mut self.conversations, number + 1);
+        }
+    }
+}
+
+/// Returns the first conversation of a tree at or after `number`, with its messages.
+fn first_from<'a>(
+    store: &'a DocStore,
+    conversations: &mut DocTree<'_>,
+    number: u32,
+) -> Option<(u32, Members<'a>)> {
+    let number = conversations.seek(number);
+    Some((number, store.members(number)?))
+}
+
 /// The documents that are in every one of some lists, sets and trees; without lists, all documents.
-pub(super) struct Conjunction {
+pub(super) struct Conjunction<'a> {
     lists: Vec<SegmentPostings>,
     sets: Vec<DocBits>,
-    trees: Vec<DocTree>,
+    trees: Vec<DocTree<'a>>,
 }
 
 /// The number after the last document, where a [`Conjunction`] ends.
 pub(super) const END: u32 = TERMINATED;
 
-impl Conjunction {
+impl<'a> Conjunction<'a> {
     /// Intersects lists, which are ordered from the shortest to the longest.
-    pub(super) fn new(lists: Vec<SegmentPostings>) -> Conjunction {
+    pub(super) fn new(lists: Vec<SegmentPostings>) -> Conjunction<'a> {
         Conjunction { lists, sets: Vec::new(), trees: Vec::new() }
     }
 
@@ -329,7 +363,7 @@ impl Conjunction {
     }
 
     /// Intersects with a tree too.
-    pub(super) fn narrow_by(&mut self, tree: DocTree) {
+    pub(super) fn narrow_by(&mut self, tree: DocTree<'a>) {
         self.trees.push(tree);
     }
 

@@ -26,7 +26,7 @@ use std::{
     path::Path,
 };
 
-use super::artifact::Mapped;
+use super::{artifact::Mapped, store::Text};
 use crate::{
     private,
     text::{fold::fold, matcher::Matcher, pattern::Pattern, run_query::RunQuery},
@@ -235,16 +235,14 @@ impl Signature<'_> {
 
     /// Returns whether `matches` holds for a part of the text in which a run may be. The parts are
     /// whole characters, and one of them has the whole run if the text has it.
-    pub(super) fn any_part<'t>(
+    pub(super) fn any_part(
         &self,
         (slots, characters): (&[u16], usize),
-        text: &'t [u8],
-        mut matches: impl FnMut(&'t [u8]) -> bool,
+        text: Text<'_>,
+        buffer: &mut Vec<u8>,
+        mut matches: impl FnMut(&[u8]) -> bool,
     ) -> bool {
-        let boundary = |at: usize| {
-            let is_inside = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80);
-            (at..).find(|at| !is_inside(at)).unwrap_or(at).min(text.len())
-        };
+        let begins = |byte: &u8| byte & 0xC0 != 0x80;
         let mut from = 0;
         while let Some(first) = self.next(slots, from) {
             // Neighbouring pieces are one part.
@@ -253,8 +251,14 @@ impl Signature<'_> {
                 last += 1;
             }
             let end = (last + 1) * self.piece + LONGEST_CHARACTER * characters;
-            let (start, end) = (boundary(first * self.piece), boundary(end.min(text.len())));
-            if start < end && matches(&text[start..end]) {
+            let (start, end) = ((first * self.piece).min(text.len()), end.min(text.len()));
+            // The character that is cut at the end goes on for so many bytes at most.
+            let read = (end + LONGEST_CHARACTER - 1).min(text.len());
+            let part = text.part(start..read, buffer);
+            let begin = part.iter().position(begins).unwrap_or(part.len());
+            let rest = part[end - start..].iter();
+            let to = end - start + rest.take_while(|byte| !begins(byte)).count();
+            if begin < to && matches(&part[begin..to]) {
                 return true;
             }
             from = last + 1;
@@ -379,7 +383,12 @@ mod tests {
                     str::from_utf8(part).expect("whole characters").contains(&run)
                 };
                 assert!(
-                    signature.any_part((slots, *characters), text.as_bytes(), has),
+                    signature.any_part(
+                        (slots, *characters),
+                        Text::plain(text.as_bytes()),
+                        &mut Vec::new(),
+                        has
+                    ),
                     "{place} {length}"
                 );
             }
@@ -396,7 +405,8 @@ mod tests {
             let query = SignatureQuery::run(&[run]);
             let SignatureQuery::Run { slots, characters } = &query else { panic!("{run}") };
             let mut read = 0;
-            let found = signature.any_part((slots, *characters), text.as_bytes(), |part| {
+            let plain = Text::plain(text.as_bytes());
+            let found = signature.any_part((slots, *characters), plain, &mut Vec::new(), |part| {
                 read += part.len();
                 false
             });

@@ -9,8 +9,8 @@ pub struct GramUse {
     pub gram: String,
     /// Whether it was looked up in the titles rather than the texts.
     pub in_titles: bool,
-    /// The number of messages that hold the gram, in the segments in which it was looked up. Segments
-    /// after the first are asked only for the rarest grams.
+    /// The number of messages that hold the gram, or of conversations whose titles hold it, in the
+    /// segments in which it was looked up. Segments after the first are asked only for the rarest grams.
     pub messages: u32,
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Verifier<'a> {
     raw_content: bool,
     /// For each matcher.
     titles: Vec<Titles>,
+    /// Holds the text that is compared.
+    buffer: Vec<u8>,
     pub(super) bytes_read: u64,
 }
 
@@ -45,6 +47,7 @@ impl<'a> Verifier<'a> {
             single,
             raw_content: query.request.raw_content,
             titles: vec![[(u32::MAX, false); CACHED_TITLES]; count],
+            buffer: Vec::new(),
             bytes_read: 0,
         }
     }
@@ -91,9 +94,10 @@ impl<'a> Verifier<'a> {
             .then_some(texts.stored);
         if !texts.regular {
             self.bytes_read += (texts.shown.len() + texts.stored.len()) as u64;
+            let buffer = &mut self.buffer;
             return pattern.matches_irregular(store.title(store.conversation(doc)))
-                || pattern.matches_irregular(first)
-                || second.is_some_and(|second| pattern.matches_irregular(second));
+                || pattern.matches_irregular(first.read(buffer))
+                || second.is_some_and(|second| pattern.matches_irregular(second.read(buffer)));
         }
         if by_title && self.title_matches(pattern, number, store.conversation(doc)) {
             return true;
@@ -105,18 +109,18 @@ impl<'a> Verifier<'a> {
             && pattern.is_of_one_length()
         {
             let read = &mut self.bytes_read;
-            return signature.any_part((slots, *characters), first, |part| {
+            return signature.any_part((slots, *characters), first, &mut self.buffer, |part| {
                 *read += part.len() as u64;
                 pattern.matches(part)
             });
         }
         self.bytes_read += first.len() as u64;
-        if pattern.matches(first) {
+        if pattern.matches(first.read(&mut self.buffer)) {
             return true;
         }
         let Some(second) = second else { return false };
         self.bytes_read += second.len() as u64;
-        pattern.matches(second)
+        pattern.matches(second.read(&mut self.buffer))
     }
 
     /// Returns the signature of a message, if it has one that tells whether its text may match.

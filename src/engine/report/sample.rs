@@ -92,7 +92,7 @@ fn messages(
                 is_long = row
                     .long
                     .zip(known)
-                    .is_some_and(|(long, known)| long.equals(known).unwrap_or(false));
+                    .is_some_and(|(long, known)| long.equals(&known).unwrap_or(false));
                 let content = row.decoded.map(str::as_bytes).or(row.stored).unwrap_or_default();
                 (
                     row.id.to_owned(),

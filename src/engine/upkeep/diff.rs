@@ -92,7 +92,8 @@ pub(crate) fn compare(
                 stored: row.stored,
             };
             let doc_id = rest.next_if(|(key, _)| *key == row.key).map(|(_, doc_id)| *doc_id);
-            let document = match (row.long, doc_id.map(|doc_id| snapshot.stored(doc_id))) {
+            let stored = doc_id.filter(|_| row.long.is_some()).map(|it| snapshot.stored(it));
+            let document = match (row.long, stored.as_deref()) {
                 (Some(long), Some(stored)) => match long.equals(stored) {
                     Ok(is_same) => Document { stored: is_same.then_some(stored), ..document },
                     Err(error) => {

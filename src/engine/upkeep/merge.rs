@@ -119,11 +119,11 @@ fn merge_into(
     };
     let mut build = Build::start(folder, plan, resources)?;
     let starts: Vec<u32> = snapshot.segments().into_iter().map(|it| it.doc_ids.start).collect();
-    let mut id = String::new();
+    let mut buffer = index::DocumentBuffer::default();
     let (mut done, mut bytes) = (0, 0);
     for doc_id in &doc_ids {
         let segment = starts.partition_point(|start| start <= doc_id) - 1;
-        let document = snapshot.document(*doc_id, &mut id);
+        let document = snapshot.document(*doc_id, &mut buffer);
         let conversation = number_of[segment][document.conversation as usize];
         bytes += document.shown.map_or(0, <[u8]>::len) as u64;
         build.add(&Document { conversation, ..document })?;

@@ -25,6 +25,7 @@ use crate::{
     index::{
         Error, Resources, SegmentRef, Snapshot,
         artifact::{self, Lock, Unfinished},
+        documents::content_pieces,
         lists,
         varint::{push_varint, take_varint},
     },
@@ -151,7 +152,8 @@ impl Inversion<'_> {
             let document = doc_id - self.doc_ids.start;
             let role = self.snapshot.role(doc_id);
             let role = if PLAIN_ROLES.contains(&role) { "" } else { role };
-            let texts = self.snapshot.content_pieces(doc_id, PIECE);
+            let content = self.snapshot.content_bytes(doc_id);
+            let texts = content_pieces(&content, PIECE);
             let mut length = 0;
             for text in std::iter::once(role.into()).chain(texts) {
                 let mut spilled = Ok(());

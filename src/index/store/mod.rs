@@ -3,10 +3,12 @@
 //! Two files, whose numbers are little-endian. `rows` holds one record per message:
 //!
 //! ```text
-//! length of the head (varint) | head | shown text | stored text, if it differs
-//! head: flags (u8) | length of the shown text (varint), if the stored text differs
+//! length of the head (varint) | head | shown text, then the stored text if it differs
+//! head: flags and table (u8) | length of the shown text (varint), if the stored text differs
 //!       position (zigzag varint), if there is one | key (zigzag varint) | message id
 //! ```
+//!
+//! The texts of a record are packed as one ([`packed`]), where this makes them shorter.
 //!
 //! `columns` holds the fast fields. First come some bytes per message, so that a search checks dates
 //! before it reads any text, and finds all other fields of a hit in one or two cache lines:
@@ -24,395 +26,39 @@
 //! - the irregular messages (u32 each)
 //! - the ends of each conversation's id and title (u64 each; the highest bit marks a title that is
 //!   NULL), and the bytes of the ids and titles
+//! - the ends of each conversation's messages (u32 each), and these ([`members`])
+//! - the tables that texts are packed with
+//!
+//! Conversations are numbered in the order of their first messages.
 //!
 //! The manifest holds the start of each array and the keys of the roles. A key is the role itself, but
 //! for roles that are no texts and for those that begin with a NUL: see [`role_key`].
 
-use std::{
-    borrow::Cow,
-    cmp::Ordering,
-    collections::HashMap,
-    fs::File,
-    io::{self, BufWriter, Write},
-    path::Path,
-};
+mod document;
+mod layout;
+mod members;
+mod packed;
+mod writer;
 
-use serde::{Deserialize, Serialize};
+use std::{borrow::Cow, cmp::Ordering, ops::Range};
 
 use super::{
     artifact::Mapped,
     role::{role_key, role_of},
     uuid::{format_uuid, parse_uuid},
-    varint::{push_varint, take_varint},
+    varint::take_varint,
 };
-use crate::{
-    model::{Hit, Instant},
-    private,
+use crate::model::{Hit, Instant};
+use layout::{
+    Field, HAS_POSITION, HAS_STORED, IS_IRREGULAR, IS_NOTHING, IS_UUID, NO_TITLE, TABLE_SHIFT,
 };
+use packed::Symbols;
 
-/// Flag: the stored text differs from the shown text, as in databases of JSON parts.
-const HAS_STORED: u8 = 1;
-/// Flag: the message has a position.
-const HAS_POSITION: u8 = 2;
-/// Flag: the message id is sixteen bytes, which are shown as a UUID.
-const IS_UUID: u8 = 4;
-/// Flag: a text is not regular, so grams do not find it and it is verified byte by byte.
-const IS_IRREGULAR: u8 = 8;
-/// Flag: the text and the title are both NULL, so no pattern matches.
-const IS_NOTHING: u8 = 16;
-
-/// Zeros after the fields, so that eight bytes can be read at each of them.
-const PADDING: usize = 8;
-
-/// Set in the end of a title that is NULL.
-const NO_TITLE: u64 = 1 << 63;
-
-/// A message as it goes into the index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Document<'a> {
-    /// The key of the message's row in the database.
-    pub key: i64,
-    /// The message's id, from `messages.id`, as text.
-    pub id: &'a str,
-    /// The number of its conversation, in the order of [`super::BuildPlan::conversations`].
-    pub conversation: u32,
-    /// `messages.role`, as text; empty for NULL.
-    pub role: &'a str,
-    /// Whether the role is stored as a text, or is NULL. Other roles equal no text.
-    pub is_text_role: bool,
-    /// The time of the message.
-    pub time: Option<Instant>,
-    /// The message's position, from `messages.position`.
-    pub position: Option<i64>,
-    /// The text that is searched and shown; `None` for NULL.
-    pub shown: Option<&'a [u8]>,
-    /// The stored text if it differs from the shown text; it is searched too.
-    pub stored: Option<&'a [u8]>,
-}
-
-/// A conversation as it goes into the index.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConversationTitle {
-    /// The conversation's id, from `conversations.id`, as text.
-    pub id: String,
-    /// `conversations.title`, as bytes; `None` for NULL.
-    pub title: Option<Vec<u8>>,
-}
-
-impl ConversationTitle {
-    pub(super) fn title_bytes(&self) -> &[u8] {
-        self.title.as_deref().unwrap_or_default()
-    }
-}
-
-/// The sizes of the two files' arrays, and where they start.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct RowLayout {
-    messages: u32,
-    /// The number of messages with a time; they are the first ones.
-    dated: u32,
-    /// The keys of the roles, by number.
-    roles: Vec<String>,
-    /// The bytes of a role's number: 1, 2 or 4.
-    role_bytes: u32,
-    irregular: u32,
-    conversations: u32,
-    /// The earliest time in seconds.
-    earliest: i64,
-    /// The bytes of the fields of one message.
-    entry: u32,
-    start: Field,
-    seconds: Field,
-    nanos: Field,
-    conversation: Field,
-    fields_at: u64,
-    roles_at: u64,
-    irregular_at: u64,
-    titles_at: u64,
-    title_bytes_at: u64,
-}
-
-/// Where a number is in the fields of a message, and how many bytes it has: up to eight.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Field {
-    at: u32,
-    bytes: u32,
-}
-
-impl Field {
-    /// Appends a field to an entry that has `entry` bytes.
-    fn append(entry: &mut u32, largest: u64) -> Field {
-        let field = Field { at: *entry, bytes: (u64::BITS - largest.leading_zeros()).div_ceil(8) };
-        *entry += field.bytes;
-        field
-    }
-
-    fn put(self, entry: &mut [u8], number: u64) {
-        let bytes = self.bytes as usize;
-        entry[self.at as usize..][..bytes].copy_from_slice(&number.to_le_bytes()[..bytes]);
-    }
-
-    /// Reads the field of an entry. Eight bytes follow the start of the field.
-    #[inline]
-    fn get(self, entry: &[u8]) -> u64 {
-        let eight = entry[self.at as usize..].first_chunk().expect("there is padding");
-        let shift = u64::BITS.saturating_sub(8 * self.bytes);
-        u64::from_le_bytes(*eight).checked_shl(shift).map_or(0, |number| number >> shift)
-    }
-}
-
-/// Writes the document store, message by message.
-#[derive(Debug)]
-pub(super) struct DocStoreWriter {
-    rows: BufWriter<File>,
-    offsets: Vec<u64>,
-    times: Vec<Option<Instant>>,
-    conversation_of: Vec<u32>,
-    role_of: Vec<u32>,
-    roles: HashMap<String, u32>,
-    irregular: Vec<u32>,
-    head: Vec<u8>,
-}
-
-impl DocStoreWriter {
-    pub(super) fn create(rows: &Path, messages: usize) -> io::Result<DocStoreWriter> {
-        let mut offsets = Vec::with_capacity(messages + 1);
-        offsets.push(0);
-        Ok(DocStoreWriter {
-            rows: BufWriter::with_capacity(1 << 20, private::create_file(rows)?),
-            offsets,
-            times: Vec::with_capacity(messages),
-            conversation_of: Vec::with_capacity(messages),
-            role_of: Vec::with_capacity(messages),
-            roles: HashMap::new(),
-            irregular: Vec::new(),
-            head: Vec::new(),
-        })
-    }
-
-    /// Appends the next message. `regular` says whether all its texts are regular, and `titled`
-    /// whether its conversation has a title.
-    pub(super) fn add(
-        &mut self,
-        document: &Document<'_>,
-        regular: bool,
-        titled: bool,
-    ) -> io::Result<()> {
-        let doc = self.role_of.len() as u32;
-        let key = role_key(document.role, document.is_text_role);
-        let role = match self.roles.get(&*key) {
-            Some(role) => *role,
-            None => {
-                let role = self.roles.len() as u32;
-                self.roles.insert(key.into_owned(), role);
-                role
-            }
-        };
-        let uuid = parse_uuid(document.id);
-        let mut flags = 0;
-        flags |= if document.stored.is_some() { HAS_STORED } else { 0 };
-        flags |= if document.position.is_some() { HAS_POSITION } else { 0 };
-        flags |= if uuid.is_some() { IS_UUID } else { 0 };
-        flags |= if regular { 0 } else { IS_IRREGULAR };
-        flags |= if document.shown.is_none() && !titled { IS_NOTHING } else { 0 };
-        let shown = document.shown.unwrap_or_default();
-        self.head.clear();
-        self.head.push(flags);
-        if document.stored.is_some() {
-            push_varint(&mut self.head, shown.len() as u64);
-        }
-        for number in document.position.into_iter().chain([document.key]) {
-            push_varint(&mut self.head, (number << 1 ^ number >> 63) as u64);
-        }
-        match &uuid {
-            Some(uuid) => self.head.extend_from_slice(uuid),
-            None => self.head.extend_from_slice(document.id.as_bytes()),
-        }
-        let mut length = Vec::with_capacity(5);
-        push_varint(&mut length, self.head.len() as u64);
-        let stored = document.stored.unwrap_or_default();
-        for bytes in [&length[..], &self.head, shown, stored] {
-            self.rows.write_all(bytes)?;
-        }
-        let size = length.len() + self.head.len() + shown.len() + stored.len();
-        self.offsets.push(self.offsets[doc as usize] + size as u64);
-        self.times.push(document.time);
-        self.conversation_of.push(document.conversation);
-        self.role_of.push(role);
-        if !regular {
-            self.irregular.push(doc);
-        }
-        Ok(())
-    }
-
-    /// Returns the documents of each role, in the order of the roles' keys.
-    pub(super) fn docs_by_role(&self) -> Vec<(&str, Vec<u32>)> {
-        let mut docs = vec![Vec::new(); self.roles.len()];
-        for (doc, role) in self.role_of.iter().enumerate() {
-            docs[*role as usize].push(doc as u32);
-        }
-        let roles = self.roles.iter();
-        let mut by_role: Vec<_> = roles
-            .map(|(name, role)| (name.as_str(), std::mem::take(&mut docs[*role as usize])))
-            .collect();
-        by_role.sort_unstable();
-        by_role
-    }
-
-    pub(super) fn docs_by_conversation(&self, conversations: usize) -> DocsByConversation {
-        let mut ends = vec![0u32; conversations + 1];
-        for conversation in &self.conversation_of {
-            ends[*conversation as usize] += 1;
-        }
-        let mut before = 0;
-        for end in &mut ends {
-            before += std::mem::replace(end, before);
-        }
-        let mut docs = vec![0; self.conversation_of.len()];
-        for (doc, conversation) in self.conversation_of.iter().enumerate() {
-            let place = &mut ends[*conversation as usize];
-            docs[*place as usize] = doc as u32;
-            *place += 1;
-        }
-        DocsByConversation { ends, docs }
-    }
-
-    /// Returns the layout of the fields.
-    fn fields_layout(&self) -> RowLayout {
-        let times = || self.times.iter().flatten();
-        let earliest = times().map(|time| time.seconds).min().unwrap_or(0);
-        let latest = times().map(|time| time.seconds).max().unwrap_or(0);
-        let nanos = times().map(|time| time.nanos).max().unwrap_or(0);
-        let conversation = self.conversation_of.iter().max().copied().unwrap_or(0);
-        let end = self.offsets.last().copied().unwrap_or(0);
-        let mut entry = 0;
-        RowLayout {
-            messages: self.role_of.len() as u32,
-            dated: times().count() as u32,
-            earliest,
-            start: Field::append(&mut entry, end),
-            seconds: Field::append(&mut entry, latest.wrapping_sub(earliest) as u64),
-            nanos: Field::append(&mut entry, nanos.into()),
-            conversation: Field::append(&mut entry, conversation.into()),
-            entry,
-            ..RowLayout::default()
-        }
-    }
-
-    /// Writes the fields of all messages; returns where they start.
-    fn put_fields(&self, layout: &RowLayout, out: &mut Columns) -> io::Result<u64> {
-        let start = out.at;
-        let mut entry = vec![0; layout.entry as usize];
-        for (doc, offset) in self.offsets.iter().enumerate() {
-            entry.fill(0);
-            layout.start.put(&mut entry, *offset);
-            if let Some(Some(time)) = self.times.get(doc) {
-                let seconds = time.seconds.wrapping_sub(layout.earliest) as u64;
-                layout.seconds.put(&mut entry, seconds);
-                layout.nanos.put(&mut entry, time.nanos.into());
-            }
-            if let Some(conversation) = self.conversation_of.get(doc) {
-                layout.conversation.put(&mut entry, (*conversation).into());
-            }
-            out.write(&entry)?;
-        }
-        out.write(&[0; PADDING])?;
-        Ok(start)
-    }
-
-    /// Writes the columns, and returns the layout for the manifest.
-    pub(super) fn finish(
-        mut self,
-        columns: &Path,
-        conversations: &[ConversationTitle],
-    ) -> io::Result<RowLayout> {
-        self.rows.flush()?;
-        let mut out = Columns { file: BufWriter::new(private::create_file(columns)?), at: 0 };
-        let role_bytes = match self.roles.len() {
-            0..=0x100 => 1,
-            0x101..=0x1_0000 => 2,
-            _ => 4,
-        };
-        let mut layout = self.fields_layout();
-        layout.fields_at = self.put_fields(&layout, &mut out)?;
-        let layout = RowLayout {
-            irregular: self.irregular.len() as u32,
-            conversations: conversations.len() as u32,
-            roles_at: out.put_bytes(
-                self.role_of
-                    .iter()
-                    .flat_map(|role| role.to_le_bytes().into_iter().take(role_bytes)),
-            )?,
-            irregular_at: out.put(self.irregular.iter().map(|doc| doc.to_le_bytes()))?,
-            titles_at: {
-                let mut at = 0u64;
-                let ends = conversations.iter().flat_map(|conversation| {
-                    let id_end = at + conversation.id.len() as u64;
-                    at = id_end + conversation.title_bytes().len() as u64;
-                    let mark = if conversation.title.is_none() { NO_TITLE } else { 0 };
-                    [id_end.to_le_bytes(), (at | mark).to_le_bytes()]
-                });
-                out.put(std::iter::once([0; 8]).chain(ends))?
-            },
-            title_bytes_at: out.at,
-            roles: {
-                let mut roles: Vec<_> = self.roles.into_iter().collect();
-                roles.sort_unstable_by_key(|(_, number)| *number);
-                roles.into_iter().map(|(name, _)| name).collect()
-            },
-            role_bytes: role_bytes as u32,
-            ..layout
-        };
-        for conversation in conversations {
-            out.file.write_all(conversation.id.as_bytes())?;
-            out.file.write_all(conversation.title_bytes())?;
-        }
-        out.file.flush()?;
-        Ok(layout)
-    }
-}
-
-#[derive(Debug)]
-pub(super) struct DocsByConversation {
-    /// The end of each conversation's documents in `docs`.
-    ends: Vec<u32>,
-    docs: Vec<u32>,
-}
-
-impl DocsByConversation {
-    /// Returns the documents of a conversation, ascending.
-    pub(super) fn of(&self, conversation: u32) -> &[u32] {
-        let conversation = conversation as usize;
-        let start = if conversation == 0 { 0 } else { self.ends[conversation - 1] };
-        &self.docs[start as usize..self.ends[conversation] as usize]
-    }
-}
-
-struct Columns {
-    file: BufWriter<File>,
-    at: u64,
-}
-
-impl Columns {
-    /// Writes an array; returns where it starts.
-    fn put<const N: usize>(&mut self, values: impl Iterator<Item = [u8; N]>) -> io::Result<u64> {
-        let start = self.at;
-        for value in values {
-            self.write(&value)?;
-        }
-        Ok(start)
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.at += bytes.len() as u64;
-        self.file.write_all(bytes)
-    }
-
-    /// Writes an array whose elements have a size that is known at run time only.
-    fn put_bytes(&mut self, bytes: impl Iterator<Item = u8>) -> io::Result<u64> {
-        self.put(bytes.map(|byte| [byte]))
-    }
-}
+pub use document::{ConversationTitle, Document};
+pub(super) use layout::RowLayout;
+pub(super) use members::Members;
+pub(super) use packed::Text;
+pub(super) use writer::DocStoreWriter;
 
 /// The document store, open for reading.
 #[derive(Debug)]
@@ -420,18 +66,26 @@ pub(super) struct DocStore {
     layout: RowLayout,
     rows: Mapped,
     columns: Mapped,
+    symbols: Symbols,
 }
 
 /// The texts of a message, and its flags.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowTexts<'a> {
-    pub(super) shown: &'a [u8],
+    pub(super) shown: Text<'a>,
     /// The text as the database stores it; equal to `shown` for plain text.
-    pub(super) stored: &'a [u8],
+    pub(super) stored: Text<'a>,
     pub(super) regular: bool,
     pub(super) differ: bool,
     /// Both the text and the title are NULL.
     pub(super) nothing: bool,
+}
+
+/// The id and the packed texts of a [`Document`].
+#[derive(Debug, Default)]
+pub struct DocumentBuffer {
+    id: String,
+    texts: Vec<u8>,
 }
 
 struct FileHeader<'a> {
@@ -471,8 +125,11 @@ impl<'a> FileHeader<'a> {
 impl DocStore {
     /// Takes the two mapped files; returns `None` unless they are as long as the layout says.
     pub(super) fn open(rows: Mapped, columns: Mapped, layout: RowLayout) -> Option<DocStore> {
-        let rows = DocStore { layout, rows, columns };
-        let whole = rows.titles_end().is_some_and(|end| end == rows.columns.len() as u64)
+        let symbols = Symbols::read(columns.get(layout.symbols_at as usize..)?)?;
+        let rows = DocStore { layout, rows, columns, symbols };
+        let whole = rows.titles_end().is_some_and(|end| end == rows.layout.members_at)
+            && rows.layout.members_at + 4 * (u64::from(rows.layout.conversations) + 1)
+                == rows.layout.member_bytes_at
             && rows.start(rows.layout.messages) == rows.rows.len() as u64;
         whole.then_some(rows)
     }
@@ -516,17 +173,14 @@ impl DocStore {
     pub(super) fn time(&self, doc: u32) -> Option<Instant> {
         (doc < self.layout.dated).then(|| {
             let seconds = self.field(self.layout.seconds, doc) as i64;
-            let nanos = self.field(self.layout.nanos, doc) as u32;
+            let nanos =
+                (self.field(self.layout.nanos, doc) as u32).wrapping_mul(self.layout.nano_step);
             Instant { seconds: seconds.wrapping_add(self.layout.earliest), nanos }
         })
     }
 
     /// Returns the messages whose time lies within the bounds, as an interval of doc ids.
-    pub(super) fn interval(
-        &self,
-        since: Option<Instant>,
-        until: Option<Instant>,
-    ) -> std::ops::Range<u32> {
+    pub(super) fn interval(&self, since: Option<Instant>, until: Option<Instant>) -> Range<u32> {
         if since.is_none() && until.is_none() {
             return 0..self.layout.messages;
         }
@@ -603,11 +257,13 @@ impl DocStore {
     /// conversation is not compared.
     pub(super) fn is_same(&self, doc: u32, row: &Document<'_>) -> bool {
         let (head, texts) = self.record(doc);
-        let stored = &texts[head.shown_length.unwrap_or(0)..];
+        let (_, stored) = self.text(&head, texts).split_at(head.shown_length.unwrap_or(0));
         let titled = self.title_text(self.conversation(doc)).is_some();
         let nothing = row.stored.is_none() && !titled;
         let rest = head.rest();
-        stored == row.stored.unwrap_or_default()
+        let known = row.stored.unwrap_or_default();
+        stored.len() == known.len()
+            && *stored.whole() == *known
             && nothing == (head.flags & IS_NOTHING != 0)
             && self.time(doc) == row.time
             && rest.position == row.position
@@ -620,9 +276,14 @@ impl DocStore {
             }
     }
 
-    /// Returns a message as it was added to the index; `id` is the buffer for its id.
-    pub(super) fn document<'a>(&'a self, doc: u32, id: &'a mut String) -> Document<'a> {
+    /// Returns a message as it was added to the index.
+    pub(super) fn document<'a>(
+        &'a self,
+        doc: u32,
+        DocumentBuffer { id, texts: buffer }: &'a mut DocumentBuffer,
+    ) -> Document<'a> {
         let (head, texts) = self.record(doc);
+        let texts = self.text(&head, texts).read(buffer);
         let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));
         let rest = head.rest();
         let (role, is_text_role) = role_of(&self.layout.roles[self.role(doc)]);
@@ -680,7 +341,19 @@ impl DocStore {
         (low..self.layout.irregular).map(doc)
     }
 
-    /// Returns the head and the texts of a message's record.
+    /// Returns the messages of a conversation; `None` if it has none.
+    pub(super) fn members(&self, conversation: u32) -> Option<Members<'_>> {
+        if conversation >= self.layout.conversations {
+            return None;
+        }
+        let [start, end] = [conversation, conversation + 1].map(|place| {
+            self.layout.member_bytes_at as usize
+                + self.short_number(self.layout.members_at, place) as usize
+        });
+        Members::read(self.columns.get(start..end)?)
+    }
+
+    /// Returns the head and the packed texts of a message's record.
     fn record(&self, doc: u32) -> (FileHeader<'_>, &[u8]) {
         let (start, end) = (self.start(doc) as usize, self.start(doc + 1) as usize);
         let mut record = &self.rows[start..end];
@@ -692,9 +365,15 @@ impl DocStore {
         (FileHeader { flags, shown_length, rest: head }, texts)
     }
 
+    /// Returns the texts of a record, one after the other.
+    fn text<'a>(&'a self, head: &FileHeader<'_>, texts: &'a [u8]) -> Text<'a> {
+        self.symbols.text(head.flags >> TABLE_SHIFT, texts)
+    }
+
     #[inline]
     pub(super) fn texts(&self, doc: u32) -> RowTexts<'_> {
         let (head, texts) = self.record(doc);
+        let texts = self.text(&head, texts);
         let (shown, stored) = match head.shown_length {
             Some(length) => texts.split_at(length),
             None => (texts, texts),
@@ -710,6 +389,7 @@ impl DocStore {
 
     pub(super) fn hit(&self, doc: u32, raw_content: bool) -> Hit<'_> {
         let (head, texts) = self.record(doc);
+        let texts = self.text(&head, texts);
         let (shown, stored) = texts.split_at(head.shown_length.unwrap_or(texts.len()));
         let content = if raw_content && head.shown_length.is_some() { stored } else { shown };
         let conversation = self.conversation(doc);
@@ -719,7 +399,7 @@ impl DocStore {
             title: lossy(self.title(conversation)),
             role: self.role_name(doc).into(),
             time: self.time(doc),
-            content: lossy(content),
+            content: lossy_text(content.whole()),
             position: head.rest().position,
         }
     }
@@ -735,8 +415,21 @@ pub(super) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// Returns the same of a text that may be owned.
+pub(super) fn lossy_text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
+    match bytes {
+        Cow::Borrowed(bytes) => lossy(bytes),
+        Cow::Owned(bytes) => Cow::Owned(
+            String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::{fs::File, path::Path};
+
     use super::*;
 
     #[test]
@@ -754,7 +447,7 @@ mod tests {
             ("client-created-root", 0, ("", true), at(7), Some(-1), "日本", None),
             ("0123ABCD-0000-4000-8000-00000000FFFF", 0, ("user", false), None, None, "", None),
         ];
-        let mut writer = DocStoreWriter::create(&rows, 3).expect("create");
+        let mut writer = DocStoreWriter::create(&rows, (3, 2), &[]).expect("create");
         for (id, conversation, (role, is_text_role), time, position, shown, stored) in documents {
             let (key, bytes) = (-5, Some(shown.as_bytes()));
             let document = Document {
@@ -770,8 +463,7 @@ mod tests {
             };
             writer.add(&document, shown != "shown", true).expect("add");
         }
-        assert_eq!(writer.docs_by_conversation(2).of(0), [1, 2]);
-        assert_eq!(writer.docs_by_conversation(2).of(1), [0]);
+        assert_eq!(writer.conversations(), [1, 0]);
         let layout = writer.finish(&columns, &conversations).expect("finish");
         let map = |path: &Path| Mapped::new(&File::open(path).expect("open")).expect("a map");
         let rows = DocStore::open(map(&rows), map(&columns), layout).expect("whole");
@@ -783,7 +475,7 @@ mod tests {
             assert_eq!((hit.time, hit.position, &*hit.content), (time, position, shown));
             assert_eq!(rows.hit(doc, true).content, stored.unwrap_or(shown));
             assert_eq!(rows.texts(doc).differ, stored.is_some());
-            let mut buffer = String::new();
+            let mut buffer = DocumentBuffer::default();
             let document = rows.document(doc, &mut buffer);
             let stored_bytes = stored.map(str::as_bytes);
             assert_eq!((document.key, document.id, document.stored), (-5, id, stored_bytes));
@@ -793,6 +485,14 @@ mod tests {
             assert!(!rows.is_same(doc, &Document { role: "other", ..row }));
             assert!(!rows.is_same(doc, &Document { is_text_role: !row.is_text_role, ..row }));
         }
+        let members = |conversation| {
+            let mut members = rows.members(conversation)?;
+            let seek = |target| members.seek(target).then(|| members.doc());
+            Some([0, 1, 2, 3].map(seek))
+        };
+        assert_eq!(members(0), Some([Some(0), None, None, None]));
+        assert_eq!(members(1), Some([Some(1), Some(1), Some(2), None]));
+        assert_eq!(members(2), None);
         assert_eq!(rows.irregular(0).collect::<Vec<_>>(), [0]);
         assert_eq!(rows.irregular(1).count(), 0);
         let instant = |seconds, nanos| Some(Instant { seconds, nanos });
@@ -808,7 +508,8 @@ mod tests {
         for roles in [1_u32, 256, 257, 65_536, 65_537] {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let (rows, columns) = (folder.path().join("rows"), folder.path().join("columns"));
-            let mut writer = DocStoreWriter::create(&rows, roles as usize).expect("create");
+            let mut writer =
+                DocStoreWriter::create(&rows, (roles as usize, 1), &[]).expect("create");
             for number in 0..roles {
                 let role = &*format!("role {number}");
                 let (key, time, position) = (0, None, None);
@@ -826,7 +527,8 @@ mod tests {
                 };
                 writer.add(&document, true, true).expect("add");
             }
-            let layout = writer.finish(&columns, &[]).expect("finish");
+            let conversation = ConversationTitle { id: "one".into(), title: None };
+            let layout = writer.finish(&columns, &[conversation]).expect("finish");
             let map = |path: &Path| Mapped::new(&File::open(path).expect("open")).expect("a map");
             let rows = DocStore::open(map(&rows), map(&columns), layout).expect("whole");
             for number in [0, roles / 2, roles - 1] {

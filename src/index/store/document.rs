@@ -1,0 +1,41 @@
+//! Messages and conversations as they go into the index.
+
+use crate::model::Instant;
+
+/// A message as it goes into the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Document<'a> {
+    /// The key of the message's row in the database.
+    pub key: i64,
+    /// The message's id, from `messages.id`, as text.
+    pub id: &'a str,
+    /// The number of its conversation, in the order of [`crate::index::BuildPlan::conversations`].
+    pub conversation: u32,
+    /// `messages.role`, as text; empty for NULL.
+    pub role: &'a str,
+    /// Whether the role is stored as a text, or is NULL. Other roles equal no text.
+    pub is_text_role: bool,
+    /// The time of the message.
+    pub time: Option<Instant>,
+    /// The message's position, from `messages.position`.
+    pub position: Option<i64>,
+    /// The text that is searched and shown; `None` for NULL.
+    pub shown: Option<&'a [u8]>,
+    /// The stored text if it differs from the shown text; it is searched too.
+    pub stored: Option<&'a [u8]>,
+}
+
+/// A conversation as it goes into the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversationTitle {
+    /// The conversation's id, from `conversations.id`, as text.
+    pub id: String,
+    /// `conversations.title`, as bytes; `None` for NULL.
+    pub title: Option<Vec<u8>>,
+}
+
+impl ConversationTitle {
+    pub(in crate::index) fn title_bytes(&self) -> &[u8] {
+        self.title.as_deref().unwrap_or_default()
+    }
+}
