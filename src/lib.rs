@@ -208,7 +208,8 @@
 //!   conversation folders, searched as ripgrep does
 //! - `text`: LIKE patterns, n-grams, dates, snippets: pure functions over text
 //! - `model`: plain data; `int8`: rounded vectors; `map_faults`: mapped files that are cut;
-//!   `failpoint`: where tests kill the program; `private`: files that only their owner can read
+//!   `failpoint`: where tests kill the program; `private`: files that only their owner can read;
+//!   `log`: the lines of a server on standard error
 
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
 #![cfg_attr(not(feature = "internals"), warn(unnameable_types))]
@@ -248,6 +249,7 @@ pub mod index;
 #[cfg(not(feature = "internals"))]
 mod index;
 mod int8;
+mod log;
 #[cfg(feature = "internals")]
 pub mod map_faults;
 #[cfg(not(feature = "internals"))]

@@ -307,6 +307,8 @@ pub struct Stop {
     deadline: Option<time::Instant>,
     /// The number of the call that the work is a part of.
     call: Option<u64>,
+    /// Whether the call must do without indexes.
+    avoids_indexes: bool,
 }
 
 impl Stop {
@@ -335,6 +337,16 @@ impl Stop {
 
         let call = self.call.or_else(|| Some(LAST.fetch_add(1, Ordering::Relaxed)));
         Stop { call, ..self.clone() }
+    }
+
+    /// Returns this stop for work that must not read an index, because those that it read failed.
+    pub(crate) fn avoiding_indexes(&self) -> Stop {
+        Stop { avoids_indexes: true, ..self.clone() }
+    }
+
+    /// Returns whether the work must not read an index.
+    pub(crate) fn avoids_indexes(&self) -> bool {
+        self.avoids_indexes
     }
 
     /// Returns the number of the call that the work is a part of.

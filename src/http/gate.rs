@@ -57,6 +57,12 @@ const OPEN: [(&str, Method); 4] = [
     (login::STYLE, Method::GET),
 ];
 
+/// Returns whether a request needs no token.
+pub(super) fn is_open<B>(request: &axum::http::Request<B>) -> bool {
+    let path = request.uri().path();
+    OPEN.iter().any(|(open, method)| path == *open && request.method() == method)
+}
+
 /// The paths for programs, which the cookie of a browser does not open.
 const FOR_PROGRAMS: [&str; 2] = [paths::MCP, paths::METRICS];
 
@@ -86,8 +92,7 @@ impl Gate {
         }
         self.check_origin(request)?;
         let path = request.uri().path();
-        let is_open = OPEN.iter().any(|(open, method)| path == *open && request.method() == method);
-        if is_open || matches!(peer, Some(Peer::Socket)) {
+        if is_open(request) || matches!(peer, Some(Peer::Socket)) {
             return Ok(Credential::Token);
         }
         let Some(token) = &self.token else { return Ok(Credential::Token) };

@@ -93,7 +93,7 @@ impl Drop for RequestTurn {
 /// The body of an answer, with the request that it ends.
 pub(super) struct TurnBody {
     pub(super) body: Body,
-    pub(super) _turn: RequestTurn,
+    pub(super) _turn: Option<RequestTurn>,
 }
 
 impl HttpBody for TurnBody {

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::{
-    gate::Peer,
+    gate::{self, Peer},
     idle::{ConnectionTurn, IdleConnections, TurnBody},
     metrics::Metrics,
     timed::Timed,
@@ -123,13 +123,15 @@ impl Listener {
 
     async fn accept(&self) -> io::Result<(Box<dyn ByteStream>, Peer)> {
         match self {
-            Listener::Tcp(listener) => {
+            Listener::Tcp(listener) => loop {
                 let (stream, _) = listener.accept().await?;
                 // Answers are short: waiting for more of them helps nobody.
-                stream.set_nodelay(true)?;
-                let peer = Peer::Tcp(stream.local_addr()?.ip());
-                Ok((Box::new(stream), peer))
-            }
+                let _ = stream.set_nodelay(true);
+                // A client that is gone already needs no answer.
+                if let Ok(address) = stream.local_addr() {
+                    return Ok((Box::new(stream), Peer::Tcp(address.ip())));
+                }
+            },
             #[cfg(unix)]
             Listener::Unix(listener, _) => Ok((Box::new(listener.accept().await?.0), Peer::Socket)),
         }
@@ -194,7 +196,9 @@ impl Acceptor {
         let close = CancellationToken::new();
         let connection = Arc::new(ConnectionTurn::new(idle, close.clone()));
         let service = service_fn(move |mut request: Request<Incoming>| {
-            let turn = connection.begin();
+            // Whoever has shown no token may be closed in the middle of a request, so that slow ones
+            // keep nobody out.
+            let turn = (!gate::is_open(&request)).then(|| connection.begin());
             request.extensions_mut().insert(peer);
             let answering = app.clone().oneshot(request);
             async move {

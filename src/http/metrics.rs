@@ -15,10 +15,10 @@ use axum::{
 };
 
 use super::{
-    log::log,
     login,
     paths::{HEALTH, MCP, METRICS, SEARCH},
 };
+use crate::log::log;
 
 /// The upper bounds of the histogram, in seconds.
 const BOUNDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];

@@ -6,7 +6,6 @@
 mod gate;
 mod idle;
 mod listener;
-mod log;
 mod login;
 mod metrics;
 mod paths;
@@ -39,7 +38,6 @@ use tower_http::{
 use self::{
     gate::{Credential, Gate, refused},
     listener::{Acceptor, Listener},
-    log::log,
     login::{LoginCode, LoginForm},
     metrics::Metrics,
     paths::{HEALTH, MCP, METRICS, SEARCH},
@@ -47,6 +45,8 @@ use self::{
     token::AccessToken,
 };
 pub use listener::ConnectionLimits;
+
+use crate::log::{flush, log};
 
 /// Bytes of the form with the token at most.
 const FORM_BYTES: usize = 4 << 10;
@@ -221,6 +221,7 @@ impl HttpServer {
         });
         is_over.cancel();
         runtime.shutdown_timeout(grace);
+        flush();
         outcome
     }
 

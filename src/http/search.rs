@@ -24,8 +24,8 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::{gate::refused, log::log};
-use crate::{map_faults, model::Stop};
+use super::gate::refused;
+use crate::{log::log, map_faults, model::Stop};
 
 /// Searches that run at one time; further ones wait.
 const CONCURRENT: usize = 8;

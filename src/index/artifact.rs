@@ -3,12 +3,14 @@
 //! All of them follow one protocol:
 //!
 //! 1. The writer fills a folder that no reader opens: a new number, or an [`Unfinished`] folder.
-//! 2. [`seal`] syncs every file and records its length, checksum and identity.
+//! 2. [`seal`] syncs every file and records its length, checksum and identity. The checksum is taken of
+//!    the bytes before they reach the file system ([`ArtifactFile`]), and compared with the file.
 //! 3. [`write_manifest`] writes these records as the last file, and syncs the file and the folder.
 //! 4. The folder is put into use in one step: [`Unfinished::publish`] renames it, or another
 //!    manifest names it with its checksum.
 //! 5. A reader opens each file with [`FileRecord::open`]. A file with the recorded length and
-//!    identity is trusted; of any other file the checksum is computed first.
+//!    identity is trusted; of any other file the checksum is computed first. A file has an identity only if
+//!    its times are so old that every later change shows in them, as in git's index ("racy git").
 //!
 //! Invariant: an artifact that opens holds what its writer wrote.
 
@@ -16,7 +18,7 @@
 
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, Read, Write},
+    io::{self, BufWriter, Read, Write},
     ops::Deref,
     path::{Path, PathBuf},
     thread,
@@ -49,6 +51,60 @@ const ABANDONED: Duration = Duration::from_secs(60);
 /// Pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// How long ago a file must have changed, so that a change now gives it other times. The clocks of file
+/// systems tick every few milliseconds.
+const RACY: Duration = Duration::from_millis(100);
+
+/// The bytes that are written at once.
+const BUFFER: usize = 1 << 18;
+
+/// A file of an artifact under construction. It takes the checksum of what it is given, so that a change
+/// by anybody else before [`seal`] is noticed.
+#[derive(Debug)]
+pub(super) struct ArtifactFile {
+    name: String,
+    hasher: crc32fast::Hasher,
+    file: BufWriter<File>,
+}
+
+impl ArtifactFile {
+    pub(super) fn create(folder: &Path, name: &str) -> io::Result<ArtifactFile> {
+        let file = BufWriter::with_capacity(BUFFER, private::create_file(&folder.join(name))?);
+        Ok(ArtifactFile { name: name.to_owned(), hasher: crc32fast::Hasher::new(), file })
+    }
+
+    pub(super) fn finish(mut self) -> io::Result<WrittenFile> {
+        self.file.flush()?;
+        Ok(WrittenFile { name: self.name, checksum: self.hasher.finalize() })
+    }
+}
+
+impl Write for ArtifactFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// A file of an artifact that is filled, with the checksum of what was written.
+#[derive(Clone, Debug)]
+pub(super) struct WrittenFile {
+    name: String,
+    checksum: u32,
+}
+
+/// Writes a whole file of an artifact.
+pub(super) fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<WrittenFile> {
+    let mut file = ArtifactFile::create(folder, name)?;
+    file.write_all(bytes)?;
+    file.finish()
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileRecord {
     /// The path below the folder, with `/` between its parts.
@@ -58,8 +114,9 @@ pub(super) struct FileRecord {
     identity: String,
 }
 
-/// Makes every file below a folder durable, and returns their records in the order of their names.
-pub(super) fn seal(folder: &Path) -> io::Result<Vec<FileRecord>> {
+/// Makes every file below a folder durable, and returns their records in the order of their names. Files
+/// that are not among the `written` ones are tantivy's, which has checksums of its own in them.
+pub(super) fn seal(folder: &Path, written: &[WrittenFile]) -> io::Result<Vec<FileRecord>> {
     let mut names = Vec::new();
     list(folder, "", &mut names)?;
     names.sort_unstable();
@@ -68,7 +125,8 @@ pub(super) fn seal(folder: &Path) -> io::Result<Vec<FileRecord>> {
         let record = |name: String| {
             scope.spawn(move || {
                 let path = folder.join(&name);
-                FileRecord::seal(name, &path)
+                let known = written.iter().find(|file| file.name == name);
+                FileRecord::seal(name, &path, known.map(|file| file.checksum))
             })
         };
         let threads: Vec<_> = names.into_iter().map(record).collect();
@@ -95,15 +153,39 @@ fn list(folder: &Path, prefix: &str, names: &mut Vec<String>) -> io::Result<()> 
 }
 
 impl FileRecord {
-    pub(super) fn seal(name: String, path: &Path) -> io::Result<FileRecord> {
+    fn seal(name: String, path: &Path, written: Option<u32>) -> io::Result<FileRecord> {
         // Some systems let only a writer sync a file.
         let file = File::options().read(true).append(true).open(path)?;
         // A library may have made it.
         private::protect(&file)?;
         file.sync_all()?;
-        let metadata = file.metadata()?;
+        let before = file.metadata()?;
         let checksum = checksum(&file, &Stop::never())?;
-        Ok(FileRecord { name, length: metadata.len(), identity: identity(&metadata), checksum })
+        let metadata = file.metadata()?;
+        if written.is_some_and(|written| written != checksum) || stamp(&metadata) != stamp(&before) {
+            let text = format!("{name} was changed by something else while it was written");
+            return Err(io::Error::other(text));
+        }
+        let is_old = metadata.modified()?.elapsed().is_ok_and(|age| age > RACY);
+        let identity = if is_old { identity(&metadata) } else { String::new() };
+        Ok(FileRecord { name, length: metadata.len(), identity, checksum })
+    }
+
+    /// Makes a file durable that lies in a folder.
+    pub(super) fn of(folder: &Path, file: WrittenFile) -> io::Result<FileRecord> {
+        let path = folder.join(&file.name);
+        FileRecord::seal(file.name, &path, Some(file.checksum))
+    }
+
+    /// Reads the whole file, if it is as it was written.
+    pub(super) fn read(&self, folder: &Path) -> Result<Vec<u8>, Error> {
+        let file = self.open(folder)?.file;
+        let mut bytes = Vec::new();
+        (&file).read_to_end(&mut bytes).map_err(|error| self.unreadable(folder, &error))?;
+        match crc32fast::hash(&bytes) == self.checksum {
+            true => Ok(bytes),
+            false => Err(self.changed(folder)),
+        }
     }
 
     /// Opens the file if its size and checksum are unchanged.
@@ -176,20 +258,22 @@ impl OpenFile {
     }
 }
 
-/// Writes the manifest of a folder and makes both durable.
-pub(super) fn write_manifest(folder: &Path, manifest: &impl Serialize) -> io::Result<()> {
+/// Writes the manifest of a folder and makes both durable; returns the checksum by which other manifests
+/// refer to it.
+pub(super) fn write_manifest(folder: &Path, manifest: &impl Serialize) -> io::Result<u32> {
     failpoint::pass("manifest to be made");
     let mut file = private::create_file(&folder.join(MANIFEST))?;
     failpoint::pass("manifest empty");
-    file.write_all(&serde_json::to_vec_pretty(manifest)?)?;
+    let bytes = serde_json::to_vec_pretty(manifest)?;
+    file.write_all(&bytes)?;
     failpoint::pass("manifest written");
     file.sync_all()?;
     sync_folder(folder)?;
     failpoint::pass("manifest durable");
-    Ok(())
+    Ok(crc32fast::hash(&bytes))
 }
 
-/// Returns the checksum by which other manifests refer to the manifest of a folder.
+/// Returns the checksum of the manifest of a folder, as it is now.
 pub(super) fn manifest_checksum(folder: &Path) -> io::Result<u32> {
     Ok(crc32fast::hash(&fs::read(folder.join(MANIFEST))?))
 }
@@ -418,6 +502,35 @@ impl Deref for Mapped {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_is_changed_before_it_is_sealed_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let written = write_file(folder.path(), "rows", b"what was said").unwrap();
+        assert_eq!(seal(folder.path(), &[written.clone()]).unwrap().len(), 1);
+        fs::write(folder.path().join("rows"), b"what was sold").unwrap();
+        let error = seal(folder.path(), &[written]).unwrap_err().to_string();
+        assert!(error.contains("rows was changed by something else"), "{error}");
+    }
+
+    #[test]
+    fn the_times_of_a_file_count_once_they_are_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let hour = Duration::from_secs(3600);
+        let now = std::time::SystemTime::now();
+        for (name, modified, counts) in [("young", now + hour, false), ("old", now - hour, true)] {
+            let written = write_file(folder.path(), name, b"what was said").unwrap();
+            let path = folder.path().join(name);
+            let file = File::options().append(true).open(&path).unwrap();
+            file.set_modified(modified).unwrap();
+            let record = FileRecord::of(folder.path(), written).unwrap();
+            let identity = identity(&file.metadata().unwrap());
+            assert_eq!(record.identity, if counts { &*identity } else { "" });
+            assert_eq!(record.read(folder.path()).unwrap(), b"what was said");
+            fs::write(&path, b"what was sold").unwrap();
+            assert!(record.open(folder.path()).is_err() && record.read(folder.path()).is_err());
+        }
+    }
 
     #[test]
     fn a_lock_that_a_forked_process_shares_is_free_at_once() {

@@ -1,13 +1,14 @@
 //! Builds a segment: the document store, the posting lists, the manifest.
 
 use std::{
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use super::{
     Error, Snapshot,
+    artifact::write_file,
     invert::{Inverter, Resources},
     postings::{DocBits, PostingsWriter},
     segment::{COLUMNS, COMMON, GRAMS, PLAIN, ROWS, SIGNATURES, SegmentManifest},
@@ -67,6 +68,8 @@ pub struct Size {
     pub index_bytes: u64,
     /// Bytes of the document store.
     pub store_bytes: u64,
+    /// By which a snapshot refers to the segment.
+    pub(super) manifest_checksum: u32,
 }
 
 impl<'a> Build<'a> {
@@ -90,9 +93,9 @@ impl<'a> Build<'a> {
                 .map_err(failed)?;
         let sizes = (plan.messages as usize, plan.conversations.len());
         let store =
-            DocStoreWriter::create(&folder.join(ROWS), sizes, &sample().collect::<Vec<_>>())
+            DocStoreWriter::create(folder, ROWS, sizes, &sample().collect::<Vec<_>>())
                 .map_err(failed)?;
-        let signatures = SignatureWriter::create(&folder.join(SIGNATURES)).map_err(failed)?;
+        let signatures = SignatureWriter::create(folder, SIGNATURES).map_err(failed)?;
         failpoint::pass("segment begun");
         Ok(Build {
             folder: folder.to_owned(),
@@ -160,18 +163,22 @@ impl<'a> Build<'a> {
         });
         written.map_err(|error| failed(io::Error::other(error)))?;
         failpoint::pass("posting lists written");
-        let layout = store.finish(&folder.join(COLUMNS), plan.conversations).map_err(failed)?;
+        let (layout, [rows, columns]) =
+            store.finish(&folder, COLUMNS, plan.conversations).map_err(failed)?;
         let packed: Vec<u8> = common.packed().into_iter().flat_map(u64::to_le_bytes).collect();
-        write_file(&folder.join(COMMON), &packed).map_err(failed)?;
-        write_file(&folder.join(PLAIN), &DocBits::of(&plain).to_bytes()).map_err(failed)?;
-        signatures.finish().map_err(failed)?;
+        let common = write_file(&folder, COMMON, &packed).map_err(failed)?;
+        let plain = write_file(&folder, PLAIN, &DocBits::of(&plain).to_bytes()).map_err(failed)?;
+        let signatures = signatures.finish().map_err(failed)?;
         failpoint::pass("segment written");
-        let manifest = SegmentManifest::seal(&folder, layout, self.text_bytes).map_err(failed)?;
+        let written = [rows, columns, common, plain, signatures];
+        let sealed = SegmentManifest::seal(&folder, layout, self.text_bytes, &written);
+        let (manifest, manifest_checksum) = sealed.map_err(failed)?;
         Ok(Size {
             messages: self.added,
             text_bytes: self.text_bytes,
             index_bytes: manifest.index_bytes(),
             store_bytes: manifest.store_bytes(),
+            manifest_checksum,
         })
     }
 
@@ -203,8 +210,4 @@ impl<'a> Build<'a> {
 /// Returns whether folding changes ASCII letters only.
 fn is_folded(text: &str) -> bool {
     text.is_ascii() || text.chars().all(|c| c.is_ascii() || fold(c) == c)
-}
-
-fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    private::create_file(path)?.write_all(bytes)
 }

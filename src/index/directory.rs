@@ -221,8 +221,7 @@ impl Writing {
         let failed = |error| Error::Write { path: folder.clone(), error };
         private::create_dir(&folder).map_err(failed)?;
         failpoint::pass("folder of a snapshot made");
-        snapshot.write(&folder).map_err(failed)?;
-        let checksum = artifact::manifest_checksum(&folder).map_err(failed)?;
+        let checksum = snapshot.write(&folder).map_err(failed)?;
         let next = format!("{name} {checksum:08x}\n");
         let next = artifact::write_beside(&self.index_dir.folder, next.as_bytes());
         let next = next.map_err(failed)?;

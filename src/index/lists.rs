@@ -3,7 +3,7 @@
 //! tantivy's indexing writer spends most of its time in its hash map of terms. So the lists are
 //! inverted elsewhere and written with tantivy's serializer; the result is an ordinary tantivy index.
 
-use std::path::Path;
+use std::{io, path::Path};
 
 use tantivy::{
     Index, IndexSettings, SegmentReader, TantivyDocument,
@@ -78,6 +78,19 @@ pub(super) fn create(
     write(&mut serializer)?;
     serializer.close()?;
     Ok(())
+}
+
+/// Checks the files of an index against the checksums that tantivy took while it wrote them.
+pub(super) fn check(folder: &Path) -> tantivy::Result<()> {
+    let damaged = Index::open(MmapDirectory::open(folder)?)?.validate_checksum()?;
+    match damaged.iter().next() {
+        None => Ok(()),
+        Some(name) => {
+            let name = name.display();
+            let text = format!("{name} was changed by something else while it was written");
+            Err(io::Error::other(text).into())
+        }
+    }
 }
 
 /// The registrations of the maps that tantivy reads lists from; they must live as long as the lists.

@@ -13,7 +13,7 @@
 //! Invariant: a segment that opens holds what its build wrote.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Error,
-    artifact::{self, FileRecord, OpenFile, damaged, read_manifest},
+    artifact::{self, FileRecord, OpenFile, WrittenFile, damaged, read_manifest},
     lists,
     postings::{DocBits, Postings},
     signature::Signatures,
@@ -51,16 +51,19 @@ pub(super) struct SegmentManifest {
 }
 
 impl SegmentManifest {
-    /// Makes every file of a segment durable, and writes the manifest.
+    /// Makes every file of a segment durable, and writes the manifest; returns it with its checksum.
+    /// `written` has all files but tantivy's.
     pub(super) fn seal(
         folder: &Path,
         layout: RowLayout,
         text_bytes: u64,
-    ) -> io::Result<SegmentManifest> {
-        let files = artifact::seal(folder)?;
+        written: &[WrittenFile],
+    ) -> io::Result<(SegmentManifest, u32)> {
+        let files = artifact::seal(folder, written)?;
+        lists::check(&folder.join(GRAMS)).map_err(io::Error::other)?;
         let manifest = SegmentManifest { format: FORMAT, text_bytes, layout, files };
-        artifact::write_manifest(folder, &manifest)?;
-        Ok(manifest)
+        let checksum = artifact::write_manifest(folder, &manifest)?;
+        Ok((manifest, checksum))
     }
 
     pub(super) fn read(folder: &Path, checksum: u32) -> Result<SegmentManifest, Error> {
@@ -99,6 +102,7 @@ pub(super) struct Segment {
     pub(super) common: Vec<u64>,
     pub(super) folder: PathBuf,
     pub(super) text_bytes: u64,
+    pub(super) manifest_checksum: u32,
     /// The files that are mapped as long as the segment is open.
     mapped: Vec<OpenFile>,
 }
@@ -109,7 +113,13 @@ impl Segment {
         let manifest = SegmentManifest::read(folder, manifest_checksum)?;
         let mut mapped = Vec::new();
         let (mut rows, mut columns, mut signatures) = (None, None, None);
+        let (mut plain, mut packed) = (Vec::new(), Vec::new());
         for record in &manifest.files {
+            match record.name.as_str() {
+                PLAIN => plain = record.read(folder)?,
+                COMMON => packed = record.read(folder)?,
+                _ => {}
+            }
             let file = record.open(folder)?;
             match record.name.as_str() {
                 ROWS => rows = Some(file.map().map_err(unreadable)?),
@@ -130,13 +140,11 @@ impl Segment {
         let signatures = signatures
             .and_then(|signatures| Signatures::open(signatures, messages))
             .ok_or_else(|| damaged(folder, "the signatures are of other messages"))?;
-        let plain = fs::read(folder.join(PLAIN)).map_err(unreadable)?;
         let plain = DocBits::from_bytes(&plain, messages)
             .ok_or_else(|| damaged(folder, "the plain messages are of another segment"))?;
         let postings = Postings::open(&folder.join(GRAMS))
             .map_err(|error| damaged(folder, &error.to_string()))?
             .ok_or_else(|| damaged(folder, "it has no posting lists"))?;
-        let packed = fs::read(folder.join(COMMON)).map_err(unreadable)?;
         let common = packed.as_chunks().0.iter().copied().map(u64::from_le_bytes).collect();
         Ok(Segment {
             store,
@@ -146,6 +154,7 @@ impl Segment {
             common,
             folder: folder.to_owned(),
             text_bytes: manifest.text_bytes,
+            manifest_checksum,
             mapped,
         })
     }

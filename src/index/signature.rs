@@ -21,16 +21,15 @@
 //! Invariant: a piece in which a run begins is one of [`Signature::next`].
 
 use std::{
-    fs::File,
-    io::{self, BufWriter, Write},
+    io::{self, Write},
     path::Path,
 };
 
-use super::{artifact::Mapped, store::Text};
-use crate::{
-    private,
-    text::{fold::fold, matcher::Matcher, pattern::Pattern, run_query::RunQuery},
+use super::{
+    artifact::{ArtifactFile, Mapped, WrittenFile},
+    store::Text,
 };
+use crate::text::{fold::fold, matcher::Matcher, pattern::Pattern, run_query::RunQuery};
 
 /// The bytes from which on a text has a signature. Shorter ones are read as soon as a signature is.
 const LONG: usize = 4 << 10;
@@ -78,15 +77,15 @@ fn piece_bytes(text: &str) -> usize {
 /// Writes the signatures of a segment.
 #[derive(Debug)]
 pub(super) struct SignatureWriter {
-    file: BufWriter<File>,
+    file: ArtifactFile,
     entries: Vec<u8>,
     length: u64,
     table: Vec<u8>,
 }
 
 impl SignatureWriter {
-    pub(super) fn create(path: &Path) -> io::Result<SignatureWriter> {
-        let file = BufWriter::new(private::create_file(path)?);
+    pub(super) fn create(folder: &Path, name: &str) -> io::Result<SignatureWriter> {
+        let file = ArtifactFile::create(folder, name)?;
         Ok(SignatureWriter { file, entries: Vec::new(), length: 0, table: Vec::new() })
     }
 
@@ -126,10 +125,10 @@ impl SignatureWriter {
         }
     }
 
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    pub(super) fn finish(mut self) -> io::Result<WrittenFile> {
         self.file.write_all(&self.entries)?;
         self.file.write_all(&((self.entries.len() / ENTRY) as u64).to_le_bytes())?;
-        self.file.flush()
+        self.file.finish()
     }
 }
 
@@ -328,13 +327,15 @@ impl SignatureQuery {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     /// Makes the signatures of texts, which are numbered.
     fn signatures(texts: &[&str]) -> Signatures {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("signatures");
-        let mut writer = SignatureWriter::create(&path).expect("create");
+        let mut writer = SignatureWriter::create(folder.path(), "signatures").expect("create");
         for (doc, text) in (0..).zip(texts) {
             writer.add(doc, text).expect("add");
         }

@@ -9,8 +9,7 @@
 //! Invariant: a snapshot that opens holds what its build wrote.
 
 use std::{
-    fs,
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -19,11 +18,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Error,
-    artifact::{FileRecord, damaged, manifest_checksum, read_manifest, write_manifest},
+    artifact::{FileRecord, damaged, read_manifest, write_file, write_manifest},
+    build::Size,
     postings::DocBits,
     segment::{FORMAT, SEGMENT, Segment},
 };
-use crate::{failpoint, private, text::grams::CommonGrams};
+use crate::{failpoint, text::grams::CommonGrams};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SnapshotManifest {
@@ -67,7 +67,15 @@ impl SnapshotManifest {
 pub struct SnapshotBuilder {
     state: String,
     reading: Reading,
-    segments: Vec<(PathBuf, Option<DocBits>)>,
+    segments: Vec<SegmentToName>,
+}
+
+/// A segment of a snapshot that is not written yet.
+#[derive(Debug)]
+struct SegmentToName {
+    folder: PathBuf,
+    manifest_checksum: u32,
+    deleted: Option<DocBits>,
 }
 
 impl SnapshotBuilder {
@@ -77,8 +85,9 @@ impl SnapshotBuilder {
     }
 
     /// Adds a segment that was just built.
-    pub fn add(&mut self, folder: &Path) {
-        self.segments.push((folder.to_owned(), None));
+    pub fn add(&mut self, folder: &Path, size: &Size) {
+        let (folder, manifest_checksum) = (folder.to_owned(), size.manifest_checksum);
+        self.segments.push(SegmentToName { folder, manifest_checksum, deleted: None });
     }
 
     /// Adds a segment of another snapshot. Its documents that are deleted there stay deleted, and
@@ -91,26 +100,30 @@ impl SnapshotBuilder {
         for doc_id in deleted.iter().filter(|doc_id| doc_ids.contains(doc_id)) {
             bits.insert(doc_id - reader.first);
         }
-        self.segments.push((reader.data.folder.clone(), (bits.count() > 0).then_some(bits)));
+        self.segments.push(SegmentToName {
+            folder: reader.data.folder.clone(),
+            manifest_checksum: reader.data.manifest_checksum,
+            deleted: (bits.count() > 0).then_some(bits),
+        });
     }
 
-    /// Writes the snapshot into an empty folder.
-    pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
+    /// Writes the snapshot into an empty folder; returns the checksum of its manifest.
+    pub(super) fn write(&self, folder: &Path) -> io::Result<u32> {
         let mut segments = Vec::new();
-        for (number, (segment, deleted)) in self.segments.iter().enumerate() {
-            let deleted = match deleted {
+        for (number, segment) in self.segments.iter().enumerate() {
+            let deleted = match &segment.deleted {
                 None => None,
                 Some(bits) => {
                     let name = format!("deleted-{number}");
-                    let path = folder.join(&name);
                     failpoint::pass("deleted documents to be written");
-                    private::create_file(&path)?.write_all(&bits.to_bytes())?;
+                    let file = write_file(folder, &name, &bits.to_bytes())?;
                     failpoint::pass("deleted documents written");
-                    Some(FileRecord::seal(name, &path)?)
+                    Some(FileRecord::of(folder, file)?)
                 }
             };
-            let name = segment.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let manifest_checksum = manifest_checksum(segment)?;
+            let name = segment.folder.file_name().unwrap_or_default();
+            let name = name.to_string_lossy().into_owned();
+            let manifest_checksum = segment.manifest_checksum;
             segments.push(SegmentRecord { name, manifest_checksum, deleted });
         }
         let (state, reading) = (self.state.clone(), self.reading);
@@ -139,10 +152,7 @@ impl SegmentReader {
         let deleted = match &record.deleted {
             None => None,
             Some(record) => {
-                record.open(folder)?;
-                let bytes = fs::read(folder.join(&record.name))
-                    .map_err(|error| damaged(folder, &error.to_string()))?;
-                let bits = DocBits::from_bytes(&bytes, data.store.messages())
+                let bits = DocBits::from_bytes(&record.read(folder)?, data.store.messages())
                     .ok_or_else(|| damaged(folder, "deleted documents are of another segment"))?;
                 Some(bits)
             }

@@ -5,10 +5,7 @@
 
 #![expect(deprecated, reason = "clients of older revisions know no other way")]
 
-use std::{
-    io::{self, Write},
-    sync::atomic::{AtomicU8, Ordering},
-};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use rmcp::{
     RoleServer,
@@ -17,7 +14,7 @@ use rmcp::{
 };
 use serde_json::json;
 
-use crate::text::terminal::harmless;
+use crate::log::log;
 
 /// A client's level.
 ///
@@ -68,9 +65,4 @@ impl ClientLog {
 pub(super) fn is_newest(context: &RequestContext<RoleServer>) -> bool {
     let newest = ProtocolVersion::V_2026_07_28;
     context.protocol_version().is_some_and(|version| version.as_str() >= newest.as_str())
-}
-
-/// Writes a line to standard error, which may be a terminal; a failure to write is ignored.
-pub(super) fn log(message: &str) {
-    let _ = writeln!(io::stderr(), "verbatim: {}", harmless(message));
 }

@@ -31,11 +31,12 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::session::CONCURRENT_CALLS;
 use self::{
-    logging::{is_newest, log},
+    logging::is_newest,
     session::{ClientSession, ServerState},
 };
 use crate::{
     engine::Engine,
+    log::{flush, log},
     text::snippet,
     tools::{self, Effect, Offer, Options},
 };
@@ -80,6 +81,7 @@ pub fn serve(engine: Arc<Engine>, options: Options, offer: Offer) -> Result<(), 
     });
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
     writer.finish(SHUTDOWN_PATIENCE);
+    flush();
     outcome
 }
 

@@ -39,7 +39,7 @@ const ATTEMPTS: u32 = 3;
 
 impl Tool {
     /// Runs the tool. If an index was damaged or cut while a tool that only reads ran, runs it again
-    /// on what is there then.
+    /// on what is there then, and the last time without any index.
     ///
     /// A panic of the last attempt becomes an error answer, with the panic's message for the log.
     pub fn call(
@@ -67,6 +67,9 @@ impl Tool {
             // The next attempt opens the files that are there then.
             engine.close();
         }
+        let without = stop.avoiding_indexes();
+        let stop = if attempts > 1 { &without } else { stop };
+        let call = Call { stop, ..call };
         let done = map_faults::caught(|| (self.run)(&call));
         if done.is_err() {
             engine.close();

@@ -298,6 +298,11 @@ fn without_the_token_nothing_is_reached() {
     );
     assert!(metrics.body.contains("verbatim_http_connections 1"), "{metrics:?}");
     assert_eq!(server.call("conversation_search", &json!({"query": "red"})), REDS);
+    // A thread of its own writes it.
+    let until = Instant::now() + PATIENCE;
+    while !server.log().contains("POST mcp 200 ") && Instant::now() < until {
+        thread::sleep(Duration::from_millis(10));
+    }
     let log = server.log();
     assert!(!log.contains(&server.token) && !log.contains("q=red"), "{log}");
     assert!(log.contains("POST mcp 200 ") && log.contains("GET page 401 "), "{log}");
@@ -663,6 +668,35 @@ fn a_client_that_is_slow_or_greedy_takes_nothing_from_others() {
     let sent = (0..64).take_while(|_| stream.write_all(&chunk).is_ok()).count();
     assert!(sent < 64, "{sent} MiB were taken");
     assert_eq!(server.call("conversation_search", &json!({"query": "red"})), REDS);
+}
+
+/// Whoever starts a server may forget its standard error.
+#[test]
+fn a_log_that_nobody_reads_holds_nobody_up() {
+    let first = HttpServer::start(colours, &[]);
+    let socket = first.place.home.join("s");
+    let words = ["serve", "--socket", socket.to_str().unwrap(), "--no-archive", "--no-watch"];
+    let mut command = first.place.command(&words);
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + PATIENCE;
+    let connect = || std::os::unix::net::UnixStream::connect(&socket);
+    while connect().is_err() {
+        assert!(Instant::now() < until, "the server does not start");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut stream = connect().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut answers = BufReader::new(stream.try_clone().unwrap());
+    // A pipe holds 64 KiB, which is about 2,000 lines.
+    for number in 0..5_000 {
+        stream.write_all(request).unwrap();
+        let status = read_answer(&mut answers).status;
+        assert_eq!(status, 200, "request {number}");
+    }
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

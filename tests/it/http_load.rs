@@ -85,6 +85,29 @@ fn a_thousand_silent_connections_keep_nobody_out() {
     eprintln!("{grown} KiB more with {CONNECTIONS} connections, of which {open} stayed open");
 }
 
+/// The form for the token is open to everybody, and so is its time.
+#[test]
+fn slow_forms_keep_nobody_out() {
+    allow_files();
+    let server = HttpServer::start(colours, &["--page"]);
+    let form = format!(
+        "POST /login HTTP/1.1\r\nHost: {}\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+         Content-Length: 4000\r\n\r\ntoken=",
+        server.address
+    );
+    let held: Vec<TcpStream> = (0..600)
+        .map(|_| {
+            let mut stream = server.connect();
+            let _ = stream.write_all(form.as_bytes());
+            stream
+        })
+        .collect();
+    let begun = Instant::now();
+    assert_eq!(server.call("conversation_search", &json!({"query": "red"})), REDS);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    drop(held);
+}
+
 const MESSAGES: usize = 20_000;
 const CLIENTS: usize = 64;
 const CALLS: usize = 375;

@@ -16,6 +16,7 @@ const ROOMS: &[&[&str]] = &[
     &["tools"],
     &["engine"],
     &["cluster", "db", "index", "embed", "import", "workspace"],
+    &["log"],
     &["text"],
     &["int8", "model"],
     &["failpoint", "map_faults", "private"],

@@ -406,6 +406,10 @@ impl Source {
         if self.cluster().is_some() {
             return Err(FallbackReason::NoIndex);
         }
+        if stop.avoids_indexes() {
+            let reason = "files of the index changed again and again while they were read";
+            return Err(FallbackReason::Unreadable(reason.to_owned()));
+        }
         let known = || lock(&self.state.index).as_mut()?.snapshot(&self.path, stop.call());
         if let Some(answer) = known() {
             return answer;
@@ -435,6 +439,9 @@ impl Source {
     pub(crate) fn latest_index(&self, stop: &Stop) -> Option<Arc<Snapshot>> {
         if let Ok(snapshot) = self.current_index(stop) {
             return Some(snapshot);
+        }
+        if stop.avoids_indexes() {
+            return None;
         }
         let index = lock(&self.state.index);
         let (snapshot, _) = index.as_ref()?.opened.as_ref().ok()?;

@@ -76,7 +76,7 @@ pub(crate) fn merge(
             return Err(Error::Torn { folder: index_dir.folder().to_owned() });
         }
         let mut builder = SnapshotBuilder::new(snapshot.state(), snapshot.reading());
-        builder.add(folder);
+        builder.add(folder, &size);
         builder.publish(&writing)?;
         writing.record("folded", size.messages.into());
         Ok(Some(size))

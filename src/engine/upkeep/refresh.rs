@@ -243,6 +243,12 @@ impl Work<'_> {
         Ok(map_faults::count() == self.faults && db::state(self.path)? == self.state)
     }
 
+    /// Does as [`Work::is_same`] does, and returns false too if the files of `snapshot` have changed since
+    /// they were opened.
+    fn is_same_as(&self, snapshot: &Snapshot) -> Result<bool, Error> {
+        Ok(snapshot.is_intact() && self.is_same()?)
+    }
+
     /// Returns what came of reading the database; `None` where it failed and the database changed
     /// meanwhile, which may be why.
     fn steady<T>(&self, outcome: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
@@ -259,7 +265,7 @@ impl Work<'_> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Update, Error> {
         progress(Progress::Ordering);
-        let compared = diff::compare(self.path, snapshot, &|| self.is_same(), self.stop);
+        let compared = diff::compare(self.path, snapshot, &|| self.is_same_as(snapshot), self.stop);
         let difference = match self.steady(compared.map(Some))? {
             None | Some(Compared::Unsteady) => return Ok(Update::Unsteady),
             Some(Compared::TooMuch) => return Ok(Update::TooMuch),
@@ -328,7 +334,7 @@ impl Work<'_> {
             let Some((size, is_plain)) = filled else { return Ok(None) };
             reading.plain &= is_plain;
             let mut builder = SnapshotBuilder::new(&self.state.to_string(), reading);
-            builder.add(folder);
+            builder.add(folder, &size);
             builder.publish(self.writing)?;
             Ok(Some((size, conversations.len(), folder.to_owned())))
         })
@@ -346,6 +352,9 @@ impl Work<'_> {
         let mut builder = SnapshotBuilder::new(&self.state.to_string(), snapshot.reading());
         for part in 0..kept {
             builder.keep(snapshot, part, &difference.dead);
+        }
+        if !self.is_same_as(snapshot)? {
+            return Ok(false);
         }
         if difference.fresh.is_empty() {
             builder.publish(self.writing)?;
@@ -366,7 +375,7 @@ impl Work<'_> {
         conversations.retain(|conversation| used.binary_search(&conversation.key).is_ok());
         drop(rows);
         drop(database);
-        if !self.is_same()? {
+        if !self.is_same_as(snapshot)? {
             return Ok(false);
         }
         if order.is_empty() {
@@ -386,10 +395,10 @@ impl Work<'_> {
             let filled = self.fill(folder, plan, &keys, &order, progress)?;
             // The comparison has seen to it that all is plain.
             let Some((size, true)) = filled else { return Ok(None) };
-            if !self.is_same()? {
+            if !self.is_same_as(snapshot)? {
                 return Ok(None);
             }
-            builder.add(folder);
+            builder.add(folder, &size);
             builder.publish(self.writing)?;
             Ok(Some(size))
         })?;

@@ -447,7 +447,7 @@ mod tests {
             ("client-created-root", 0, ("", true), at(7), Some(-1), "日本", None),
             ("0123ABCD-0000-4000-8000-00000000FFFF", 0, ("user", false), None, None, "", None),
         ];
-        let mut writer = DocStoreWriter::create(&rows, (3, 2), &[]).expect("create");
+        let mut writer = DocStoreWriter::create(folder.path(), "rows", (3, 2), &[]).expect("create");
         for (id, conversation, (role, is_text_role), time, position, shown, stored) in documents {
             let (key, bytes) = (-5, Some(shown.as_bytes()));
             let document = Document {
@@ -464,7 +464,8 @@ mod tests {
             writer.add(&document, shown != "shown", true).expect("add");
         }
         assert_eq!(writer.conversations(), [1, 0]);
-        let layout = writer.finish(&columns, &conversations).expect("finish");
+        let finished = writer.finish(folder.path(), "columns", &conversations);
+        let (layout, _) = finished.expect("finish");
         let map = |path: &Path| Mapped::new(&File::open(path).expect("open")).expect("a map");
         let rows = DocStore::open(map(&rows), map(&columns), layout).expect("whole");
         for (doc, (id, conversation, role, time, position, shown, stored)) in (0..).zip(documents) {
@@ -508,8 +509,9 @@ mod tests {
         for roles in [1_u32, 256, 257, 65_536, 65_537] {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let (rows, columns) = (folder.path().join("rows"), folder.path().join("columns"));
+            let sizes = (roles as usize, 1);
             let mut writer =
-                DocStoreWriter::create(&rows, (roles as usize, 1), &[]).expect("create");
+                DocStoreWriter::create(folder.path(), "rows", sizes, &[]).expect("create");
             for number in 0..roles {
                 let role = &*format!("role {number}");
                 let (key, time, position) = (0, None, None);
@@ -528,7 +530,8 @@ mod tests {
                 writer.add(&document, true, true).expect("add");
             }
             let conversation = ConversationTitle { id: "one".into(), title: None };
-            let layout = writer.finish(&columns, &[conversation]).expect("finish");
+            let finished = writer.finish(folder.path(), "columns", &[conversation]);
+            let (layout, _) = finished.expect("finish");
             let map = |path: &Path| Mapped::new(&File::open(path).expect("open")).expect("a map");
             let rows = DocStore::open(map(&rows), map(&columns), layout).expect("whole");
             for number in [0, roles / 2, roles - 1] {

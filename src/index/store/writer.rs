@@ -2,8 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fs::File,
-    io::{self, BufWriter, Write},
+    io::{self, Write},
     path::Path,
 };
 
@@ -17,9 +16,13 @@ use super::{
     packed::Packer,
 };
 use crate::{
-    index::{role::role_key, uuid::parse_uuid, varint::push_varint},
+    index::{
+        artifact::{ArtifactFile, WrittenFile},
+        role::role_key,
+        uuid::parse_uuid,
+        varint::push_varint,
+    },
     model::Instant,
-    private,
 };
 
 /// What all times of a segment may be multiples of, in nanoseconds.
@@ -28,7 +31,7 @@ const NANO_STEPS: [u32; 2] = [1_000_000, 1_000];
 /// Writes the document store, message by message.
 #[derive(Debug)]
 pub(in crate::index) struct DocStoreWriter {
-    rows: BufWriter<File>,
+    rows: ArtifactFile,
     packer: Packer,
     offsets: Vec<u64>,
     times: Vec<Option<Instant>>,
@@ -69,14 +72,15 @@ impl Numbers {
 impl DocStoreWriter {
     /// Begins a store of so many messages of so many conversations, with texts like those of a sample.
     pub(in crate::index) fn create(
-        rows: &Path,
+        folder: &Path,
+        rows: &str,
         (messages, conversations): (usize, usize),
         sample: &[&str],
     ) -> io::Result<DocStoreWriter> {
         let mut offsets = Vec::with_capacity(messages + 1);
         offsets.push(0);
         Ok(DocStoreWriter {
-            rows: BufWriter::with_capacity(1 << 20, private::create_file(rows)?),
+            rows: ArtifactFile::create(folder, rows)?,
             packer: Packer::train(sample),
             offsets,
             times: Vec::with_capacity(messages),
@@ -244,17 +248,17 @@ impl DocStoreWriter {
         Ok(start)
     }
 
-    /// Writes the columns, and returns the layout for the manifest.
+    /// Writes the columns, and returns the layout for the manifest and the two files.
     pub(in crate::index) fn finish(
-        mut self,
-        columns: &Path,
+        self,
+        folder: &Path,
+        columns: &str,
         conversations: &[ConversationTitle],
-    ) -> io::Result<RowLayout> {
-        self.rows.flush()?;
+    ) -> io::Result<(RowLayout, [WrittenFile; 2])> {
         let members = self.docs_by_conversation(conversations.len());
         let order: Vec<&ConversationTitle> =
             self.conversations.all().map(|place| &conversations[place]).collect();
-        let mut out = Columns { file: BufWriter::new(private::create_file(columns)?), at: 0 };
+        let mut out = Columns { file: ArtifactFile::create(folder, columns)?, at: 0 };
         let role_bytes = match self.roles.len() {
             0..=0x100 => 1,
             0x101..=0x1_0000 => 2,
@@ -305,8 +309,7 @@ impl DocStoreWriter {
         out.write(&bytes)?;
         layout.symbols_at = out.at;
         out.write(&self.packer.tables())?;
-        out.file.flush()?;
-        Ok(layout)
+        Ok((layout, [self.rows.finish()?, out.file.finish()?]))
     }
 }
 
@@ -327,7 +330,7 @@ impl DocsByConversation {
 }
 
 struct Columns {
-    file: BufWriter<File>,
+    file: ArtifactFile,
     at: u64,
 }
 

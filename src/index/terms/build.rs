@@ -85,14 +85,15 @@ pub fn build_terms(
         inverted.iter().flat_map(|share| share.lengths.iter().copied()).collect();
     let runs = inverted.into_iter().flat_map(|share| share.runs).collect();
     let documents = segment.doc_ids.len() as u32;
-    private::write(&folder.join(LENGTHS), &lengths).map_err(failed)?;
+    let lengths = artifact::write_file(folder, LENGTHS, &lengths).map_err(failed)?;
     write_lists(&folder.join(TERMS), Runs { files: runs, resources }, stop)
         .map_err(|error| failed(io::Error::other(error)))?;
     if stop.requested() {
         return Err(Error::Stopped);
     }
     let seal = || {
-        let files = artifact::seal(folder)?;
+        let files = artifact::seal(folder, &[lengths])?;
+        lists::check(&folder.join(TERMS)).map_err(io::Error::other)?;
         let checksum = artifact::manifest_checksum(segment.folder)?;
         Ok(TermManifest { format: FORMAT, segment: checksum, documents, tokens, files })
     };

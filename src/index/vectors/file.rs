@@ -25,12 +25,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::codes::CodeForm;
-use crate::{
-    index::{
-        Error,
-        artifact::{self, FileRecord, Mapped, Unfinished, read_manifest},
-    },
-    private,
+use crate::index::{
+    Error,
+    artifact::{self, ArtifactFile, FileRecord, Mapped, Unfinished, read_manifest},
 };
 
 /// The version of both files.
@@ -144,7 +141,7 @@ pub(super) fn open(segment: &Path, model: &str, count: u32) -> Option<(Shape, Ma
 #[derive(Debug)]
 pub(super) struct FileWriter {
     // Declared first, so that the file is closed before its folder is removed.
-    file: BufWriter<File>,
+    file: ArtifactFile,
     unfinished: Unfinished,
     length: u64,
 }
@@ -154,8 +151,8 @@ impl FileWriter {
     pub(super) fn begin(segment: &Path, model: &str) -> Result<FileWriter, Error> {
         let failed = |error| failed(segment, error);
         let unfinished = Unfinished::begin(segment, &Shape::folder(model)).map_err(failed)?;
-        let file = private::create_file(&unfinished.folder().join(ROWS)).map_err(failed)?;
-        Ok(FileWriter { file: BufWriter::with_capacity(1 << 20, file), unfinished, length: 0 })
+        let file = ArtifactFile::create(unfinished.folder(), ROWS).map_err(failed)?;
+        Ok(FileWriter { file, unfinished, length: 0 })
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -188,12 +185,10 @@ impl FileWriter {
 
     /// Makes the file durable and moves it to its place; older vectors there are replaced.
     pub(super) fn publish(self, shape: Shape) -> Result<(), Error> {
-        let FileWriter { mut file, unfinished, .. } = self;
+        let FileWriter { file, unfinished, .. } = self;
         let folder = unfinished.folder().to_owned();
         let publish = || {
-            file.flush()?;
-            drop(file);
-            let files = artifact::seal(unfinished.folder())?;
+            let files = artifact::seal(unfinished.folder(), &[file.finish()?])?;
             unfinished.publish(&VectorManifest { format: FORMAT, shape, files })
         };
         publish().map_err(|error| failed(&folder, error))

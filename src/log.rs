@@ -1,0 +1,74 @@
+//! The log of a server: lines on standard error.
+//!
+//! A thread of its own writes them, so that a log that nobody reads holds no answer up. Where too many lines
+//! wait, further ones are left out and counted.
+
+use std::{
+    io::{self, Write},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::text::terminal::harmless;
+
+/// The most lines that wait.
+const MOST_WAITING: usize = 1_000;
+
+/// How long the end of a server waits for the last lines.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Lines that wait, and lines that were left out.
+static WAITING: AtomicU64 = AtomicU64::new(0);
+static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
+
+/// Writes a line to standard error, which may be a terminal, soon; a failure to write is ignored.
+pub(crate) fn log(message: &str) {
+    /// `None` if the thread cannot be started.
+    static LINES: OnceLock<Option<SyncSender<String>>> = OnceLock::new();
+
+    let line = format!("verbatim: {}", harmless(message));
+    let lines = LINES.get_or_init(|| {
+        let (sender, receiver) = sync_channel(MOST_WAITING);
+        let thread = thread::Builder::new().name("log".to_owned());
+        thread.spawn(move || write_all(&receiver)).ok().map(|_| sender)
+    });
+    let Some(lines) = lines else { return write(&line) };
+    WAITING.fetch_add(1, Ordering::Relaxed);
+    if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = lines.try_send(line) {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+        LEFT_OUT.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Waits until all lines are written, but not for long.
+pub(crate) fn flush() {
+    let end = Instant::now() + PATIENCE;
+    while WAITING.load(Ordering::Acquire) > 0 && Instant::now() < end {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn write_all(lines: &Receiver<String>) {
+    for line in lines {
+        write(&line);
+        match LEFT_OUT.swap(0, Ordering::Relaxed) {
+            0 => {}
+            1 => write("verbatim: a line of the log was left out, because nobody read it"),
+            lines => {
+                write(&format!(
+                    "verbatim: {lines} lines of the log were left out, because nobody read it"
+                ));
+            }
+        }
+        WAITING.fetch_sub(1, Ordering::Release);
+    }
+}
+
+fn write(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
