@@ -18,7 +18,7 @@
 
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, BufWriter, Read, Write},
+    io::{self, BufWriter, Read, Seek, Write},
     ops::Deref,
     path::{Path, PathBuf},
     thread,
@@ -68,7 +68,7 @@ pub(super) struct ArtifactFile {
 }
 
 impl ArtifactFile {
-    pub(super) fn create(folder: &Path, name: &str) -> io::Result<ArtifactFile> {
+    pub(super) fn begin(folder: &Path, name: &str) -> io::Result<ArtifactFile> {
         let file = BufWriter::with_capacity(BUFFER, private::create_file(&folder.join(name))?);
         Ok(ArtifactFile { name: name.to_owned(), hasher: crc32fast::Hasher::new(), file })
     }
@@ -100,7 +100,7 @@ pub(super) struct WrittenFile {
 
 /// Writes a whole file of an artifact.
 pub(super) fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<WrittenFile> {
-    let mut file = ArtifactFile::create(folder, name)?;
+    let mut file = ArtifactFile::begin(folder, name)?;
     file.write_all(bytes)?;
     file.finish()
 }
@@ -179,9 +179,10 @@ impl FileRecord {
 
     /// Reads the whole file, if it is as it was written.
     pub(super) fn read(&self, folder: &Path) -> Result<Vec<u8>, Error> {
-        let file = self.open(folder)?.file;
+        let mut file = self.open(folder)?.file;
         let mut bytes = Vec::new();
-        (&file).read_to_end(&mut bytes).map_err(|error| self.unreadable(folder, &error))?;
+        let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+        read.map_err(|error| self.unreadable(folder, &error))?;
         match crc32fast::hash(&bytes) == self.checksum {
             true => Ok(bytes),
             false => Err(self.changed(folder)),

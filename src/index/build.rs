@@ -11,7 +11,7 @@ use super::{
     artifact::write_file,
     invert::{Inverter, Resources},
     postings::{DocBits, PostingsWriter},
-    segment::{COLUMNS, COMMON, GRAMS, PLAIN, ROWS, SIGNATURES, SegmentManifest},
+    segment::{COLUMNS, COMMON, GRAMS, PLAIN, ROWS, SIGNATURES, SegmentManifest, Size},
     signature::SignatureWriter,
     store::{ConversationTitle, DocStoreWriter, Document},
 };
@@ -55,21 +55,6 @@ pub struct Build<'a> {
     irregular_titles: Vec<bool>,
     text_bytes: u64,
     added: u32,
-}
-
-/// The size of a finished segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// Messages indexed.
-    pub messages: u32,
-    /// Bytes of text in the messages.
-    pub text_bytes: u64,
-    /// Bytes of posting lists.
-    pub index_bytes: u64,
-    /// Bytes of the document store.
-    pub store_bytes: u64,
-    /// By which a snapshot refers to the segment.
-    pub(super) manifest_checksum: u32,
 }
 
 impl<'a> Build<'a> {

@@ -42,6 +42,21 @@ pub(super) const GRAMS: &str = "grams";
 pub(super) const PLAIN: &str = "plain";
 pub(super) const SIGNATURES: &str = "signatures";
 
+/// The size of a finished segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Messages indexed.
+    pub messages: u32,
+    /// Bytes of text in the messages.
+    pub text_bytes: u64,
+    /// Bytes of posting lists.
+    pub index_bytes: u64,
+    /// Bytes of the document store.
+    pub store_bytes: u64,
+    /// By which a snapshot refers to the segment.
+    pub(super) manifest_checksum: u32,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SegmentManifest {
     format: u32,

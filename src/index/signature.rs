@@ -85,7 +85,7 @@ pub(super) struct SignatureWriter {
 
 impl SignatureWriter {
     pub(super) fn create(folder: &Path, name: &str) -> io::Result<SignatureWriter> {
-        let file = ArtifactFile::create(folder, name)?;
+        let file = ArtifactFile::begin(folder, name)?;
         Ok(SignatureWriter { file, entries: Vec::new(), length: 0, table: Vec::new() })
     }
 

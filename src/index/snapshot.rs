@@ -19,9 +19,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     Error,
     artifact::{FileRecord, damaged, read_manifest, write_file, write_manifest},
-    build::Size,
     postings::DocBits,
-    segment::{FORMAT, SEGMENT, Segment},
+    segment::{FORMAT, SEGMENT, Segment, Size},
 };
 use crate::{failpoint, text::grams::CommonGrams};
 

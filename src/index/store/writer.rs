@@ -80,7 +80,7 @@ impl DocStoreWriter {
         let mut offsets = Vec::with_capacity(messages + 1);
         offsets.push(0);
         Ok(DocStoreWriter {
-            rows: ArtifactFile::create(folder, rows)?,
+            rows: ArtifactFile::begin(folder, rows)?,
             packer: Packer::train(sample),
             offsets,
             times: Vec::with_capacity(messages),
@@ -258,7 +258,7 @@ impl DocStoreWriter {
         let members = self.docs_by_conversation(conversations.len());
         let order: Vec<&ConversationTitle> =
             self.conversations.all().map(|place| &conversations[place]).collect();
-        let mut out = Columns { file: ArtifactFile::create(folder, columns)?, at: 0 };
+        let mut out = Columns { file: ArtifactFile::begin(folder, columns)?, at: 0 };
         let role_bytes = match self.roles.len() {
             0..=0x100 => 1,
             0x101..=0x1_0000 => 2,

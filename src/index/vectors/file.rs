@@ -151,7 +151,7 @@ impl FileWriter {
     pub(super) fn begin(segment: &Path, model: &str) -> Result<FileWriter, Error> {
         let failed = |error| failed(segment, error);
         let unfinished = Unfinished::begin(segment, &Shape::folder(model)).map_err(failed)?;
-        let file = ArtifactFile::create(unfinished.folder(), ROWS).map_err(failed)?;
+        let file = ArtifactFile::begin(unfinished.folder(), ROWS).map_err(failed)?;
         Ok(FileWriter { file, unfinished, length: 0 })
     }
 
