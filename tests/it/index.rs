@@ -455,7 +455,7 @@ fn packed_texts_and_titles_of_many_conversations_are_found() {
             "zzz",
         ] {
             let request = Request { text: text.to_owned(), ..Request::default() };
-            let at = |seconds| Some(Instant { seconds: 1_700_000_000 + seconds, nanos: 0 });
+            let at = |seconds: i64| Some(Instant { seconds: 1_700_000_000 + seconds, nanos: 0 });
             let roles = vec!["tool".to_owned()];
             for limit in [Some(5), None] {
                 let request = Request { limit, ..request.clone() };
