@@ -35,7 +35,7 @@ fn boundary(text: &[u8], at: usize) -> usize {
 
 /// Cuts a text into pieces of about `most` bytes, which end at white space where possible. No more than a
 /// piece is copied, even if the text is not UTF-8.
-pub fn content_pieces(text: &[u8], most: usize) -> impl Iterator<Item = Cow<'_, str>> {
+pub(super) fn content_pieces(text: &[u8], most: usize) -> impl Iterator<Item = Cow<'_, str>> {
     pieces(text, most).map(lossy)
 }
 

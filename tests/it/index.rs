@@ -408,6 +408,74 @@ fn patterns_of_common_runs_are_narrowed_by_their_gaps() {
     assert!(narrowed > 5, "only {narrowed} gaps were used");
 }
 
+/// Messages of many conversations at once, in several scripts, some of them long.
+fn mixed(count: usize, conversations: usize, is_parts: bool) -> Vec<Message> {
+    const LINES: [&str; 6] = [
+        "the quick brown fox jumps over it",
+        "ещё несколько слов о погоде",
+        "日本語の文章です。検索",
+        "größer als gestern, sagte er",
+        "fn main() { let x = 1; }",
+        "order 4711 was sent at 12:30",
+    ];
+    let mut messages = wordy(count);
+    for (number, message) in messages.iter_mut().enumerate() {
+        let Value::Text(text) = &mut message.content else { continue };
+        text.push_str(LINES[number % LINES.len()]);
+        if number % 97 == 0 {
+            *text = format!("{text} {number}\n").repeat(60 + number % 40);
+        }
+        if is_parts {
+            *text = serde_json::json!([text]).to_string();
+        }
+        message.conversation = number / 16 * 7 % conversations + number % 3;
+    }
+    messages
+}
+
+#[test]
+fn packed_texts_and_titles_of_many_conversations_are_found() {
+    let title = |number: usize| match number % 9 {
+        0 => Value::Null,
+        1 => Value::Text(format!("the fox of {number}")),
+        2 => Value::Text(format!("погода {}", number % 50)),
+        _ => Value::Text(format!("a plan for the {} thing", number % 20)),
+    };
+    for is_parts in [false, true] {
+        let titles: Vec<Value> = (0..303).map(title).collect();
+        let messages = mixed(4_000, 300, is_parts);
+        let pair = Pair::of(&titles, &messages);
+        let rows = std::fs::metadata(pair.index_dir().join("segment-1/rows")).expect("rows").len();
+        let text_bytes: usize = texts(&messages).iter().map(String::len).sum();
+        // Of JSON parts both forms are there.
+        let forms = if is_parts { 2 } else { 1 };
+        assert!(rows as usize * 10 < text_bytes * forms * 9, "{rows} of {text_bytes} bytes");
+        for text in [
+            "fox of 1", "а 7", "the 1", "thing", "plan for", "q_x", "文章", "1\nthe", "x = 1",
+            "zzz",
+        ] {
+            let request = Request { text: text.to_owned(), ..Request::default() };
+            let at = |seconds: i64| Some(Instant { seconds: 1_700_000_000 + seconds, nanos: 0 });
+            let roles = vec!["tool".to_owned()];
+            for limit in [Some(5), None] {
+                let request = Request { limit, ..request.clone() };
+                let answered = pair.compare(&request);
+                assert!(matches!(answered, SearchPlan::ByIndex { .. }), "{answered:?}");
+                let old = Request { since: at(100), until: at(900), ..request.clone() };
+                pair.compare(&Request { roles: roles.clone(), ..old.clone() });
+                pair.compare(&old);
+                pair.compare(&Request { or: vec!["слов".to_owned()], ..request.clone() });
+                pair.compare(&Request { and: vec!["the".to_owned()], ..old.clone() });
+                pair.compare(&Request { not: vec!["fox".to_owned()], ..old });
+                pair.compare(&Request { raw_content: true, ..request });
+            }
+        }
+        // What is read from the segments is as it was written.
+        assert!(matches!(reindex(&pair.with, true), Reindexed::Built { .. }));
+        pair.compare(&Request { text: String::new(), ..Request::default() });
+    }
+}
+
 #[test]
 fn a_changed_database_is_answered_by_like_until_it_is_indexed_again() {
     let pair = Pair::of(&words(&["a", "b", "c"]), &wordy(300));

@@ -18,15 +18,16 @@
 //! ```
 //!
 //! Each of these numbers takes as many bytes as the largest of its kind needs ([`Field`]). The messages
-//! with a time come first. One more such entry follows the last message, for the end of its record, and
-//! [`PADDING`]. Then follow:
+//! with a time come first. Nanoseconds are divided by what they all are multiples of. One more such entry
+//! follows the last message, for the end of its record, and [`layout::PADDING`]. Then follow:
 //!
 //! - the role of each message as a number: one byte each, or as many as the number of distinct roles
 //!   needs. They stand close together because every candidate is checked against them first.
 //! - the irregular messages (u32 each)
 //! - the ends of each conversation's id and title (u64 each; the highest bit marks a title that is
 //!   NULL), and the bytes of the ids and titles
-//! - the ends of each conversation's messages (u32 each), and these ([`members`])
+//! - the start of each conversation's messages and the end of the last one's (u32 each), and the messages
+//!   ([`members`])
 //! - the tables that texts are packed with
 //!
 //! Conversations are numbered in the order of their first messages.
