@@ -35,9 +35,6 @@ use crate::{
 /// The exit code if some of the exports could not be read, and the rest was imported.
 const PARTIAL: u8 = 1;
 
-/// How many titles of the user's own chats are looked at for a query to suggest.
-const TITLES: usize = 20;
-
 /// The letters of a word that is worth searching for.
 const LETTERS: std::ops::RangeInclusive<usize> = 5..=16;
 
@@ -236,7 +233,8 @@ pub(super) fn run(
         return write_json(&report, (&target, &followed.sources), indexed, out).map(|()| code);
     }
     followed.write(out)?;
-    let ending = Ending { args, engine, reading: &reading, target: &target, environment };
+    let titles = &report.titles;
+    let ending = Ending { args, engine, target: &target, titles, environment };
     ending.write(begun, indexed.is_some(), out)?;
     Ok(code)
 }
@@ -564,9 +562,9 @@ impl Followed<'_> {
 struct Ending<'a> {
     args: &'a ImportArgs,
     engine: &'a Engine,
-    /// Reads the database that was imported into.
-    reading: &'a Engine,
     target: &'a Path,
+    /// The titles of the newest conversations that were imported.
+    titles: &'a [String],
     environment: &'a Environment,
 }
 
@@ -609,12 +607,9 @@ impl Ending<'_> {
         }
     }
 
-    /// Returns a distinctive word of a recent title of the user's own chats.
+    /// Returns a distinctive word of a recent title of what was imported.
     fn suggestion(&self) -> Option<String> {
-        let scope = Scope { sources: vec![SourceKind::Export], ..Scope::default() };
-        let stop = Stop::never();
-        let (recent, _) = self.reading.list(&scope, 0, TITLES, &stop).ok()?;
-        let words = recent.iter().flat_map(|about| about.title.split_whitespace());
+        let words = self.titles.iter().flat_map(|title| title.split_whitespace());
         let words = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
         let good = words.filter(|word| {
             let letters = word.chars().count();

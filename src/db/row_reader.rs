@@ -289,7 +289,7 @@ impl<'d> RowReader<'d> {
 }
 
 /// Returns the content of a row if it is too long to be read in one piece.
-fn long(database: &Database, key: i64, length: Option<i64>) -> Option<LongContent<'_>> {
+pub(super) fn long(database: &Database, key: i64, length: Option<i64>) -> Option<LongContent<'_>> {
     let length = u64::try_from(length?).ok()?;
     (length > LONGEST_WHOLE as u64).then(|| LongContent::new(database, key, length))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Error, Writer};
+use super::{Error, Writer, ledger::Ledger};
 use crate::db::{canonical, scrub};
 
 /// How long to wait for readers of an older state, whose log still has the text.
@@ -36,6 +36,9 @@ impl Writer {
             return Ok(None);
         }
         scrub::begin(connection)?;
+        connection.execute_batch("PRAGMA foreign_keys = ON")?;
+        // An import of what is removed here adds it again.
+        self.ledger = Ledger::default();
         let connection = self.begin()?;
         for id in ids {
             canonical::delete_conversation(connection, id)?;
