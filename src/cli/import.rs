@@ -35,6 +35,9 @@ use crate::{
 /// The exit code if some of the exports could not be read, and the rest was imported.
 const PARTIAL: u8 = 1;
 
+/// How many titles of the user's own chats are looked at for a query to suggest.
+const TITLES: usize = 20;
+
 /// The letters of a word that is worth searching for.
 const LETTERS: std::ops::RangeInclusive<usize> = 5..=16;
 
@@ -233,8 +236,7 @@ pub(super) fn run(
         return write_json(&report, (&target, &followed.sources), indexed, out).map(|()| code);
     }
     followed.write(out)?;
-    let titles = &report.titles;
-    let ending = Ending { args, engine, target: &target, titles, environment };
+    let ending = Ending { args, engine, target: &target, environment };
     ending.write(begun, indexed.is_some(), out)?;
     Ok(code)
 }
@@ -563,8 +565,6 @@ struct Ending<'a> {
     args: &'a ImportArgs,
     engine: &'a Engine,
     target: &'a Path,
-    /// The titles of the newest conversations that were imported.
-    titles: &'a [String],
     environment: &'a Environment,
 }
 
@@ -607,9 +607,10 @@ impl Ending<'_> {
         }
     }
 
-    /// Returns a distinctive word of a recent title of what was imported.
+    /// Returns a distinctive word of a recent title of the user's own chats.
     fn suggestion(&self) -> Option<String> {
-        let words = self.titles.iter().flat_map(|title| title.split_whitespace());
+        let recent = import::newest_titles(self.target, TITLES);
+        let words = recent.iter().flat_map(|title| title.split_whitespace());
         let words = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
         let good = words.filter(|word| {
             let letters = word.chars().count();

@@ -8,6 +8,7 @@ mod changes;
 mod fresh;
 mod ledger;
 mod merge;
+mod publish;
 mod remove;
 
 use std::{

@@ -4,7 +4,6 @@ mod again;
 
 use std::{
     cell::Cell,
-    cmp::Reverse,
     fs, io,
     path::{Path, PathBuf},
     time::{Duration, Instant, UNIX_EPOCH},
@@ -23,11 +22,11 @@ use crate::{
         withheld::Withheld,
     },
     import::{self, Branches, Export, ImportTally},
-    model::{Conversation, Instant as Moment, Stop, StoredConversation, StoredMessage},
+    model::{Stop, StoredConversation, StoredMessage},
     private,
 };
 
-use again::KnownImport;
+use again::{FoundBefore, KnownImport};
 
 pub(crate) use crate::import::FoundExport;
 
@@ -70,13 +69,37 @@ pub struct Report {
     pub forgotten: u64,
     /// Whether the import was stopped before its end.
     pub stopped: bool,
-    /// The titles of the newest conversations that were read, the newest first.
-    pub(crate) titles: Vec<String>,
     /// What became of the files of messages; `None` if the database is not in the home folder.
     pub(crate) attachments: Option<AttachmentCounts>,
 }
 
 impl Report {
+    /// Returns what a repeated import would find, in exports with these counts.
+    fn found(&self, sources: Vec<SourceCounts>) -> FoundBefore {
+        FoundBefore {
+            sources,
+            empty: self.tally.empty,
+            unknown: self.tally.unknown.clone(),
+            bytes: self.tally.bytes,
+            excluded: self.excluded,
+            forgotten: self.forgotten,
+            attachments: self.attachments.clone(),
+            store: String::new(),
+        }
+    }
+
+    /// Takes over what an earlier import found.
+    fn take(&mut self, found: FoundBefore) {
+        self.tally.conversations = found.sources.iter().map(|counts| counts.conversations).sum();
+        self.tally.messages = found.sources.iter().map(|counts| counts.messages).sum();
+        self.tally.empty = found.empty;
+        self.tally.unknown = found.unknown;
+        self.tally.bytes = found.bytes;
+        self.excluded = found.excluded;
+        self.forgotten = found.forgotten;
+        self.attachments = found.attachments;
+    }
+
     /// Returns what the exports hold that could not be read, a sentence each; nothing if all of
     /// them was read.
     pub(crate) fn missing(&self) -> Vec<String> {
@@ -175,10 +198,14 @@ pub(crate) fn import_until(
     let mut writer = Writer::open(target.database)?;
     let exports = opened(sources, &mut report);
     let total = exports.iter().map(|(_, export)| export.size()).sum();
-    let known = KnownImport::of(&exports, target, branches).filter(|_| report.failures.is_empty());
+    let store = target.attachments.as_ref();
+    let known = KnownImport::of(&exports, target.withheld, store, branches)
+        .filter(|_| report.failures.is_empty());
     if let Some(known) = &known
-        && known.take(target, &mut writer, &mut report)?
+        && let Some(found) = known.found_before(&writer, store)
     {
+        known.take(&found, &mut writer)?;
+        report.take(found);
         progress(Progress { done: total, total, ..Progress::default() });
         report.changes = writer.finish()?;
         report.took = begun.elapsed();
@@ -192,7 +219,6 @@ pub(crate) fn import_until(
         shown: Cell::new(Progress { total, ..Progress::default() }),
         writer,
         attachments: target.attachments.as_ref().map(AttachmentImport::new),
-        titles: NewestTitles::default(),
         report,
     };
     let mut is_any_read = false;
@@ -207,48 +233,17 @@ pub(crate) fn import_until(
         reading.writer.note(&source, is_whole, counts)?;
         counted.push(counts);
     }
-    let Reading { writer, mut report, attachments, titles, .. } = reading;
-    report.titles = titles.into_titles();
+    let Reading { writer, mut report, attachments, .. } = reading;
     report.attachments = attachments.map(AttachmentImport::into_counts);
-    let store = target.attachments.as_ref();
-    let finished = known.and_then(|known| known.finished(&report, counted, store));
+    let is_whole = !report.stopped && report.missing().is_empty();
+    let finished =
+        known.filter(|_| is_whole).and_then(|known| known.finished(report.found(counted), store));
     report.changes = writer.finish_import(finished)?;
     report.took = begun.elapsed();
     if !is_any_read && report.tally.conversations == 0 && !report.failures.is_empty() {
         return Err(report.failures.swap_remove(0).into());
     }
     Ok(report)
-}
-
-/// How many titles a report has.
-const TITLES: usize = 20;
-
-/// The titles of the newest conversations, with their times and ids.
-#[derive(Default)]
-struct NewestTitles(Vec<(Reverse<Option<Moment>>, String, String)>);
-
-impl NewestTitles {
-    fn add(&mut self, conversation: &Conversation) {
-        let Some(title) = &conversation.title else { return };
-        let last = conversation.messages.iter().filter_map(|message| message.create_time).max();
-        let is_newer = |oldest: &(Reverse<Option<Moment>>, String, String)| last >= oldest.0.0;
-        if self.0.len() < TITLES || self.0.iter().take(TITLES).any(is_newer) {
-            self.0.push((Reverse(last), conversation.id.clone(), title.clone()));
-        }
-        if self.0.len() == 2 * TITLES {
-            self.sort();
-        }
-    }
-
-    fn sort(&mut self) {
-        self.0.sort_unstable();
-        self.0.truncate(TITLES);
-    }
-
-    fn into_titles(mut self) -> Vec<String> {
-        self.sort();
-        self.0.into_iter().map(|(_, _, title)| title).collect()
-    }
 }
 
 /// The reading of the exports of one import.
@@ -261,7 +256,6 @@ struct Reading<'a> {
     shown: Cell<Progress>,
     writer: Writer,
     attachments: Option<AttachmentImport<'a>>,
-    titles: NewestTitles,
     report: Report,
 }
 
@@ -269,7 +263,7 @@ impl Reading<'_> {
     /// Merges one export; returns whether it was read whole, and what was read.
     fn read(&mut self, number: usize, mut export: Export) -> Result<(bool, SourceCounts), Error> {
         let Reading { target, branches, stop, .. } = *self;
-        let Reading { writer, attachments, titles, report, shown, progress, .. } = self;
+        let Reading { writer, attachments, report, shown, progress, .. } = self;
         let tell = |change: &dyn Fn(&mut Progress)| {
             let mut now = shown.get();
             change(&mut now);
@@ -304,7 +298,6 @@ impl Reading<'_> {
                 now.source.conversations += 1;
                 now.source.messages += conversation.messages.len() as u64;
             });
-            titles.add(&conversation);
             let row = writer.put(format.name(), &conversation)?;
             if let Some(attachments) = attachments {
                 attachments.add(row, &conversation);
@@ -535,6 +528,12 @@ pub(crate) fn found_in(folder: &Path, target: &Path) -> io::Result<FoundExports>
     let (found, failures) = import::exports_in(folder)?;
     let found = found.into_iter().map(|export| (export.clone(), is_imported(&export)));
     Ok((found.collect(), failures))
+}
+
+/// Returns the titles of the imported conversations that changed last, at most `most`.
+pub(crate) fn newest_titles(target: &Path, most: usize) -> Vec<String> {
+    db::read(target, &Stop::never(), |database| db::newest_titles(database, most))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -97,6 +97,11 @@ impl Ledger {
         Ok(())
     }
 
+    /// Removes the list from a database.
+    pub(super) fn remove(connection: &Connection) -> rusqlite::Result<()> {
+        connection.execute("DELETE FROM verbatim_meta WHERE name = ?1", [NAME]).map(drop)
+    }
+
     /// Adds an import that was just committed, and writes the list. Earlier imports stay if this one
     /// left the conversations alone that were there.
     ///

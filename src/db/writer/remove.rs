@@ -37,9 +37,10 @@ impl Writer {
         }
         scrub::begin(connection)?;
         connection.execute_batch("PRAGMA foreign_keys = ON")?;
-        // An import of what is removed here adds it again.
+        // An import of what is removed here would add it again.
         self.ledger = Ledger::default();
         let connection = self.begin()?;
+        Ledger::remove(connection)?;
         for id in ids {
             canonical::delete_conversation(connection, id)?;
         }

@@ -14,13 +14,15 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Error, Report, Target};
 use crate::{
     db::{
         header::Stamp,
-        writer::{FinishedImport, SourceCounts, Writer},
+        writer::{Error, FinishedImport, SourceCounts, Writer},
     },
-    engine::attachments::{AttachmentCounts, AttachmentStore},
+    engine::{
+        attachments::{AttachmentCounts, AttachmentStore},
+        withheld::Withheld,
+    },
     import::{Branches, Export},
 };
 
@@ -38,27 +40,28 @@ pub(super) struct KnownImport {
 
 /// What an import found, as the database keeps it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Found {
-    sources: Vec<SourceCounts>,
-    empty: u64,
-    unknown: BTreeMap<String, u64>,
-    bytes: u64,
-    excluded: u64,
-    forgotten: u64,
-    titles: Vec<String>,
-    /// What became of the files of messages, and the state of their store afterwards.
-    attachments: Option<(AttachmentCounts, String)>,
+pub(super) struct FoundBefore {
+    pub(super) sources: Vec<SourceCounts>,
+    pub(super) empty: u64,
+    pub(super) unknown: BTreeMap<String, u64>,
+    pub(super) bytes: u64,
+    pub(super) excluded: u64,
+    pub(super) forgotten: u64,
+    /// What became of the files of messages.
+    pub(super) attachments: Option<AttachmentCounts>,
+    /// The state of their store afterwards; empty if messages have no files.
+    pub(super) store: String,
 }
 
 impl KnownImport {
     pub(super) fn of(
         exports: &[(PathBuf, Export)],
-        target: &Target<'_>,
+        withheld: &Withheld,
+        store: Option<&AttachmentStore>,
         branches: Branches,
     ) -> Option<KnownImport> {
         let mut hash = Sha256::new();
-        let keeps_files = target.attachments.is_some();
-        hash.update(format!("{VERSION}\n{branches:?}\n{keeps_files}\n{:?}\n", target.withheld));
+        hash.update(format!("{VERSION}\n{branches:?}\n{store:?}\n{withheld:?}\n"));
         let mut files = Vec::new();
         for (path, _) in exports {
             let stamp = Stamp::of(&fs::metadata(path).ok().filter(fs::Metadata::is_file)?);
@@ -72,72 +75,46 @@ impl KnownImport {
         Some(KnownImport { key, files })
     }
 
-    /// Reports what the same import found, if the database and the store of files hold its result;
-    /// returns whether they do.
-    pub(super) fn take(
+    /// Returns what the same import found, if the database and the store of files hold its result.
+    pub(super) fn found_before(
         &self,
-        target: &Target<'_>,
-        writer: &mut Writer,
-        report: &mut Report,
-    ) -> Result<bool, Error> {
-        let found = writer.found_before(&self.key);
-        let Some(found) = found.and_then(|json| serde_json::from_str::<Found>(json).ok()) else {
-            return Ok(false);
-        };
-        if let (Some(store), Some((counts, state))) = (&target.attachments, &found.attachments)
-            && counts.any()
-            && store.state() != *state
-        {
-            return Ok(false);
-        }
-        for ((path, _), counts) in self.files.iter().zip(found.sources) {
-            report.tally.conversations += counts.conversations;
-            report.tally.messages += counts.messages;
-            writer.take_as_unchanged(counts);
-            writer.note(path, true, counts)?;
-        }
-        report.tally.empty = found.empty;
-        report.tally.unknown = found.unknown;
-        report.tally.bytes = found.bytes;
-        report.excluded = found.excluded;
-        report.forgotten = found.forgotten;
-        report.titles = found.titles;
-        report.attachments = found.attachments.map(|(counts, _)| counts);
-        Ok(true)
+        writer: &Writer,
+        store: Option<&AttachmentStore>,
+    ) -> Option<FoundBefore> {
+        let found: FoundBefore = serde_json::from_str(writer.found_before(&self.key)?).ok()?;
+        let is_kept = found.store == state(found.attachments.as_ref(), store);
+        is_kept.then_some(found)
     }
 
-    /// Returns what the database is to remember of this import, which has ended; `None` if it did not
-    /// read everything, or if an export changed meanwhile.
+    /// Counts what the exports hold as unchanged.
+    pub(super) fn take(&self, found: &FoundBefore, writer: &mut Writer) -> Result<(), Error> {
+        for ((path, _), counts) in self.files.iter().zip(&found.sources) {
+            writer.take_as_unchanged(*counts);
+            writer.note(path, true, *counts)?;
+        }
+        Ok(())
+    }
+
+    /// Returns what the database is to remember of this import, which read everything; `None` if an
+    /// export changed meanwhile.
     pub(super) fn finished(
         self,
-        report: &Report,
-        sources: Vec<SourceCounts>,
+        found: FoundBefore,
         store: Option<&AttachmentStore>,
     ) -> Option<FinishedImport> {
         let is_same = |(path, stamp): &(PathBuf, Stamp)| {
             fs::metadata(path).is_ok_and(|now| Stamp::of(&now) == *stamp)
         };
-        let is_whole = !report.stopped && report.missing().is_empty();
-        if !is_whole || !self.files.iter().all(is_same) {
-            return None;
-        }
-        let counts = report.attachments.clone();
-        let attachments = counts.zip(store).map(|(counts, store)| {
-            let state = if counts.any() { store.state() } else { String::new() };
-            (counts, state)
-        });
-        let found = Found {
-            sources,
-            empty: report.tally.empty,
-            unknown: report.tally.unknown.clone(),
-            bytes: report.tally.bytes,
-            excluded: report.excluded,
-            forgotten: report.forgotten,
-            titles: report.titles.clone(),
-            attachments,
-        };
-        Some(FinishedImport { key: self.key, found: serde_json::to_string(&found).ok()? })
+        let store = state(found.attachments.as_ref(), store);
+        let found = serde_json::to_string(&FoundBefore { store, ..found }).ok()?;
+        self.files.iter().all(is_same).then_some(FinishedImport { key: self.key, found })
     }
+}
+
+/// Returns the state of the store of files, if messages have any.
+fn state(counts: Option<&AttachmentCounts>, store: Option<&AttachmentStore>) -> String {
+    let has_files = counts.is_some_and(AttachmentCounts::any);
+    store.filter(|_| has_files).map(AttachmentStore::state).unwrap_or_default()
 }
 
 fn hash_file(path: &Path, hash: &mut Sha256) -> io::Result<()> {
@@ -160,10 +137,7 @@ mod tests {
     use super::*;
     use crate::{
         db::TestConnection,
-        engine::{
-            import::{Progress, import_until},
-            withheld::Withheld,
-        },
+        engine::import::{Progress, Report, Target, import_until},
         model::Stop,
     };
 
