@@ -19,8 +19,9 @@ use crate::{
     },
 };
 
-/// The longest content in bytes that SQLite may hold to match it.
-const MOST_IN_MEMORY: i32 = 32 << 20;
+/// The longest content in bytes that SQLite may hold to match it; little in tests, which then take little
+/// time.
+const MOST_IN_MEMORY: i32 = if cfg!(test) { 5 << 20 } else { 32 << 20 };
 
 /// Returns the messages that match, newest first.
 ///
