@@ -10,7 +10,7 @@ use std::{
 
 use rusqlite::blob::Blob;
 
-use super::{Database, Error};
+use super::{Database, Error, long_column::LONGEST_WHOLE};
 use crate::text::pieces::PieceMatcher;
 
 /// Bytes that are read at once.
@@ -25,8 +25,14 @@ pub struct LongContent<'d> {
 }
 
 impl<'d> LongContent<'d> {
-    pub(super) fn new(database: &'d Database, key: i64, length: u64) -> LongContent<'d> {
-        LongContent { database, key, length }
+    /// Returns the content of a row if it is too long to be read in one piece.
+    pub(super) fn of(
+        database: &'d Database,
+        key: i64,
+        length: Option<i64>,
+    ) -> Option<LongContent<'d>> {
+        let length = u64::try_from(length?).ok()?;
+        (length > LONGEST_WHOLE as u64).then_some(LongContent { database, key, length })
     }
 
     /// Returns the length in bytes.

@@ -8,7 +8,8 @@ use rusqlite::{Connection, ErrorCode, ToSql, limits::Limit, params_from_iter, ty
 use super::{
     Database, Error, Hits, functions,
     long_column::{self, LONGEST_WHOLE},
-    row_reader, rows,
+    long_content::LongContent,
+    rows,
 };
 use crate::{
     model::{Matching, Request},
@@ -78,7 +79,7 @@ pub(crate) fn search_without(
         let mut row = fetch.query(ids).map_err(failed)?;
         if let Some(row) = row.next().map_err(failed)? {
             let mut hit = rows::hit(row, parts).map_err(failed)?;
-            if let Some(long) = row_reader::long(database, ids[0], row.get(7).map_err(failed)?) {
+            if let Some(long) = LongContent::of(database, ids[0], row.get(7).map_err(failed)?) {
                 let text = long.text()?;
                 let decoded = if parts { content::decode_parts(&text) } else { None };
                 hit.content = decoded.unwrap_or(text).into();
@@ -139,7 +140,7 @@ fn matched_by_pieces(
     let mut rows = statement.query([]).map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
         let (key, length): (i64, i64) = row.try_into().map_err(failed)?;
-        let Some(long) = row_reader::long(database, key, Some(length)) else { continue };
+        let Some(long) = LongContent::of(database, key, Some(length)) else { continue };
         let pieces: Option<Vec<_>> = matchers
             .iter()
             .zip(&texts)
