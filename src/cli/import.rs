@@ -236,7 +236,7 @@ pub(super) fn run(
         return write_json(&report, (&target, &followed.sources), indexed, out).map(|()| code);
     }
     followed.write(out)?;
-    let ending = Ending { args, engine, reading: &reading, target: &target, environment };
+    let ending = Ending { args, engine, target: &target, environment };
     ending.write(begun, indexed.is_some(), out)?;
     Ok(code)
 }
@@ -564,8 +564,6 @@ impl Followed<'_> {
 struct Ending<'a> {
     args: &'a ImportArgs,
     engine: &'a Engine,
-    /// Reads the database that was imported into.
-    reading: &'a Engine,
     target: &'a Path,
     environment: &'a Environment,
 }
@@ -611,10 +609,8 @@ impl Ending<'_> {
 
     /// Returns a distinctive word of a recent title of the user's own chats.
     fn suggestion(&self) -> Option<String> {
-        let scope = Scope { sources: vec![SourceKind::Export], ..Scope::default() };
-        let stop = Stop::never();
-        let (recent, _) = self.reading.list(&scope, 0, TITLES, &stop).ok()?;
-        let words = recent.iter().flat_map(|about| about.title.split_whitespace());
+        let recent = import::newest_titles(self.target, TITLES);
+        let words = recent.iter().flat_map(|title| title.split_whitespace());
         let words = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
         let good = words.filter(|word| {
             let letters = word.chars().count();

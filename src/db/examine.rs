@@ -103,6 +103,19 @@ pub fn is_imported(database: &Database) -> Result<bool, Error> {
     found.map_err(|error| database.error(error))
 }
 
+/// Returns the titles of the imported conversations that changed last, at most `most`; not those of coding
+/// agents, which the user may have excluded.
+pub(crate) fn newest_titles(database: &Database, most: usize) -> Result<Vec<String>, Error> {
+    let read = || -> rusqlite::Result<Vec<String>> {
+        let sql = "SELECT title FROM conversations WHERE typeof(title) = 'text'
+                       AND id NOT IN (SELECT conversation_id FROM verbatim_transcripts)
+                   ORDER BY CAST(update_time AS REAL) DESC, id LIMIT ?1";
+        let mut statement = database.connection().prepare(sql)?;
+        statement.query_map([most as i64], |row| row.get(0))?.collect()
+    };
+    read().map_err(|error| database.error(error))
+}
+
 /// Returns the exports that were imported into a database: the path, and when that was, in seconds
 /// since 1970.
 pub fn imports(database: &Database) -> Result<Vec<(String, f64)>, Error> {

@@ -1,6 +1,6 @@
 //! The scalar functions that our queries add to SQLite.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{
     Connection,
@@ -45,6 +45,20 @@ pub(super) fn add_matches(connection: &Connection, matchers: Vec<Matcher>) -> ru
             ValueRef::Null => matcher.matches_irregular(b""),
             ValueRef::Integer(_) | ValueRef::Real(_) => false,
         }))
+    })
+}
+
+/// Adds `verbatim_long(key, number)` to a connection: whether the text with this number matches the long
+/// content of the message with this key; NULL if that is not known.
+pub(super) fn add_long(
+    connection: &Connection,
+    known: HashMap<i64, Vec<bool>>,
+) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    connection.create_scalar_function("verbatim_long", 2, flags, move |context| {
+        let matches = known.get(&context.get::<i64>(0)?);
+        let number = usize::try_from(context.get::<i64>(1)?).ok();
+        Ok(matches.zip(number).and_then(|(matches, number)| matches.get(number).copied()))
     })
 }
 

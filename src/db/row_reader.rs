@@ -4,12 +4,7 @@ use std::{borrow::Cow, ops::ControlFlow};
 
 use rusqlite::{Statement, types::ValueRef};
 
-use super::{
-    Database, Error, functions,
-    long_column::{self, LONGEST_WHOLE},
-    long_content::LongContent,
-    search,
-};
+use super::{Database, Error, functions, long_column, long_content::LongContent, search};
 use crate::{
     model::{Instant, Request},
     text::content,
@@ -227,7 +222,7 @@ impl<'d> RowReader<'d> {
                     time: functions::instant(row.get_ref(3)?),
                     position,
                     stored: bytes(row.get_ref(5)?),
-                    long: long(self.database, key, row.get(6)?),
+                    long: LongContent::of(self.database, key, row.get(6)?),
                     conversation_id: match conversation {
                         ValueRef::Text(id) => Some(id),
                         _ => None,
@@ -270,7 +265,7 @@ impl<'d> RowReader<'d> {
                 *decoded = text;
             }
             let (position, is_plain) = position(row.get_ref(3)?);
-            let long = long(database, key, row.get(5)?);
+            let long = LongContent::of(database, key, row.get(5)?);
             Ok(Some(with(Row {
                 key,
                 id,
@@ -286,12 +281,6 @@ impl<'d> RowReader<'d> {
         };
         read().map_err(|error| database.error(error))
     }
-}
-
-/// Returns the content of a row if it is too long to be read in one piece.
-fn long(database: &Database, key: i64, length: Option<i64>) -> Option<LongContent<'_>> {
-    let length = u64::try_from(length?).ok()?;
-    (length > LONGEST_WHOLE as u64).then(|| LongContent::new(database, key, length))
 }
 
 fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {

@@ -2,11 +2,14 @@
 
 use rusqlite::{Row, types::ValueRef};
 
-use super::{Database, Error, Layout, functions};
+use super::{Database, Error, Layout, functions, long_column};
 use crate::{
     model::{Hit, Instant},
     text::content,
 };
+
+/// The content as text: SQLite's LIKE also reads numbers and BLOBs as this text.
+const CONTENT: &str = "CAST(m.content AS TEXT)";
 
 /// What tells a conversation from others in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +47,22 @@ pub fn conversation(database: &Database, id: &str, raw: bool) -> Result<Vec<Hit<
 
 /// Returns the select list that [`hit`] reads.
 pub(super) fn columns(layout: &Layout) -> String {
+    columns_with(layout, CONTENT)
+}
+
+/// Does as [`columns`] does; a content that is too long to be read in one piece is NULL, and its length
+/// is in one more column, if SQLite can read it piece by piece.
+pub(super) fn short_columns(layout: &Layout, by_pieces: bool) -> String {
+    let columns = long_column::columns(CONTENT, by_pieces).replace("(content)", "(m.content)");
+    let (content, length) = columns.rsplit_once(", ").unwrap_or((CONTENT, "NULL"));
+    format!("{}, {length}", columns_with(layout, content))
+}
+
+fn columns_with(layout: &Layout, content: &str) -> String {
     let position = if layout.position { "m.position" } else { "NULL" };
-    // CAST, because SQLite's LIKE also reads numbers and BLOBs as this text.
     format!(
         "CAST(m.id AS TEXT), CAST(m.conversation_id AS TEXT), CAST(c.title AS TEXT), \
-         CAST(m.role AS TEXT), m.create_time, CAST(m.content AS TEXT), {position}"
+         CAST(m.role AS TEXT), m.create_time, {content}, {position}"
     )
 }
 

@@ -167,9 +167,12 @@ pub(super) fn find(connection: &Connection) -> rusqlite::Result<Result<SchemaSta
 
 /// Creates the missing tables, inside the transaction of the caller.
 pub(super) fn create(connection: &Connection, found: SchemaState) -> rusqlite::Result<()> {
-    if found == SchemaState::Empty {
-        connection.execute_batch(CANONICAL)?;
-    }
+    create_tables(connection, found)?;
+    index(connection)
+}
+
+/// Creates the index of the messages by conversation, unless there is one.
+pub(super) fn index(connection: &Connection) -> rusqlite::Result<()> {
     let indexed: i64 = connection.query_one(
         "SELECT count(*) FROM pragma_index_list('messages') AS list, pragma_index_info(list.name) AS info
          WHERE info.seqno = 0 AND info.name = 'conversation_id'",
@@ -178,6 +181,14 @@ pub(super) fn create(connection: &Connection, found: SchemaState) -> rusqlite::R
     )?;
     if indexed == 0 {
         connection.execute_batch(BY_CONVERSATION)?;
+    }
+    Ok(())
+}
+
+/// Does as [`create`] does, but without the index.
+pub(super) fn create_tables(connection: &Connection, found: SchemaState) -> rusqlite::Result<()> {
+    if found == SchemaState::Empty {
+        connection.execute_batch(CANONICAL)?;
     }
     if matches!(found, SchemaState::Empty | SchemaState::Canonical) {
         connection.execute_batch(OURS)?;

@@ -20,7 +20,7 @@ const SUFFIX: &str = ".tmp";
 #[derive(Debug)]
 pub(super) struct TemporaryDatabase {
     path: TempPath,
-    _lock: File,
+    file: File,
 }
 
 impl TemporaryDatabase {
@@ -37,13 +37,18 @@ impl TemporaryDatabase {
             let ours = Stamp::of(&file.metadata()?).identity;
             // Before it was locked, another process could remove it as abandoned.
             if fs::metadata(&path).is_ok_and(|there| Stamp::of(&there).identity == ours) {
-                return Ok(TemporaryDatabase { path, _lock: file });
+                return Ok(TemporaryDatabase { path, file });
             }
         }
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Waits until the content is on the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
     }
 
     /// Gives the file its name, unless another file has that name.

@@ -5,7 +5,10 @@
 //! Invariant: if neither a conversation nor the export is new, not a byte is written.
 
 mod changes;
+mod fresh;
+mod ledger;
 mod merge;
+mod publish;
 mod remove;
 
 use std::{
@@ -16,19 +19,23 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, params};
+use serde::{Deserialize, Serialize};
 
 pub use self::changes::Changes;
-use self::merge::{Merge, MergeMode};
+pub(crate) use self::ledger::FinishedImport;
+use self::{
+    fresh::FreshDatabase,
+    ledger::Ledger,
+    merge::{Merge, MergeMode},
+};
 use crate::{
     db::{
         header,
         schema::{self, SchemaState},
-        temporary::TemporaryDatabase,
     },
     failpoint,
     model::{Conversation, Instant},
-    private,
 };
 
 /// Bytes of text in one transaction: large enough that commits cost little, small enough that
@@ -84,9 +91,7 @@ pub enum Error {
 
 fn hint(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => {
-            "; free some space and run the import again: what is in already stays"
-        }
+        Some(ErrorCode::DiskFull) => "; free some space and run the import again",
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             "; its file and folder must be writable, or name another with --out"
         }
@@ -100,7 +105,7 @@ fn hint(error: &rusqlite::Error) -> &'static str {
 
 /// Returns the keys of the messages of a conversation: their ids, with a number where one is repeated.
 pub(crate) fn message_keys(conversation: &Conversation) -> Vec<String> {
-    merge::keyed(&conversation.messages).into_iter().map(|(key, _)| key).collect()
+    merge::keyed(&conversation.messages).into_iter().map(|(key, _)| key.into_owned()).collect()
 }
 
 /// A canonical database that conversations are merged into.
@@ -109,6 +114,8 @@ pub struct Writer {
     path: PathBuf,
     /// `None` until the first conversation comes, if there is no database yet.
     connection: Option<Connection>,
+    /// The database that the connection writes to, if it has no name yet.
+    fresh: Option<FreshDatabase>,
     found: SchemaState,
     /// Whether `content` holds the JSON of ChatGPT's `parts` in this database.
     parts: bool,
@@ -117,9 +124,23 @@ pub struct Writer {
     pending: usize,
     /// The ids of the conversations merged in this run, each with whether this run created it.
     met: HashMap<String, bool>,
+    /// Whether the run merged a conversation twice.
+    has_met_again: bool,
+    ledger: Ledger,
     changes: Changes,
     /// The changes up to the last [`Writer::note`].
     noted: Changes,
+}
+
+/// What was read from one export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceCounts {
+    /// Conversations that were read.
+    pub conversations: u64,
+    /// Their messages.
+    pub messages: u64,
+    /// Conversations that could not be read.
+    pub skipped: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,11 +158,14 @@ impl Writer {
         let mut writer = Writer {
             path: path.to_owned(),
             connection: None,
+            fresh: None,
             found: SchemaState::Empty,
             parts: false,
             state: WriterState::Comparing,
             pending: 0,
             met: HashMap::new(),
+            has_met_again: false,
+            ledger: Ledger::default(),
             changes: Changes::default(),
             noted: Changes::default(),
         };
@@ -157,7 +181,7 @@ impl Writer {
     /// which is another than its own where two services use one id.
     pub fn put(&mut self, source: &str, conversation: &Conversation) -> Result<String, Error> {
         if self.connection.is_none() {
-            return self.create(source, conversation);
+            self.create()?;
         }
         self.merge(source, conversation)
             .map_err(|source| Error::Sqlite { path: self.path.clone(), source })
@@ -165,14 +189,8 @@ impl Writer {
 
     /// Adds a row to the history of imports for an export that was read whole, if something changed
     /// since the last row, or if the export is newer than its own last row.
-    pub fn note(
-        &mut self,
-        path: &Path,
-        is_whole: bool,
-        conversations: u64,
-        messages: u64,
-        skipped: u64,
-    ) -> Result<(), Error> {
+    pub fn note(&mut self, path: &Path, is_whole: bool, counts: SourceCounts) -> Result<(), Error> {
+        let SourceCounts { conversations, messages, skipped } = counts;
         let changes = self.changes.since(self.noted);
         self.noted = self.changes;
         let name = path.to_string_lossy();
@@ -214,8 +232,34 @@ impl Writer {
         last.is_ok_and(|last| written.is_some_and(|written| last < written.as_secs_f64()))
     }
 
+    /// Returns what an import found that would change nothing if it were repeated.
+    pub(crate) fn found_before(&self, key: &str) -> Option<&str> {
+        self.ledger.found(key)
+    }
+
+    /// Counts what an export holds as merged and unchanged.
+    pub(crate) fn take_as_unchanged(&mut self, counts: SourceCounts) {
+        self.changes.unchanged_conversations += counts.conversations;
+        self.changes.unchanged_messages += counts.messages;
+    }
+
     /// Commits the open transaction and leaves one file, unless another program uses the database.
-    pub fn finish(mut self) -> Result<Changes, Error> {
+    pub fn finish(self) -> Result<Changes, Error> {
+        self.finish_import(None)
+    }
+
+    /// Does as [`Writer::finish`] does, and remembers the import, if it was one of everything.
+    pub(crate) fn finish_import(
+        mut self,
+        import: Option<FinishedImport>,
+    ) -> Result<Changes, Error> {
+        // Two versions of a conversation in one import may be merged otherwise when they come again.
+        let import = import.filter(|_| !self.has_met_again);
+        if let Some(fresh) = self.fresh.take() {
+            self.publish(fresh, import)?;
+            // Another import was faster, and is merged with this one.
+            return if self.connection.is_some() { self.finish() } else { Ok(self.changes) };
+        }
         let failed = |source| Error::Sqlite { path: self.path.clone(), source };
         let Some(connection) = self.connection.take() else { return Ok(self.changes) };
         if self.state == WriterState::Writing {
@@ -229,6 +273,11 @@ impl Writer {
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
             failpoint::pass("log moved into the database");
             let _ = connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
+            failpoint::pass("log removed");
+            if journal_mode(&connection).is_ok_and(|mode| mode == "delete") {
+                let keeps_earlier = self.changes.updated_conversations == 0;
+                let _ = self.ledger.write(&connection, &self.path, import, keeps_earlier);
+            }
         }
         connection.close().map_err(|(_, source)| failed(source))?;
         Ok(self.changes)
@@ -259,51 +308,11 @@ impl Writer {
         }
         self.parts =
             self.found != SchemaState::Empty && holds_parts(&connection).map_err(failed)?;
+        if self.found == SchemaState::Ours {
+            self.ledger = Ledger::read(&connection, path).map_err(failed)?;
+        }
         self.connection = Some(connection);
         Ok(())
-    }
-
-    /// Creates the database with its first conversation in it, and only then gives it its name.
-    ///
-    /// Only its owner can read it, as with any temporary file: chats are private.
-    fn create(&mut self, source: &str, conversation: &Conversation) -> Result<String, Error> {
-        let folder = match self.path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let failed = |source| Error::Io { path: folder.to_owned(), source };
-        private::create_dir_all(folder).map_err(failed)?;
-        let file = TemporaryDatabase::begin(folder).map_err(failed)?;
-        let made = (|| {
-            let mut connection = Connection::open(file.path())?;
-            configure(&mut connection)?;
-            connection.query_row("PRAGMA journal_mode = MEMORY", [], |_| Ok(()))?;
-            connection.execute_batch("BEGIN")?;
-            schema::create(&connection, SchemaState::Empty)?;
-            let merge = Merge { connection: &connection, parts: false, mode: MergeMode::Write };
-            let (changes, id) = merge.conversation(source, conversation, &self.met)?;
-            connection.execute_batch("COMMIT")?;
-            connection.close().map_err(|(_, error)| error)?;
-            Ok((changes, id))
-        })();
-        let (changes, id) =
-            made.map_err(|source| Error::Sqlite { path: self.path.clone(), source })?;
-        failpoint::pass("database made");
-        match file.take_place(&self.path) {
-            Ok(()) => {
-                failpoint::pass("database in its place");
-                self.count(changes, id.clone());
-                self.connect()?;
-                self.state = WriterState::Writing;
-                Ok(id)
-            }
-            // Another import was faster: merge into its database.
-            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-                self.connect()?;
-                self.put(source, conversation)
-            }
-            Err(error) => Err(Error::Io { path: self.path.clone(), source: error.error }),
-        }
     }
 
     /// Merges a conversation; starts to write only if it differs.
@@ -312,22 +321,25 @@ impl Writer {
             && self.found == SchemaState::Ours
             && let Some(connection) = &self.connection
         {
-            let merge = Merge { connection, parts: self.parts, mode: MergeMode::Compare };
+            let merge = self.merger(connection, MergeMode::Compare);
             let (changes, id) = merge.conversation(source, conversation, &self.met)?;
             if !changes.any() {
                 self.count(changes, id.clone());
                 return Ok(id);
             }
         }
-        let parts = self.parts;
-        let met = std::mem::take(&mut self.met);
-        let connection = self.begin()?;
-        let merge = Merge { connection, parts, mode: MergeMode::Write };
-        let (changes, id) = merge.conversation(source, conversation, &met)?;
-        self.met = met;
+        self.begin()?;
+        if let (Some(fresh), Some(connection)) = (&mut self.fresh, &self.connection)
+            && self.met.contains_key(&conversation.id)
+        {
+            fresh.complete(connection)?;
+        }
+        let connection = self.connection.as_ref().expect("it was just used");
+        let merge = self.merger(connection, MergeMode::Write);
+        let (changes, id) = merge.conversation(source, conversation, &self.met)?;
         self.count(changes, id.clone());
         self.pending += conversation.messages.iter().map(|m| m.content.len() + 200).sum::<usize>();
-        if self.pending > BATCH_BYTES {
+        if self.pending > BATCH_BYTES && self.fresh.is_none() {
             self.pending = 0;
             self.begin()?.execute_batch("COMMIT")?;
             failpoint::pass("batch committed");
@@ -337,10 +349,17 @@ impl Writer {
         Ok(id)
     }
 
+    fn merger<'a>(&'a self, connection: &'a Connection, mode: MergeMode) -> Merge<'a> {
+        let late = self.fresh.as_ref().and_then(FreshDatabase::details);
+        Merge { connection, parts: self.parts, mode, late }
+    }
+
     /// Counts the changes of one conversation. An export may hold a conversation several times: one
     /// that this run created is new, and was not updated.
     fn count(&mut self, changes: Changes, id: String) {
-        let is_created = self.met.get(&id).copied().unwrap_or(false);
+        let met = self.met.get(&id).copied();
+        self.has_met_again |= met.is_some();
+        let is_created = met.unwrap_or(false);
         let counted = match is_created {
             true => Changes { new_messages: changes.new_messages, ..Changes::default() },
             false => changes,
@@ -354,15 +373,18 @@ impl Writer {
         let connection =
             self.connection.as_ref().expect("there is a database once a conversation came");
         if connection.is_autocommit() {
+            self.ledger.look(connection)?;
             if journal_mode(connection)? != "wal" {
                 // In WAL mode readers continue while we write. Without WAL mode they wait.
                 let _ = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
                 if journal_mode(connection)? == "wal" {
                     connection.execute_batch("PRAGMA synchronous = NORMAL")?;
+                    self.ledger.go_on_with_log(connection, &self.path)?;
                 }
             }
             failpoint::pass("transaction to begin");
             connection.execute_batch("BEGIN IMMEDIATE")?;
+            self.ledger.look(connection)?;
         }
         self.state = WriterState::Writing;
         if self.found != SchemaState::Ours {
@@ -383,13 +405,17 @@ fn journal_mode(connection: &Connection) -> rusqlite::Result<String> {
 }
 
 fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
+    // Otherwise SQLite may prepare a statement again for each new value.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_handler(Some(|attempts| {
         thread::sleep(Duration::from_millis(1));
         u128::try_from(attempts).unwrap_or(0) < LOCK_WAIT.as_millis()
     }))?;
     connection.set_prepared_statement_cache_capacity(32);
+    // What a merge writes refers only to rows that it has written before.
     connection.execute_batch(&format!(
-        "PRAGMA cache_size = -{CACHE_KIB}; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
+        "PRAGMA cache_size = -{CACHE_KIB}; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};
+         PRAGMA foreign_keys = OFF;"
     ))
 }
 

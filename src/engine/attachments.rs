@@ -71,7 +71,7 @@ impl Attachment {
 }
 
 /// What an import kept of the files of messages, and what it left out.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AttachmentCounts {
     /// Files that are in the store, those of earlier imports too.
     pub(crate) kept: u64,
@@ -85,6 +85,13 @@ pub(crate) struct AttachmentCounts {
     pub(crate) too_large_names: Vec<String>,
     /// Why files could not be read or written, a sentence each; the first ones.
     pub(crate) failures: Vec<String>,
+}
+
+impl AttachmentCounts {
+    /// Returns whether messages name files at all.
+    pub(crate) fn any(&self) -> bool {
+        self.kept + self.absent + self.too_large > 0 || !self.failures.is_empty()
+    }
 }
 
 /// The store of a home.
@@ -117,6 +124,21 @@ impl AttachmentStore {
     pub(crate) fn open(&self, attachment: &Attachment) -> Result<File, Error> {
         let path = self.file_path(&attachment.sha256);
         File::open(&path).map_err(failed(&path))
+    }
+
+    /// Returns a text that is another once a list or a file was added, changed or removed.
+    pub(crate) fn state(&self) -> String {
+        let mut hash = Sha256::new();
+        for folder in [FILES, CHATS].map(|name| self.folder.join(name)) {
+            let mut paths: Vec<PathBuf> = entries(&folder).collect();
+            paths.sort();
+            for path in paths {
+                let found = fs::symlink_metadata(&path);
+                let found = found.map(|found| (found.len(), found.modified().ok()));
+                hash.update(format!("{path:?} {found:?}\n"));
+            }
+        }
+        hex(&hash.finalize())
     }
 
     /// Removes the files of conversations.

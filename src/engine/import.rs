@@ -1,5 +1,7 @@
 //! Imports exports into a canonical database.
 
+mod again;
+
 use std::{
     cell::Cell,
     fs, io,
@@ -11,7 +13,7 @@ use crate::{
     cluster::{self, Cluster, Importer, is_address},
     db::{
         self,
-        writer::{self, Changes, Writer},
+        writer::{self, Changes, SourceCounts, Writer},
     },
     engine::{
         attachments::{AttachmentCounts, AttachmentImport, AttachmentStore},
@@ -23,6 +25,8 @@ use crate::{
     model::{Stop, StoredConversation, StoredMessage},
     private,
 };
+
+use again::{FoundBefore, KnownImport};
 
 pub(crate) use crate::import::FoundExport;
 
@@ -70,6 +74,32 @@ pub struct Report {
 }
 
 impl Report {
+    /// Returns what a repeated import would find, in exports with these counts.
+    fn found(&self, sources: Vec<SourceCounts>) -> FoundBefore {
+        FoundBefore {
+            sources,
+            empty: self.tally.empty,
+            unknown: self.tally.unknown.clone(),
+            bytes: self.tally.bytes,
+            excluded: self.excluded,
+            forgotten: self.forgotten,
+            attachments: self.attachments.clone(),
+            store: String::new(),
+        }
+    }
+
+    /// Takes over what an earlier import found.
+    fn take(&mut self, found: FoundBefore) {
+        self.tally.conversations = found.sources.iter().map(|counts| counts.conversations).sum();
+        self.tally.messages = found.sources.iter().map(|counts| counts.messages).sum();
+        self.tally.empty = found.empty;
+        self.tally.unknown = found.unknown;
+        self.tally.bytes = found.bytes;
+        self.excluded = found.excluded;
+        self.forgotten = found.forgotten;
+        self.attachments = found.attachments;
+    }
+
     /// Returns what the exports hold that could not be read, a sentence each; nothing if all of
     /// them was read.
     pub(crate) fn missing(&self) -> Vec<String> {
@@ -166,22 +196,80 @@ pub(crate) fn import_until(
     let begun = Instant::now();
     let mut report = Report::default();
     let mut writer = Writer::open(target.database)?;
-    let mut attachments = target.attachments.as_ref().map(AttachmentImport::new);
     let exports = opened(sources, &mut report);
     let total = exports.iter().map(|(_, export)| export.size()).sum();
-    let mut is_any_read = false;
-    let shown = Cell::new(Progress { total, ..Progress::default() });
-    let tell = |change: &dyn Fn(&mut Progress)| {
-        let mut now = shown.get();
-        change(&mut now);
-        shown.set(now);
-        progress(now);
+    let store = target.attachments.as_ref();
+    let known = KnownImport::of(&exports, target.withheld, store, branches)
+        .filter(|_| report.failures.is_empty());
+    if let Some(known) = &known
+        && let Some(found) = known.found_before(&writer, store)
+    {
+        known.take(&found, &mut writer)?;
+        report.take(found);
+        progress(Progress { done: total, total, ..Progress::default() });
+        report.changes = writer.finish()?;
+        report.took = begun.elapsed();
+        return Ok(report);
+    }
+    let mut reading = Reading {
+        target,
+        branches,
+        stop,
+        progress,
+        shown: Cell::new(Progress { total, ..Progress::default() }),
+        writer,
+        attachments: target.attachments.as_ref().map(AttachmentImport::new),
+        report,
     };
-    for (number, (source, mut export)) in exports.into_iter().enumerate() {
+    let mut is_any_read = false;
+    let mut counted = Vec::new();
+    for (number, (source, export)) in exports.into_iter().enumerate() {
         if stop.requested() {
-            report.stopped = true;
+            reading.report.stopped = true;
             break;
         }
+        let (is_whole, counts) = reading.read(number, export)?;
+        is_any_read |= is_whole;
+        reading.writer.note(&source, is_whole, counts)?;
+        counted.push(counts);
+    }
+    let Reading { writer, mut report, attachments, .. } = reading;
+    report.attachments = attachments.map(AttachmentImport::into_counts);
+    let is_whole = !report.stopped && report.missing().is_empty();
+    let finished =
+        known.filter(|_| is_whole).and_then(|known| known.finished(report.found(counted), store));
+    report.changes = writer.finish_import(finished)?;
+    report.took = begun.elapsed();
+    if !is_any_read && report.tally.conversations == 0 && !report.failures.is_empty() {
+        return Err(report.failures.swap_remove(0).into());
+    }
+    Ok(report)
+}
+
+/// The reading of the exports of one import.
+struct Reading<'a> {
+    target: &'a Target<'a>,
+    branches: Branches,
+    stop: &'a Stop,
+    progress: &'a dyn Fn(Progress),
+    /// The progress that was told last.
+    shown: Cell<Progress>,
+    writer: Writer,
+    attachments: Option<AttachmentImport<'a>>,
+    report: Report,
+}
+
+impl Reading<'_> {
+    /// Merges one export; returns whether it was read whole, and what was read.
+    fn read(&mut self, number: usize, mut export: Export) -> Result<(bool, SourceCounts), Error> {
+        let Reading { target, branches, stop, .. } = *self;
+        let Reading { writer, attachments, report, shown, progress, .. } = self;
+        let tell = |change: &dyn Fn(&mut Progress)| {
+            let mut now = shown.get();
+            change(&mut now);
+            shown.set(now);
+            progress(now);
+        };
         let tally = &mut report.tally;
         let before = (tally.conversations, tally.messages, tally.skipped_count);
         let total = export.size();
@@ -211,40 +299,31 @@ pub(crate) fn import_until(
                 now.source.messages += conversation.messages.len() as u64;
             });
             let row = writer.put(format.name(), &conversation)?;
-            if let Some(attachments) = &mut attachments {
+            if let Some(attachments) = attachments {
                 attachments.add(row, &conversation);
             }
             Ok(())
         });
         tally.conversations = tally.conversations.saturating_sub(left_out.0);
         tally.messages = tally.messages.saturating_sub(left_out.1);
+        let counts = SourceCounts {
+            conversations: tally.conversations - before.0,
+            messages: tally.messages - before.1,
+            skipped: tally.skipped_count - before.2,
+        };
         let is_whole = read.is_ok();
-        is_any_read |= is_whole;
         match read {
             Ok(()) => {}
             Err(ReadError::Export(error)) => report.failures.push(error),
             Err(ReadError::Database(error)) => return Err(error.into()),
             Err(ReadError::Stopped) => report.stopped = true,
         }
-        if let Some(attachments) = &mut attachments {
+        if let Some(attachments) = attachments {
             attachments.finish(&mut export, stop, &|| tell(&|now| now.source.files += 1));
             report.stopped |= stop.requested();
         }
-        writer.note(
-            &source,
-            is_whole,
-            tally.conversations - before.0,
-            tally.messages - before.1,
-            tally.skipped_count - before.2,
-        )?;
+        Ok((is_whole, counts))
     }
-    report.changes = writer.finish()?;
-    report.attachments = attachments.map(AttachmentImport::into_counts);
-    report.took = begun.elapsed();
-    if !is_any_read && report.tally.conversations == 0 && !report.failures.is_empty() {
-        return Err(report.failures.swap_remove(0).into());
-    }
-    Ok(report)
 }
 
 /// Opens the exports at some paths; notes those that cannot be read.
@@ -451,6 +530,12 @@ pub(crate) fn found_in(folder: &Path, target: &Path) -> io::Result<FoundExports>
     Ok((found.collect(), failures))
 }
 
+/// Returns the titles of the imported conversations that changed last, at most `most`.
+pub(crate) fn newest_titles(target: &Path, most: usize) -> Vec<String> {
+    db::read(target, &Stop::never(), |database| db::newest_titles(database, most))
+        .unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -483,5 +568,111 @@ mod tests {
         assert_eq!(counted, (2, 2));
         let rest = import(&sources, &target, Branches::Shown, &|_| {}).unwrap();
         assert!(!rest.stopped && rest.changes.new_conversations == 3, "{rest:?}");
+    }
+
+    fn write(path: &Path, json: &str) -> PathBuf {
+        fs::write(path, json).unwrap();
+        path.to_owned()
+    }
+
+    /// Returns the rows of a table without those of a conversation, in the order of their keys.
+    fn rows(database: &Path, sql: &str) -> Vec<String> {
+        let connection = db::TestConnection::open(database).unwrap();
+        let sound: String =
+            connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(sound, "ok");
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    }
+
+    /// Everything that an import stores of conversations, but for those called `other`.
+    const ALL: &str = "
+        SELECT quote(id) || quote(create_time) || quote(title) FROM conversations WHERE id != 'other'
+        UNION ALL SELECT quote(id) || quote(conversation_id) || quote(role) || quote(content)
+            || quote(create_time) || position FROM messages WHERE conversation_id != 'other'
+        UNION ALL SELECT quote(conversation_id) || quote(source) || quote(model) || quote(link)
+            FROM verbatim_conversations WHERE conversation_id != 'other'
+        UNION ALL SELECT quote(message_id) || quote(export_id) || quote(model) FROM verbatim_messages
+        UNION ALL SELECT quote(message_id) || number || quote(name) FROM verbatim_attachments
+        UNION ALL SELECT quote(message_id) || quote(follows) FROM verbatim_branches
+        ORDER BY 1";
+
+    #[test]
+    fn a_new_database_holds_what_an_old_one_would() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let node = |id: &str, parent: &str, text: &str| {
+            format!(
+                r#""{id}": {{"id": "{id}", "parent": "{parent}", "message": {{"id": "{id}",
+                "author": {{"role": "user"}}, "create_time": 1700000000.5,
+                "content": {{"content_type": "text", "parts": ["{text}"]}},
+                "metadata": {{"model_slug": "m", "attachments": [{{"name": "{text}.txt"}}]}}}}}}"#
+            )
+        };
+        let chat = |id: &str, text: &str| {
+            let nodes = [node("a", "", text), node("b", "a", "two"), node("c", "a", "three")];
+            format!(
+                r#"{{"id": "{id}", "title": "{text}", "create_time": 5, "current_node": "b",
+                "mapping": {{{}}}}}"#,
+                nodes.join(",")
+            )
+        };
+        // Ids of messages are repeated, a conversation comes twice, and two services use one id.
+        let chats = [chat("1", "red"), chat("2", "green"), chat("1", "blue"), chat("3", "red")];
+        let first = write(&file("a.json"), &format!("[{}]", chats.join(",")));
+        let second = write(
+            &file("b.json"),
+            r#"[{"uuid": "2", "chat_messages": [{"uuid": "b", "text": "four"}]},
+                {"uuid": "9", "chat_messages": [{"uuid": "z", "text": "five"}]}]"#,
+        );
+        let other = write(
+            &file("c.json"),
+            r#"[{"uuid": "other", "chat_messages": [{"uuid": "o", "text": "o"}]}]"#,
+        );
+        let sources = [first, second];
+        let into = |sources: &[PathBuf], name: &str| {
+            import(sources, &file(name), Branches::All, &|_| {}).unwrap().changes
+        };
+        let new = into(&sources, "new.db");
+        into(&[other], "old.db");
+        assert_eq!(into(&sources, "old.db"), new);
+        assert_eq!(rows(&file("new.db"), ALL), rows(&file("old.db"), ALL));
+        assert_eq!(
+            rows(
+                &file("new.db"),
+                "SELECT sql FROM sqlite_schema WHERE type = 'index' AND sql > ''"
+            )
+            .len(),
+            1
+        );
+        let again = into(&sources, "new.db");
+        assert!(!again.any(), "{again:?}");
+    }
+
+    #[test]
+    fn two_imports_make_one_database() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let chat = |id: &str, text: &str| {
+            format!(
+                r#"[{{"uuid": "{id}", "chat_messages": [{{"uuid": "m{id}", "text": "{text}"}}]}}]"#
+            )
+        };
+        let slow = write(&file("a.json"), &chat("1", "red"));
+        let fast = write(&file("b.json"), &chat("2", "green"));
+        let target = file("chats.db");
+        let meanwhile = |progress: Progress| {
+            if progress.source.conversations == 1 && !target.exists() {
+                import(&[fast.clone()], &target, Branches::Shown, &|_| {}).unwrap();
+            }
+        };
+        let report = import(&[slow], &target, Branches::Shown, &meanwhile).unwrap();
+        assert_eq!(report.changes.new_conversations, 1, "{report:?}");
+        let paths = rows(&target, "SELECT path FROM verbatim_imports ORDER BY 1");
+        assert_eq!(paths.len(), 2, "{paths:?}");
+        assert_eq!(rows(&target, "SELECT content FROM messages ORDER BY 1"), ["green", "red"]);
+        let left = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 3, "nothing is left behind");
     }
 }

@@ -101,10 +101,20 @@ fn message(
         None => Vec::new(),
     };
     let recipient = fields.text("recipient").unwrap_or_default();
-    let content = fields.get("content").map(Raw::value).transpose()?;
-    let files = files::of_message(list.map(Raw::value).transpose()?, content.as_ref());
-    let content = content.map(|content| content::text(&content, &recipient, tally));
-    let content = content.unwrap_or_default();
+    let list = list.map(Raw::value).transpose()?;
+    let raw = fields.get("content");
+    // Most messages are texts without anything else.
+    let plain =
+        raw.filter(|_| !recipient.starts_with(content::CANVAS)).and_then(content::only_text);
+    let (content, files) = match plain {
+        Some(text) => (text, files::of_message(list, None)),
+        None => {
+            let content = raw.map(Raw::value).transpose()?;
+            let files = files::of_message(list, content.as_ref());
+            let text = content.map(|content| content::text(&content, &recipient, tally));
+            (text.unwrap_or_default(), files)
+        }
+    };
     let author = match role.as_str() {
         "user" => Author::Person,
         "tool" => Author::Tool,
@@ -176,22 +186,22 @@ impl<'a> Tree<'a> {
             let parent = fields.get("parent").and_then(Raw::string);
             tree.nodes[at].parent = parent.and_then(|id| tree.by_id.get(&id).copied());
         }
-        let mut listed = HashSet::new();
+        let mut is_listed = vec![false; tree.nodes.len()];
         for (at, (_, fields)) in entries.iter().enumerate() {
             let Some(list) = fields.get("children") else { continue };
             for child in list.items()?.into_iter().filter_map(Raw::string) {
                 let Some(&child) = tree.by_id.get(&child) else { continue };
                 // If a node does not name its parent, the parent's list decides.
                 let parent = *tree.nodes[child].parent.get_or_insert(at);
-                if parent == at && listed.insert(child) {
+                if parent == at && !std::mem::replace(&mut is_listed[child], true) {
                     tree.nodes[at].children.push(child);
                 }
             }
         }
         // Children that are in no list come last, in the order of their ids.
-        let mut unlisted: Vec<usize> = (0..tree.nodes.len()).collect();
+        let mut unlisted: Vec<usize> = (0..tree.nodes.len()).filter(|at| !is_listed[*at]).collect();
         unlisted.sort_by(|a, b| tree.nodes[*a].id.cmp(&tree.nodes[*b].id));
-        for at in unlisted.into_iter().filter(|at| !listed.contains(at)) {
+        for at in unlisted {
             if let Some(parent) = tree.nodes[at].parent {
                 tree.nodes[parent].children.push(at);
             }
@@ -211,7 +221,13 @@ impl<'a> Tree<'a> {
     }
 
     fn path_to(&self, node: usize) -> Vec<usize> {
-        let mut path: Vec<usize> = self.up(node).collect();
+        let mut path = Vec::new();
+        let mut is_seen = vec![false; self.nodes.len()];
+        let mut next = Some(node);
+        while let Some(at) = next.filter(|at| !std::mem::replace(&mut is_seen[*at], true)) {
+            path.push(at);
+            next = self.nodes[at].parent;
+        }
         path.reverse();
         path
     }

@@ -26,11 +26,13 @@ pub enum Author {
 
 /// Returns the text without its citation markers. If a marker shows a text, this text stays.
 pub fn strip(text: &str, author: Author) -> Cow<'_, str> {
+    // The first bytes of U+E200 to U+E2FF, and of `【`. Few texts have any.
+    if memchr::memchr2(0xEE, 0xE3, text.as_bytes()).is_none() {
+        return Cow::Borrowed(text);
+    }
     // U+E200 to U+E2FF begin with one of these pairs of bytes. Every marker in brackets has `【` and `†`.
-    let private = memchr::memmem::find(text.as_bytes(), b"\xEE\x88").is_some()
-        || memchr::memmem::find(text.as_bytes(), b"\xEE\x89").is_some()
-        || memchr::memmem::find(text.as_bytes(), b"\xEE\x8A").is_some()
-        || memchr::memmem::find(text.as_bytes(), b"\xEE\x8B").is_some();
+    let private = memchr::memchr_iter(0xEE, text.as_bytes())
+        .any(|at| matches!(text.as_bytes().get(at + 1), Some(0x88..=0x8B)));
     let brackets = text.contains('【') && text.contains('†');
     if !private && !brackets {
         return Cow::Borrowed(text);

@@ -11,7 +11,7 @@ use super::{
     builder::ConversationBuilder,
     format::{FileLayout, Format, TranscriptFormat},
     formats,
-    json::{Damage, ObjectFields, Raw},
+    json::{Brackets, Damage, ObjectFields, Raw},
     scan::{ScannedValue, Scanner},
     tally::{Branches, ImportTally, Reason, Skipped},
     transcript::{self, TranscriptReader},
@@ -77,6 +77,7 @@ impl<'a> ExportFile<'a> {
         let mut ordinal = 0;
         let mut is_cut = false;
         let before = self.tally.conversations;
+        let mut brackets = Brackets::default();
         while let Some(value) = scanner.next() {
             ordinal += 1;
             is_cut |= matches!(value, ScannedValue::Cut(_));
@@ -92,7 +93,7 @@ impl<'a> ExportFile<'a> {
                     break;
                 }
             };
-            let (fields, damage) = Raw::new(bytes).fields_until_damage();
+            let (fields, damage) = brackets.value(bytes).fields_until_damage();
             let is_damaged = broken.is_some() || damage.is_some();
             let format = formats::of_conversation(&fields)
                 .or_else(|| if is_damaged { formats::of_damaged(bytes) } else { None });

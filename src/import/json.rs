@@ -1,7 +1,7 @@
 //! A JSON reader that accepts the mistakes of exports.
 //!
 //! Values are slices of the input and parsed on demand, so the large metadata of an export costs
-//! one pass and no memory. Invalid UTF-8, half surrogate pairs, control characters in strings,
+//! one pass and little memory: where brackets close is found once, in [`Brackets`]. Invalid UTF-8, half surrogate pairs, control characters in strings,
 //! `NaN` and trailing commas are accepted.
 //!
 //! Invariant: never recurses on input, so no nesting is too deep.
@@ -18,39 +18,112 @@ pub(super) struct Damage {
     near: String,
 }
 
+/// The most pairs of brackets that are remembered. Texts with more of them are no exports.
+const MOST_PAIRS: usize = 4 << 20;
+
+/// Where the brackets of a JSON text close, so that no nested value is searched for its end twice.
+#[derive(Debug, Default)]
+pub(super) struct Brackets {
+    /// In the order of the opening brackets.
+    pairs: Vec<Pair>,
+    /// The pairs that are open while the text is read.
+    open: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    start: u32,
+    /// The place after the closing bracket; [`NO_END`] if there is none.
+    end: u32,
+    /// How many pairs there are up to the closing bracket, this one included.
+    inside: u32,
+}
+
+const NO_END: u32 = u32::MAX;
+
+impl Brackets {
+    /// Returns the value that `bytes` hold, whose brackets are found first.
+    pub(super) fn value<'a>(&'a mut self, bytes: &'a [u8]) -> Raw<'a> {
+        let value = Raw::new(bytes);
+        self.find(value.bytes);
+        Raw { pairs: &self.pairs, ..value }
+    }
+
+    fn find(&mut self, bytes: &[u8]) {
+        self.pairs.clear();
+        self.open.clear();
+        if bytes.len() >= NO_END as usize {
+            return;
+        }
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            match byte {
+                b'"' => match string_end(bytes, at + 1) {
+                    Some(end) => {
+                        at = end;
+                        continue;
+                    }
+                    None => return,
+                },
+                b'{' | b'[' if self.pairs.len() == MOST_PAIRS => return self.pairs.clear(),
+                b'{' | b'[' => {
+                    self.open.push(self.pairs.len());
+                    self.pairs.push(Pair { start: at as u32, end: NO_END, inside: 1 });
+                }
+                b'}' | b']' => {
+                    if let Some(opening) = self.open.pop() {
+                        let inside = (self.pairs.len() - opening) as u32;
+                        let pair = &mut self.pairs[opening];
+                        (pair.end, pair.inside) = (at as u32 + 1, inside);
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+}
+
 /// One JSON value that has not been parsed yet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Raw<'a>(&'a [u8]);
+pub(super) struct Raw<'a> {
+    bytes: &'a [u8],
+    /// The pairs of its brackets, its own first; empty if they are not known.
+    pairs: &'a [Pair],
+    /// The place of the value in the text that the pairs are of.
+    origin: usize,
+}
 
 impl<'a> Raw<'a> {
     /// Returns the value that `bytes` hold.
     pub(super) fn new(bytes: &'a [u8]) -> Raw<'a> {
-        Raw(bytes.trim_ascii())
+        Raw { bytes: bytes.trim_ascii(), pairs: &[], origin: 0 }
     }
 
     /// Returns the value that `bytes` begin with, and the bytes after it; `None` if the value has
     /// no end.
     pub(super) fn split(bytes: &'a [u8]) -> Option<(Raw<'a>, &'a [u8])> {
-        let mut cursor = Parser { bytes, at: 0 };
+        let mut cursor = Parser { bytes, at: 0, pairs: &[], origin: 0 };
         let value = cursor.value().ok()?;
         Some((value, &bytes[cursor.at..]))
     }
 
     pub(super) fn bytes(self) -> &'a [u8] {
-        self.0
+        self.bytes
     }
 
     pub(super) fn is_object(self) -> bool {
-        self.0.first() == Some(&b'{')
+        self.bytes.first() == Some(&b'{')
     }
 
     pub(super) fn is_array(self) -> bool {
-        self.0.first() == Some(&b'[')
+        self.bytes.first() == Some(&b'[')
     }
 
     /// Returns whether this is `null` or not a finite number.
     pub(super) fn is_null(self) -> bool {
-        matches!(self.0.first(), Some(b'n' | b'N' | b'I') | None) || self.0.starts_with(b"-I")
+        matches!(self.bytes.first(), Some(b'n' | b'N' | b'I') | None)
+            || self.bytes.starts_with(b"-I")
     }
 
     /// Returns the fields of an object in order; none for any other value.
@@ -67,7 +140,7 @@ impl<'a> Raw<'a> {
         if !self.is_object() {
             return (ObjectFields(fields), None);
         }
-        let mut cursor = Parser { bytes: self.0, at: 1 };
+        let mut cursor = self.inside();
         let damage = loop {
             match cursor.next_token() {
                 Some(b'}') => break None,
@@ -87,7 +160,7 @@ impl<'a> Raw<'a> {
     pub(super) fn items(self) -> Result<Vec<Raw<'a>>, Damage> {
         let mut items = Vec::new();
         if self.is_array() {
-            let mut cursor = Parser { bytes: self.0, at: 1 };
+            let mut cursor = self.inside();
             while let Some(byte) = cursor.next_token() {
                 match byte {
                     b']' => return Ok(items),
@@ -100,24 +173,30 @@ impl<'a> Raw<'a> {
         Ok(items)
     }
 
+    /// Returns a parser behind the opening bracket of the value.
+    fn inside(self) -> Parser<'a> {
+        let pairs = self.pairs.get(1..).unwrap_or_default();
+        Parser { bytes: self.bytes, at: 1, pairs, origin: self.origin }
+    }
+
     /// Returns the text of a string, or a number or boolean as it is written.
     pub(super) fn text(self) -> Option<Cow<'a, str>> {
-        match self.0.first()? {
-            b'"' => Some(decode(&self.0[1..self.0.len().max(2) - 1])),
+        match self.bytes.first()? {
+            b'"' => Some(decode(&self.bytes[1..self.bytes.len().max(2) - 1])),
             b'{' | b'[' => None,
             _ if self.is_null() => None,
-            _ => Some(lossy(self.0)),
+            _ => Some(lossy(self.bytes)),
         }
     }
 
     /// Returns the text of a string and nothing else.
     pub(super) fn string(self) -> Option<Cow<'a, str>> {
-        if self.0.first() == Some(&b'"') { self.text() } else { None }
+        if self.bytes.first() == Some(&b'"') { self.text() } else { None }
     }
 
     /// Returns whether this is `true`.
     pub(super) fn is_true(self) -> bool {
-        self.0 == b"true"
+        self.bytes == b"true"
     }
 
     /// Parses the value with all nested values, down to [`MAX_NESTING`].
@@ -229,6 +308,9 @@ impl Value {
 struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// The pairs of brackets after the cursor, as far as they are known.
+    pairs: &'a [Pair],
+    origin: usize,
 }
 
 impl<'a> Parser<'a> {
@@ -269,12 +351,13 @@ impl<'a> Parser<'a> {
     fn value(&mut self) -> Result<Raw<'a>, Damage> {
         let first = self.next_token();
         let start = self.at;
+        let mut pairs: &[Pair] = &[];
         match first {
             Some(b'"') => {
                 self.string()?;
             }
-            Some(b'{' | b'[') => match nested_end(self.bytes, start) {
-                Some(end) => self.at = end,
+            Some(b'{' | b'[') => match self.nested_end(start) {
+                Some((end, own)) => (self.at, pairs) = (end, own),
                 None => return Err(self.damage("brackets that do not close")),
             },
             _ => {
@@ -290,7 +373,21 @@ impl<'a> Parser<'a> {
                 self.at += word.len();
             }
         }
-        Ok(Raw(&self.bytes[start..self.at]))
+        Ok(Raw { bytes: &self.bytes[start..self.at], pairs, origin: self.origin + start })
+    }
+
+    /// Returns the place after the bracket that closes the bracket at `start`, and the pairs from this
+    /// one on.
+    fn nested_end(&mut self, start: usize) -> Option<(usize, &'a [Pair])> {
+        let own = self.pairs;
+        match own.first() {
+            Some(pair) if pair.start as usize == self.origin + start => {
+                let end = (pair.end as usize).checked_sub(self.origin)?;
+                self.pairs = own.get(pair.inside as usize..).unwrap_or_default();
+                (pair.end != NO_END && end <= self.bytes.len()).then_some((end, own))
+            }
+            _ => nested_end(self.bytes, start).map(|end| (end, &[][..])),
+        }
     }
 
     fn damage(&self, what: &'static str) -> Damage {
@@ -459,6 +556,37 @@ mod tests {
         assert!(fields.get("n").unwrap().is_null());
         assert!(fields.get("c").is_none());
         assert_eq!(Raw::new(b"7").fields().unwrap().into_iter().count(), 0);
+    }
+
+    #[test]
+    fn known_brackets_change_nothing() {
+        let whole = br#" {"a": [1, {"b": "]"}, [[]], {}], "c": {"d": {"e": [2, "x\"}"]}}, "f": [{"g": 3}]} "#;
+        let bytes = || 0..whole.len();
+        let cut = bytes().map(|end| whole[..end].to_vec());
+        let lost = bytes().map(|at| [&whole[..at], &whole[at + 1..]].concat());
+        let added = bytes().flat_map(|at| {
+            [b'{', b'}', b'[', b']', b'"', b'x']
+                .map(|byte| [&whole[..at], &[byte], &whole[at..]].concat())
+        });
+        let mut brackets = Brackets::default();
+        for json in cut.chain(lost).chain(added) {
+            let text = String::from_utf8_lossy(&json).into_owned();
+            let plain = Raw::new(&json);
+            assert_eq!(brackets.value(&json).value(), plain.value(), "{text}");
+            let fields = |raw: Raw<'_>| {
+                let (fields, damage) = raw.fields_until_damage();
+                let read = |(name, raw): (Cow<'_, str>, Raw<'_>)| {
+                    (
+                        name.into_owned(),
+                        raw.bytes.to_vec(),
+                        raw.value(),
+                        raw.items().map(|it| it.len()),
+                    )
+                };
+                (fields.into_iter().map(read).collect::<Vec<_>>(), damage)
+            };
+            assert_eq!(fields(brackets.value(&json)), fields(plain), "{text}");
+        }
     }
 
     #[test]

@@ -79,6 +79,18 @@ impl LikePattern {
         self.segments.len() == 1
     }
 
+    /// Returns how many segments the pattern has between its `%`.
+    pub(super) fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Returns where the first match of a segment ends that starts at `from` or later; `None` if there
+    /// is none, or no such segment.
+    pub(super) fn find_segment(&self, number: usize, text: &[u8], from: usize) -> Option<usize> {
+        let (_, end) = self.segments.get(number)?.find(text, from, self.case_sensitive)?;
+        Some(end)
+    }
+
     /// Returns whether the pattern matches somewhere in a text that [`is_regular`].
     pub fn matches(&self, text: &[u8]) -> bool {
         let mut from = 0;

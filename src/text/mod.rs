@@ -15,6 +15,7 @@ pub mod loose;
 pub mod matcher;
 mod normal;
 pub mod pattern;
+pub mod pieces;
 pub mod query;
 pub mod run_query;
 pub mod shell;

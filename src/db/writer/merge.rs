@@ -7,7 +7,7 @@ use std::{
 
 use rusqlite::{Connection, OptionalExtension, Row, params, types::ValueRef};
 
-use super::changes::Changes;
+use super::{changes::Changes, fresh::LateDetails};
 use crate::{
     db::{
         canonical::{self, ConversationRow, MessageRow},
@@ -30,6 +30,9 @@ pub(super) struct Merge<'a> {
     /// Whether content is stored as the JSON of parts.
     pub(super) parts: bool,
     pub(super) mode: MergeMode,
+    /// Where rows of `verbatim_messages` go that can be written later. The database is new then, and
+    /// has no conversation that is merged.
+    pub(super) late: Option<&'a LateDetails>,
 }
 
 struct StoredConversation {
@@ -66,6 +69,9 @@ impl Merge<'_> {
         met: &HashMap<String, bool>,
     ) -> rusqlite::Result<(Changes, String)> {
         let mut id = new.id.clone();
+        if self.late.is_some() {
+            return Ok((self.insert(source, &id, new)?, id));
+        }
         let mut stored = self.stored(&id)?;
         // Two services may use the same id.
         while stored.as_ref().is_some_and(|it| it.source.as_deref().is_some_and(|it| it != source))
@@ -81,6 +87,38 @@ impl Merge<'_> {
             }
         };
         Ok((changes, id))
+    }
+
+    /// Returns a stored conversation, as an export would have it, and its source.
+    pub(super) fn read(&self, id: &str) -> rusqlite::Result<Option<(String, Conversation)>> {
+        let Some(stored) = self.stored(id)? else { return Ok(None) };
+        let mut names = self.stored_attachments(id)?;
+        let time = |text: Option<String>| text.as_deref().and_then(date::from_stored);
+        let messages = self.stored_messages(id)?.into_iter().map(|row| Message {
+            role: row.role.unwrap_or_default(),
+            content: row.content.unwrap_or_default(),
+            create_time: time(row.create_time),
+            update_time: time(row.update_time),
+            model: row.model,
+            attachments: names.remove(&row.id).unwrap_or_default(),
+            line: None,
+            follows: row.follows,
+            id: row.key,
+        });
+        let conversation = Conversation {
+            id: id.to_owned(),
+            messages: messages.collect(),
+            title: stored.title,
+            create_time: time(stored.create_time),
+            update_time: time(stored.update_time),
+            model: stored.model,
+            link: stored.link,
+            archived: stored.archived,
+            starred: stored.starred,
+            origin: stored.origin,
+            files: Vec::new(),
+        };
+        Ok(Some((stored.source.unwrap_or_default(), conversation)))
     }
 
     fn stored(&self, id: &str) -> rusqlite::Result<Option<StoredConversation>> {
@@ -181,7 +219,7 @@ impl Merge<'_> {
             false => 0,
         };
         for (key, message) in keyed(messages) {
-            let Some(&at) = by_key.get(key.as_str()) else {
+            let Some(&at) = by_key.get(&*key) else {
                 position += 1;
                 changes.new_messages += 1;
                 if self.mode == MergeMode::Write {
@@ -344,16 +382,16 @@ impl Merge<'_> {
 
     /// Stores the data that the canonical table has no column for.
     fn details(&self, id: &str, key: &str, new: &Message) -> rusqlite::Result<()> {
-        if id != key || new.model.is_some() {
+        let export_id = (id != key).then_some(key);
+        if let Some(late) = self.late.filter(|_| export_id.is_some() || new.model.is_some()) {
+            let row = (id.to_owned(), export_id.map(str::to_owned), new.model.clone());
+            late.push(self.connection, row)?;
+        } else if export_id.is_some() || new.model.is_some() {
             self.prepare(
                 "INSERT INTO verbatim_messages (message_id, export_id, model) VALUES (?1, ?2, ?3)
                  ON CONFLICT (message_id) DO UPDATE SET model = coalesce(excluded.model, model)",
             )?
-            .execute(params![
-                id,
-                if id == key { None } else { Some(key) },
-                new.model
-            ])?;
+            .execute(params![id, export_id, new.model])?;
         }
         if let Some(follows) = &new.follows {
             self.prepare(
@@ -400,14 +438,14 @@ impl Merge<'_> {
 }
 
 /// Pairs each message with its key in the conversation: its id, and a number if the id is repeated.
-pub(super) fn keyed(messages: &[Message]) -> Vec<(String, &Message)> {
+pub(super) fn keyed(messages: &[Message]) -> Vec<(Cow<'_, str>, &Message)> {
     let mut used = HashSet::with_capacity(messages.len());
     let mut keyed = Vec::with_capacity(messages.len());
     for message in messages {
-        let mut key = message.id.clone();
+        let mut key = Cow::Borrowed(message.id.as_str());
         let mut number = 2;
         while !used.insert(key.clone()) {
-            key = format!("{}#{number}", message.id);
+            key = format!("{}#{number}", message.id).into();
             number += 1;
         }
         keyed.push((key, message));

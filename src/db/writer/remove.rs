@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Error, Writer};
+use super::{Error, Writer, ledger::Ledger};
 use crate::db::{canonical, scrub};
 
 /// How long to wait for readers of an older state, whose log still has the text.
@@ -36,7 +36,11 @@ impl Writer {
             return Ok(None);
         }
         scrub::begin(connection)?;
+        connection.execute_batch("PRAGMA foreign_keys = ON")?;
+        // An import of what is removed here would add it again.
+        self.ledger = Ledger::default();
         let connection = self.begin()?;
+        Ledger::remove(connection)?;
         for id in ids {
             canonical::delete_conversation(connection, id)?;
         }

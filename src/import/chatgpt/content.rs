@@ -19,6 +19,34 @@ const PLAIN: [&str; 10] = [
     "system_message",
 ];
 
+/// The beginning of the names of the tools that write documents.
+pub(super) const CANVAS: &str = "canmore.";
+
+/// Returns the text of a `content` that is a list of texts and nothing else, as [`text`] does; `None` for
+/// any other one.
+pub(super) fn only_text(content: Raw<'_>) -> Option<String> {
+    let (mut is_text, mut parts) = (false, None);
+    for (name, value) in content.fields().ok()? {
+        match &*name {
+            "content_type" if !is_text => is_text = value.string()? == "text",
+            "parts" if parts.is_none() && value.is_array() => parts = Some(value.items().ok()?),
+            "content_type" | "parts" => return None,
+            _ if value.is_object() || value.is_array() => return None,
+            _ => {}
+        }
+    }
+    let mut texts = parts.filter(|_| is_text)?.into_iter();
+    let mut joined = match texts.next() {
+        Some(first) => first.string()?.into_owned(),
+        None => String::new(),
+    };
+    for text in texts {
+        joined.push('\n');
+        joined.push_str(&text.string()?);
+    }
+    Some(joined)
+}
+
 /// Returns the text of a message's `content`; `recipient` is the tool that the message calls.
 pub(super) fn text(content: &Value, recipient: &str, tally: &mut ImportTally) -> String {
     let kind = match content {
@@ -26,7 +54,7 @@ pub(super) fn text(content: &Value, recipient: &str, tally: &mut ImportTally) ->
         other => return parts(other),
     };
     match kind {
-        "text" | "code" if recipient.starts_with("canmore.") => {
+        "text" | "code" if recipient.starts_with(CANVAS) => {
             let text = if kind == "code" {
                 content.str("text").to_owned()
             } else {
@@ -205,8 +233,13 @@ mod tests {
 
     fn read(json: &str, recipient: &str) -> (String, u64) {
         let mut tally = ImportTally::default();
-        let content = Raw::new(json.as_bytes()).value().unwrap();
-        (text(&content, recipient, &mut tally), tally.unknown.values().sum())
+        let raw = Raw::new(json.as_bytes());
+        let content = raw.value().unwrap();
+        let text = text(&content, recipient, &mut tally);
+        if let Some(only) = only_text(raw).filter(|_| !recipient.starts_with(CANVAS)) {
+            assert_eq!(only, text);
+        }
+        (text, tally.unknown.values().sum())
     }
 
     #[test]

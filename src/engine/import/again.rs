@@ -1,0 +1,302 @@
+//! Tells an import that was done already, so that its exports need not be read again.
+//!
+//! The database remembers the imports that it holds the result of; see [`FinishedImport`]. An import
+//! is the same if the exports have the same content at the same paths, and if the options, what is
+//! withheld and this program are the same.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    db::{
+        header::Stamp,
+        writer::{Error, FinishedImport, SourceCounts, Writer},
+    },
+    engine::{
+        attachments::{AttachmentCounts, AttachmentStore},
+        withheld::Withheld,
+    },
+    import::{Branches, Export},
+};
+
+/// The version of what an import makes of an export, and of what is remembered.
+const VERSION: &str = concat!(env!("VERBATIM_VERSION"), " 1");
+
+/// Bytes that are hashed at once.
+const BLOCK: usize = 256 << 10;
+
+/// An import that can be known again: all its exports are files, and can be read.
+pub(super) struct KnownImport {
+    key: String,
+    files: Vec<(PathBuf, Stamp)>,
+}
+
+/// What an import found, as the database keeps it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct FoundBefore {
+    pub(super) sources: Vec<SourceCounts>,
+    pub(super) empty: u64,
+    pub(super) unknown: BTreeMap<String, u64>,
+    pub(super) bytes: u64,
+    pub(super) excluded: u64,
+    pub(super) forgotten: u64,
+    /// What became of the files of messages.
+    pub(super) attachments: Option<AttachmentCounts>,
+    /// The state of their store afterwards; empty if messages have no files.
+    pub(super) store: String,
+}
+
+impl KnownImport {
+    pub(super) fn of(
+        exports: &[(PathBuf, Export)],
+        withheld: &Withheld,
+        store: Option<&AttachmentStore>,
+        branches: Branches,
+    ) -> Option<KnownImport> {
+        let mut hash = Sha256::new();
+        hash.update(format!("{VERSION}\n{branches:?}\n{store:?}\n{withheld:?}\n"));
+        let mut files = Vec::new();
+        for (path, _) in exports {
+            let stamp = Stamp::of(&fs::metadata(path).ok().filter(fs::Metadata::is_file)?);
+            // The path of a transcript tells its project.
+            let real = path.canonicalize().ok()?;
+            hash.update(format!("{path:?} {real:?} {}\n", stamp.size));
+            hash_file(path, &mut hash).ok()?;
+            files.push((path.clone(), stamp));
+        }
+        let key = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Some(KnownImport { key, files })
+    }
+
+    /// Returns what the same import found, if the database and the store of files hold its result.
+    pub(super) fn found_before(
+        &self,
+        writer: &Writer,
+        store: Option<&AttachmentStore>,
+    ) -> Option<FoundBefore> {
+        let found: FoundBefore = serde_json::from_str(writer.found_before(&self.key)?).ok()?;
+        let is_kept = found.store == state(found.attachments.as_ref(), store);
+        is_kept.then_some(found)
+    }
+
+    /// Counts what the exports hold as unchanged.
+    pub(super) fn take(&self, found: &FoundBefore, writer: &mut Writer) -> Result<(), Error> {
+        for ((path, _), counts) in self.files.iter().zip(&found.sources) {
+            writer.take_as_unchanged(*counts);
+            writer.note(path, true, *counts)?;
+        }
+        Ok(())
+    }
+
+    /// Returns what the database is to remember of this import, which read everything; `None` if an
+    /// export changed meanwhile.
+    pub(super) fn finished(
+        self,
+        found: FoundBefore,
+        store: Option<&AttachmentStore>,
+    ) -> Option<FinishedImport> {
+        let is_same = |(path, stamp): &(PathBuf, Stamp)| {
+            fs::metadata(path).is_ok_and(|now| Stamp::of(&now) == *stamp)
+        };
+        let store = state(found.attachments.as_ref(), store);
+        let found = serde_json::to_string(&FoundBefore { store, ..found }).ok()?;
+        self.files.iter().all(is_same).then_some(FinishedImport { key: self.key, found })
+    }
+}
+
+/// Returns the state of the store of files, if messages have any.
+fn state(counts: Option<&AttachmentCounts>, store: Option<&AttachmentStore>) -> String {
+    let has_files = counts.is_some_and(AttachmentCounts::any);
+    store.filter(|_| has_files).map(AttachmentStore::state).unwrap_or_default()
+}
+
+fn hash_file(path: &Path, hash: &mut Sha256) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut block = vec![0; BLOCK];
+    loop {
+        match file.read(&mut block) {
+            Ok(0) => return Ok(()),
+            Ok(read) => hash.update(&block[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::{
+        db::TestConnection,
+        engine::import::{Progress, Report, Target, import_until},
+        model::Stop,
+    };
+
+    /// Returns an export of Claude.ai's: a conversation with each id, which says each text.
+    fn export(chats: &[(&str, &str)]) -> String {
+        let chats: Vec<String> = chats
+            .iter()
+            .map(|(id, text)| {
+                format!(
+                    r#"{{"uuid": "{id}", "chat_messages": [{{"uuid": "m{id}", "text": "{text}"}}]}}"#
+                )
+            })
+            .collect();
+        format!("[{}]", chats.join(","))
+    }
+
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new() -> Place {
+            Place(tempfile::tempdir().unwrap())
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn write(&self, name: &str, chats: &[(&str, &str)]) {
+            fs::write(self.path(name), export(chats)).unwrap();
+        }
+
+        /// Imports a file; returns the report, and whether the file was read.
+        fn import_with(
+            &self,
+            name: &str,
+            branches: Branches,
+            withheld: &Withheld,
+        ) -> (Report, bool) {
+            let database = self.path("chats.db");
+            let target = Target { database: &database, withheld, attachments: None };
+            let read = Cell::new(0);
+            let tell = |progress: Progress| read.set(progress.source.done);
+            let sources = [self.path(name)];
+            let report = import_until(&sources, &target, branches, &Stop::never(), &tell);
+            (report.unwrap(), read.get() > 0)
+        }
+
+        fn import(&self, name: &str) -> (Report, bool) {
+            self.import_with(name, Branches::Shown, &Withheld::default())
+        }
+
+        fn is_read(&self, name: &str) -> bool {
+            self.import(name).1
+        }
+
+        fn execute(&self, sql: &str) {
+            TestConnection::open(self.path("chats.db")).unwrap().execute_batch(sql).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_unchanged_export_is_not_read_again() {
+        let place = Place::new();
+        place.write("a.json", &[("1", "red"), ("2", "green")]);
+        let (first, is_read) = place.import("a.json");
+        assert!(is_read && first.changes.new_conversations == 2);
+        let bytes = fs::read(place.path("chats.db")).unwrap();
+        let (again, is_read) = place.import("a.json");
+        assert!(!is_read);
+        assert_eq!((again.tally.conversations, again.tally.messages), (2, 2));
+        assert_eq!(again.tally.bytes, first.tally.bytes);
+        let unchanged = (again.changes.unchanged_conversations, again.changes.unchanged_messages);
+        assert_eq!(unchanged, (2, 2));
+        assert!(!again.changes.any());
+        assert_eq!(fs::read(place.path("chats.db")).unwrap(), bytes, "nothing is written");
+        // An import that reads the export has the same answer.
+        place.execute("DELETE FROM verbatim_meta WHERE name = 'imports'");
+        let (whole, is_read) = place.import("a.json");
+        assert!(is_read);
+        assert_eq!(whole.changes, again.changes);
+    }
+
+    #[test]
+    fn whatever_changes_the_database_makes_it_read_again() {
+        let place = Place::new();
+        place.write("a.json", &[("1", "red"), ("2", "green")]);
+        place.import("a.json");
+        let before = fs::read(place.path("chats.db")).unwrap();
+        place.execute("UPDATE messages SET content = 'blue' WHERE id = 'm1'");
+        let (report, is_read) = place.import("a.json");
+        assert!(is_read && report.changes.updated_messages == 1, "{report:?}");
+        assert!(!place.is_read("a.json"));
+        place.execute("PRAGMA journal_mode = WAL; DELETE FROM messages WHERE id = 'm2'");
+        let (report, is_read) = place.import("a.json");
+        assert!(is_read && report.changes.new_messages == 1, "{report:?}");
+        assert!(!place.is_read("a.json"));
+        // A copy from before has the same chats, and knows it.
+        fs::write(place.path("chats.db"), before).unwrap();
+        assert!(!place.is_read("a.json"));
+        fs::remove_file(place.path("chats.db")).unwrap();
+        let (report, _) = place.import("a.json");
+        assert_eq!(report.changes.new_conversations, 2);
+    }
+
+    #[test]
+    fn a_writer_during_the_import_is_noticed() {
+        let place = Place::new();
+        place.write("a.json", &[("1", "red")]);
+        place.import("a.json");
+        place.write("b.json", &[("2", "green")]);
+        let other = TestConnection::open(place.path("chats.db")).unwrap();
+        let (database, withheld) = (place.path("chats.db"), Withheld::default());
+        let target = Target { database: &database, withheld: &withheld, attachments: None };
+        let write = |_: Progress| {
+            other.execute_batch("UPDATE messages SET content = 'blue' WHERE id = 'm1'").ok();
+        };
+        let sources = [place.path("b.json")];
+        import_until(&sources, &target, Branches::Shown, &Stop::never(), &write).unwrap();
+        drop(other);
+        let (report, is_read) = place.import("a.json");
+        assert!(is_read && report.changes.updated_messages == 1, "{report:?}");
+    }
+
+    #[test]
+    fn another_content_and_other_options_are_read() {
+        let place = Place::new();
+        place.write("a.json", &[("1", "red")]);
+        let modified = fs::metadata(place.path("a.json")).unwrap().modified().unwrap();
+        place.import("a.json");
+        assert!(place.import_with("a.json", Branches::All, &Withheld::default()).1);
+        place.write("a.json", &[("1", "tan")]);
+        File::options()
+            .write(true)
+            .open(place.path("a.json"))
+            .and_then(|file| file.set_modified(modified))
+            .unwrap();
+        let (report, is_read) = place.import("a.json");
+        assert!(is_read && report.changes.updated_messages == 1, "{report:?}");
+        assert!(!place.is_read("a.json"));
+        fs::write(place.path("a.json"), export(&[("1", "tan")]).replace("}]}]", "}]}, 5]"))
+            .unwrap();
+        assert!(place.is_read("a.json") && place.is_read("a.json"), "it is damaged");
+    }
+
+    #[test]
+    fn imports_of_other_chats_leave_it_known() {
+        let place = Place::new();
+        place.write("a.json", &[("1", "red"), ("2", "green")]);
+        place.write("b.json", &[("3", "blue")]);
+        place.write("c.json", &[("1", "yellow")]);
+        place.import("a.json");
+        place.import("b.json");
+        assert!(!place.is_read("a.json") && !place.is_read("b.json"));
+        place.import("c.json");
+        assert!(!place.is_read("c.json"));
+        let (report, is_read) = place.import("a.json");
+        assert!(is_read && report.changes.updated_messages == 1, "{report:?}");
+        // Two versions in one export: which of them stays is for the import to say.
+        place.write("d.json", &[("4", "one"), ("4", "two")]);
+        assert!(place.is_read("d.json") && place.is_read("d.json"));
+    }
+}
