@@ -51,6 +51,7 @@ mod status;
 mod threads;
 mod token;
 mod version;
+mod waiting;
 mod watch;
 mod web;
 mod words;
@@ -70,6 +71,7 @@ use self::{
     pager::Paged,
     picker::Picked,
     places::Places,
+    waiting::{EndsWaiting, Waiting},
 };
 use crate::{
     engine::{self, Engine},
@@ -194,6 +196,22 @@ impl Command {
         }
     }
 
+    /// Returns what is said while the command reads, which takes seconds without an index.
+    fn waits_for(&self) -> Option<&'static str> {
+        match self {
+            Command::Search(_) => Some("searching"),
+            Command::List(_)
+            | Command::Show(_)
+            | Command::Open(_)
+            | Command::Resume(_)
+            | Command::Export(_)
+            | Command::Forget(_) => Some("looking up conversations"),
+            Command::Stats(_) | Command::Status(_) => Some("counting messages"),
+            Command::Doctor(_) => Some("examining"),
+            _ => None,
+        }
+    }
+
     /// Returns whether the answer may be long, and is for a person to read.
     fn is_paged(&self) -> bool {
         match self {
@@ -224,11 +242,12 @@ pub fn run(
             // What the picker shows is paged too.
             let is_paged = cli.command.as_ref().is_none_or(Command::is_paged);
             let mut out = Paged::new(out, environment, is_paged);
-            let code = execute(cli, environment, &mut TerminalWriter::new(&mut out));
+            let mut out_on_terminal = TerminalWriter::new(&mut out);
+            let code = execute(cli, environment, &mut EndsWaiting(&mut out_on_terminal));
             out.finish()?;
             code
         }
-        Ok(cli) => execute(cli, &environment.with_settings()?, out),
+        Ok(cli) => execute(cli, &environment.with_settings()?, &mut EndsWaiting(out)),
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
         {
@@ -317,6 +336,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     {
         complain(&note);
     }
+    let _waiting = command.waits_for().map(|what| Waiting::begin(environment, what));
     let torn = engine::Error::Torn { folder: engine.config().index_folder() };
     let code = match command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),

@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     hash::{BuildHasher, RandomState},
     ops::ControlFlow,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::finding::Finding;
@@ -22,6 +22,9 @@ const MESSAGES: usize = 200;
 /// Queries that are answered twice.
 const QUERIES: usize = 8;
 
+/// From when on no other query is begun, unless everything is to be examined.
+const MAX_COMPARING: Duration = Duration::from_millis(1_200);
+
 /// How long all of them may take.
 const MAX_WAIT: Duration = Duration::from_secs(15);
 
@@ -32,14 +35,27 @@ const HITS: usize = 50;
 const MEND: &str = "verbatim reindex --full, and please report it";
 
 /// Compares a current index with its database. Reports nothing if the database changed meanwhile.
-pub(crate) fn compare(source: &Source, snapshot: &Snapshot, stop: &Stop) -> Vec<Finding> {
+///
+/// Compares all queries if `full`, else as many as take a moment. `begin` is told what comes next.
+pub(crate) fn compare(
+    source: &Source,
+    snapshot: &Snapshot,
+    full: bool,
+    stop: &Stop,
+    begin: &mut dyn FnMut(&str),
+) -> Vec<Finding> {
     let about = source.path.display().to_string();
+    begin("comparing messages of the index with the database");
     let (sampled, mut differences) = match messages(source, snapshot, stop) {
         Ok(sample) => sample,
         Err(error) => return vec![Finding::note(about, error.to_string(), "")],
     };
-    let mut compared = 0;
+    let (mut compared, begun) = (0, Instant::now());
     for query in queries(snapshot) {
+        if !full && begun.elapsed() > MAX_COMPARING {
+            break;
+        }
+        begin(&format!("comparing answers of the index with the database: {compared} done"));
         match query_twice(source, &query, stop) {
             Some(true) => compared += 1,
             Some(false) => differences.push(format!("{query:?} is answered otherwise")),

@@ -51,6 +51,9 @@ const FILE: &str = "summaries";
 /// Summaries that a question waits for: some tenths of a second.
 const MAX_IN_A_QUESTION: usize = 500;
 
+/// From how many on, reading the cache takes less time than making summaries.
+const MANY: usize = 200;
+
 /// Texts that are sent to a provider in one request.
 const BATCH_SUMMARIES: usize = 64;
 
@@ -71,6 +74,31 @@ impl Catalogue {
     pub(crate) fn summary(&self, conversation: u32) -> &Summary {
         let listed = &self.conversations()[conversation as usize];
         listed.summary.get_or_init(|| self.summarise(conversation))
+    }
+
+    /// Takes the summaries of conversations from the cache, where they are many. Those that it lacks
+    /// are made on the first request.
+    pub(super) fn take_stored_summaries(&self, conversations: &[u32]) {
+        let listed = |number: u32| &self.conversations()[number as usize];
+        let wanted = conversations.iter().filter(|it| listed(**it).summary.get().is_none());
+        let wanted: Vec<u32> = wanted.copied().collect();
+        if wanted.len() < MANY {
+            return;
+        }
+        let Some((path, segments)) = self.cache_place() else { return };
+        // The vectors, which depend on the model, are not needed.
+        let cache = SummaryCache::load(&path, "");
+        if cache.len() == 0 {
+            return;
+        }
+        for number in wanted {
+            let known = cache
+                .at_place(self.place_fingerprint(number, &segments))
+                .or_else(|| cache.of_text(self.text_fingerprint(number)));
+            if let Some(record) = known {
+                drop(listed(number).summary.set(record.summary));
+            }
+        }
     }
 
     /// Returns everything that is known of a conversation.
