@@ -224,6 +224,13 @@ impl Hit<'_> {
         self.into_owned()
     }
 
+    /// Returns the hit with copies of its texts; of a very long content, the part around the place that
+    /// `find` returns.
+    pub(crate) fn kept_around(self, find: &dyn Fn(&str) -> usize) -> Hit<'static> {
+        let place = if self.content.len() > MOST_KEPT { find(&self.content) } else { 0 };
+        self.kept(place, MOST_KEPT)
+    }
+
     /// Returns the hit with copies of its texts.
     pub fn into_owned(self) -> Hit<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());

@@ -360,7 +360,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Token(args) => web::token(&args, &engine, environment, out),
         Command::Serve(args) => serve::run(&args, engine, environment),
         Command::Threads(args) => threads::run(&args, &engine, environment, out),
-        Command::Watch(args) => watch::run(&args, engine, out),
+        Command::Watch(args) => watch::run(&args, engine, environment, out),
         Command::Workspace(args) => workspace::run(&args, &engine, environment, out),
         Command::Doctor(args) => {
             let no_provider = no_provider.map(|error| error.to_string());

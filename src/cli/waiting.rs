@@ -92,3 +92,26 @@ impl Write for EndsWaiting<'_> {
         self.0.flush()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_written_ends_it() {
+        say("searching");
+        assert!(line().is_some());
+        let mut out = Vec::new();
+        EndsWaiting(&mut out).write_all(b"found").unwrap();
+        assert!(line().is_none());
+        drop(Waiting::begin(&Environment::default(), "not on a terminal"));
+        assert!(line().is_none());
+        let waiting = Waiting::begin(
+            &Environment { progress: true, ..Environment::default() },
+            "until it is dropped",
+        );
+        assert!(line().is_some());
+        drop(waiting);
+        assert!(line().is_none());
+    }
+}

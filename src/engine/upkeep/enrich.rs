@@ -207,3 +207,26 @@ fn build_vectors(
     builder.finish(stop, &mut |share| progress((count * (1.0 + share)) as u64))?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::TestExport;
+
+    #[test]
+    fn each_stage_tells_how_far_it_is() {
+        let export = TestExport::indexed(&["red", "green and blue", "a longer text about trees"]);
+        let source = export.engine.sources().remove(0);
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        let mut told: Vec<EnrichProgress> = Vec::new();
+        let mut tell = |now| told.push(now);
+        enrich(&source, resources, true, &Stop::never(), &mut tell).unwrap();
+        assert!(told.is_sorted_by_key(|now| now.steps.0), "{told:?}");
+        assert!(told.iter().all(|now| now.done <= now.total && now.total == 3), "{told:?}");
+        let last = told.pop().unwrap();
+        assert_eq!((last.stage, last.done, last.share()), (EnrichStage::Summaries, 3, 1.0));
+        for stage in [EnrichStage::Words, EnrichStage::Vectors] {
+            assert!(told.iter().any(|now| now.stage == stage), "{stage:?}: {told:?}");
+        }
+    }
+}

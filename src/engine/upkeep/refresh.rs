@@ -645,3 +645,31 @@ fn document<'a>(row: &Row<'a>, conversation: u32) -> Document<'a> {
         stored: row.decoded.and(row.stored).filter(|stored| *stored != shown(row)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::TestExport;
+
+    #[test]
+    fn how_far_the_order_is_can_be_told() {
+        let export = TestExport::of(&["red", "green", "blue"]);
+        let (source, stop) = (export.engine.sources().remove(0), Stop::never());
+        let database = db::open(&source.path, &stop).unwrap();
+        let (rows, seen) = (row_reader(&database).unwrap(), Arc::default());
+        assert_eq!(rows.count().unwrap(), 3);
+        assert_eq!(rows.order(&seen).unwrap().len(), 3);
+        assert_eq!(seen.load(Ordering::Relaxed), 3);
+        let mut told = Vec::new();
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        let options = Reindex { resources, full: false };
+        refresh(&source, options, &stop, &mut |now| told.push(now)).unwrap();
+        assert_eq!(told[0], Progress::Ordering { done: 0, total: 0 });
+        assert!(told.iter().map(|now| now.share()).is_sorted(), "{told:?}");
+        assert!(told.iter().any(|now| matches!(now, Progress::Reading { total: 3, .. })));
+        export.add(3, "white");
+        let mut first = None;
+        refresh(&source, options, &stop, &mut |now| drop(first.get_or_insert(now))).unwrap();
+        assert_eq!(first, Some(Progress::Comparing));
+    }
+}

@@ -462,4 +462,27 @@ mod tests {
         assert_eq!(fingerprints("0"), (0x0964_12d4_9c74_f91a, 0xadfa_2866_cff0_65e7));
         assert_eq!(fingerprints("1"), (0xa95e_bedc_f2aa_b5ab, 0xc96b_886f_5f5c_62d7));
     }
+
+    #[test]
+    fn many_summaries_come_from_the_cache() {
+        let texts: Vec<String> = (0..MANY)
+            .map(|it| format!("How do I bake a sourdough bread of {it} grams that is not flat?"))
+            .collect();
+        let export = TestExport::indexed(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+        let stop = Stop::never();
+        let source = export.engine.sources().remove(0);
+        let resources = index::Resources { memory: 64 << 20, threads: 1 };
+        export.engine.upkeep().enrich(&source, resources, &stop, &mut |_, _| ()).unwrap();
+        let snapshot = source.current_index(&stop).unwrap();
+        let all: Vec<u32> = (0..MANY as u32).collect();
+        let made = Catalogue::of(source.kind, Arc::clone(&snapshot));
+        let stored = Catalogue::of(source.kind, snapshot);
+        stored.take_stored_summaries(&all[1..]);
+        assert_eq!(stored.summaries_made(), 0, "a few are made faster than all are read");
+        stored.take_stored_summaries(&all);
+        assert_eq!(stored.summaries_made(), MANY);
+        for number in all {
+            assert_eq!(stored.summary(number).text, made.summary(number).text);
+        }
+    }
 }
