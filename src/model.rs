@@ -224,6 +224,14 @@ impl Hit<'_> {
         self.into_owned()
     }
 
+    /// Returns what two hits with the same text and role have in common. What was cut may differ in the
+    /// part that is not kept, so that it is like no other message.
+    pub(crate) fn copy_key(&self) -> (String, String) {
+        let text = self.content.trim();
+        let is_cut = text.starts_with(CUT.trim_start()) || text.ends_with(CUT);
+        (self.role.to_string(), if is_cut { &*self.message_id } else { text }.to_owned())
+    }
+
     /// Returns the hit with copies of its texts; of a very long content, the part around the place that
     /// `find` returns.
     pub(crate) fn kept_around(self, find: &dyn Fn(&str) -> usize) -> Hit<'static> {

@@ -133,6 +133,7 @@ enum Command {
     Resume(open::ResumeArgs),
     Stats(stats::Args),
     Export(export::Args),
+    #[command(alias = "delete")]
     Forget(forget::Args),
     Connect(connect::ConnectArgs),
     Disconnect(connect::DisconnectArgs),
@@ -259,7 +260,7 @@ pub fn run(
             }
             Ok(FOUND)
         }
-        Err(error) => Err(Error::Usage(with_search(error))),
+        Err(error) => Err(Error::Usage(with_tip(error))),
     }
 }
 
@@ -270,13 +271,34 @@ fn without_places(command: clap::Command) -> clap::Command {
     command.mut_subcommands(|command| command.args(flags.clone()).after_help(PLACES))
 }
 
-/// Says how to search for a word that is no command.
-fn with_search(mut error: clap::Error) -> clap::Error {
-    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
-        let tip = format!("to find that text in your chats: verbatim search {}", quoted(word));
+/// Says how to search for a word that is no command, and shows an example of what is missing.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let tip = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (_, Some(ContextValue::String(word))) => {
+            Some(format!("to find that text in your chats: verbatim search {}", quoted(word)))
+        }
+        (ErrorKind::MissingRequiredArgument, _) => match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::Strings(missing)) => missing.iter().find_map(|it| example_of(it)),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let Some(tip) = tip {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
+}
+
+/// Returns where a missing argument comes from, or an example of it.
+fn example_of(missing: &str) -> Option<String> {
+    let example = match missing {
+        "<WORDS>..." => "for example: verbatim search borrow checker",
+        "<CONVERSATION>" | "<CONVERSATION>..." => {
+            "`verbatim list` and `verbatim search` print the ids of conversations"
+        }
+        _ => return None,
+    };
+    Some(example.to_owned())
 }
 
 fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {

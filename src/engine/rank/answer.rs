@@ -314,7 +314,9 @@ mod tests {
         let filler = "nothing to see here at all, ".repeat((MOST_KEPT + (2 << 20)) / 28);
         let text = format!("{filler} the turtle swam over the reef. {}", &filler[..1 << 20]);
         for is_indexed in [true, false] {
-            let export = TestExport::of(&[&text, "something else"]);
+            // Another message, although the part that is kept of it is the same.
+            let other = format!("another beginning {text}");
+            let export = TestExport::of(&[&text, &other, "something else"]);
             let mut config = export.engine.config().clone();
             if is_indexed {
                 export.reindex();
@@ -324,9 +326,12 @@ mod tests {
             let engine = crate::engine::Engine::new(config);
             for mode in [Mode::Text, Mode::Both] {
                 let concepts = vec!["turtle reef".to_owned()];
-                let question = Question { concepts, mode, limit: 1, ..Question::default() };
-                let found = engine.rank(&question, &Stop::never()).unwrap().items.remove(0);
+                let question = Question { concepts, mode, limit: 5, ..Question::default() };
+                let items = engine.rank(&question, &Stop::never()).unwrap().items;
                 let case = format!("{mode:?}, indexed: {is_indexed}");
+                let ids: Vec<&str> = items[..2].iter().map(|it| &*it.hit.message_id).collect();
+                assert!(ids.contains(&"m0") && ids.contains(&"m1"), "{case}: {ids:?}");
+                let found = &items[0];
                 assert!(found.passage.contains("turtle swam"), "{case}: {}", found.passage);
                 assert!(found.hit.content.contains("turtle swam"), "{case}");
                 assert!(found.hit.content.len() <= MOST_KEPT + 16, "{case}");

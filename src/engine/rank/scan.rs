@@ -187,7 +187,7 @@ impl Ranker<'_> {
         let mut best: Vec<(ScannedHit, u32)> = Vec::new();
         let mut known: HashMap<(String, String), usize> = HashMap::new();
         for scanned in result.hits {
-            let key = (scanned.hit.role.to_string(), scanned.hit.content.trim().to_owned());
+            let key = scanned.hit.copy_key();
             match known.get(&key) {
                 Some(place) => best[*place].1 += 1,
                 None if best.len() < self.question.limit => {

@@ -58,7 +58,7 @@ impl Ranker<'_> {
         let mut best: Vec<(SourceHit, u32)> = Vec::new();
         let mut copies: HashMap<(String, String), usize> = HashMap::new();
         for (kind, hit) in found {
-            let key = (hit.role.to_string(), hit.content.trim().to_owned());
+            let key = hit.copy_key();
             if let Some(place) = copies.get(&key) {
                 best[*place].1 += 1;
                 continue;
