@@ -660,6 +660,8 @@ mod tests {
         assert_eq!(rows.count().unwrap(), 3);
         assert_eq!(rows.order(&seen).unwrap().len(), 3);
         assert_eq!(seen.load(Ordering::Relaxed), 3);
+        drop(rows);
+        drop(database);
         let mut told = Vec::new();
         let resources = Resources { memory: 64 << 20, threads: 1 };
         let options = Reindex { resources, full: false };
