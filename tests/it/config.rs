@@ -103,7 +103,7 @@ fn flags_come_before_variables_and_these_before_the_file() {
         text.contains(&expected) && text.contains("archives            none  (line 3)\n"),
         "{text}"
     );
-    assert!(text.contains("watch           true  (default)\n"), "{text}");
+    assert!(text.contains("watch               true  (default)\n"), "{text}");
 }
 
 #[test]
