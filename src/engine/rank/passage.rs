@@ -211,6 +211,10 @@ mod tests {
         assert_eq!(found, "short");
         let text = format!("{}東京タワーへ行く{}", "犬".repeat(500), "猫".repeat(500));
         let found = passage(&text, &terms("東京タワー"), &Tokenizer::default());
+        let far = format!("{}The turtle swam.", "nothing at all ".repeat(PIECE / 12));
+        let place = |most| super::place(&far, &terms("turtle"), &Tokenizer::default(), most);
+        assert!(far[place(usize::MAX).unwrap().start..].starts_with("turtle"));
+        assert_eq!(place(PIECE), None);
         assert!(found.contains("東京タワーへ行く") && found.chars().count() <= LENGTH + 2);
     }
 }
