@@ -197,8 +197,8 @@ pub struct Hit<'a> {
     pub position: Option<i64>,
 }
 
-/// The most bytes of a text that a ranked answer keeps.
-pub(crate) const MOST_KEPT: usize = 4 << 20;
+/// The most bytes of a text that a ranked answer keeps; few in unit tests, so that these are quick.
+pub(crate) const MOST_KEPT: usize = if cfg!(test) { 64 << 10 } else { 4 << 20 };
 
 /// Stands for the part of a text that is not kept.
 const CUT: &str = " […]";
@@ -222,6 +222,21 @@ impl Hit<'_> {
             self.content = kept.into();
         }
         self.into_owned()
+    }
+
+    /// Returns what two hits with the same text and role have in common. What was cut may differ in the
+    /// part that is not kept, so that it is like no other message.
+    pub(crate) fn copy_key(&self) -> (String, String) {
+        let text = self.content.trim();
+        let is_cut = text.starts_with(CUT.trim_start()) || text.ends_with(CUT);
+        (self.role.to_string(), if is_cut { &*self.message_id } else { text }.to_owned())
+    }
+
+    /// Returns the hit with copies of its texts; of a very long content, the part around the place that
+    /// `find` returns.
+    pub(crate) fn kept_around(self, find: &dyn Fn(&str) -> usize) -> Hit<'static> {
+        let place = if self.content.len() > MOST_KEPT { find(&self.content) } else { 0 };
+        self.kept(place, MOST_KEPT)
     }
 
     /// Returns the hit with copies of its texts.

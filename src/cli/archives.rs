@@ -1,6 +1,12 @@
 //! Synchronising the transcripts of coding agents before a command reads them.
 
-use super::{environment::Environment, output::complain, progress};
+use std::cell::OnceCell;
+
+use super::{
+    environment::Environment,
+    output::complain,
+    progress::{Step, bytes},
+};
 use crate::{
     engine::{ArchiveReport, Engine},
     model::Stop,
@@ -12,13 +18,16 @@ pub(super) fn sync(
     environment: &Environment,
     stop: &Stop,
 ) -> Option<ArchiveReport> {
-    let template = "transcripts [{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-    let bar = progress::bar(environment, 0, template);
+    // Where nothing has changed, nothing is shown.
+    let step = OnceCell::new();
     let result = engine.upkeep().sync_transcripts(stop, &|progress| {
-        bar.set_length(progress.total);
-        bar.set_position(progress.done);
+        let step = step.get_or_init(|| Step::begin(environment, "Transcripts"));
+        let share = progress.done as f64 / progress.total.max(1) as f64;
+        step.show(share, &format!("{} of {}", bytes(progress.done), bytes(progress.total)));
     });
-    bar.finish_and_clear();
+    if let Some(step) = step.into_inner() {
+        step.clear();
+    }
     match result {
         Ok(report) => {
             for failure in &report.failures {

@@ -15,7 +15,7 @@ use super::{
 use crate::engine::Config;
 
 /// Columns of the names of settings.
-const NAMES: usize = 16;
+const NAMES: usize = 20;
 
 /// Show each setting, its value, and what set it
 ///

@@ -9,6 +9,7 @@ use super::{
     environment::Environment,
     error::Error,
     output::{FOUND, NOTHING, harmless},
+    waiting,
 };
 use crate::{
     engine::{Engine, Finding, Verdict},
@@ -56,7 +57,13 @@ pub(super) fn run(
         let mend = "`verbatim config` shows where that is set, and docs/ranking.md what it can be";
         report(Finding::wrong("embeddings", error, mend));
     }
-    engine.reports().examine(args.full, &Stop::never(), &mut report);
+    let mut begin = |what: &str| {
+        if environment.progress {
+            waiting::say(what);
+        }
+    };
+    engine.reports().examine(args.full, &Stop::never(), &mut begin, &mut report);
+    begin("starting AI clients' servers");
     clients::examine(&configured, environment, parse, &mut report);
     written?;
     let wrong = findings.iter().filter(|finding| finding.verdict == Verdict::Wrong).count();

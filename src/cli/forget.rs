@@ -235,7 +235,11 @@ fn list(
             writeln!(out, "{}", harmless(format!("{}  {time}  {service}", one.id).trim_end()))?;
         }
     }
-    Ok(if forgotten.is_empty() { NOTHING } else { FOUND })
+    if forgotten.is_empty() {
+        complain("nothing was forgotten so far");
+        return Ok(NOTHING);
+    }
+    Ok(FOUND)
 }
 
 fn undo(

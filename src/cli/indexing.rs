@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     engine::{
-        Engine, Enriched, Error as EngineError, Progress, Reindex, Reindexed, Resources, Source,
-        SourceKind,
+        Completing, Engine, EnrichProgress, EnrichStage, Enriched, Error as EngineError, Progress,
+        Reindex, Reindexed, Resources, Source, SourceKind,
     },
     model::Stop,
 };
@@ -101,16 +101,30 @@ pub(super) fn index_all(
     (export, failed)
 }
 
-/// Makes what ranking needs and sources of some kinds lack, all kinds if none is named, with a bar on a terminal. What cannot be made is
-/// said with the answer.
+/// Makes what ranking needs and sources of some kinds lack, all kinds if none is named, with a bar on a
+/// terminal. What cannot be made is said with the answer.
 pub(super) fn complete(engine: &Engine, kinds: &[SourceKind], environment: &Environment) {
     let resources = Limits::default().resources(environment);
     let is_asked = |source: &Source| kinds.is_empty() || kinds.contains(&source.kind);
     for source in engine.sources().into_iter().filter(is_asked) {
-        let step = Step::begin(environment, "Indexing");
-        let mut show = |share: f64| step.show(share, "for this and later questions");
+        // Where nothing is lacking, nothing is shown.
+        let mut step = None;
+        let (mut messages, mut done_before) = (0, 0.0);
+        let what = kind_of_messages(source.kind);
+        let mut show = |progress: Completing| {
+            let step = step.get_or_insert_with(|| Step::begin(environment, "Indexing"));
+            match progress {
+                Completing::Index(progress) => {
+                    done_before = WRITTEN;
+                    show(step, progress, what, &mut messages);
+                }
+                Completing::Ranking(progress) => show_ranking(step, progress, done_before),
+            }
+        };
         drop(engine.upkeep().complete(&source, resources, &Stop::never(), &mut show));
-        step.clear();
+        if let Some(step) = step {
+            step.clear();
+        }
     }
 }
 
@@ -125,21 +139,14 @@ pub(super) fn index(
 ) -> Result<(Indexed, Option<EngineError>), EngineError> {
     let begun = Instant::now();
     let step = Step::begin(environment, "Indexing");
-    let what = match source.kind {
-        SourceKind::Export => "messages",
-        SourceKind::Archive => "messages of coding agents",
-        SourceKind::Threads => "messages of threads",
-    };
+    let what = kind_of_messages(source.kind);
     let mut total = 0;
     let result = engine.upkeep().reindex_source(source, options, stop, &mut |progress| {
         show(&step, progress, what, &mut total);
     })?;
     let ranking = Instant::now();
-    let text = |total: u64| format!("{} {what}", HumanCount(total));
-    let enriched = engine.upkeep().enrich(source, options.resources, stop, &mut |done, all| {
-        let share = done as f64 / all.max(1) as f64;
-        step.show(WRITTEN + (1.0 - WRITTEN) * share, &text(total));
-    });
+    let mut show = |progress| show_ranking(&step, progress, WRITTEN);
+    let enriched = engine.upkeep().enrich_watched(source, options.resources, stop, &mut show);
     let (enriched, failed) = match enriched {
         Ok(enriched) => (enriched, None),
         Err(error) if error.is_stopped() => return Err(error),
@@ -152,9 +159,35 @@ pub(super) fn index(
     Ok((Indexed { kind, messages, result, enriched, took, ranking, bytes }, failed))
 }
 
+fn kind_of_messages(kind: SourceKind) -> &'static str {
+    match kind {
+        SourceKind::Export => "messages",
+        SourceKind::Archive => "messages of coding agents",
+        SourceKind::Threads => "messages of threads",
+    }
+}
+
+/// Shows how far the files of ranked search are; `before` is the share that was done before them.
+fn show_ranking(step: &Step, progress: EnrichProgress, before: f64) {
+    let (stage, unit) = match progress.stage {
+        EnrichStage::Words => ("words", "messages"),
+        EnrichStage::Vectors => ("vectors", "messages"),
+        EnrichStage::Groups => ("groups of vectors", "messages"),
+        EnrichStage::Summaries => ("summaries", "conversations"),
+    };
+    let (done, total) = (HumanCount(progress.done), HumanCount(progress.total));
+    let text = format!("{stage}: {done} of {total} {unit}");
+    step.show(before + (1.0 - before) * progress.share(), &text);
+}
+
 fn show(step: &Step, progress: Progress, what: &str, messages: &mut u64) {
     match progress {
-        Progress::Ordering => step.show(0.0, "sorting the messages"),
+        Progress::Comparing => step.show(0.0, "looking for changes"),
+        Progress::Ordering { done, total } => {
+            let share = done as f64 / total.max(1) as f64;
+            let text = format!("sorting: {} of {} {what}", HumanCount(done), HumanCount(total));
+            step.show(SORTED * share, if total == 0 { "sorting" } else { &text });
+        }
         Progress::Reading { done, total, .. } => {
             *messages = total;
             let share = done as f64 / total.max(1) as f64;

@@ -51,6 +51,7 @@ mod status;
 mod threads;
 mod token;
 mod version;
+mod waiting;
 mod watch;
 mod web;
 mod words;
@@ -70,6 +71,7 @@ use self::{
     pager::Paged,
     picker::Picked,
     places::Places,
+    waiting::{EndsWaiting, Waiting},
 };
 use crate::{
     engine::{self, Engine},
@@ -131,6 +133,7 @@ enum Command {
     Resume(open::ResumeArgs),
     Stats(stats::Args),
     Export(export::Args),
+    #[command(alias = "delete")]
     Forget(forget::Args),
     Connect(connect::ConnectArgs),
     Disconnect(connect::DisconnectArgs),
@@ -194,6 +197,22 @@ impl Command {
         }
     }
 
+    /// Returns what is said while the command reads, which takes seconds without an index.
+    fn waits_for(&self) -> Option<&'static str> {
+        match self {
+            Command::Search(_) => Some("searching"),
+            Command::List(_)
+            | Command::Show(_)
+            | Command::Open(_)
+            | Command::Resume(_)
+            | Command::Export(_)
+            | Command::Forget(_) => Some("looking up conversations"),
+            Command::Stats(_) | Command::Status(_) => Some("counting messages"),
+            Command::Doctor(_) => Some("examining"),
+            _ => None,
+        }
+    }
+
     /// Returns whether the answer may be long, and is for a person to read.
     fn is_paged(&self) -> bool {
         match self {
@@ -224,11 +243,12 @@ pub fn run(
             // What the picker shows is paged too.
             let is_paged = cli.command.as_ref().is_none_or(Command::is_paged);
             let mut out = Paged::new(out, environment, is_paged);
-            let code = execute(cli, environment, &mut TerminalWriter::new(&mut out));
+            let mut out_on_terminal = TerminalWriter::new(&mut out);
+            let code = execute(cli, environment, &mut EndsWaiting(&mut out_on_terminal));
             out.finish()?;
             code
         }
-        Ok(cli) => execute(cli, &environment.with_settings()?, out),
+        Ok(cli) => execute(cli, &environment.with_settings()?, &mut EndsWaiting(out)),
         Err(error)
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
         {
@@ -240,7 +260,7 @@ pub fn run(
             }
             Ok(FOUND)
         }
-        Err(error) => Err(Error::Usage(with_search(error))),
+        Err(error) => Err(Error::Usage(with_tip(error))),
     }
 }
 
@@ -251,13 +271,34 @@ fn without_places(command: clap::Command) -> clap::Command {
     command.mut_subcommands(|command| command.args(flags.clone()).after_help(PLACES))
 }
 
-/// Says how to search for a word that is no command.
-fn with_search(mut error: clap::Error) -> clap::Error {
-    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
-        let tip = format!("to find that text in your chats: verbatim search {}", quoted(word));
+/// Says how to search for a word that is no command, and shows an example of what is missing.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let tip = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (_, Some(ContextValue::String(word))) => {
+            Some(format!("to find that text in your chats: verbatim search {}", quoted(word)))
+        }
+        (ErrorKind::MissingRequiredArgument, _) => match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::Strings(missing)) => missing.iter().find_map(|it| example_of(it)),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let Some(tip) = tip {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
+}
+
+/// Returns where a missing argument comes from, or an example of it.
+fn example_of(missing: &str) -> Option<String> {
+    let example = match missing {
+        "<WORDS>..." => "for example: verbatim search borrow checker",
+        "<CONVERSATION>" | "<CONVERSATION>..." => {
+            "`verbatim list` and `verbatim search` print the ids of conversations"
+        }
+        _ => return None,
+    };
+    Some(example.to_owned())
 }
 
 fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
@@ -317,6 +358,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     {
         complain(&note);
     }
+    let _waiting = command.waits_for().map(|what| Waiting::begin(environment, what));
     let torn = engine::Error::Torn { folder: engine.config().index_folder() };
     let code = match command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),
@@ -340,7 +382,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
         Command::Token(args) => web::token(&args, &engine, environment, out),
         Command::Serve(args) => serve::run(&args, engine, environment),
         Command::Threads(args) => threads::run(&args, &engine, environment, out),
-        Command::Watch(args) => watch::run(&args, engine, out),
+        Command::Watch(args) => watch::run(&args, engine, environment, out),
         Command::Workspace(args) => workspace::run(&args, &engine, environment, out),
         Command::Doctor(args) => {
             let no_provider = no_provider.map(|error| error.to_string());

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::clock::Clock;
+use super::{clock::Clock, waiting};
 use crate::{
     model::Hit,
     text::{date, terminal::is_bidi_control},
@@ -23,6 +23,7 @@ pub(super) const TROUBLE: u8 = 2;
 
 /// Writes a message to standard error; a failure to write is ignored.
 pub(super) fn complain(message: &str) {
+    waiting::end();
     let _ = writeln!(io::stderr(), "verbatim: {}", harmless(message));
 }
 
@@ -109,6 +110,7 @@ pub(super) fn counted_of(number: usize, unit: &str) -> String {
 
 /// Asks for a yes on standard error; an empty line is a yes.
 pub(super) fn confirmed(question: &str) -> io::Result<bool> {
+    waiting::end();
     let mut log = io::stderr();
     write!(log, "{question} [Y/n] ")?;
     log.flush()?;
@@ -120,6 +122,7 @@ pub(super) fn confirmed(question: &str) -> io::Result<bool> {
 
 /// Asks for a yes on standard error to what cannot be undone; an empty line is a no.
 pub(super) fn agreed(question: &str) -> io::Result<bool> {
+    waiting::end();
     let mut log = io::stderr();
     write!(log, "{question} [y/N] ")?;
     log.flush()?;

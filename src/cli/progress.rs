@@ -8,7 +8,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::environment::Environment;
+use super::{environment::Environment, waiting};
 
 /// The length of the bars of [`Step`].
 const STEPS: u64 = 10_000;
@@ -36,6 +36,7 @@ const CELLS: &str = "██░";
 
 /// Returns a progress bar; a hidden one if standard error is no terminal.
 pub(super) fn bar(environment: &Environment, length: u64, template: &str) -> ProgressBar {
+    waiting::end();
     let bar = match environment.progress {
         true => ProgressBar::new(length),
         false => ProgressBar::hidden(),

@@ -312,8 +312,8 @@ impl<'a> Exact<'a> {
             raw_content: args.is_raw(),
             ..args.patterns.request()
         };
-        let matchers = Matchers::of(&request)
-            .map_err(|error| engine::Error::from(IndexError::of_expression(error)))?;
+        let matchers =
+            Matchers::of(&request).map_err(|error| engine::Error::from(IndexError::from(error)))?;
         Ok(Exact { page, scope, request, matchers, limit: args.limit, stop })
     }
 

@@ -20,6 +20,10 @@ use crate::{
     watch, web,
 };
 
+/// What a person reads who starts the server in a terminal.
+const BY_HAND: &str = "serving AI clients on standard input, which clients start by themselves; \
+                       `verbatim connect` tells them so. Ctrl-D ends it";
+
 /// How long the program waits at its end for a refresh to stop and clean up.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -108,6 +112,9 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     exclude::follow(&engine, environment);
     let engine = Arc::new(engine);
     if args.http.is_none() && args.socket.is_none() {
+        if environment.can_ask {
+            complain(BY_HAND);
+        }
         let watch = watched(&engine, args.leaves_indexes());
         let served = mcp::serve(engine, options, offer);
         end(watch);

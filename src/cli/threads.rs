@@ -152,7 +152,11 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error>
                 let text = "{limit} threads are shown, and there may be more; --limit 0 shows all";
                 complain(&text.replace("{limit}", &limit.to_string()));
             }
-            return Ok(if threads.is_empty() { NOTHING } else { FOUND });
+            if threads.is_empty() {
+                complain("there are no threads yet; `verbatim threads start` begins one");
+                return Ok(NOTHING);
+            }
+            return Ok(FOUND);
         }
         ThreadCommand::Show { thread } => {
             let thread = one(engine, thread)?;

@@ -10,8 +10,9 @@ use std::{
 use chrono::Local;
 
 use super::{
+    environment::Environment,
     error::Error,
-    output::{FOUND, complain, harmless},
+    output::{FOUND, complain, counted_of, harmless},
 };
 use crate::{
     engine::{Engine, UpkeepEvent, is_address},
@@ -35,7 +36,16 @@ enum Wake {
     Interrupted,
 }
 
-pub(super) fn run(_: &Args, engine: Engine, out: &mut dyn Write) -> Result<u8, Error> {
+pub(super) fn run(
+    _: &Args,
+    engine: Engine,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<u8, Error> {
+    if environment.progress {
+        let count = counted_of(engine.sources().len(), "database");
+        complain(&format!("following {count} and the transcripts; Ctrl-C ends it"));
+    }
     if engine.config().db.as_deref().is_some_and(is_address) {
         complain("the cluster keeps its own index; only transcripts are followed");
     }

@@ -64,10 +64,9 @@ pub(super) fn run(
     }
     writeln!(out, "{printed}")?;
     out.flush()?;
-    if !args.no_open
-        && let Err(error) = open::that_detached(&opened)
-    {
-        complain(&format!("no browser could be started ({error}); open the address above"));
+    // The crate's error names the address with the code, which is for the browser alone.
+    if !args.no_open && open::that_detached(&opened).is_err() {
+        complain("no browser could be started; open the address above");
     }
     let watch = serve::watched(&engine, args.serving.leaves_indexes());
     options.page_url = args.admission.outer_url(server.url());

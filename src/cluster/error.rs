@@ -1,5 +1,7 @@
 //! An error of a cluster.
 
+use crate::text::expression::ExpressionError;
+
 /// An error of a cluster. No text of it has a password or a key.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -22,8 +24,8 @@ pub(crate) enum Error {
     #[error("{address}: not imported: {reason}")]
     Refused { address: String, reason: String },
     /// A regular expression of the request is wrong or too large.
-    #[error("{0}")]
-    Expression(String),
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
     /// The [`Stop`](crate::model::Stop) was requested.
     #[error("stopped")]
     Stopped,

@@ -188,8 +188,7 @@ impl View {
         let begun = Clock::now();
         let mut found = SearchCost::default();
         let wanted = request.limit.unwrap_or(usize::MAX);
-        let matchers =
-            Matchers::of(request).map_err(|error| Error::Expression(error.to_string()))?;
+        let matchers = Matchers::of(request)?;
         let proposing: Vec<&Matcher> = matchers.any.iter().chain(&matchers.all).collect();
         let mut titled = |place: usize| self.titled(proposing[place]);
         let query = query::candidates(request, &matchers, &mut titled);

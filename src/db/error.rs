@@ -12,7 +12,7 @@ pub(super) const LOCK_WAIT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no such file.
-    #[error("Database not found: {}", path.display())]
+    #[error("Database not found: {}{}", path.display(), if path.is_dir() { " is a folder" } else { "" })]
     NotFound {
         /// The path of the file.
         path: PathBuf,
@@ -44,8 +44,8 @@ pub enum Error {
         path: PathBuf,
     },
     /// A regular expression of the request is wrong or too large.
-    #[error("{0}")]
-    Expression(String),
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
     /// The [`Stop`](crate::model::Stop) was requested.
     #[error("stopped")]
     Stopped,
@@ -68,11 +68,4 @@ pub enum Error {
         /// SQLite's error.
         source: rusqlite::Error,
     },
-}
-
-impl Error {
-    /// Returns the error of a request with a wrong expression.
-    pub(super) fn of_expression(error: ExpressionError) -> Error {
-        Error::Expression(error.to_string())
-    }
 }

@@ -1,6 +1,12 @@
 //! The scalar functions that our queries add to SQLite.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use rusqlite::{
     Connection,
@@ -30,6 +36,19 @@ pub(super) fn add(connection: &Connection) -> rusqlite::Result<()> {
             }
             _ => Value::Null,
         })
+    })
+}
+
+/// Makes `verbatim_instant` count its calls in `calls`.
+pub(super) fn count_instants(
+    connection: &Connection,
+    calls: &Arc<AtomicU64>,
+) -> rusqlite::Result<()> {
+    let calls = Arc::clone(calls);
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    connection.create_scalar_function("verbatim_instant", 1, flags, move |context| {
+        calls.fetch_add(1, Ordering::Relaxed);
+        Ok(instant(context.get_raw(0)).map(|instant| key(instant).to_vec()))
     })
 }
 

@@ -1,8 +1,12 @@
 //! Reads the messages of a database for an index: one by one by key, or all in the order of keys.
 
-use std::{borrow::Cow, ops::ControlFlow};
+use std::{
+    borrow::Cow,
+    ops::ControlFlow,
+    sync::{Arc, atomic::AtomicU64},
+};
 
-use rusqlite::{Statement, types::ValueRef};
+use rusqlite::{Connection, Statement, types::ValueRef};
 
 use super::{Database, Error, functions, long_column, long_content::LongContent, search};
 use crate::{
@@ -118,8 +122,21 @@ impl<'d> RowReader<'d> {
         Ok(Some(RowReader { database, message, keys, by_pieces, id, role, decoded }))
     }
 
+    /// Returns how many messages the database has.
+    pub fn count(&self) -> Result<u64, Error> {
+        let count = |connection: &Connection| -> rusqlite::Result<i64> {
+            connection.query_row("SELECT count(*) FROM messages", [], |row| row.get(0))
+        };
+        let count =
+            count(self.database.connection()).map_err(|error| self.database.error(error))?;
+        Ok(count.unsigned_abs())
+    }
+
     /// Returns the keys of every message and its conversation, in result order: 16 bytes each.
-    pub fn order(&self) -> Result<Vec<[i64; 2]>, Error> {
+    /// Counts in `seen` the messages that were read so far.
+    pub fn order(&self, seen: &Arc<AtomicU64>) -> Result<Vec<[i64; 2]>, Error> {
+        functions::count_instants(self.database.connection(), seen)
+            .map_err(|error| self.database.error(error))?;
         search::keys(self.database, &Request::default(), self.keys)
     }
 

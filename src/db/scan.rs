@@ -6,7 +6,7 @@ use rusqlite::{params_from_iter, types::Value};
 
 use super::{Database, Error, functions, rows};
 use crate::{
-    model::{Hit, Instant, MOST_KEPT},
+    model::{Hit, Instant},
     text::content,
 };
 
@@ -85,10 +85,12 @@ pub fn scan(
 }
 
 /// Returns the messages at some places of a [`scan`] with the same filter, in the order of the places.
+/// Of a very long text, the part around what `find` returns the place of is kept.
 pub fn fetch(
     database: &Database,
     filter: ScanFilter<'_>,
     places: &[ScanPlace],
+    find: &dyn Fn(&str) -> usize,
 ) -> Result<Vec<Hit<'static>>, Error> {
     let failed = |error| database.error(error);
     let layout = database.layout();
@@ -105,7 +107,7 @@ pub fn fetch(
             let mut row = statement.query(keys).map_err(failed)?;
             if let Some(row) = row.next().map_err(failed)? {
                 let hit = rows::hit(row, layout.parts).map_err(failed)?;
-                found.insert(*place, hit.kept(0, MOST_KEPT));
+                found.insert(*place, hit.kept_around(find));
             }
         }
     } else {
@@ -114,7 +116,7 @@ pub fn fetch(
         let mut number = 0;
         run(database, &columns, filter, &mut |row| {
             if let Some(place) = wanted.get(&number) {
-                found.insert(*place, rows::hit(row, layout.parts)?.kept(0, MOST_KEPT));
+                found.insert(*place, rows::hit(row, layout.parts)?.kept_around(find));
             }
             number += 1;
             Ok(found.len() < wanted.len())

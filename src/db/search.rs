@@ -44,7 +44,7 @@ pub(crate) fn search_without(
     let connection = database.connection();
     let layout = database.layout();
     if request.matching != Matching::Like {
-        let Matchers { any, all, none } = Matchers::of(request).map_err(Error::of_expression)?;
+        let Matchers { any, all, none } = Matchers::of(request)?;
         let matchers = any.into_iter().chain(all).chain(none).collect();
         functions::add_matches(connection, matchers).map_err(failed)?;
     } else if request.case_sensitive {

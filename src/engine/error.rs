@@ -176,7 +176,7 @@ impl From<cluster::Error> for Error {
     fn from(error: cluster::Error) -> Error {
         match error {
             cluster::Error::Stopped => db::Error::Stopped.into(),
-            cluster::Error::Expression(text) => db::Error::Expression(text).into(),
+            cluster::Error::Expression(error) => db::Error::from(error).into(),
             error => Error::Cluster { reason: error.to_string() },
         }
     }

@@ -162,7 +162,7 @@ impl Sources {
         stop: &Stop,
     ) -> Result<Facets, Error> {
         let request = Request { roles: Vec::new(), since: None, until: None, ..request.clone() };
-        let matchers = Matchers::of(&request).map_err(index::Error::of_expression)?;
+        let matchers = Matchers::of(&request).map_err(index::Error::from)?;
         let mut facets = Facets { is_complete: true, ..Facets::default() };
         let render = |kind, hit: Hit<'_>| {
             // Messages that are found only by the title of their conversation are not counted.

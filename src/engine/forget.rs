@@ -129,8 +129,8 @@ impl Forgetter<'_> {
         let is_removed = |path: &Path| removed.iter().any(|(removed, _)| removed == path);
         for source in self.sources.present().iter().filter(|source| is_removed(&source.path)) {
             let upkeep = Upkeep { sources: self.sources };
-            upkeep.complete(source, resources, stop, &mut |share| {
-                progress(ForgetProgress::Indexing(share));
+            upkeep.complete(source, resources, stop, &mut |step| {
+                progress(ForgetProgress::Indexing(step.share()));
             })?;
             enrich::prune_caches(source, stop)?;
         }

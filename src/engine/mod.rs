@@ -71,6 +71,10 @@ pub use source::{
     sink::{Rendered, Sink},
     summaries::SAVED,
 };
+pub(crate) use upkeep::{
+    Completing,
+    enrich::{EnrichProgress, EnrichStage},
+};
 pub use upkeep::{
     Upkeep,
     enrich::Enriched,
@@ -280,7 +284,7 @@ impl Engine {
         limit: usize,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
-        self.page(scope, offset..offset.saturating_add(limit), |list, n| list.about(n), stop)
+        self.page(scope, offset..offset.saturating_add(limit), false, stop)
     }
 
     /// Does as [`Engine::listed`] does, without summaries.
@@ -291,14 +295,14 @@ impl Engine {
         limit: usize,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
-        self.page(scope, offset..offset.saturating_add(limit), |list, n| list.brief(n), stop)
+        self.page(scope, offset..offset.saturating_add(limit), true, stop)
     }
 
     fn page(
         &self,
         scope: &Scope,
         wanted: Range<usize>,
-        describe: fn(&dyn Listing, usize) -> About,
+        briefly: bool,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
         let (sources, mut notes) = self.sources.readable(scope, stop)?;
@@ -325,7 +329,16 @@ impl Engine {
             notes.extend(self.unknown_role(&scope, stop)?);
         }
         let page = places.into_iter().skip(wanted.start).take(wanted.len());
-        let abouts = page.map(|(_, number, place)| describe(&*listings[number], place)).collect();
+        let page: Vec<(usize, usize)> = page.map(|(_, number, place)| (number, place)).collect();
+        for (number, listing) in listings.iter().enumerate() {
+            let of_listing = page.iter().filter(|(of, _)| *of == number).map(|(_, place)| *place);
+            listing.prepare(&of_listing.collect::<Vec<_>>(), briefly);
+        }
+        let describe = |(number, place): (usize, usize)| match briefly {
+            true => listings[number].brief(place),
+            false => listings[number].about(place),
+        };
+        let abouts = page.into_iter().map(describe).collect();
         Ok(ListedPage { abouts, total, notes })
     }
 

@@ -116,16 +116,9 @@ pub enum Error {
         theirs: usize,
     },
     /// A regular expression of the request is wrong or too large.
-    #[error("{0}")]
-    Expression(String),
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
     /// The work was stopped.
     #[error("the search was stopped")]
     Stopped,
-}
-
-impl Error {
-    /// Returns the error of a request with a wrong expression.
-    pub(crate) fn of_expression(error: ExpressionError) -> Error {
-        Error::Expression(error.to_string())
-    }
 }

@@ -23,8 +23,7 @@ impl Snapshot {
         else {
             return Ok(trace);
         };
-        let (query, mut grams) =
-            GramQuery::new(request, &self.common).map_err(Error::of_expression)?;
+        let (query, mut grams) = GramQuery::new(request, &self.common)?;
         let mut cursors: Vec<Cursor<'_>> = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
             cursors.extend(Cursor::open(segment, &query, &mut grams, stop, &mut trace)?);

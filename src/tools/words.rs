@@ -29,18 +29,26 @@ impl Words {
         self.terms.insert(term.to_owned());
     }
 
-    /// Returns the first word of some texts that is ranked as `term` is.
+    /// Returns the first word of some texts that is ranked as `term` is, else the first with a part that
+    /// is.
     pub(crate) fn written<'t>(
         &self,
         term: &str,
         texts: impl IntoIterator<Item = &'t str>,
     ) -> Option<&'t str> {
-        let is_it = |word: &&str| {
-            let mut is_it = false;
-            self.tokenizer.word(word, &mut |other| is_it |= other == term);
-            is_it
-        };
-        texts.into_iter().find_map(|text| text.unicode_words().find(is_it))
+        let mut with_part = None;
+        for word in texts.into_iter().flat_map(|text| text.unicode_words()) {
+            let (mut parts, mut has_term) = (0, false);
+            self.tokenizer.word(word, &mut |other| {
+                parts += 1;
+                has_term |= other == term;
+            });
+            if has_term && parts == 1 {
+                return Some(word);
+            }
+            with_part = with_part.or(has_term.then_some(word));
+        }
+        with_part
     }
 
     /// Returns the spans of the words in a text.
@@ -70,5 +78,7 @@ mod tests {
         let words = Words::of("");
         assert_eq!(words.written("queri", ["no", "two queries, a query"]), Some("queries"));
         assert_eq!(words.written("queri", ["none"]), None);
+        assert_eq!(words.written("queri", ["useQueryClient", "a query"]), Some("query"));
+        assert_eq!(words.written("queri", ["useQueryClient", "or"]), Some("useQueryClient"));
     }
 }

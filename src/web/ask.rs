@@ -4,8 +4,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use crate::engine;
 
-/// The project filter's value for conversations without a project.
-pub(super) const NO_PROJECT: &str = "-";
+/// The project filter's value for conversations without a project. No project has this name, because
+/// projects are named after folders.
+pub(super) const NO_PROJECT: &str = "/";
 
 /// The characters of an address that stay as they are.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

@@ -97,13 +97,13 @@ fn flags_come_before_variables_and_these_before_the_file() {
     assert_eq!(home(&mut command), ("flag".into(), "--home".into(), Value::Null));
 
     let (_, text, _) = user.run(&["config"]);
-    let expected = format!("home            {}  (line 2)\n", user.path("filed").display());
-    assert!(text.contains("file            ~/config/verbatim/config.toml\n"), "{text}");
+    let expected = format!("home                {}  (line 2)\n", user.path("filed").display());
+    assert!(text.contains("file                ~/config/verbatim/config.toml\n"), "{text}");
     assert!(
-        text.contains(&expected) && text.contains("archives        none  (line 3)\n"),
+        text.contains(&expected) && text.contains("archives            none  (line 3)\n"),
         "{text}"
     );
-    assert!(text.contains("watch           true  (default)\n"), "{text}");
+    assert!(text.contains("watch               true  (default)\n"), "{text}");
 }
 
 #[test]

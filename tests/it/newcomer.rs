@@ -26,6 +26,20 @@ fn mistakes_are_answered_with_what_helps() {
     );
     let (_, _, errors) = run(&["serach"]);
     assert!(errors.contains("'search'") && errors.contains("verbatim search serach"), "{errors}");
+    let (code, _, errors) = run(&["show"]);
+    assert!(
+        code == Some(2) && errors.contains("`verbatim list` and `verbatim search` print the ids")
+    );
+    let (_, _, errors) = run(&["search"]);
+    assert!(errors.contains("tip: for example: verbatim search borrow checker"), "{errors}");
+    let (code, _, errors) = run(&["threads", "list"]);
+    assert!(code == Some(1) && errors.contains("`verbatim threads start` begins one"), "{errors}");
+    let (code, _, errors) = run(&["forget", "--list"]);
+    assert_eq!((code, errors.as_str()), (Some(1), "verbatim: nothing was forgotten so far\n"));
+    let elsewhere = scene.path("no-database");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let (_, _, errors) = run(&["search", "vector", "--db", elsewhere.to_str().unwrap()]);
+    assert!(errors.contains("no-database is a folder"), "{errors}");
     let (code, _, errors) = run(&["import", "-"]);
     assert!(code == Some(2) && errors.contains("not from standard input; save it"), "{errors}");
     let mut open = scene.command(&["open", CHAT]);
@@ -36,6 +50,17 @@ fn mistakes_are_answered_with_what_helps() {
     assert!(plan.starts_with("source: export\nanswered by: the index"), "{plan}");
     let (_, _, errors) = run(&["search", "pastry", "--mode", "both"]);
     assert!(errors.contains("no message has these words; the nearest by meaning"), "{errors}");
+}
+
+#[test]
+fn a_thread_without_messages_is_examined() {
+    let scene = Scene::imported();
+    let run = |arguments: &[&str]| told(&mut scene.command(arguments));
+    assert_eq!(run(&["threads", "start"]).0, Some(0));
+    assert_eq!(run(&["reindex"]).0, Some(0));
+    let (code, out, errors) = run(&["doctor"]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{out}");
+    assert!(out.contains("0 messages and 0 searches compared"), "{out}");
 }
 
 #[test]

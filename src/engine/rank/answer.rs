@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
     hash::{DefaultHasher, Hash, Hasher},
+    ops::Range,
 };
 
 use super::{
@@ -32,6 +33,9 @@ const MAX_SPACE: usize = 64;
 
 /// The most bytes of a text that are searched for the passage that is nearest to the query.
 const MAX_CHUNKED: usize = 16 << 10;
+
+/// The most bytes of a text that are searched for a term where it need not have one.
+const MAX_WITHOUT_TERMS: usize = 64 << 20;
 
 /// A conversation: the place of its source among the ranked sources, and its number there.
 pub(super) type ConversationKey = (usize, u32);
@@ -157,13 +161,14 @@ impl Ranker<'_> {
                 }
                 Entry::Vacant(entry) if next < limit => {
                     entry.insert(next);
-                    let hit = scorer.hit(scored.doc_id).kept(0, MOST_KEPT);
+                    let (passage, place) = passages.best(&content);
+                    let hit = scorer.hit(scored.doc_id).kept(place, MOST_KEPT);
                     let turn = scorer.turn(scored.doc_id).unwrap_or(0) as usize;
                     matches.push(Match {
                         source: source.kind,
                         score: f64::from(scored.score),
                         line: line_number(source.kind, hit.position, turn),
-                        passage: passages.best(&content),
+                        passage,
                         is_title_only: false,
                         copies: 1,
                         hit,
@@ -219,14 +224,24 @@ impl<'a> Passages<'a> {
         }
     }
 
-    /// Returns the passage where the query's terms are or, without any, the nearest by its vector.
-    fn best(&self, text: &str) -> String {
-        let text = snippet::trim(text);
+    /// Returns the passage where the query's terms are or, without any, the nearest by its vector; and
+    /// where it is in the text.
+    fn best(&self, text: &str) -> (String, usize) {
+        let trimmed = snippet::trim(text);
+        let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
+        let range = self.range(trimmed).unwrap_or(0..0);
+        (passage::shown(trimmed, range.clone()), before + range.start)
+    }
+
+    fn range(&self, text: &str) -> Option<Range<usize>> {
+        // Where there is no vector to go by, a term is in the text.
+        let most = if self.vector.is_some() { MAX_WITHOUT_TERMS } else { usize::MAX };
+        let of_terms = passage::place(text, &self.terms, &self.tokenizer, most);
         let is_short = snippet::cut(text, passage::LENGTH).is_none();
         let start = passage::up_to(text, MAX_CHUNKED);
         let model = self.ranker.sources.model();
         match self.vector {
-            Some(vector) if !is_short && model.is_built_in() && !self.has_term(start) => {
+            Some(vector) if !is_short && model.is_built_in() && of_terms.is_none() => {
                 let chunks = passage::chunks(start);
                 let texts: Vec<&str> = chunks.iter().map(|chunk| &start[chunk.clone()]).collect();
                 let vectors = model.encode(&texts, &Stop::never()).unwrap_or_default();
@@ -238,16 +253,10 @@ impl<'a> Passages<'a> {
                     .map(|other| cosine(other))
                     .enumerate()
                     .fold((0, f32::MIN), |best, one| if one.1 > best.1 { one } else { best });
-                passage::from_chunk(text, chunks.get(nearest.0).cloned().unwrap_or(0..0))
+                chunks.get(nearest.0).cloned()
             }
-            _ => passage::passage(text, &self.terms, &self.tokenizer),
+            _ => of_terms,
         }
-    }
-
-    fn has_term(&self, text: &str) -> bool {
-        let mut has = false;
-        self.tokenizer.cut(text, |term| has |= self.terms.iter().any(|(known, _)| known == term));
-        has
     }
 }
 
@@ -293,4 +302,40 @@ fn in_common_conversations(sources: &[RankedSource], by_concept: Vec<Vec<Scored>
         .collect();
     scored.sort_unstable_by(Scored::order);
     scored
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Question, TestExport};
+
+    #[test]
+    fn of_a_very_long_message_the_part_with_the_words_is_kept() {
+        let filler = "nothing to see here at all, ".repeat(3 * MOST_KEPT / 28);
+        let text = format!("{filler} the turtle swam over the reef. {}", &filler[..MOST_KEPT]);
+        for is_indexed in [true, false] {
+            // Another message, although the part that is kept of it is the same.
+            let other = format!("another beginning {text}");
+            let export = TestExport::of(&[&text, &other, "something else"]);
+            let mut config = export.engine.config().clone();
+            if is_indexed {
+                export.reindex();
+            }
+            // Without an index the messages are scanned.
+            config.leave_indexes = !is_indexed;
+            let engine = crate::engine::Engine::new(config);
+            for mode in [Mode::Text, Mode::Both] {
+                let concepts = vec!["turtle reef".to_owned()];
+                let question = Question { concepts, mode, limit: 5, ..Question::default() };
+                let items = engine.rank(&question, &Stop::never()).unwrap().items;
+                let case = format!("{mode:?}, indexed: {is_indexed}");
+                let ids: Vec<&str> = items[..2].iter().map(|it| &*it.hit.message_id).collect();
+                assert!(ids.contains(&"m0") && ids.contains(&"m1"), "{case}: {ids:?}");
+                let found = &items[0];
+                assert!(found.passage.contains("turtle swam"), "{case}: {}", found.passage);
+                assert!(found.hit.content.contains("turtle swam"), "{case}");
+                assert!(found.hit.content.len() <= MOST_KEPT + 16, "{case}");
+            }
+        }
+    }
 }

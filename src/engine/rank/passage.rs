@@ -10,19 +10,69 @@ use crate::text::{
 /// Characters of a passage.
 pub(crate) const LENGTH: usize = 300;
 
-/// Bytes of a text that are looked through.
-const MOST_BYTES: usize = 1 << 20;
+/// Bytes of a text that are looked through at once.
+const PIECE: usize = 1 << 20;
+
+/// Bytes that are looked through for a better place than the best so far.
+const MOST_BEYOND: usize = 16 << 20;
 
 /// Returns the passage of a text with the largest weight of terms; the beginning if it has no term.
 pub(crate) fn passage(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -> String {
-    let text = snippet::trim(text);
-    if snippet::cut(text, LENGTH).is_none() {
-        return text.to_owned();
+    let place = place(snippet::trim(text), terms, cutter, usize::MAX);
+    shown(text, place.unwrap_or(0..0))
+}
+
+/// Returns where a text that is trimmed has the largest weight of terms within the length of a passage;
+/// `None` if it has no term in its first `most` bytes. Of a long text, the first place that has half
+/// of the weight of all terms is good enough.
+pub(crate) fn place(
+    text: &str,
+    terms: &[(String, f32)],
+    cutter: &Tokenizer,
+    most: usize,
+) -> Option<Range<usize>> {
+    let text = up_to(text, most);
+    let enough = terms.iter().map(|(_, weight)| weight).sum::<f32>() / 2.0;
+    let mut best: Option<(f32, Range<usize>)> = None;
+    let mut start = 0;
+    while start < text.len() {
+        let piece = piece(&text[start..]);
+        if let Some((weight, range)) = heaviest(piece, terms, cutter)
+            && best.as_ref().is_none_or(|(most, _)| weight > *most)
+        {
+            best = Some((weight, start + range.start..start + range.end));
+        }
+        start += piece.len();
+        let is_enough = |(weight, range): &(f32, Range<usize>)| {
+            *weight >= enough || start - range.start > MOST_BEYOND
+        };
+        if best.as_ref().is_some_and(is_enough) {
+            break;
+        }
     }
-    let marks = marks(up_to(text, MOST_BYTES), terms, cutter);
+    best.map(|(_, range)| range)
+}
+
+/// Returns the beginning of a text that is looked through at once, up to a space if there is one.
+fn piece(text: &str) -> &str {
+    let piece = up_to(text, PIECE);
+    match piece.rfind(char::is_whitespace) {
+        Some(space) if piece.len() < text.len() && space > PIECE / 2 => &piece[..space],
+        _ => piece,
+    }
+}
+
+/// Returns the largest weight of terms within the length of a passage, and where that is; `None` if
+/// the text has no term.
+fn heaviest(
+    text: &str,
+    terms: &[(String, f32)],
+    cutter: &Tokenizer,
+) -> Option<(f32, Range<usize>)> {
+    let marks = marks(text, terms, cutter);
     // A letter takes at least one byte, so the range holds no more letters than the passage.
     let reach = LENGTH * 3 / 4;
-    let mut best: (f32, Range<usize>) = (0.0, 0..0);
+    let mut best: Option<(f32, Range<usize>)> = None;
     let mut counts = vec![0u32; terms.len()];
     let (mut sum, mut first) = (0.0, 0);
     for (at, term) in &marks {
@@ -38,27 +88,28 @@ pub(crate) fn passage(text: &str, terms: &[(String, f32)], cutter: &Tokenizer) -
             }
             first += 1;
         }
-        if sum > best.0 + 1e-6 {
-            best = (sum, marks[first].0..*at);
+        if sum > best.as_ref().map_or(0.0, |(weight, _)| *weight) + 1e-6 {
+            best = Some((sum, marks[first].0..*at));
         }
     }
-    around(text, best.1)
+    best
 }
 
-/// Returns the passage around one of the [`chunks`] of a text.
-pub(crate) fn from_chunk(text: &str, chunk: Range<usize>) -> String {
-    around(text, chunk)
+/// Returns the passage around a range of a text that is trimmed; all of a short text.
+pub(crate) fn shown(text: &str, range: Range<usize>) -> String {
+    let text = snippet::trim(text);
+    match snippet::cut(text, LENGTH) {
+        None => text.to_owned(),
+        Some(_) => around(text, range),
+    }
 }
 
 /// Returns the passage around a span of a text that is not trimmed.
 pub(crate) fn around_span(text: &str, span: Range<usize>) -> String {
     let trimmed = snippet::trim(text);
-    if snippet::cut(trimmed, LENGTH).is_none() {
-        return trimmed.to_owned();
-    }
     let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
     let inside = |at: usize| at.saturating_sub(before).min(trimmed.len());
-    around(trimmed, inside(span.start)..inside(span.end))
+    shown(trimmed, inside(span.start)..inside(span.end))
 }
 
 /// Returns a text cut into pieces about as long as half a passage, at the ends of sentences and
@@ -160,6 +211,10 @@ mod tests {
         assert_eq!(found, "short");
         let text = format!("{}東京タワーへ行く{}", "犬".repeat(500), "猫".repeat(500));
         let found = passage(&text, &terms("東京タワー"), &Tokenizer::default());
+        let far = format!("{}The turtle swam.", "nothing at all ".repeat(PIECE / 12));
+        let place = |most| super::place(&far, &terms("turtle"), &Tokenizer::default(), most);
+        assert!(far[place(usize::MAX).unwrap().start..].starts_with("turtle"));
+        assert_eq!(place(PIECE), None);
         assert!(found.contains("東京タワーへ行く") && found.chars().count() <= LENGTH + 2);
     }
 }

@@ -31,6 +31,7 @@ use crate::{
     text::{
         literal::LiteralPattern,
         query::Query,
+        snippet,
         words::{Token, Tokenizer, is_character, tokens},
     },
 };
@@ -78,6 +79,7 @@ pub(super) struct ScanResult {
 /// What one scan looks for.
 struct ScanTask<'a> {
     concepts: &'a [WordFinder],
+    passages: &'a PassageFinder,
     /// Whether a conversation is in the scope.
     is_wanted: &'a dyn Fn(&str) -> bool,
     with_titles: bool,
@@ -108,7 +110,7 @@ impl ScanTask<'_> {
         for top in &tops {
             let best = top.best(self.depth);
             let places: Vec<ScanPlace> = best.iter().map(|(_, place)| *place).collect();
-            let hits = store.fetch(&places)?;
+            let hits = store.fetch(&places, &|text| self.passages.place(text))?;
             found.push(hits.into_iter().zip(best).map(|(hit, (score, _))| (score, hit)).collect());
         }
         let titles = if self.with_titles { store.titles()? } else { Vec::new() };
@@ -148,6 +150,7 @@ impl Ranker<'_> {
         };
         let task = ScanTask {
             concepts: &concepts,
+            passages: &PassageFinder::new(self),
             is_wanted: &is_wanted,
             with_titles: self.question.fields != Fields::Messages,
             depth: if concepts.len() > 1 { DEPTH_OF_SEVERAL } else { DEPTH },
@@ -184,7 +187,7 @@ impl Ranker<'_> {
         let mut best: Vec<(ScannedHit, u32)> = Vec::new();
         let mut known: HashMap<(String, String), usize> = HashMap::new();
         for scanned in result.hits {
-            let key = (scanned.hit.role.to_string(), scanned.hit.content.trim().to_owned());
+            let key = scanned.hit.copy_key();
             match known.get(&key) {
                 Some(place) => best[*place].1 += 1,
                 None if best.len() < self.question.limit => {
@@ -528,6 +531,14 @@ impl PassageFinder {
         // The IDF is not known here; longer words are rarer.
         let terms = terms.map(|term| (term.clone(), term.chars().count() as f32)).collect();
         PassageFinder { terms, tokenizer }
+    }
+
+    /// Returns where the passage of a text begins.
+    fn place(&self, text: &str) -> usize {
+        let trimmed = snippet::trim(text);
+        let before = trimmed.as_ptr().addr() - text.as_ptr().addr();
+        let place = passage::place(trimmed, &self.terms, &self.tokenizer, usize::MAX);
+        before + place.map_or(0, |place| place.start)
     }
 
     fn matched(&self, scanned: ScannedHit, sketch: Option<&Sketch>) -> Match {

@@ -11,8 +11,13 @@ pub(super) trait ScanStore<E> {
     /// Hands over every message. The text of one that has none of the words may be left out.
     fn scan(&mut self, each: &mut dyn FnMut(ScannedMessage<'_>)) -> Result<(), E>;
 
-    /// Returns the messages at some places of the scan, in their order.
-    fn fetch(&mut self, places: &[ScanPlace]) -> Result<Vec<Hit<'static>>, E>;
+    /// Returns the messages at some places of the scan, in their order. Of a very long text, the part
+    /// around what `find` returns the place of is kept.
+    fn fetch(
+        &mut self,
+        places: &[ScanPlace],
+        find: &dyn Fn(&str) -> usize,
+    ) -> Result<Vec<Hit<'static>>, E>;
 
     /// Returns the ids and titles of all conversations.
     fn titles(&mut self) -> Result<Vec<(String, String)>, E>;
@@ -29,8 +34,12 @@ impl ScanStore<db::Error> for DatabaseScan<'_> {
         db::scan(self.database, self.filter, each)
     }
 
-    fn fetch(&mut self, places: &[ScanPlace]) -> Result<Vec<Hit<'static>>, db::Error> {
-        db::fetch(self.database, self.filter, places)
+    fn fetch(
+        &mut self,
+        places: &[ScanPlace],
+        find: &dyn Fn(&str) -> usize,
+    ) -> Result<Vec<Hit<'static>>, db::Error> {
+        db::fetch(self.database, self.filter, places, find)
     }
 
     fn titles(&mut self) -> Result<Vec<(String, String)>, db::Error> {
@@ -43,8 +52,12 @@ impl ScanStore<Error> for ClusterScan<'_> {
         ClusterScan::scan(self, each)
     }
 
-    fn fetch(&mut self, places: &[ScanPlace]) -> Result<Vec<Hit<'static>>, Error> {
-        ClusterScan::fetch(self, places)
+    fn fetch(
+        &mut self,
+        places: &[ScanPlace],
+        find: &dyn Fn(&str) -> usize,
+    ) -> Result<Vec<Hit<'static>>, Error> {
+        ClusterScan::fetch(self, places, find)
     }
 
     fn titles(&mut self) -> Result<Vec<(String, String)>, Error> {

@@ -58,7 +58,7 @@ impl Ranker<'_> {
         let mut best: Vec<(SourceHit, u32)> = Vec::new();
         let mut copies: HashMap<(String, String), usize> = HashMap::new();
         for (kind, hit) in found {
-            let key = (hit.role.to_string(), hit.content.trim().to_owned());
+            let key = hit.copy_key();
             if let Some(place) = copies.get(&key) {
                 best[*place].1 += 1;
                 continue;
@@ -204,7 +204,7 @@ impl Ranker<'_> {
             .map(|concept| {
                 let request = self.request(concept);
                 let matchers = Matchers::of(&*checked(&request)?);
-                Ok(matchers.map_err(index::Error::of_expression)?)
+                Ok(matchers.map_err(index::Error::from)?)
             })
             .collect()
     }
@@ -226,7 +226,7 @@ impl Ranker<'_> {
             limit: (ids.is_none() && scope.conversation.is_none()).then_some(count),
             ..self.request(concept)
         };
-        let matchers = Matchers::of(&request).map_err(index::Error::of_expression)?;
+        let matchers = Matchers::of(&request).map_err(index::Error::from)?;
         let is_wanted = |hit: &Hit<'_>| {
             scope.conversation.as_ref().is_none_or(|id| *id == hit.conversation_id)
                 && ids.as_ref().is_none_or(|ids| ids.contains(&*hit.conversation_id))

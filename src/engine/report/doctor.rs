@@ -31,14 +31,22 @@ const LEAST_FREE: u64 = 64 << 20;
 const INDEX_SHARE: u64 = 3;
 
 /// Examines folders, databases and indexes; `full` examines everything, however long that takes.
-pub(crate) fn examine(sources: &Sources, full: bool, stop: &Stop, report: &mut dyn FnMut(Finding)) {
-    Examination { sources, full, stop, report }.run();
+/// `begin` is told what is examined next, where that takes a moment.
+pub(crate) fn examine(
+    sources: &Sources,
+    full: bool,
+    stop: &Stop,
+    begin: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(Finding),
+) {
+    Examination { sources, full, stop, begin, report }.run();
 }
 
 struct Examination<'a> {
     sources: &'a Sources,
     full: bool,
     stop: &'a Stop,
+    begin: &'a mut dyn FnMut(&str),
     report: &'a mut dyn FnMut(Finding),
 }
 
@@ -120,6 +128,7 @@ impl Examination<'_> {
             return true;
         }
         let in_time = if self.full { self.stop.clone() } else { self.stop.within(MAX_WAIT) };
+        (self.begin)(&format!("counting the messages of {}", path.display()));
         let counted = db::read(path, &in_time, |database| {
             Ok((db::counts(database)?, db::strays(database)?, database.layout().clone()))
         });
@@ -135,6 +144,7 @@ impl Examination<'_> {
             }
         };
         let holds = format!("{messages} messages in {conversations} conversations");
+        (self.begin)(&format!("checking the pages of {}", path.display()));
         match db::read(path, &in_time, |database| db::faults(database, self.full)) {
             Ok(faults) if faults.is_empty() => {
                 self.report(Finding::well(about(), format!("{holds}, and SQLite finds no fault")));
@@ -177,6 +187,7 @@ impl Examination<'_> {
             self.report(Finding::note(about(), what, "verbatim reindex"));
         }
         if let Some(current) = index_dir.current() {
+            (self.begin)(&format!("checking the index {}", index_dir.folder().display()));
             match index_dir.check(&current, self.stop) {
                 Ok(bytes) => {
                     self.report(Finding::well(
@@ -198,7 +209,8 @@ impl Examination<'_> {
         }
         match source.current_index(self.stop) {
             Ok(snapshot) => {
-                for finding in sample::compare(source, &snapshot, self.stop) {
+                let (stop, begin) = (self.stop, &mut *self.begin);
+                for finding in sample::compare(source, &snapshot, self.full, stop, begin) {
                     self.report(finding);
                 }
             }

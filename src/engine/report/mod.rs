@@ -30,12 +30,14 @@ impl Reports<'_> {
     }
 
     /// Examines folders, databases and indexes; `full` examines everything, however long it takes.
+    /// `begin` is told what is examined next, where that takes a moment.
     pub(crate) fn examine(
         &self,
         full: bool,
         stop: &Stop,
+        begin: &mut dyn FnMut(&str),
         report: &mut dyn FnMut(finding::Finding),
     ) {
-        doctor::examine(self.sources, full, stop, report);
+        doctor::examine(self.sources, full, stop, begin, report);
     }
 }

@@ -12,7 +12,8 @@ use std::{
 use super::{
     kind::SourceKind,
     lock::lock,
-    scope::{Scope, shared_start},
+    scope::Scope,
+    sorted_ids::SortedIds,
     summaries::features::{Summary, SummaryFeatures},
 };
 use crate::{
@@ -40,8 +41,8 @@ pub(crate) struct Catalogue {
     doc_ids: Vec<u32>,
     /// Numbers of conversations, sorted by id.
     by_id: Vec<u32>,
-    /// The same, sorted by the ids with ASCII letters in lower case; made when it is needed.
-    by_folded_id: OnceLock<Vec<u32>>,
+    /// Made when it is needed.
+    sorted_ids: OnceLock<SortedIds>,
     /// The origins of conversations, once they were read.
     origins: Mutex<Option<Arc<Origins>>>,
     /// The features of the summaries, once they were requested.
@@ -136,7 +137,7 @@ impl Catalogue {
             conversation_of,
             doc_ids,
             by_id,
-            by_folded_id: OnceLock::new(),
+            sorted_ids: OnceLock::new(),
             origins: Mutex::default(),
             features: Mutex::default(),
         }
@@ -162,25 +163,11 @@ impl Catalogue {
         Some(self.by_id[at])
     }
 
-    /// Returns how many bytes an id has in common with the beginning of the most similar other id, as
-    /// [`Listing::shared_start`](super::reader::Listing::shared_start) does. In the order of the ids,
-    /// that id is one of its neighbours.
+    /// Does as [`Listing::shared_start`](super::reader::Listing::shared_start) does.
     pub(crate) fn shared_start(&self, id: &str) -> usize {
-        let id_of = |number: &u32| self.conversations[*number as usize].id.as_str();
-        fn folded(id: &str) -> impl Iterator<Item = u8> {
-            id.bytes().map(|byte| byte.to_ascii_lowercase())
-        }
-        let sorted = self.by_folded_id.get_or_init(|| {
-            let mut sorted = self.by_id.clone();
-            sorted.sort_by(|a, b| folded(id_of(a)).cmp(folded(id_of(b))));
-            sorted
-        });
-        let at = sorted.partition_point(|number| folded(id_of(number)).lt(folded(id)));
-        let (before, after) = sorted.split_at(at);
-        let other = |number: &&u32| id_of(number) != id;
-        let neighbours = [before.iter().rev().find(other), after.iter().find(other)];
-        let shared = neighbours.into_iter().flatten().map(|number| shared_start(id, id_of(number)));
-        shared.max().unwrap_or(0)
+        let id_of = |number: u32| self.conversations[number as usize].id.as_str();
+        let sorted = self.sorted_ids.get_or_init(|| SortedIds::of(self.conversations.len(), id_of));
+        sorted.shared_start(id, id_of)
     }
 
     /// Returns the number of a message's conversation; `None` for a deleted message.

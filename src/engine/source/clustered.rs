@@ -22,7 +22,7 @@ use crate::{
     cluster::{Cluster, ClusterConversation, Taken, View},
     db::{self, ScanFilter, ScanPlace, ScannedMessage, tally::MessageFacts},
     engine::error::Error,
-    model::{Hit, Instant, MOST_KEPT, Matching, Origin, Provenance, Request, Stop},
+    model::{Hit, Instant, Matching, Origin, Provenance, Request, Stop},
 };
 
 /// The reader of an index in a cluster. It answers from the state of its first question.
@@ -311,11 +311,15 @@ impl<'a> ClusterScan<'a> {
         Ok(())
     }
 
-    pub(crate) fn fetch(&self, places: &[ScanPlace]) -> Result<Vec<Hit<'static>>, Error> {
+    pub(crate) fn fetch(
+        &self,
+        places: &[ScanPlace],
+        find: &dyn Fn(&str) -> usize,
+    ) -> Result<Vec<Hit<'static>>, Error> {
         let name = |place: &ScanPlace| self.names.get(usize::try_from(place.number()).ok()?);
         let names: Vec<&str> = places.iter().filter_map(name).map(String::as_str).collect();
         let hits = self.view.fetch(self.cluster.client()?, &names, self.stop)?;
-        Ok(hits.into_iter().map(|hit| hit.kept(0, MOST_KEPT)).collect())
+        Ok(hits.into_iter().map(|hit| hit.kept_around(find)).collect())
     }
 
     pub(crate) fn titles(&self) -> Vec<(String, String)> {

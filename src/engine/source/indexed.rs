@@ -261,6 +261,15 @@ impl Listing for IndexedListing {
         self.catalogue.about(self.found[place], self.origins.as_deref())
     }
 
+    fn prepare(&self, places: &[usize], briefly: bool) {
+        let numbers = places.iter().map(|place| self.found[*place]);
+        let is_described = |number: &u32| {
+            let listed = &self.catalogue.conversations()[*number as usize];
+            !briefly || listed.title.trim().is_empty()
+        };
+        self.catalogue.take_stored_summaries(&numbers.filter(is_described).collect::<Vec<_>>());
+    }
+
     fn shared_start(&self, id: &str) -> usize {
         self.catalogue.shared_start(id)
     }

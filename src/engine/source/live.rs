@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     path::PathBuf,
+    sync::OnceLock,
     time::Instant as Clock,
 };
 
@@ -15,6 +16,7 @@ use super::{
     scope::{About, Scope},
     scoring::Scorer,
     sink::Sink,
+    sorted_ids::SortedIds,
     sources::Source,
 };
 use crate::{
@@ -121,7 +123,8 @@ impl Reader for LiveReader {
                 && scope.accepts_id(&outline.id)
                 && scope.accepts_origin(self.source.kind, origins.get(&outline.id))
         });
-        Ok(Box::new(LiveListing { kind: self.source.kind, outlines, origins }))
+        let (kind, sorted_ids) = (self.source.kind, OnceLock::new());
+        Ok(Box::new(LiveListing { kind, outlines, origins, sorted_ids }))
     }
 
     fn read(
@@ -174,6 +177,8 @@ struct LiveListing {
     kind: SourceKind,
     outlines: Vec<Outline>,
     origins: HashMap<String, Origin>,
+    /// Made when it is needed.
+    sorted_ids: OnceLock<SortedIds>,
 }
 
 impl Listing for LiveListing {
@@ -191,6 +196,12 @@ impl Listing for LiveListing {
 
     fn origin(&self, place: usize) -> Option<&Origin> {
         self.origins.get(&self.outlines[place].id)
+    }
+
+    fn shared_start(&self, id: &str) -> usize {
+        let id_of = |number: u32| self.outlines[number as usize].id.as_str();
+        let sorted = self.sorted_ids.get_or_init(|| SortedIds::of(self.outlines.len(), id_of));
+        sorted.shared_start(id, id_of)
     }
 
     fn about(&self, place: usize) -> About {

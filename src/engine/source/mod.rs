@@ -25,6 +25,7 @@ pub mod scoring;
 mod session;
 pub(crate) mod sink;
 mod sketch;
+mod sorted_ids;
 mod sources;
 pub(crate) mod summaries;
 mod turns;

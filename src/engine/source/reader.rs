@@ -91,6 +91,10 @@ pub trait Listing {
     /// Everything that is known of a conversation. This may read its messages.
     fn about(&self, place: usize) -> About;
 
+    /// Prepares that many conversations are described: by [`Listing::about`] or, if they are to be
+    /// described `briefly`, by [`Listing::brief`].
+    fn prepare(&self, _places: &[usize], _briefly: bool) {}
+
     /// How many bytes an id has in common with the beginning of the most similar other id of the
     /// source; the case of ASCII letters does not count.
     fn shared_start(&self, id: &str) -> usize {

@@ -34,26 +34,62 @@ pub struct Enriched {
     pub vectors: u32,
 }
 
+/// What is made for ranked search, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EnrichStage {
+    Words,
+    Vectors,
+    /// The vectors are put into groups of similar ones.
+    Groups,
+    Summaries,
+}
+
+/// How far the files of ranked search are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EnrichProgress {
+    pub(crate) stage: EnrichStage,
+    /// Messages, or conversations of which summaries are made, that this stage is done with.
+    pub(crate) done: u64,
+    /// All of them.
+    pub(crate) total: u64,
+    /// Steps of all stages that are done, and their number.
+    pub(crate) steps: (u64, u64),
+}
+
+impl EnrichProgress {
+    /// Returns the share of all stages that is done, from 0 to 1.
+    pub(crate) fn share(self) -> f64 {
+        self.steps.0 as f64 / self.steps.1.max(1) as f64
+    }
+}
+
 /// Makes the term indexes, vectors and summaries that the index of a source lacks.
 ///
-/// Without `with_vectors` only terms are made. `progress` gets the number of steps that are done and the number of all steps.
+/// Without `with_vectors` only terms are made.
 pub(crate) fn enrich(
     source: &Source,
     resources: Resources,
     with_vectors: bool,
     stop: &Stop,
-    progress: &mut dyn FnMut(u64, u64),
+    progress: &mut dyn FnMut(EnrichProgress),
 ) -> Result<Enriched, Error> {
     let Some(snapshot) = source.latest_index(stop) else { return Ok(Enriched::default()) };
     let model = source.model();
     let mut done = Enriched::default();
     let mut failed = None;
     let messages = u64::from(snapshot.max_doc());
-    let total = STEPS * messages;
+    let all = STEPS * messages;
+    let mut tell = |stage, done: u64, steps: u64| {
+        progress(EnrichProgress { stage, done, total: messages, steps: (steps, all) });
+    };
     let mut before = 0;
     for segment in snapshot.segments() {
         let count = segment.doc_ids.len() as u32;
-        let mut advance = |some: u32| progress(before + u64::from(some), total);
+        let first = u64::from(segment.doc_ids.start);
+        let mut advance = |some: u32| {
+            let some = u64::from(some);
+            tell(EnrichStage::Words, first + some, before + some);
+        };
         if TermIndex::open(segment.folder, count).is_err()
             && build_terms(&snapshot, &segment, resources, stop, &mut advance)?
         {
@@ -65,7 +101,11 @@ pub(crate) fn enrich(
             && Vectors::open(segment.folder, model.name(), count).is_none()
         {
             let threads = resources.threads;
-            let mut advance = |some: u64| progress(before + some, total);
+            let mut advance = |some: u64| match some.checked_sub(u64::from(count)) {
+                Some(grouped) => tell(EnrichStage::Groups, first + grouped, before + some),
+                None => tell(EnrichStage::Vectors, first + some, before + some),
+            };
+            advance(0);
             match build_vectors(&snapshot, &segment, model, threads, stop, &mut advance) {
                 Ok(()) => done.vectors += count,
                 // Terms are made even if a provider does not answer.
@@ -79,11 +119,12 @@ pub(crate) fn enrich(
     }
     if let Ok(snapshot) = source.current_index(stop) {
         let catalogue = source.catalogue(&snapshot);
-        let conversations = catalogue.conversations().len().max(1) as u64;
+        let total = catalogue.conversations().len() as u64;
         let mut made = 0;
         summaries::build(&catalogue, model, stop, &mut || {
-            made += 1;
-            progress(before + messages * u64::min(made, conversations) / conversations, total);
+            made = u64::min(made + 1, total);
+            let steps = (before + messages * made / total.max(1), all);
+            progress(EnrichProgress { stage: EnrichStage::Summaries, done: made, total, steps });
         })?;
     }
     if let Some(error) = failed {
@@ -165,4 +206,27 @@ fn build_vectors(
     let count = f64::from(texts.count);
     builder.finish(stop, &mut |share| progress((count * (1.0 + share)) as u64))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::TestExport;
+
+    #[test]
+    fn each_stage_tells_how_far_it_is() {
+        let export = TestExport::indexed(&["red", "green and blue", "a longer text about trees"]);
+        let source = export.engine.sources().remove(0);
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        let mut told: Vec<EnrichProgress> = Vec::new();
+        let mut tell = |now| told.push(now);
+        enrich(&source, resources, true, &Stop::never(), &mut tell).unwrap();
+        assert!(told.is_sorted_by_key(|now| now.steps.0), "{told:?}");
+        assert!(told.iter().all(|now| now.done <= now.total && now.total == 3), "{told:?}");
+        let last = told.pop().unwrap();
+        assert_eq!((last.stage, last.done, last.share()), (EnrichStage::Summaries, 3, 1.0));
+        for stage in [EnrichStage::Words, EnrichStage::Vectors] {
+            assert!(told.iter().any(|now| now.stage == stage), "{stage:?}: {told:?}");
+        }
+    }
 }

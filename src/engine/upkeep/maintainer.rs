@@ -17,7 +17,7 @@ use std::{
 };
 
 use super::{
-    enrich,
+    enrich::{self, EnrichProgress},
     events::UpkeepEvent,
     follow::{self, Follower},
     merge,
@@ -318,9 +318,8 @@ impl SourceState {
         let halt = Stop::never();
         let may_wait = self.postponed.interruptions < MAX_INTERRUPTIONS;
         let mut checked = begun;
-        let mut check = |done: u64, total: u64| {
-            let share = done as f64 / total.max(1) as f64;
-            source.set_task(task.at(INDEX_SHARE + (1.0 - INDEX_SHARE) * share));
+        let mut check = |progress: EnrichProgress| {
+            source.set_task(task.at(INDEX_SHARE + (1.0 - INDEX_SHARE) * progress.share()));
             let gives_way = may_wait || begun.elapsed() > MAX_ENRICHING;
             let has_changed = gives_way && checked.elapsed() > QUIET && {
                 checked = Instant::now();

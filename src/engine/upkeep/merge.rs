@@ -100,7 +100,7 @@ fn merge_into(
     stop: &Stop,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Size, Error> {
-    progress(Progress::Ordering);
+    progress(Progress::Ordering { done: 0, total: u64::from(snapshot.messages()) });
     let mut doc_ids: Vec<u32> =
         (0..snapshot.max_doc()).filter(|doc_id| snapshot.is_alive(*doc_id)).collect();
     // Sorted runs, one a segment: the standard library's sort merges them.

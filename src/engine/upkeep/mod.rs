@@ -12,7 +12,7 @@ pub(crate) mod transcripts;
 use std::{path::PathBuf, sync::Arc, thread, time::Duration};
 
 use self::{
-    enrich::Enriched,
+    enrich::{EnrichProgress, Enriched},
     maintainer::Maintainer,
     refresh::{Progress, Reindex, Reindexed},
     transcripts::{ArchiveProgress, ArchiveReport},
@@ -28,6 +28,23 @@ const INDEX_SHARE: f64 = 0.5;
 
 /// How often to check whether another process has finished its build.
 const ELSEWHERE: Duration = Duration::from_millis(100);
+
+/// How far the completion of a source is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Completing {
+    Index(Progress),
+    Ranking(EnrichProgress),
+}
+
+impl Completing {
+    /// Returns the share that is done, from 0 to 1.
+    pub(crate) fn share(self) -> f64 {
+        match self {
+            Completing::Index(step) => step.share() * INDEX_SHARE,
+            Completing::Ranking(step) => INDEX_SHARE + (1.0 - INDEX_SHARE) * step.share(),
+        }
+    }
+}
 
 /// The work that keeps everything derived current, for one engine.
 #[derive(Clone, Copy, Debug)]
@@ -72,20 +89,32 @@ impl Upkeep<'_> {
         stop: &Stop,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Enriched, Error> {
+        let mut steps = |now: EnrichProgress| progress(now.steps.0, now.steps.1);
+        self.enrich_watched(source, resources, stop, &mut steps)
+    }
+
+    /// Does as [`Upkeep::enrich`] does, and tells what is made.
+    pub(crate) fn enrich_watched(
+        &self,
+        source: &Source,
+        resources: Resources,
+        stop: &Stop,
+        progress: &mut dyn FnMut(EnrichProgress),
+    ) -> Result<Enriched, Error> {
         enrich::enrich(source, resources, true, stop, progress)
     }
 
     /// Makes all that ranking a source needs, to the end: index, words and, with the built-in
-    /// model, vectors. Waits where another process does that. `progress` gets the share that is done.
+    /// model, vectors. Waits where another process does that.
     pub(crate) fn complete(
         &self,
         source: &Source,
         resources: Resources,
         stop: &Stop,
-        progress: &mut dyn FnMut(f64),
+        progress: &mut dyn FnMut(Completing),
     ) -> Result<(), Error> {
         let options = Reindex { resources, full: false };
-        let mut indexed = |step: Progress| progress(step.share() * INDEX_SHARE);
+        let mut indexed = |step: Progress| progress(Completing::Index(step));
         while let Err(error) = refresh::refresh(source, options, stop, &mut indexed) {
             match error {
                 Error::Indexing { .. } => thread::sleep(ELSEWHERE),
@@ -98,11 +127,8 @@ impl Upkeep<'_> {
                 thread::sleep(ELSEWHERE);
                 continue;
             };
-            let mut advance = |done: u64, total: u64| {
-                let share = done as f64 / total.max(1) as f64;
-                progress(INDEX_SHARE + (1.0 - INDEX_SHARE) * share);
-            };
-            enrich::enrich(source, resources, is_built_in, stop, &mut advance)?;
+            let mut ranking = |step: EnrichProgress| progress(Completing::Ranking(step));
+            enrich::enrich(source, resources, is_built_in, stop, &mut ranking)?;
             break;
         }
         Ok(())

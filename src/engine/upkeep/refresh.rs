@@ -3,7 +3,14 @@
 use std::{
     collections::HashMap,
     fs,
+    panic::resume_unwind,
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -40,8 +47,12 @@ const ATTEMPTS: u32 = 3;
 /// many messages. The number of segments then grows with the logarithm of the messages added.
 const MERGE_FACTOR: usize = 2;
 
-/// The share of a build that reading takes; writing takes the rest.
-const READING_SHARE: f64 = 0.9;
+/// The shares of a build that are done once the messages are ordered, and once they are read.
+const ORDERED: f64 = 0.1;
+const READ: f64 = 0.9;
+
+/// How often is told how many messages were ordered.
+const ORDERING_TOLD: Duration = Duration::from_millis(50);
 
 /// How to refresh an index.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +66,15 @@ pub struct Reindex {
 /// The progress of a refresh.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Progress {
-    /// The messages are sorted into result order, or compared with the index.
-    Ordering,
+    /// The messages are sorted into result order.
+    Ordering {
+        /// Messages read so far.
+        done: u64,
+        /// Messages in all; 0 while that is not known.
+        total: u64,
+    },
+    /// The messages are compared with the index.
+    Comparing,
     /// Messages are read, and their grams are sorted.
     Reading {
         /// Messages read so far.
@@ -73,12 +91,12 @@ pub enum Progress {
 impl Progress {
     /// Returns the share of a build that is done, from 0 to 1.
     pub(crate) fn share(self) -> f64 {
+        let part = |done: u64, total: u64| done as f64 / total.max(1) as f64;
         match self {
-            Progress::Ordering => 0.0,
-            Progress::Reading { done, total, .. } => {
-                READING_SHARE * done as f64 / total.max(1) as f64
-            }
-            Progress::Writing(share) => READING_SHARE + (1.0 - READING_SHARE) * share,
+            Progress::Comparing => 0.0,
+            Progress::Ordering { done, total } => ORDERED * part(done, total),
+            Progress::Reading { done, total, .. } => ORDERED + (READ - ORDERED) * part(done, total),
+            Progress::Writing(share) => READ + (1.0 - READ) * share,
         }
     }
 }
@@ -264,7 +282,7 @@ impl Work<'_> {
         snapshot: &Snapshot,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Update, Error> {
-        progress(Progress::Ordering);
+        progress(Progress::Comparing);
         let compared = diff::compare(self.path, snapshot, &|| self.is_same_as(snapshot), self.stop);
         let difference = match self.steady(compared.map(Some))? {
             None | Some(Compared::Unsteady) => return Ok(Update::Unsteady),
@@ -285,10 +303,9 @@ impl Work<'_> {
         &self,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Option<(Size, usize, PathBuf)>, Error> {
-        progress(Progress::Ordering);
+        let order = self.order(progress)?;
         let database = db::open(self.path, self.stop)?;
         let mut rows = row_reader(&database)?;
-        let order = rows.order()?;
         let conversations = rows.conversations()?;
         let mut reading = Reading {
             decoded: database.layout().parts,
@@ -337,6 +354,39 @@ impl Work<'_> {
             builder.add(folder, &size);
             builder.publish(self.writing)?;
             Ok(Some((size, conversations.len(), folder.to_owned())))
+        })
+    }
+
+    /// Returns the keys of the messages and their conversations in result order. SQLite sorts them in
+    /// one step, so that only another thread can tell how far it is.
+    fn order(&self, progress: &mut dyn FnMut(Progress)) -> Result<Vec<[i64; 2]>, Error> {
+        let (seen, total) = (Arc::<AtomicU64>::default(), AtomicU64::new(0));
+        progress(Progress::Ordering { done: 0, total: 0 });
+        thread::scope(|scope| {
+            let (sender, receiver) = mpsc::channel();
+            let sort = || -> Result<Vec<[i64; 2]>, Error> {
+                let database = db::open(self.path, self.stop)?;
+                let rows = row_reader(&database)?;
+                total.store(rows.count()?, Ordering::Relaxed);
+                Ok(rows.order(&seen)?)
+            };
+            // The receiver is there until this thread has ended.
+            let sorting = scope.spawn(move || drop(sender.send(sort())));
+            loop {
+                match receiver.recv_timeout(ORDERING_TOLD) {
+                    Ok(order) => return order,
+                    Err(RecvTimeoutError::Timeout) => {
+                        let total = total.load(Ordering::Relaxed);
+                        let done = seen.load(Ordering::Relaxed).min(total);
+                        progress(Progress::Ordering { done, total });
+                    }
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            }
+            match sorting.join() {
+                Err(panic) => resume_unwind(panic),
+                Ok(()) => Err(db::Error::Stopped.into()),
+            }
         })
     }
 
@@ -602,5 +652,35 @@ fn document<'a>(row: &Row<'a>, conversation: u32) -> Document<'a> {
         position: row.position,
         shown: row.decoded.map(str::as_bytes).or(row.stored),
         stored: row.decoded.and(row.stored).filter(|stored| *stored != shown(row)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::TestExport;
+
+    #[test]
+    fn how_far_the_order_is_can_be_told() {
+        let export = TestExport::of(&["red", "green", "blue"]);
+        let (source, stop) = (export.engine.sources().remove(0), Stop::never());
+        let database = db::open(&source.path, &stop).unwrap();
+        let (rows, seen) = (row_reader(&database).unwrap(), Arc::default());
+        assert_eq!(rows.count().unwrap(), 3);
+        assert_eq!(rows.order(&seen).unwrap().len(), 3);
+        assert_eq!(seen.load(Ordering::Relaxed), 3);
+        drop(rows);
+        drop(database);
+        let mut told = Vec::new();
+        let resources = Resources { memory: 64 << 20, threads: 1 };
+        let options = Reindex { resources, full: false };
+        refresh(&source, options, &stop, &mut |now| told.push(now)).unwrap();
+        assert_eq!(told[0], Progress::Ordering { done: 0, total: 0 });
+        assert!(told.iter().map(|now| now.share()).is_sorted(), "{told:?}");
+        assert!(told.iter().any(|now| matches!(now, Progress::Reading { total: 3, .. })));
+        export.add(3, "white");
+        let mut told = Vec::new();
+        refresh(&source, options, &stop, &mut |now| told.push(now)).unwrap();
+        assert_eq!(told[0], Progress::Comparing);
     }
 }

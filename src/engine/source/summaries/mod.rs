@@ -51,6 +51,9 @@ const FILE: &str = "summaries";
 /// Summaries that a question waits for: some tenths of a second.
 const MAX_IN_A_QUESTION: usize = 500;
 
+/// From how many on, reading the cache takes less time than making summaries.
+const MANY: usize = 200;
+
 /// Texts that are sent to a provider in one request.
 const BATCH_SUMMARIES: usize = 64;
 
@@ -71,6 +74,31 @@ impl Catalogue {
     pub(crate) fn summary(&self, conversation: u32) -> &Summary {
         let listed = &self.conversations()[conversation as usize];
         listed.summary.get_or_init(|| self.summarise(conversation))
+    }
+
+    /// Takes the summaries of conversations from the cache, where they are many. Those that it lacks
+    /// are made on the first request.
+    pub(super) fn take_stored_summaries(&self, conversations: &[u32]) {
+        let listed = |number: u32| &self.conversations()[number as usize];
+        let wanted = conversations.iter().filter(|it| listed(**it).summary.get().is_none());
+        let wanted: Vec<u32> = wanted.copied().collect();
+        if wanted.len() < MANY {
+            return;
+        }
+        let Some((path, segments)) = self.cache_place() else { return };
+        // The vectors, which depend on the model, are not needed.
+        let cache = SummaryCache::load(&path, "");
+        if cache.len() == 0 {
+            return;
+        }
+        for number in wanted {
+            let known = cache
+                .at_place(self.place_fingerprint(number, &segments))
+                .or_else(|| cache.of_text(self.text_fingerprint(number)));
+            if let Some(record) = known {
+                drop(listed(number).summary.set(record.summary));
+            }
+        }
     }
 
     /// Returns everything that is known of a conversation.
@@ -433,5 +461,28 @@ mod tests {
         // If these change, every summary is sent to a provider again.
         assert_eq!(fingerprints("0"), (0x0964_12d4_9c74_f91a, 0xadfa_2866_cff0_65e7));
         assert_eq!(fingerprints("1"), (0xa95e_bedc_f2aa_b5ab, 0xc96b_886f_5f5c_62d7));
+    }
+
+    #[test]
+    fn many_summaries_come_from_the_cache() {
+        let texts: Vec<String> = (0..MANY)
+            .map(|it| format!("How do I bake a sourdough bread of {it} grams that is not flat?"))
+            .collect();
+        let export = TestExport::indexed(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+        let stop = Stop::never();
+        let source = export.engine.sources().remove(0);
+        let resources = index::Resources { memory: 64 << 20, threads: 1 };
+        export.engine.upkeep().enrich(&source, resources, &stop, &mut |_, _| ()).unwrap();
+        let snapshot = source.current_index(&stop).unwrap();
+        let all: Vec<u32> = (0..MANY as u32).collect();
+        let made = Catalogue::of(source.kind, Arc::clone(&snapshot));
+        let stored = Catalogue::of(source.kind, snapshot);
+        stored.take_stored_summaries(&all[1..]);
+        assert_eq!(stored.summaries_made(), 0, "a few are made faster than all are read");
+        stored.take_stored_summaries(&all);
+        assert_eq!(stored.summaries_made(), MANY);
+        for number in all {
+            assert_eq!(stored.summary(number).text, made.summary(number).text);
+        }
     }
 }

@@ -1,0 +1,117 @@
+//! A line on standard error while a command has nothing to print yet.
+//!
+//! Whatever is printed first removes it: standard output, messages, and bars of progress.
+
+use std::{
+    io::{self, Write},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::environment::Environment;
+
+/// From when on the line is shown; a quicker command prints its answer alone.
+const AFTER: Duration = Duration::from_millis(60);
+
+/// How often the seconds are drawn again.
+const TICK: Duration = Duration::from_millis(250);
+
+const LINE: &str = "{wide_msg} {elapsed}";
+
+/// The line of this process, if there is one.
+static LINE_SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+static IS_WAITING: AtomicBool = AtomicBool::new(false);
+
+fn line() -> MutexGuard<'static, Option<ProgressBar>> {
+    LINE_SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the line when it is dropped.
+pub(super) struct Waiting;
+
+impl Waiting {
+    /// Says what is done, if that takes a moment; nothing if standard error is no terminal.
+    pub(super) fn begin(environment: &Environment, text: &'static str) -> Waiting {
+        if environment.progress {
+            say(text);
+        }
+        Waiting
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        end();
+    }
+}
+
+/// Says something else than before.
+pub(super) fn say(text: impl Into<String>) {
+    end();
+    let bar = ProgressBar::new_spinner().with_message(text.into());
+    let style = ProgressStyle::with_template(LINE);
+    bar.set_style(style.expect("templates are constants that indicatif takes"));
+    *line() = Some(bar.clone());
+    IS_WAITING.store(true, Ordering::Release);
+    thread::spawn(move || {
+        thread::sleep(AFTER);
+        // The lock is held, so that nothing is drawn once the line was removed.
+        let _line = line();
+        if !bar.is_finished() {
+            bar.enable_steady_tick(TICK);
+        }
+    });
+}
+
+/// Removes the line.
+pub(super) fn end() {
+    if IS_WAITING.swap(false, Ordering::AcqRel) {
+        let mut line = line();
+        if let Some(bar) = line.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Removes the line before anything is written.
+pub(super) struct EndsWaiting<'a>(pub(super) &'a mut dyn Write);
+
+impl Write for EndsWaiting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        end();
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_written_ends_it() {
+        say("searching");
+        assert!(line().is_some());
+        let mut out = Vec::new();
+        EndsWaiting(&mut out).write_all(b"found").unwrap();
+        assert!(line().is_none());
+        drop(Waiting::begin(&Environment::default(), "not on a terminal"));
+        assert!(line().is_none());
+        let waiting = Waiting::begin(
+            &Environment { progress: true, ..Environment::default() },
+            "until it is dropped",
+        );
+        assert!(line().is_some());
+        drop(waiting);
+        assert!(line().is_none());
+    }
+}
