@@ -359,6 +359,11 @@ impl Engine {
         }
     }
 
+    /// Returns whether the copy of a file of a message is there.
+    pub(crate) fn has_attachment(&self, attachment: &Attachment) -> bool {
+        AttachmentStore::of(self.config()).has(attachment)
+    }
+
     /// Opens a file of a message.
     pub(crate) fn open_attachment(&self, attachment: &Attachment) -> Result<File, Error> {
         AttachmentStore::of(self.config()).open(attachment)

@@ -42,6 +42,8 @@ pub(super) struct ShownMessage<'a> {
     pub(super) is_open: bool,
     /// The other versions of the message, if it was edited or made again.
     pub(super) versions: Option<Versions>,
+    /// Its pictures and files.
+    pub(super) files: Markup,
 }
 
 /// The place of a message among its versions.
@@ -96,6 +98,7 @@ impl Reading<'_> {
                     " " (moment(self.clock, message.time))
                 }
                 (self.body(message))
+                (message.files)
             }
         }
     }
@@ -361,6 +364,7 @@ mod tests {
                 is_whole: false,
                 is_open: false,
                 versions: None,
+                files: html! {},
             };
             reading.message(&message).into_string()
         };

@@ -14,6 +14,7 @@ mod code;
 mod diff;
 mod excerpt;
 mod facets;
+mod files;
 mod find;
 mod forget;
 mod frame;
@@ -57,6 +58,7 @@ pub fn router(engine: Arc<Engine>, local_time: bool) -> Router {
         .route("/facets", get(counts))
         .route("/c/{id}", get(conversation))
         .route("/c/{id}/{number}", get(message))
+        .route("/c/{id}/file/{hash}", get(attached))
         .route("/c/{id}/forget", get(whether_to_forget).post(forget_for_good))
         .route("/pulse", get(pulse))
         .route("/peek/{id}/{number}", get(peek))
@@ -122,6 +124,13 @@ async fn peek(
     let Ok(number) = number.parse() else { return missing(State(site)).await };
     let view = talk::View::new(id, Some(number), query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| talk::peek(site, &view, stop)).await
+}
+
+async fn attached(
+    State(site): Shared,
+    Path((id, hash)): Path<(String, String)>,
+) -> Response {
+    files::answer(&site, id, hash).await
 }
 
 async fn whether_to_forget(State(site): Shared, Path(id): Path<String>) -> Response {

@@ -169,7 +169,7 @@ impl Drop for StopOnDrop {
 
 /// Runs work off the async threads. It is stopped when the client goes away, and done again if an
 /// index changed while it was read.
-async fn run<T: Send + 'static>(
+pub(super) async fn run<T: Send + 'static>(
     site: &Arc<Site>,
     work: impl Fn(&Site, &Stop) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {

@@ -11,6 +11,7 @@ use super::{
     card::{Card, cards, counted, moment},
     code::Highlighter,
     excerpt::{Marker, few_words, marked, whole},
+    files::Files,
     find::marker,
     frame::{Frame, Tab},
     message::{MOST_SHOWN, Reading, ShownMessage, Versions},
@@ -124,6 +125,7 @@ pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
         html! { div.near { p dir="auto" { b { (session.line(turn)) " " (role) } " " (cut.unwrap_or(text)) } } }
     };
     let hit = session.message(turn);
+    let files = Files::of(site, &card, session.about.source);
     let address = address(&card, &view.ask, number);
     let message = ShownMessage {
         number,
@@ -135,6 +137,7 @@ pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
         is_whole: false,
         is_open: true,
         versions: None,
+        files: files.shown(&hit),
     };
     Ok(html! {
         header {
@@ -159,6 +162,7 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
         let _ = write!(text, "\nresume: `{resume}`\n");
     }
     let path = Path::of(&session, &follows(site, &session, stop)?, None);
+    let files = Files::of(site, &card, session.about.source);
     for turn in 0..session.turns() {
         if stop.requested() {
             return Err(Problem::Wrong(
@@ -172,6 +176,9 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
         let time = time.map_or_else(String::new, |time| format!(" · {time}"));
         let content = snippet::trim(&message.content);
         let _ = write!(text, "\n## {} · {role}{time}{other}\n\n{content}\n", session.line(turn));
+        for line in files.lines(&message) {
+            let _ = write!(text, "\n{line}\n");
+        }
     }
     Ok(text)
 }
@@ -187,6 +194,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     let is_other = |turn: &usize| path.place(*turn).is_none();
     let others: Vec<usize> = (0..session.turns()).filter(is_other).collect();
     let mut reading = reading(site, &card, &Marker::Nothing, Highlighter::lasting(MOST_COLOURING));
+    let files = Files::of(site, &card, session.about.source);
     let mut shown = |turns: &[usize]| -> Result<Vec<Markup>, Problem> {
         let one = |turn: &usize| {
             if stop.requested() {
@@ -204,6 +212,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
                 is_whole: true,
                 is_open: false,
                 versions: None,
+                files: files.named(&hit),
             }))
         };
         turns.iter().map(one).collect()
@@ -382,11 +391,13 @@ impl Talk {
 
     fn messages(&self, site: &Site, marker: &Marker) -> Markup {
         let mut reading = reading(site, &self.card, marker, Highlighter::new());
+        let files = Files::of(site, &self.card, self.session.about.source);
         let shown = self.shown();
         let turns = self.path.turns();
         let all = turns.len();
         let step = |place: usize| self.link(turns[place]);
         html! {
+            (files.problem())
             @if shown.start > 0 {
                 p.pages.note {
                     a href=(step(shown.start.saturating_sub(MOST_MESSAGES - BEFORE))) rel="prev" {
@@ -406,6 +417,7 @@ impl Talk {
                     is_whole: self.is_whole,
                     is_open: self.is_whole,
                     versions: self.versions(*turn),
+                    files: files.shown(&hit),
                 }))
             }
             @if shown.end < all {

@@ -239,7 +239,7 @@ fn without_folder(message: &str, path: &Path) -> String {
 }
 
 /// Returns the last part of a name without what could lead elsewhere.
-fn plain_name(name: &str) -> String {
+pub(super) fn plain_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain: String = last.chars().filter(|c| !c.is_control()).collect();
     // The end says which kind of file it is.
