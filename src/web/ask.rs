@@ -41,6 +41,10 @@ pub(super) struct Ask {
     pub(super) roles: Vec<String>,
     pub(super) from: String,
     pub(super) to: String,
+    /// Whether only conversations with a star are asked for.
+    pub(super) starred: bool,
+    /// Whether only conversations are asked for that results leave out.
+    pub(super) hidden: bool,
     /// The page of the results, from 0.
     pub(super) page: usize,
 }
@@ -75,6 +79,8 @@ impl Ask {
                 "role" if !value.is_empty() => ask.roles.push(value),
                 "from" | "since" => ask.from = value.trim().to_owned(),
                 "to" | "until" => ask.to = value.trim().to_owned(),
+                "starred" => ask.starred = value == "1",
+                "hidden" => ask.hidden = value == "1",
                 "page" => ask.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
                 _ => {}
             }
@@ -93,7 +99,11 @@ impl Ask {
 
     pub(super) fn has_filters(&self) -> bool {
         let lists = [&self.sources, &self.projects, &self.models, &self.roles];
-        lists.iter().any(|list| !list.is_empty()) || !self.from.is_empty() || !self.to.is_empty()
+        lists.iter().any(|list| !list.is_empty())
+            || !self.from.is_empty()
+            || !self.to.is_empty()
+            || self.starred
+            || self.hidden
     }
 
     /// Returns the query string that means the same.
@@ -112,6 +122,8 @@ impl Ask {
         self.roles.iter().for_each(|value| add("role", value));
         add("from", &self.from);
         add("to", &self.to);
+        add("starred", if self.starred { "1" } else { "" });
+        add("hidden", if self.hidden { "1" } else { "" });
         if self.page > 0 {
             add("page", &(self.page + 1).to_string());
         }
@@ -141,11 +153,12 @@ mod tests {
 
     #[test]
     fn an_address_says_everything() {
-        let query = "q=a+b%26%3D%e6%97%a5&mode=meaning&source=chatgpt&source=codex&project=-\
+        let query = "q=a+b%26%3D%e6%97%a5&mode=meaning&starred=1&hidden=1&source=chatgpt&source=codex&project=-\
                      &model=gpt-4o&role=user&from=2025-06&to=30d&page=3&unknown=1&&flag";
         let ask = Ask::parse(query);
         assert_eq!((ask.q.as_str(), ask.way, ask.page), ("a b&=日", Way::Meaning, 0));
         assert_eq!(ask.sources, ["chatgpt", "codex"]);
+        assert!(ask.starred && ask.hidden);
         assert_eq!(Ask::parse(&ask.query()), ask);
         assert_eq!(
             Ask::parse("q=a&page=3&since=7d&until=2025").query(),

@@ -42,7 +42,8 @@ const MOST_SHOWN: u64 = 32 << 20;
 const BLOCK: usize = 256 << 10;
 
 /// A file that is opened alone may do nothing but be looked at.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'";
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'";
 
 /// The files of a conversation's messages.
 pub(super) struct Files<'s> {
@@ -139,7 +140,8 @@ pub(super) async fn answer(site: &Arc<Site>, id: String, hash: String) -> Respon
     match run(site, move |site, stop| find(site, &id, &hash, stop)).await {
         Ok((content, file)) => {
             let is_picture = is_picture(&file);
-            let media_type = if is_picture { &*file.media_type } else { "application/octet-stream" };
+            let media_type =
+                if is_picture { &*file.media_type } else { "application/octet-stream" };
             let way = if is_picture { "inline" } else { "attachment" };
             let headers = [
                 (header::CONTENT_TYPE, media_type.to_owned()),

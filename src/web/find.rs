@@ -15,7 +15,7 @@ use super::{
     site::{Problem, Site},
 };
 use crate::{
-    engine::{ConversationKey, Match, Mode, Note, Question, Scope, SourceKind},
+    engine::{ConversationKey, Flags, Match, Mode, Note, Question, Scope, SourceKind},
     model::{Hit, Instant, Stop},
     text::{literal::LiteralPattern, snippet},
     tools::words::Words,
@@ -44,6 +44,7 @@ pub(super) struct SearchResults {
     pub(super) is_cut: bool,
     pub(super) took: Duration,
     pub(super) notes: Vec<Note>,
+    pub(super) flags: Flags,
 }
 
 /// A conversation that was found.
@@ -72,7 +73,8 @@ pub(super) struct FoundLine {
 /// Finds what is asked for.
 pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
-    let scope = scope::scope(site, ask, stop)?;
+    let flags = site.flags()?;
+    let scope = scope::scope(site, ask, &flags, stop)?;
     let mut results = match (ask.text(), ask.way) {
         ("", _) => recent(site, ask, &scope, stop),
         (_, Way::Exact) => exact(site, ask, &scope, stop),
@@ -82,6 +84,7 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
     if results.groups.is_empty() {
         results.notes.extend(site.engine.unknown_role(&scope, stop)?);
     }
+    results.flags = flags;
     if results.took == Duration::ZERO {
         results.took = begun.elapsed();
     }
@@ -209,6 +212,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         is_cut,
         took,
         notes: searched.notes,
+        flags: Flags::default(),
     })
 }
 
@@ -255,7 +259,8 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
     }
     let conversations = groups.len();
     let took = Duration::ZERO;
-    Ok(SearchResults { groups, messages, conversations, is_cut: false, took, notes: ranking.notes })
+    let (notes, flags) = (ranking.notes, Flags::default());
+    Ok(SearchResults { groups, messages, conversations, is_cut: false, took, notes, flags })
 }
 
 /// Lists the conversations, latest activity first.
@@ -282,6 +287,7 @@ fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRe
         is_cut: false,
         took: Duration::ZERO,
         notes: page.notes,
+        flags: Flags::default(),
     })
 }
 

@@ -16,6 +16,7 @@ mod excerpt;
 mod facets;
 mod files;
 mod find;
+mod flag;
 mod forget;
 mod frame;
 mod import;
@@ -37,20 +38,21 @@ use axum::{
     Router,
     extract::{Path, RawQuery, State},
     response::Response,
-    routing::get,
+    routing::{get, post},
 };
 use tower_http::compression::CompressionLayer;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Resources};
 use ask::Ask;
 use site::{Site, change, file, html, text};
 
 type Shared = State<Arc<Site>>;
 
-/// Returns the routes of the page. `local_time` shows times in the time zone of this computer.
-pub fn router(engine: Arc<Engine>, local_time: bool) -> Router {
+/// Returns the routes of the page. `local_time` shows times in the time zone of this computer;
+/// `resources` are what indexing may use.
+pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Router {
     upload::remove_abandoned(&engine.config().home);
-    let site = Arc::new(Site::new(engine, local_time));
+    let site = Arc::new(Site::new(engine, local_time, resources));
     Router::new()
         .route("/", get(search))
         .route("/search", get(search))
@@ -59,6 +61,7 @@ pub fn router(engine: Arc<Engine>, local_time: bool) -> Router {
         .route("/c/{id}", get(conversation))
         .route("/c/{id}/{number}", get(message))
         .route("/c/{id}/file/{hash}", get(attached))
+        .route("/c/{id}/flag", post(set_flag))
         .route("/c/{id}/forget", get(whether_to_forget).post(forget_for_good))
         .route("/pulse", get(pulse))
         .route("/peek/{id}/{number}", get(peek))
@@ -126,11 +129,16 @@ async fn peek(
     html(&site, move |site, stop| talk::peek(site, &view, stop)).await
 }
 
-async fn attached(
-    State(site): Shared,
-    Path((id, hash)): Path<(String, String)>,
-) -> Response {
+async fn attached(State(site): Shared, Path((id, hash)): Path<(String, String)>) -> Response {
     files::answer(&site, id, hash).await
+}
+
+async fn set_flag(
+    State(site): Shared,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    flag::set(&site, id, query.unwrap_or_default()).await
 }
 
 async fn whether_to_forget(State(site): Shared, Path(id): Path<String>) -> Response {
@@ -178,6 +186,8 @@ mod tests {
     use super::*;
     use crate::engine::TestExport;
 
+    const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
+
     /// What a script of a hostile message would be.
     const HOSTILE: &str = "<script>alert(1)</script><img src=x onerror=alert(1)> needle";
 
@@ -190,7 +200,7 @@ mod tests {
     }
 
     fn router_of(export: &TestExport) -> Router {
-        router(Arc::new(Engine::new(export.engine.config().clone())), false)
+        router(Arc::new(Engine::new(export.engine.config().clone())), false, RESOURCES)
     }
 
     /// Returns a text without its tags.
@@ -330,7 +340,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let config = crate::engine::Config { home: home.path().to_owned(), ..Default::default() };
         std::fs::create_dir(config.db_folder()).unwrap();
-        let router = router(Arc::new(Engine::new(config)), false);
+        let router = router(Arc::new(Engine::new(config)), false, RESOURCES);
         let post = |address: &str, body: &str| {
             let request = Request::post(address).body(Body::from(body.to_owned())).unwrap();
             router.clone().oneshot(request)
@@ -408,7 +418,7 @@ mod tests {
         export.connection.execute_batch(rename).unwrap();
         let router = router_of(&export);
         for (address, is_page) in
-            [("/c/notes.md", true), ("/c/notes.md/1", true), ("/c/notes.md.md", false)]
+            [("/c/notes.md", true), ("/c/notes.md/1", true), ("/c/notes.md.md", false, RESOURCES)]
         {
             let (status, page) = get_of(&router, address).await;
             assert_eq!(status, StatusCode::OK, "{address}");
@@ -420,7 +430,7 @@ mod tests {
             assert!(page.contains("There is no such page"), "{address}: {page}");
         }
         let broken = export.with_broken_export("red zeppelin");
-        let router = super::router(Arc::new(broken), false);
+        let router = super::router(Arc::new(broken), false, RESOURCES);
         let (status, page) = get_of(&router, "/c/nowhere").await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         assert!(page.contains("broken.db"), "the conversation may be there: {page}");
@@ -444,7 +454,7 @@ mod tests {
             local_databases,
             ..Default::default()
         };
-        let router = super::router(Arc::new(Engine::new(config)), false);
+        let router = super::router(Arc::new(Engine::new(config)), false, RESOURCES);
         assert!(!left.exists() && used.exists(), "another server uses the second");
         let request = Request::post("/import?name=a.json").body(Body::from("[]")).unwrap();
         let answer = router.clone().oneshot(request).await.unwrap();
@@ -484,7 +494,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let config = crate::engine::Config { home: home.path().to_owned(), ..Default::default() };
         std::fs::create_dir(config.db_folder()).unwrap();
-        let router = router(Arc::new(Engine::new(config)), false);
+        let router = router(Arc::new(Engine::new(config)), false, RESOURCES);
         let post = |name: &str, body: String| {
             let request = Request::post(format!("/import?name={name}")).body(Body::from(body));
             router.clone().oneshot(request.unwrap())
@@ -516,7 +526,7 @@ mod tests {
     async fn a_home_without_chats_says_how_to_begin() {
         let home = tempfile::tempdir().unwrap();
         let config = crate::engine::Config { home: home.path().to_owned(), ..Default::default() };
-        let router = router(Arc::new(Engine::new(config)), false);
+        let router = router(Arc::new(Engine::new(config)), false, RESOURCES);
         for address in ["/", "/stats", "/status", "/import", "/search?q=x", "/c/x"] {
             let (status, page) = get_of(&router, address).await;
             assert!(!status.is_server_error(), "{address}: {status} {page}");

@@ -13,7 +13,7 @@ use maud::Markup;
 
 use super::{frame, imports::Imports};
 use crate::{
-    engine::{self, Engine, Places},
+    engine::{self, Engine, Facets, Flags, Places, Resources, Scope},
     map_faults,
     model::Stop,
     tools::{clock::Clock, hint::Explained},
@@ -35,7 +35,17 @@ pub(super) struct Site {
     /// The number of all messages, and when it was counted.
     counted: Mutex<Option<(Instant, u64)>>,
     places: Mutex<Option<KnownPlaces>>,
+    totals: Mutex<Option<KnownTotals>>,
     pub(super) imports: Imports,
+    /// What indexing may use.
+    pub(super) resources: Resources,
+}
+
+/// The counts of all messages.
+struct KnownTotals {
+    /// The stamp of the state in which they were counted, and the scope of the flags.
+    of: (String, Scope),
+    counts: Arc<Facets>,
 }
 
 /// Where every conversation is from.
@@ -48,9 +58,10 @@ struct KnownPlaces {
 }
 
 impl Site {
-    pub(super) fn new(engine: Arc<Engine>, local_time: bool) -> Site {
-        let (counted, places, imports) = (Mutex::default(), Mutex::default(), Imports::default());
-        Site { engine, local_time, counted, places, imports }
+    pub(super) fn new(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Site {
+        let (counted, places, totals) = Default::default();
+        let imports = Imports::default();
+        Site { engine, local_time, counted, places, totals, imports, resources }
     }
 
     pub(super) fn clock(&self) -> Clock {
@@ -75,6 +86,11 @@ impl Site {
         self.engine.stamp()
     }
 
+    /// Returns the stars and the hidden conversations.
+    pub(super) fn flags(&self) -> Result<Flags, engine::Error> {
+        Flags::of(self.engine.config())
+    }
+
     /// Returns where every conversation is from; perhaps without their models, unless they are wanted.
     pub(super) fn places(
         &self,
@@ -90,6 +106,23 @@ impl Site {
         let known = KnownPlaces { stamp, has_models: with_models, places: Arc::clone(&places) };
         *self.places.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
         Ok(places)
+    }
+
+    /// Returns the counts of all messages in a scope, which `count` counts where they are not known.
+    pub(super) fn totals(
+        &self,
+        scope: &Scope,
+        count: impl FnOnce() -> Result<Facets, engine::Error>,
+    ) -> Result<Arc<Facets>, engine::Error> {
+        let of = (self.stamp(), scope.clone());
+        let mut known = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_ref().filter(|known| known.of == of) {
+            return Ok(Arc::clone(&known.counts));
+        }
+        // Other requests for them wait here, and then have them.
+        let counts = Arc::new(count()?);
+        *known = Some(KnownTotals { of, counts: Arc::clone(&counts) });
+        Ok(counts)
     }
 
     /// Lets the number of all messages be counted again.
@@ -242,14 +275,22 @@ pub(super) async fn change(
     site: &Arc<Site>,
     work: impl FnOnce(&Site) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
+    match changed(site, work).await {
+        Ok(page) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
+        Err(problem) => refused(&problem),
+    }
+}
+
+/// Changes something off the async threads. It is done to its end, whether or not the client waits.
+pub(super) async fn changed<T: Send + 'static>(
+    site: &Arc<Site>,
+    work: impl FnOnce(&Site) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
     let site = Arc::clone(site);
     let work =
         move || map_faults::caught(|| work(&site)).unwrap_or_else(|it| Err(Problem::Panicked(it)));
-    match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(page)) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
-        Ok(Err(problem)) => refused(&problem),
-        Err(error) => refused(&Problem::Panicked(error.to_string())),
-    }
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Problem::Panicked(error.to_string())))
 }
 
 /// Answers with plain text; a problem is an HTML page.

@@ -13,12 +13,13 @@ use super::{
     excerpt::{Marker, few_words, marked, whole},
     files::Files,
     find::marker,
+    flag,
     frame::{Frame, Tab},
     message::{MOST_SHOWN, Reading, ShownMessage, Versions},
     site::{Problem, Site},
 };
 use crate::{
-    engine::{Error, Scope, Session, SourceKind},
+    engine::{Error, Flags, Scope, Session, SourceKind},
     model::Stop,
     text::snippet,
     tools::notes::grouped,
@@ -82,6 +83,7 @@ pub(super) fn page(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
     let marker = marker(&view.ask);
     let talk = open(site, view, &marker, stop)?;
     let title = talk.title();
+    let flags = site.flags()?;
     let zone = Some(site.clock().zone());
     let messages = site.messages(stop);
     let (ask, tab) = (&view.ask, Tab::Elsewhere);
@@ -94,7 +96,7 @@ pub(super) fn page(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
                     p.meta { (talk.card.meta(site.clock(), None)) }
                     h1 dir="auto" { (marked(&whole(&title, &marker.spans(&title)))) }
                 }
-                (talk.about(site))
+                (talk.about(site, &flags))
                 div.thread {
                     (talk.hop())
                     (talk.messages(site, &marker))
@@ -534,7 +536,7 @@ impl Talk {
         }
     }
 
-    fn about(&self, site: &Site) -> Markup {
+    fn about(&self, site: &Site, flags: &Flags) -> Markup {
         let about = &self.session.about;
         let clock = site.clock();
         let is_web = |link: &&String| link.starts_with("https://") || link.starts_with("http://");
@@ -549,6 +551,7 @@ impl Talk {
                         " " a.btn href=(link) rel="noreferrer" { "Open original ↗" }
                     }
                     " " a.btn href=(address) data-copy="address" { "Copy link" }
+                    " " (flag::buttons(flags, &self.card, &self.ask))
                     details.resume {
                         summary { "Save or forget" }
                         div.row {

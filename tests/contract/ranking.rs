@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use verbatim_search::{
     engine::{
-        Reader, Scope,
+        Reader, Scope, SourceKind,
         scoring::{Concept, Nearness, Scale, Scorer},
     },
     index::WeightedTerm,
@@ -179,7 +179,9 @@ fn scopes() -> Vec<Scope> {
         Scope { conversation: Some("c2".into()), ..Scope::default() },
         Scope { conversation: Some("c5".into()), ..Scope::default() },
         Scope {
-            conversations: Some(Arc::new(["c1".to_owned(), "c2".to_owned()].into())),
+            conversations: Some(Arc::new(
+                [(SourceKind::Export, ["c1".to_owned(), "c2".to_owned()].into())].into(),
+            )),
             ..Scope::default()
         },
         Scope {
@@ -197,7 +199,10 @@ fn is_within(ranked: &Ranked, scope: &Scope) -> bool {
         && scope.since.is_none_or(|since| ranked.time.is_some_and(|time| time >= since))
         && scope.until.is_none_or(|until| ranked.time.is_some_and(|time| time <= until))
         && scope.conversation.as_ref().is_none_or(|id| *id == ranked.conversation)
-        && scope.conversations.as_ref().is_none_or(|ids| ids.contains(&ranked.conversation))
+        && scope
+            .conversations
+            .as_ref()
+            .is_none_or(|ids| ids[&SourceKind::Export].contains(&ranked.conversation))
 }
 
 #[test]
