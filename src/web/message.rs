@@ -12,7 +12,11 @@ use super::{
     mark::{escaped, mark_html},
     markdown::render,
 };
-use crate::{model::Instant, text::snippet, tools::clock::Clock};
+use crate::{
+    model::Instant,
+    text::snippet,
+    tools::{clock::Clock, notes::grouped},
+};
 
 /// Bytes of a message that are shown at first.
 pub(super) const MOST_SHOWN: usize = 40_000;
@@ -22,6 +26,9 @@ const MOST_RENDERED: usize = 200_000;
 
 /// Characters of the line that stands for what is folded.
 const SUMMARY: usize = 120;
+
+/// Matches of a part of a message that are marked: all of them, unless a very long message is shown whole.
+const MOST_MARKED: usize = 10_000;
 
 /// Bytes before the first match of a message that is cut.
 const BEFORE_MATCH: usize = 4_000;
@@ -108,7 +115,7 @@ impl Reading<'_> {
         let spans = self.marker.spans(content);
         let shown = if message.is_whole { 0..content.len() } else { part_of(content, &spans) };
         let text = &content[shown.clone()];
-        let mut marks = 0;
+        let (mut marks, mut most_marks) = (0, 0);
         let mut is_first = message.is_current;
         let mut shown_parts = Vec::new();
         let mut parts = parts(message.role, text);
@@ -121,12 +128,16 @@ impl Reading<'_> {
         for part in parts {
             let (html, count) = self.part(&part, message, !spans.is_empty(), is_first);
             marks += count;
+            most_marks = most_marks.max(count);
             is_first &= count == 0;
             shown_parts.push(html);
         }
         html! {
             @if shown.start > 0 { (rest(message, shown.start, "before this")) }
             @for part in shown_parts { (part) }
+            @if most_marks >= MOST_MARKED {
+                p.note { "The first " (grouped(MOST_MARKED)) " matches of a part are marked, and the others are not." }
+            }
             @if shown.end < content.len() { (rest(message, content.len() - shown.end, "more")) }
             @if marks == 0 && !spans.is_empty() {
                 p.note.as-written { "In the text as it was written: "
@@ -148,7 +159,8 @@ impl Reading<'_> {
         let is_typed = message.role == "user";
         // What the search does not find as it was written is not marked as it is shown.
         let marker = if is_hit { self.marker } else { &Marker::Nothing };
-        let mark = |html: &str| mark_html(html, is_first, &|text| marker.spans(text));
+        let mark =
+            |html: &str| mark_html(html, is_first, &|text| marker.first_spans(text, MOST_MARKED));
         let plain = |text: &str, label: &str| {
             format!(
                 "<pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{}</code></pre>",

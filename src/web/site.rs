@@ -32,8 +32,8 @@ const COUNTED_FOR: Duration = Duration::from_secs(10);
 pub(super) struct Site {
     pub(super) engine: Arc<Engine>,
     local_time: bool,
-    /// The number of all messages, and when it was counted.
-    counted: Mutex<Option<(Instant, u64)>>,
+    /// The number of all messages, when it was counted, and the stamp of that state.
+    counted: Mutex<Option<(Instant, String, u64)>>,
     places: Mutex<Option<KnownPlaces>>,
     totals: Mutex<Option<KnownTotals>>,
     pub(super) imports: Imports,
@@ -71,13 +71,15 @@ impl Site {
     /// Returns the number of all messages, which may be a few seconds old; `None` if nothing can be
     /// counted.
     pub(super) fn messages(&self, stop: &Stop) -> Option<u64> {
-        let known = *self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some((_, count)) = known.filter(|(at, _)| at.elapsed() < COUNTED_FOR) {
+        let known = self.counted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let is_good = |at: Instant, of: &str| at.elapsed() < COUNTED_FOR || *of == self.stamp();
+        if let Some((_, _, count)) = known.filter(|(at, of, _)| is_good(*at, of)) {
             return Some(count);
         }
+        let stamp = self.stamp();
         let count = self.engine.tally(&[], stop).ok()?.messages;
-        let mut counted = self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        *counted = Some((Instant::now(), count));
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        *counted = Some((Instant::now(), stamp, count));
         Some(count)
     }
 
@@ -127,7 +129,7 @@ impl Site {
 
     /// Lets the number of all messages be counted again.
     pub(super) fn forget_counts(&self) {
-        *self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
