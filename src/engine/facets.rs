@@ -353,6 +353,10 @@ fn add(counts: &mut BTreeMap<String, u64>, name: &str, number: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        engine::{Config, Engine, TestExport},
+        model::Matching,
+    };
 
     #[test]
     fn a_month_that_ends_within_a_day_is_named_for_each_time() {
@@ -372,5 +376,96 @@ mod tests {
         }
         let none = months.of(None);
         assert_eq!(months.names[none], None);
+    }
+
+    fn counted(engine: &Engine, text: &str, choice: &Choice) -> Facets {
+        let request =
+            Request { text: text.to_owned(), matching: Matching::Literal, ..Request::default() };
+        let places = engine.places(true, &Stop::never()).unwrap();
+        let month = |time: Instant| Some((time.day() / 30).to_string());
+        engine.facets(&request, choice, &places, &month, &Stop::never()).unwrap()
+    }
+
+    /// Returns an export of some hundred messages, with an index of two segments, and an engine that
+    /// has no index.
+    fn both() -> (TestExport, Engine, tempfile::TempDir) {
+        let words =
+            ["red", "Red fox", "STRASSE", "straße", "été", "x", "nothing", "e", "re", "日本"];
+        let texts: Vec<String> =
+            (0..240).map(|n| format!("{} {}", words[n % 10], words[n / 7 % 10])).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let export = TestExport::of(&texts);
+        let add = |from: i64, to: i64| {
+            let sql = "INSERT INTO messages VALUES ('a' || ?1, ?1 % 50, ?2, ?3, ?4)";
+            for n in from..to {
+                let role = ["tool", "assistant", "user"].get(n as usize % 4);
+                let time = (n % 9 > 0).then_some(1_600_000_000 + n * 700_000);
+                let text = match n % 5 {
+                    0 => r#"[{"type": "text", "text": "a fox"}]"#.to_owned(),
+                    1 => format!("nul \0 red {n}"),
+                    _ => format!("{} {n}", words[n as usize % 10]),
+                };
+                export.connection.execute(sql, (n, role, text, time)).unwrap();
+            }
+        };
+        add(0, 120);
+        let bytes = "INSERT INTO messages VALUES ('b', 3, 'user', x'ff72656420ff', 1700000000)";
+        export.connection.execute(bytes, []).unwrap();
+        export.reindex();
+        add(120, 200);
+        export.connection.execute("DELETE FROM messages WHERE id IN ('a3', 'm7')", []).unwrap();
+        export.reindex();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let index = Some(elsewhere.path().to_owned());
+        let live = Engine::new(Config { index, ..export.engine.config().clone() });
+        (export, live, elsewhere)
+    }
+
+    #[test]
+    fn an_index_counts_as_the_database_does() {
+        let (export, live, _folder) = both();
+        let at = |seconds| Some(Instant { seconds, nanos: 0 });
+        let ids = [(SourceKind::Export, ["1".to_owned(), "3".to_owned()].into())].into();
+        let without = Scope { without: Arc::new(ids), ..Scope::default() };
+        let choices = [
+            Choice::default(),
+            Choice { roles: vec!["user".to_owned()], ..Choice::default() },
+            Choice { since: at(1_650_000_000), until: at(1_700_000_100), ..Choice::default() },
+            Choice { within: without, ..Choice::default() },
+        ];
+        // "title" is in every title, and in no text.
+        for text in [
+            "e", "r", "re", "red", "red fox", "É", "ß", "日", "0", "title", "zz", "fox\"",
+            "\u{fffd}",
+        ] {
+            for choice in &choices {
+                let stop = Stop::never();
+                let source = export.engine.sources().remove(0);
+                let request = Request { text: text.to_owned(), ..Request::default() };
+                let used = source.fold_texts(&request, &stop, &|| (), &|(), _| ());
+                assert!(used.is_some(), "the index is not used");
+                let (by_index, by_like) =
+                    (counted(&export.engine, text, choice), counted(&live, text, choice));
+                assert_eq!(by_index, by_like, "{text:?} {choice:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn counts_are_those_of_sql() {
+        let (export, _, _folder) = both();
+        for text in ["e", "re", "red", "red fox", "0", "title"] {
+            // Parts in JSON are searched as they are shown.
+            let sql = "SELECT count(*), count(DISTINCT conversation_id), ifnull(sum(role = 'user'), 0) FROM
+                (SELECT conversation_id, role, CASE WHEN content LIKE '[{%' THEN 'a fox' ELSE CAST(content AS TEXT) END AS text
+                 FROM messages) WHERE instr(lower(text), ?1) > 0";
+            let expected: (u64, usize, u64) = export
+                .connection
+                .query_row(sql, [text], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                .unwrap();
+            let facets = counted(&export.engine, text, &Choice::default());
+            let users = facets.roles.get("user").copied().unwrap_or(0);
+            assert_eq!((facets.messages, facets.conversations, users), expected, "{text}");
+        }
     }
 }

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Messages of a segment for which another thread is worth its start.
-const THREAD_MESSAGES: u32 = 1 << 16;
+const THREAD_MESSAGES: u32 = if cfg!(test) { 1 << 5 } else { 1 << 16 };
 
 /// The most threads.
 const MAX_THREADS: usize = 16;

@@ -7,6 +7,9 @@ use crate::engine;
 /// The project filter's value for conversations without a project.
 pub(super) const NO_PROJECT: &str = "-";
 
+/// The value of `view` that shows prompts and answers only.
+pub(super) const FOCUSED: &str = "text";
+
 /// The characters of an address that stay as they are.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -45,6 +48,10 @@ pub(super) struct Ask {
     pub(super) starred: bool,
     /// Whether only conversations are asked for that results leave out.
     pub(super) hidden: bool,
+    /// The text that is looked for in one conversation only.
+    pub(super) find: String,
+    /// Whether only prompts and answers of a conversation are shown.
+    pub(super) is_focused: bool,
     /// The page of the results, from 0.
     pub(super) page: usize,
 }
@@ -81,6 +88,8 @@ impl Ask {
                 "to" | "until" => ask.to = value.trim().to_owned(),
                 "starred" => ask.starred = value == "1",
                 "hidden" => ask.hidden = value == "1",
+                "find" => ask.find = value,
+                "view" => ask.is_focused = value == FOCUSED,
                 "page" => ask.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
                 _ => {}
             }
@@ -95,6 +104,14 @@ impl Ask {
     /// Returns the text without white space at its ends.
     pub(super) fn text(&self) -> &str {
         engine::trimmed(&self.q)
+    }
+
+    /// Returns the text that is marked in a conversation.
+    pub(super) fn sought(&self) -> &str {
+        match engine::trimmed(&self.find) {
+            "" => self.text(),
+            find => find,
+        }
     }
 
     pub(super) fn has_filters(&self) -> bool {
@@ -124,6 +141,8 @@ impl Ask {
         add("to", &self.to);
         add("starred", if self.starred { "1" } else { "" });
         add("hidden", if self.hidden { "1" } else { "" });
+        add("find", &self.find);
+        add("view", if self.is_focused { FOCUSED } else { "" });
         if self.page > 0 {
             add("page", &(self.page + 1).to_string());
         }
@@ -132,7 +151,8 @@ impl Ask {
 
     /// Returns the address of the search.
     pub(super) fn address(&self) -> String {
-        match self.query() {
+        let search = Ask { find: String::new(), is_focused: false, ..self.clone() };
+        match search.query() {
             query if query.is_empty() => "/".to_owned(),
             query => format!("/?{query}"),
         }
@@ -141,7 +161,7 @@ impl Ask {
     /// Returns the part of a conversation's address that keeps the text marked.
     pub(super) fn marks(&self) -> String {
         match self.query() {
-            query if self.text().is_empty() || query.is_empty() => String::new(),
+            _ if self.sought().is_empty() && !self.is_focused => String::new(),
             query => format!("?{query}"),
         }
     }

@@ -70,6 +70,8 @@ pub(super) struct Reading<'a> {
     pub(super) highlighter: Highlighter,
     /// Whether an answer may stand below the thinking without a mark: then both are shown.
     pub(super) joins_thinking: bool,
+    /// Whether thinking and tools are left out.
+    pub(super) is_focused: bool,
 }
 
 /// A part of a message.
@@ -124,6 +126,9 @@ impl Reading<'_> {
             && self.joins_thinking
         {
             *last = Part::Answer(text);
+        }
+        if self.is_focused {
+            parts.retain(is_text);
         }
         for part in parts {
             let (html, count) = self.part(&part, message, !spans.is_empty(), is_first);
@@ -288,6 +293,16 @@ fn part_of(text: &str, spans: &[Range<usize>]) -> Range<usize> {
     start + line.map_or(0, |at| at + 1)..end
 }
 
+fn is_text(part: &Part<'_>) -> bool {
+    matches!(part, Part::Text(_) | Part::Answer(_))
+}
+
+/// Returns whether a message has more than thinking and tools.
+pub(super) fn has_text(role: &str, content: &str, joins_thinking: bool) -> bool {
+    let parts = parts(role, snippet::trim(content));
+    parts.iter().any(is_text) || joins_thinking && matches!(parts.last(), Some(Part::Thinking(_)))
+}
+
 fn first_line(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
     match snippet::cut(line, SUMMARY) {
@@ -365,7 +380,8 @@ mod tests {
         let shown = |joins_thinking| {
             let highlighter = Highlighter::new();
             let (clock, marker) = (Clock::new(false), &Marker::Nothing);
-            let mut reading = Reading { clock, marker, highlighter, joins_thinking };
+            let is_focused = false;
+            let mut reading = Reading { clock, marker, highlighter, joins_thinking, is_focused };
             let message = ShownMessage {
                 number: 1,
                 role: "assistant",

@@ -184,7 +184,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::engine::TestExport;
+    use crate::engine::{Save, TestExport};
 
     const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
 
@@ -263,6 +263,84 @@ mod tests {
         );
         let (_, meaning) = get_of(&router, "/facets?q=red&mode=meaning").await;
         assert!(words_of(&meaning).contains("Tool –"), "{meaning}");
+    }
+
+    #[tokio::test]
+    async fn a_filter_by_source_shows_nothing_of_another_source_with_the_same_id() {
+        let export = TestExport::of(&["red"]);
+        let turns = [("user".to_owned(), "red thread".to_owned())];
+        let save = Save { key: None, title: Some("Thread"), summary: "", turns: &turns };
+        let id = export.engine.memory().save_conversation(&save).unwrap().thread.id;
+        let rename = "UPDATE conversations SET id = ?1";
+        export.connection.execute(rename, [&id]).unwrap();
+        export.connection.execute("UPDATE messages SET conversation_id = ?1", [&id]).unwrap();
+        let router = router_of(&export);
+        for (address, expected) in [
+            ("/search?q=red", "2 messages in 2 conversations"),
+            ("/search?q=red&source=threads", "1 message in 1 conversation"),
+            ("/search?q=red&source=export", "1 message in 1 conversation"),
+        ] {
+            let words = words_of(&get_of(&router, address).await.1);
+            assert!(words.contains(expected), "{address}: {words}");
+        }
+    }
+
+    #[tokio::test]
+    async fn stars_and_hidden_conversations_are_filters() {
+        for export in [TestExport::of as fn(&[&str]) -> TestExport, TestExport::indexed] {
+            let export = export(&["red one", "red two", "red three"]);
+            let router = router_of(&export);
+            let post = |address: &str| {
+                let request = Request::post(address).body(Body::empty()).unwrap();
+                router.clone().oneshot(request)
+            };
+            let words = async |address: &str| words_of(&get_of(&router, address).await.1);
+            let answer = post("/c/1/flag?star=1&q=red").await.unwrap();
+            assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+            assert_eq!(answer.headers()["location"], "/c/1?q=red");
+            post("/c/2/flag?hide=1").await.unwrap();
+            assert_eq!(
+                post("/c/nobody/flag?star=1").await.unwrap().status(),
+                StatusCode::NOT_FOUND
+            );
+            assert_eq!(post("/c/1/flag").await.unwrap().status(), StatusCode::BAD_REQUEST);
+            for (query, expected) in [
+                ("q=red", "2 messages in 2 conversations"),
+                ("q=red&starred=1", "1 message in 1 conversation"),
+                ("q=red&hidden=1", "1 message in 1 conversation"),
+                ("q=red&role=user", "2 messages in 2 conversations"),
+            ] {
+                let found = words(&format!("/search?{query}")).await;
+                assert!(found.contains(expected), "{query}: {found}");
+                let counts = words(&format!("/facets?{query}")).await;
+                assert!(counts.contains(expected), "{query}: {counts}");
+            }
+            let found = words("/search?q=red").await;
+            assert!(found.contains("1 conversation that you hid is left out"), "{found}");
+            assert!(!found.contains("searched"), "not everything was: {found}");
+            assert!(words("/search?q=red&hidden=1").await.contains("red three"));
+            assert!(words("/").await.contains("2 conversations, the latest first"));
+            assert!(words("/facets").await.contains("You 2"));
+            assert!(words("/search?q=red+three").await.contains("No message holds"));
+            let shown = words("/c/2").await;
+            assert!(shown.contains("Show in results again") && shown.contains("☆ Star"), "{shown}");
+            post("/c/2/flag?hide=0").await.unwrap();
+            assert!(words("/search?q=red").await.contains("3 messages in 3 conversations"));
+            let counts = words("/facets").await;
+            assert!(counts.contains("You 3") && counts.contains("★ Starred 1"), "{counts}");
+        }
+    }
+
+    #[tokio::test]
+    async fn every_match_of_a_message_is_marked() {
+        let export = TestExport::of(&[&"e ".repeat(3_000)]);
+        let router = router_of(&export);
+        let (_, page) = get_of(&router, "/c/0/1?q=e").await;
+        let article = page.split("<article").nth(1).expect("a message");
+        assert_eq!(article.matches("<mark").count(), 3_000);
+        let export = TestExport::of(&[&"e ".repeat(15_000)]);
+        let (_, page) = get_of(&router_of(&export), "/c/0/1?q=e").await;
+        assert!(page.contains("The first 10,000 matches of a part are marked"));
     }
 
     #[tokio::test]
