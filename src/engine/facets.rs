@@ -75,11 +75,11 @@ fn add_to(counts: &mut ClassCounts, class: MessageClass, number: u64) {
 }
 
 /// Names the month of a time.
-type Month<'a> = &'a (dyn Fn(Instant) -> Option<String> + Sync);
+type MonthOf<'a> = &'a (dyn Fn(Instant) -> Option<String> + Sync);
 
 /// The months of times. To name one takes long, so that is done once for each day.
 struct Months<'a> {
-    month: Month<'a>,
+    month: MonthOf<'a>,
     names: Vec<Option<String>>,
     /// `None` for a day in which a month ends, in the time zone of the names.
     days: HashMap<i64, Option<usize>>,
@@ -116,7 +116,7 @@ fn place_of<T: PartialEq>(names: &mut Vec<T>, name: T) -> usize {
 
 /// What conversations that are counted together have in common.
 #[derive(PartialEq, Eq, Hash)]
-struct Origin<'a> {
+struct CommonOrigin<'a> {
     service: &'a str,
     /// Empty for none.
     project: &'a str,
@@ -124,7 +124,7 @@ struct Origin<'a> {
 }
 
 impl Choice {
-    fn has_origin(&self, origin: &Origin<'_>) -> bool {
+    fn has_origin(&self, origin: &CommonOrigin<'_>) -> bool {
         let is_of = |chosen: &[String], name: &str| {
             chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
         };
@@ -185,7 +185,7 @@ impl Facets {
 }
 
 /// Counts messages by conversation and class.
-struct Counter<'a> {
+struct ClassCounter<'a> {
     choice: &'a Choice,
     months: Months<'a>,
     roles: Vec<String>,
@@ -193,10 +193,10 @@ struct Counter<'a> {
     conversations: Vec<ClassCounts>,
 }
 
-impl<'a> Counter<'a> {
-    fn new(choice: &'a Choice, month: Month<'a>) -> Counter<'a> {
+impl<'a> ClassCounter<'a> {
+    fn new(choice: &'a Choice, month: MonthOf<'a>) -> ClassCounter<'a> {
         let months = Months { month, names: Vec::new(), days: HashMap::new(), last: None };
-        Counter { choice, months, roles: Vec::new(), conversations: Vec::new() }
+        ClassCounter { choice, months, roles: Vec::new(), conversations: Vec::new() }
     }
 
     fn add(&mut self, conversation: usize, role: &str, time: Option<Instant>) {
@@ -224,7 +224,7 @@ impl Collected {
     fn take(
         &mut self,
         kind: SourceKind,
-        counter: Counter<'_>,
+        counter: ClassCounter<'_>,
         id: impl Fn(usize) -> Option<String>,
     ) {
         let roles = counter.roles.into_iter().map(|name| place_of(&mut self.roles, name));
@@ -253,7 +253,7 @@ impl Sources {
         request: &Request,
         choice: &Choice,
         places: &Places,
-        month: Month<'_>,
+        month: MonthOf<'_>,
         stop: &Stop,
     ) -> Result<Facets, Error> {
         let request = Request { roles: Vec::new(), since: None, until: None, ..request.clone() };
@@ -270,11 +270,11 @@ impl Sources {
         let is_chosen = |role: &String| choice.roles.is_empty() || choice.roles.contains(role);
         let chosen: Vec<bool> = roles.iter().map(is_chosen).collect();
         // Conversations of one origin are counted together.
-        let mut by_origin: HashMap<Origin<'_>, ClassCounts> = HashMap::new();
+        let mut by_origin: HashMap<CommonOrigin<'_>, ClassCounts> = HashMap::new();
         let is_within = |key: &(SourceKind, String)| choice.within.accepts_id(key.0, &key.1);
         for (key, classes) in counts.iter().filter(|(key, _)| is_within(key)) {
             let place = places.get(key);
-            let origin = Origin {
+            let origin = CommonOrigin {
                 service: place.map_or(key.0.name(), |place| &*place.service),
                 project: place.and_then(|place| place.project.as_deref()).unwrap_or(""),
                 models: place.map(|place| place.models.as_slice()).unwrap_or_default(),
@@ -287,7 +287,7 @@ impl Sources {
                 add_to(of_origin, *class, *count);
             }
         }
-        for (Origin { service, project, models }, classes) in by_origin {
+        for (CommonOrigin { service, project, models }, classes) in by_origin {
             for (MessageClass { role, month, is_in_time }, count) in classes {
                 let month = months[month].as_deref().unwrap_or("");
                 let names = MessageNames { service, project, models, role: &roles[role], month };
@@ -302,12 +302,12 @@ impl Sources {
 fn count(
     source: &Source,
     request: &Request,
-    (choice, month): (&Choice, Month<'_>),
+    (choice, month): (&Choice, MonthOf<'_>),
     collected: &mut Collected,
     stop: &Stop,
 ) -> Result<(), Error> {
-    let make = || Counter::new(choice, month);
-    let add = |counter: &mut Counter<'_>, it: TextMatch<'_>| {
+    let make = || ClassCounter::new(choice, month);
+    let add = |counter: &mut ClassCounter<'_>, it: TextMatch<'_>| {
         counter.add(it.conversation as usize, it.role, it.time);
     };
     if let Some((snapshot, counters)) = source.fold_texts(request, stop, &make, &add) {

@@ -41,7 +41,7 @@ pub(crate) struct Flags {
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct FlagLine {
     /// The name of the kind of source.
     source: String,
     id: String,
@@ -92,7 +92,7 @@ impl Flags {
             let known = lines.iter().position(|it| it.source == kind.name() && it.id == id);
             let at = known.unwrap_or_else(|| {
                 let (source, id) = (kind.name().to_owned(), id.to_owned());
-                lines.push(Line { source, id, starred: false, hidden: false });
+                lines.push(FlagLine { source, id, starred: false, hidden: false });
                 lines.len() - 1
             });
             match flag {
@@ -112,7 +112,7 @@ impl Flags {
     }
 }
 
-fn lines(config: &Config) -> Result<Vec<Line>, Error> {
+fn lines(config: &Config) -> Result<Vec<FlagLine>, Error> {
     let path = config.home.join(LIST);
     let failed = |source| Error::Flags { path: path.clone(), source };
     let text = match fs::read_to_string(&path) {
@@ -121,12 +121,12 @@ fn lines(config: &Config) -> Result<Vec<Line>, Error> {
         Err(error) => return Err(failed(error)),
     };
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let lines: Result<Vec<Line>, _> = lines.map(serde_json::from_str).collect();
+    let lines: Result<Vec<FlagLine>, _> = lines.map(serde_json::from_str).collect();
     lines.map_err(|error| failed(error.into()))
 }
 
 /// Changes the file; two programs take turns.
-fn change(config: &Config, change: impl FnOnce(&mut Vec<Line>)) -> Result<(), Error> {
+fn change(config: &Config, change: impl FnOnce(&mut Vec<FlagLine>)) -> Result<(), Error> {
     let path = config.home.join(LIST);
     let failed = |source| Error::Flags { path: path.clone(), source };
     private::create_dir_all(&config.home).map_err(failed)?;

@@ -46,7 +46,7 @@ const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'";
 
 /// The files of a conversation's messages.
-pub(super) struct Files<'s> {
+pub(super) struct MessageFiles<'s> {
     site: &'s Site,
     address: String,
     conversation: String,
@@ -55,14 +55,14 @@ pub(super) struct Files<'s> {
     failure: Option<String>,
 }
 
-impl<'s> Files<'s> {
-    pub(super) fn of(site: &'s Site, card: &Card, kind: SourceKind) -> Files<'s> {
+impl<'s> MessageFiles<'s> {
+    pub(super) fn of(site: &'s Site, card: &Card, kind: SourceKind) -> MessageFiles<'s> {
         let (all, failure) = match site.engine.attachments(kind, &card.id) {
             Ok(all) => (all, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         let (address, conversation) = (card.address(), card.id.clone());
-        Files { site, address, conversation, all, failure }
+        MessageFiles { site, address, conversation, all, failure }
     }
 
     fn of_message<'a>(&'a self, hit: &'a Hit<'_>) -> impl Iterator<Item = &'a Attachment> {

@@ -1,52 +1,16 @@
 //! Stars, and conversations that results leave out.
 
-use std::sync::Arc;
-
-use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 
 use super::{
-    ask::{Ask, fields},
+    ask::Ask,
     card::{Card, counted},
-    site::{Problem, Site, changed, refused},
-    talk,
 };
-use crate::{
-    engine::{Error, Flag, Flags, count_of},
-    model::Stop,
-};
-
-/// Sets a flag of a conversation as the address says, and leads back to it.
-pub(super) async fn set(site: &Arc<Site>, id: String, query: String) -> Response {
-    let work = move |site: &Site| {
-        let wanted = fields(&query).find_map(|(name, value)| {
-            let flag = match &*name {
-                STAR => Flag::Starred,
-                HIDE => Flag::Hidden,
-                _ => return None,
-            };
-            Some((flag, value == "1"))
-        });
-        let what = || Problem::Wrong("The address does not say what is to be changed.".to_owned());
-        let (flag, is_set) = wanted.ok_or_else(what)?;
-        let (session, card) = talk::find(site, &id, &Stop::never())?;
-        // A word that means another conversation by now changes nothing.
-        if card.id != id {
-            return Err(Error::NoConversation { word: id.clone() }.into());
-        }
-        let conversation = (session.about.source, &*card.id);
-        Flags::set(site.engine.config(), flag, conversation, is_set)?;
-        Ok(format!("{}{}", card.address(), Ask::parse(&query).marks()))
-    };
-    match changed(site, work).await {
-        Ok(address) => Redirect::to(&address).into_response(),
-        Err(problem) => refused(&problem),
-    }
-}
+use crate::engine::{Flag, Flags, count_of};
 
 /// The fields of the address that sets a flag.
-const STAR: &str = "star";
-const HIDE: &str = "hide";
+pub(super) const STAR: &str = "star";
+pub(super) const HIDE: &str = "hide";
 
 /// Returns the buttons that set the flags of a conversation.
 pub(super) fn buttons(flags: &Flags, card: &Card, ask: &Ask) -> Markup {

@@ -26,6 +26,7 @@ mod markdown;
 mod message;
 mod results;
 mod scope;
+mod set_flag;
 mod site;
 mod stats;
 mod status;
@@ -61,7 +62,7 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
         .route("/c/{id}", get(conversation))
         .route("/c/{id}/{number}", get(message))
         .route("/c/{id}/file/{hash}", get(attached))
-        .route("/c/{id}/flag", post(set_flag))
+        .route("/c/{id}/flag", post(flagged))
         .route("/c/{id}/forget", get(whether_to_forget).post(forget_for_good))
         .route("/pulse", get(pulse))
         .route("/peek/{id}/{number}", get(peek))
@@ -133,12 +134,12 @@ async fn attached(State(site): Shared, Path((id, hash)): Path<(String, String)>)
     files::answer(&site, id, hash).await
 }
 
-async fn set_flag(
+async fn flagged(
     State(site): Shared,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    flag::set(&site, id, query.unwrap_or_default()).await
+    set_flag::set(&site, id, query.unwrap_or_default()).await
 }
 
 async fn whether_to_forget(State(site): Shared, Path(id): Path<String>) -> Response {
@@ -329,6 +330,34 @@ mod tests {
             let counts = words("/facets").await;
             assert!(counts.contains("You 3") && counts.contains("★ Starred 1"), "{counts}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_text_is_found_within_a_conversation_apart_from_the_search_of_all() {
+        let export = TestExport::of(&["first needle"]);
+        let insert = "INSERT INTO messages VALUES ('n' || ?1, 0, ?2, ?3, 1700000001 + ?1)";
+        for (number, (role, text)) in [
+            ("tool", "needle in a tool"),
+            ("assistant", "[thinking]\nneedle in a thought\n[tool: Read]\nneedle"),
+            ("assistant", "The needle is an answer"),
+            ("user", "Thanks"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            export.connection.execute(insert, (number, role, text)).unwrap();
+        }
+        let router = router_of(&export);
+        let (_, page) = get_of(&router, "/c/0?q=thanks&find=needle").await;
+        assert!(words_of(&page).contains("1 of 4 “needle”, exact"), "{page}");
+        assert!(page.contains("/c/0/2?q=thanks&amp;find=needle#m2\" rel=\"next\""), "{page}");
+        assert!(page.contains("href=\"/?q=thanks\" rel=\"up\""), "{page}");
+        assert!(page.contains("name=\"q\" value=\"thanks\""), "{page}");
+        let (_, page) = get_of(&router, "/c/0?find=needle&view=text").await;
+        assert!(words_of(&page).contains("1 of 2 “needle”, exact"), "{page}");
+        assert!(!page.contains("in a tool") && !page.contains("in a thought"), "{page}");
+        assert!(page.contains("href=\"/c/0/1?find=needle#m1\">Show thinking"), "{page}");
+        assert_eq!(page.matches("<article").count(), 3);
     }
 
     #[tokio::test]

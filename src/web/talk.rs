@@ -11,7 +11,7 @@ use super::{
     card::{Card, cards, counted, moment},
     code::Highlighter,
     excerpt::{Marker, few_words, marked, whole},
-    files::Files,
+    files::MessageFiles,
     find::marker,
     flag,
     frame::{Frame, Tab},
@@ -128,7 +128,7 @@ pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
         html! { div.near { p dir="auto" { b { (session.line(turn)) " " (role) } " " (cut.unwrap_or(text)) } } }
     };
     let hit = session.message(turn);
-    let files = Files::of(site, &card, session.about.source);
+    let files = MessageFiles::of(site, &card, session.about.source);
     let address = address(&card, &view.ask, number);
     let message = ShownMessage {
         number,
@@ -165,7 +165,7 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
         let _ = write!(text, "\nresume: `{resume}`\n");
     }
     let path = Path::of(&session, &follows(site, &session, stop)?, None);
-    let files = Files::of(site, &card, session.about.source);
+    let files = MessageFiles::of(site, &card, session.about.source);
     for turn in 0..session.turns() {
         if stop.requested() {
             return Err(Problem::Wrong(
@@ -197,7 +197,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     let is_other = |turn: &usize| path.place(*turn).is_none();
     let others: Vec<usize> = (0..session.turns()).filter(is_other).collect();
     let mut reading = reading(site, &card, &Marker::Nothing, Highlighter::lasting(MOST_COLOURING));
-    let files = Files::of(site, &card, session.about.source);
+    let files = MessageFiles::of(site, &card, session.about.source);
     let mut shown = |turns: &[usize]| -> Result<Vec<Markup>, Problem> {
         let one = |turn: &usize| {
             if stop.requested() {
@@ -420,7 +420,7 @@ impl Talk {
             is_focused: self.ask.is_focused,
             ..reading(site, &self.card, marker, Highlighter::new())
         };
-        let files = Files::of(site, &self.card, self.session.about.source);
+        let files = MessageFiles::of(site, &self.card, self.session.about.source);
         let shown = self.shown();
         let turns = self.path.turns();
         let all = turns.len();
