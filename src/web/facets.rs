@@ -77,7 +77,7 @@ fn count(
 }
 
 /// Counts all messages in a scope.
-fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Facets, Error> {
+pub(super) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Facets, Error> {
     let clock = site.clock();
     let tally = site.engine.tally_in(scope, &|time| clock.day(time), stop)?;
     let places = site.places(true, stop)?;

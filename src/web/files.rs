@@ -203,7 +203,9 @@ impl HttpBody for FileBody {
         }
         let read = match ready!(Pin::new(&mut self.reading).poll(context)) {
             Ok((file, Ok(block))) => {
-                self.reading = spawn_blocking(|| next(file));
+                if (block.len() as u64) < self.left {
+                    self.reading = spawn_blocking(|| next(file));
+                }
                 Ok(block)
             }
             Ok((_, Err(error))) => Err(error),

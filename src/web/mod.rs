@@ -31,6 +31,7 @@ mod site;
 mod stats;
 mod status;
 mod talk;
+mod trends;
 mod upload;
 
 use std::sync::Arc;
@@ -67,6 +68,7 @@ pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Ro
         .route("/pulse", get(pulse))
         .route("/peek/{id}/{number}", get(peek))
         .route("/stats", get(statistics))
+        .route("/trends", get(compared))
         .route("/status", get(state))
         .route("/import", get(exports).post(upload::receive))
         .route("/import/progress", get(progress))
@@ -158,6 +160,11 @@ async fn pulse(State(site): Shared) -> Response {
 async fn statistics(State(site): Shared, RawQuery(query): RawQuery) -> Response {
     let ask = Ask::parse(query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| stats::page(site, &ask, stop)).await
+}
+
+async fn compared(State(site): Shared, RawQuery(query): RawQuery) -> Response {
+    let query = query.unwrap_or_default();
+    html(&site, move |site, stop| trends::page(site, &query, stop)).await
 }
 
 async fn state(State(site): Shared) -> Response {
@@ -333,6 +340,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn texts_are_compared_by_month() {
+        let export = TestExport::of(&["red", "red and blue", "blue", "green"]);
+        let sql = "INSERT INTO messages VALUES ('t', 0, 'tool', 'Red', 1600000000)";
+        export.connection.execute(sql, []).unwrap();
+        let router = router_of(&export);
+        let (_, page) = get_of(&router, "/trends?q=red&q=&q=blue").await;
+        let words = words_of(&page);
+        assert!(words.contains("red 3") && words.contains("blue 2"), "{words}");
+        let row = "November 2023</th><td class=\"r\">2</td><td class=\"r\">2</td>";
+        assert!(page.contains(row), "{page}");
+        assert!(page.contains("September 2020</th><td class=\"r\">1</td><td class=\"r\">0</td>"));
+        let (_, share) = get_of(&router, "/trends?q=red&per=1000").await;
+        assert!(share.contains("November 2023</th><td class=\"r\">500.0</td>"), "{share}");
+        assert!(share.contains("September 2020</th><td class=\"r\">1000.0</td>"), "{share}");
+        assert_eq!(get_of(&router, "/trends").await.0, StatusCode::OK);
+    }
+
+    #[tokio::test]
     async fn a_text_is_found_within_a_conversation_apart_from_the_search_of_all() {
         let export = TestExport::of(&["first needle"]);
         let insert = "INSERT INTO messages VALUES ('n' || ?1, 0, ?2, ?3, 1700000001 + ?1)";
@@ -502,6 +527,7 @@ mod tests {
             "/c/0/forget",
             "/peek/0/1?q=needle",
             "/stats",
+            &format!("/trends?q={q}&q=needle"),
             "/status",
             "/facets?q=needle",
             &format!("/search?q={q}&source={q}&role={q}&from=1d"),

@@ -12,7 +12,7 @@ const HOSTILE: &str = "<script>window.hacked=1</script><img src=x onerror=\"wind
     <svg onload=\"window.hacked=3\"></svg> sentinel";
 
 /// Every view.
-const VIEWS: [&str; 10] = [
+const VIEWS: [&str; 12] = [
     "/",
     "/?q=bread",
     "/?q=nothing+at+all",
@@ -20,7 +20,9 @@ const VIEWS: [&str; 10] = [
     "/c/c1",
     "/c/branching",
     "/c/branching/forget",
+    "/c/c1?find=bread&view=text",
     "/stats",
+    "/trends?q=bread&q=needle",
     "/status",
     "/import",
 ];
