@@ -459,13 +459,14 @@ mod tests {
             let sql = "SELECT count(*), count(DISTINCT conversation_id), ifnull(sum(role = 'user'), 0) FROM
                 (SELECT conversation_id, role, CASE WHEN content LIKE '[{%' THEN 'a fox' ELSE CAST(content AS TEXT) END AS text
                  FROM messages) WHERE instr(lower(text), ?1) > 0";
-            let expected: (u64, usize, u64) = export
+            let expected: (i64, i64, i64) = export
                 .connection
                 .query_row(sql, [text], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
                 .unwrap();
             let facets = counted(&export.engine, text, &Choice::default());
             let users = facets.roles.get("user").copied().unwrap_or(0);
-            assert_eq!((facets.messages, facets.conversations, users), expected, "{text}");
+            let counted = (facets.messages as i64, facets.conversations as i64, users as i64);
+            assert_eq!(counted, expected, "{text}");
         }
     }
 }

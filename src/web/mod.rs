@@ -370,7 +370,7 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            export.connection.execute(insert, (number, role, text)).unwrap();
+            export.connection.execute(insert, (number as i64, role, text)).unwrap();
         }
         let router = router_of(&export);
         let (_, page) = get_of(&router, "/c/0?q=thanks&find=needle").await;
@@ -551,7 +551,7 @@ mod tests {
         export.connection.execute_batch(rename).unwrap();
         let router = router_of(&export);
         for (address, is_page) in
-            [("/c/notes.md", true), ("/c/notes.md/1", true), ("/c/notes.md.md", false, RESOURCES)]
+            [("/c/notes.md", true), ("/c/notes.md/1", true), ("/c/notes.md.md", false)]
         {
             let (status, page) = get_of(&router, address).await;
             assert_eq!(status, StatusCode::OK, "{address}");
