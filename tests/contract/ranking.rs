@@ -1,7 +1,5 @@
 //! Ranked search: what holds for every reader that has a scorer.
 
-use std::sync::Arc;
-
 use verbatim_search::{
     engine::{
         Reader, Scope, SourceKind,
@@ -14,7 +12,7 @@ use verbatim_search::{
 
 use crate::{
     database::{Cell, Content, Database, Message, Schema, times},
-    lists::transcripts,
+    lists::{ids, transcripts},
     oracle::{Oracle, instant},
     subjects,
 };
@@ -178,12 +176,7 @@ fn scopes() -> Vec<Scope> {
         Scope { since: at(-5), until: at(1_700_000_000), ..Scope::default() },
         Scope { conversation: Some("c2".into()), ..Scope::default() },
         Scope { conversation: Some("c5".into()), ..Scope::default() },
-        Scope {
-            conversations: Some(Arc::new(
-                [(SourceKind::Export, ["c1".to_owned(), "c2".to_owned()].into())].into(),
-            )),
-            ..Scope::default()
-        },
+        Scope { conversations: ids(&["c1", "c2"]), ..Scope::default() },
         Scope {
             conversation: Some("c1".into()),
             roles: roles(&["user", "tool"]),

@@ -23,6 +23,9 @@ use crate::{
     model::{Hit, Request, Stop},
 };
 
+/// What the messages of a snapshot were folded into, with the numbers of their segments.
+pub(crate) type FoldedTexts<T> = (Arc<Snapshot>, Vec<(usize, T)>);
+
 impl Source {
     /// Returns the best reader of the state that the source is in now: the index if it is current,
     /// else the database itself. Transcripts of which another source has a newer state are left out.
@@ -83,7 +86,7 @@ impl Source {
         stop: &Stop,
         make: &(dyn Fn() -> T + Sync),
         add: &(dyn Fn(&mut T, TextMatch<'_>) + Sync),
-    ) -> Option<(Arc<Snapshot>, Vec<(usize, T)>)> {
+    ) -> Option<FoldedTexts<T>> {
         let snapshot = self.current_index(stop).ok()?;
         let faults = map_faults::count();
         let folded = map_faults::caught(|| snapshot.fold_texts(request, stop, make, add));
