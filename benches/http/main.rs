@@ -3,9 +3,13 @@
 //!
 //! `VERBATIM_DB` names another database than the generated one, `VERBATIM_PROGRAM` another build.
 
+#[expect(dead_code, reason = "the tests need more of it")]
+#[path = "../../tests/it/browser.rs"]
+mod browser;
 mod client;
 #[path = "../search/corpus/mod.rs"]
 mod corpus;
+mod seen;
 
 use std::{
     env, fs,
@@ -22,7 +26,10 @@ use clap::Parser;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
-use self::client::{HttpClient, StdioClient};
+use self::{
+    client::{HttpClient, StdioClient},
+    seen::SeenRow,
+};
 
 /// Measure the server over HTTP
 #[derive(Debug, Parser)]
@@ -67,7 +74,9 @@ fn main() -> Result<()> {
     let server = bench.serve()?;
     let rows = views(&server, &typed)?;
     let rates = rates(&bench, &server, &typed)?;
-    let table = report(&bench, &rows, &rates)?;
+    let door = format!("http://{}/#token={}", server.address, server.token);
+    let seen = seen::seen(&door, &typed)?;
+    let table = report(&bench, &rows, seen.as_deref(), &rates)?;
     std::io::stdout().write_all(table.as_bytes())?;
     if args.write {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/results/http.md");
@@ -301,7 +310,12 @@ fn rates(bench: &Bench, server: &ServerProcess, typed: &[String]) -> Result<Vec<
     Ok(rates)
 }
 
-fn report(bench: &Bench, rows: &[ViewRow], rates: &[CallRate]) -> Result<String> {
+fn report(
+    bench: &Bench,
+    rows: &[ViewRow],
+    seen: Option<&[SeenRow]>,
+    rates: &[CallRate],
+) -> Result<String> {
     let count: i64 =
         bench.connection()?.query_row("SELECT count(*) FROM messages", [], |row| row.get(0))?;
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -323,6 +337,21 @@ fn report(bench: &Bench, rows: &[ViewRow], rates: &[CallRate]) -> Result<String>
             bytes[count / 2],
             bytes[count - 1]
         ));
+    }
+    match seen {
+        None => text.push_str("\nThere was no Chromium to measure the page in.\n"),
+        Some(rows) => {
+            text.push_str("\n| In Chromium, headless on the same cores | Target | Times | Median | 95 % | Worst |\n|-|-|-|-|-|-|\n");
+            for SeenRow { name, target, values } in rows.iter().filter(|row| !row.values.is_empty())
+            {
+                let count = values.len();
+                let at = |share: usize| values[(count * share / 100).min(count - 1)];
+                let (median, most, worst) = (at(50), at(95), at(100));
+                text.push_str(&format!(
+                    "| {name} | {target} | {count} | {median:.0} | {most:.0} | {worst:.0} |\n"
+                ));
+            }
+        }
     }
     text.push_str("\n| `conversation_search` over | Calls a second |\n|-|-|\n");
     for CallRate { name, rate } in rates {

@@ -6,6 +6,7 @@ use super::{
     environment::{Environment, is_off},
     error::Error,
     exclude,
+    indexing::Limits,
     listen::{self, ADDRESS, Admission, ListenAt},
     output::{FOUND, complain},
     places, settings, settings_file,
@@ -156,7 +157,8 @@ pub(super) fn over_http(
 
 /// Returns the page for browsers.
 pub(super) fn page(engine: &Arc<Engine>, environment: &Environment) -> axum::Router {
-    web::router(Arc::clone(engine), environment.local_time)
+    let resources = Limits::default().resources(environment);
+    web::router(Arc::clone(engine), environment.local_time, resources)
 }
 
 /// Follows the databases, unless that is not wanted. Searches are right without it, so a server that

@@ -62,6 +62,11 @@ pub(crate) struct Attachment {
 }
 
 impl Attachment {
+    /// Returns the hash of the content, which names its file.
+    pub(crate) fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
     /// Returns whether it is of the message with this id in a conversation of the export.
     pub(crate) fn is_of(&self, conversation: &str, message: &str) -> bool {
         // Where messages of two conversations have one id, the database puts the conversation's before it.
@@ -139,6 +144,12 @@ impl AttachmentStore {
             }
         }
         hex(&hash.finalize())
+    }
+
+    /// Returns whether a file is there, whole.
+    pub(crate) fn has(&self, attachment: &Attachment) -> bool {
+        let found = fs::metadata(self.file_path(&attachment.sha256));
+        found.is_ok_and(|found| found.is_file() && found.len() == attachment.bytes)
     }
 
     /// Removes the files of conversations.
@@ -310,7 +321,7 @@ impl<'a> AttachmentImport<'a> {
             let known = list.iter().position(is_known);
             let kept = match (content, known) {
                 (Ok(text), _) => Some((name, text)),
-                (Err(_), Some(at)) if self.has(&list[at]) => {
+                (Err(_), Some(at)) if self.store.has(&list[at]) => {
                     self.counts.kept += 1;
                     self.counts.bytes += list[at].bytes;
                     None
@@ -377,11 +388,6 @@ impl<'a> AttachmentImport<'a> {
                 self.counts.failures.push(error.to_string());
             }
         }
-    }
-
-    fn has(&self, attachment: &Attachment) -> bool {
-        let found = fs::metadata(self.store.file_path(&attachment.sha256));
-        found.is_ok_and(|found| found.is_file() && found.len() == attachment.bytes)
     }
 
     /// Copies a content into the store.

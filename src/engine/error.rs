@@ -135,6 +135,14 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The stars and the hidden conversations cannot be read or written.
+    #[error("{}: the stars and the hidden conversations cannot be used: {source}", path.display())]
+    Flags {
+        /// The path of the file.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// The files of messages cannot be read or written.
     #[error("{}: the files of messages cannot be used: {source}", path.display())]
     Attachments {

@@ -96,7 +96,7 @@ impl Sources {
     ) -> Result<Searched, Error> {
         let (sources, mut notes) = self.readable(scope, stop)?;
         let kept = |kind, hit: Hit<'_>| {
-            let is_wanted = scope.accepts_id(&hit.conversation_id);
+            let is_wanted = scope.accepts_id(kind, &hit.conversation_id);
             is_wanted.then(|| render(kind, hit)).flatten()
         };
         if let [source] = &*sources {

@@ -14,6 +14,7 @@ use std::{
 use super::{
     attachments::AttachmentStore,
     error::Error,
+    flags::Flags,
     forgotten::{Forgotten, ForgottenId},
     import::may_write,
     source::{SourceKind, Sources, summaries},
@@ -158,6 +159,7 @@ impl Forgetter<'_> {
             Ok(done) => removed.extend(done.map(|is_clean| (path, is_clean))),
             Err(error) => outcome = std::mem::replace(&mut outcome, Ok(())).and(Err(error)),
         };
+        note(PathBuf::new(), Flags::forget(config, ids).map(|()| None));
         let mut exports = config.home_databases();
         exports.extend(config.db.clone().filter(|path| !exports.contains(path)));
         for path in exports {

@@ -10,6 +10,7 @@ use super::{
     attachments::{ATTACHMENTS, is_in_store},
     config::{Config, TRANSCRIPTS},
     error::Error,
+    flags::FLAGS,
     forgotten::Forgotten,
 };
 use crate::{db, index::IndexDir, model::Stop, private};
@@ -145,7 +146,8 @@ fn tighten_home(config: &Config, sample: Option<&PathBuf>) -> bool {
     }
     tighten(&config.home, |path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_file = name.starts_with(FORGOTTEN) || name == TOKEN_FILE;
+        let begins = [FORGOTTEN, FLAGS].iter().any(|start| name.starts_with(start));
+        let is_file = begins || name == TOKEN_FILE;
         is_database(path, is_in_home)
             || path.is_file() && is_file
             || ours.iter().any(|folder| folder == path)

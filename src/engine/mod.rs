@@ -20,6 +20,7 @@ mod error;
 mod exact;
 mod exclusions;
 mod facets;
+mod flags;
 mod forget;
 mod forgotten;
 mod home;
@@ -90,8 +91,9 @@ pub(crate) use describe::{ConversationKey, Described};
 pub(crate) use exact::{Render, Searched};
 pub(crate) use exclusions::{Excluding, Exclusions};
 pub(crate) use facets::{Choice, Facets};
+pub(crate) use flags::{Flag, Flags, count as count_of, in_both};
 pub(crate) use forget::{ForgetProgress, Forgettable, Forgetter};
-pub(crate) use source::{Narrowing, Note, Places, Sketch};
+pub(crate) use source::{ConversationIds, Narrowing, Note, Places, Sketch};
 #[cfg(test)]
 pub(crate) use testing::TestExport;
 pub(crate) use withheld::Withheld;
@@ -197,7 +199,7 @@ impl Engine {
         request: &Request,
         choice: &Choice,
         places: &Places,
-        month: &dyn Fn(Instant) -> Option<String>,
+        month: &(dyn Fn(Instant) -> Option<String> + Sync),
         stop: &Stop,
     ) -> Result<Facets, Error> {
         self.sources.facets(request, choice, places, month, stop)
@@ -370,6 +372,11 @@ impl Engine {
             SourceKind::Export => AttachmentStore::of(self.config()).list(conversation),
             SourceKind::Archive | SourceKind::Threads => Ok(Vec::new()),
         }
+    }
+
+    /// Returns whether the copy of a file of a message is there.
+    pub(crate) fn has_attachment(&self, attachment: &Attachment) -> bool {
+        AttachmentStore::of(self.config()).has(attachment)
     }
 
     /// Opens a file of a message.

@@ -13,6 +13,7 @@ mod check;
 mod cursor;
 mod directory;
 mod documents;
+mod fold;
 mod invert;
 mod lists;
 mod long_text;
@@ -42,6 +43,7 @@ pub use activity::{Activity, Last};
 pub use build::{Build, BuildPlan, Size};
 pub use directory::{CommitStamp, IndexDir, Writing};
 pub use documents::SegmentRef;
+pub use fold::TextMatch;
 pub use invert::Resources;
 pub use long_text::LongText;
 #[cfg(feature = "internals")]

@@ -1,6 +1,6 @@
 //! The plan of an exact search: which documents of a segment are candidates.
 
-use std::{cell::RefCell, iter::Peekable};
+use std::{cell::RefCell, iter::Peekable, ops::Range};
 
 use tantivy::postings::TermInfo;
 
@@ -53,6 +53,9 @@ pub(super) struct GramQuery<'a> {
     pub(super) signatures: Vec<SignatureQuery>,
     /// Whether the only text is a gram: then a plain text that has the gram matches.
     pub(super) is_gram: bool,
+    /// Whether the title of its conversation does not make a message match, nor a text that is stored
+    /// and not shown.
+    pub(super) texts_only: bool,
     pub(super) gaps: Vec<WildcardGap>,
     pub(super) common: &'a CommonGrams,
 }
@@ -62,6 +65,7 @@ pub(super) struct GramQuery<'a> {
 /// Every segment after the first, which is the largest, looks up only the grams that are rarest in
 /// the first one. A gram that is absent from a segment moves to the front, because it is likely to
 /// be absent from the next one too.
+#[derive(Clone)]
 pub(super) struct QueryGrams {
     in_text: Vec<Gram>,
     in_title: Vec<Gram>,
@@ -84,7 +88,9 @@ impl<'a> GramQuery<'a> {
         let signatures = matchers.each(request, SignatureQuery::new);
         let (grams, gaps) = single.unwrap_or_default();
         let is_gram = only.is_some();
-        let query = GramQuery { request, matchers, runs, signatures, is_gram, gaps, common };
+        let texts_only = false;
+        let query =
+            GramQuery { request, matchers, runs, signatures, is_gram, texts_only, gaps, common };
         Ok((query, QueryGrams { in_title: grams.clone(), in_text: grams }))
     }
 }
@@ -151,7 +157,7 @@ impl<'a> Plan<'a> {
             lists
         });
         let any_text = tree.is_some() || of_text.as_ref().is_some_and(Vec::is_empty);
-        let of_title = match any_text {
+        let of_title = match any_text || query.texts_only {
             true => None,
             false => rarest_lists(segment, List::Title, &mut grams.in_title, trace)?,
         };
@@ -178,6 +184,13 @@ impl<'a> Plan<'a> {
             end: interval.end,
             turns: 0,
         }))
+    }
+
+    /// Returns the plan for some of its documents only.
+    pub(super) fn within(self, docs: Range<u32>) -> Plan<'a> {
+        let (next, end) = (self.next.max(docs.start), self.end.min(docs.end));
+        let irregular: Box<dyn Iterator<Item = u32>> = Box::new(self.store.irregular(next));
+        Plan { next, end, irregular: irregular.peekable(), ..self }
     }
 
     /// Returns the next candidate; `None` after the last, or once `stop` returns true.

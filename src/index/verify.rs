@@ -78,6 +78,7 @@ impl<'a> Verifier<'a> {
     fn has(&mut self, pattern: &Matcher, number: usize, candidate: &Candidate) -> bool {
         let Candidate { doc, by_text, by_title } = *candidate;
         let store = self.store;
+        let by_title = by_title && !self.query.texts_only;
         let signature = if by_text { self.signature(doc) } else { None };
         let wanted = &self.query.signatures[number];
         let is_other = signature.is_some_and(|signature| !signature.may_have(wanted));
@@ -90,12 +91,13 @@ impl<'a> Verifier<'a> {
             return !texts.nothing;
         }
         let first = if self.raw_content { texts.stored } else { texts.shown };
-        let second = (texts.differ && !self.raw_content && pattern.matches_stored_parts())
-            .then_some(texts.stored);
+        let has_second = texts.differ && !self.raw_content && pattern.matches_stored_parts();
+        let second = (has_second && !self.query.texts_only).then_some(texts.stored);
         if !texts.regular {
             self.bytes_read += (texts.shown.len() + texts.stored.len()) as u64;
+            let title = store.title(store.conversation(doc));
             let buffer = &mut self.buffer;
-            return pattern.matches_irregular(store.title(store.conversation(doc)))
+            return !self.query.texts_only && pattern.matches_irregular(title)
                 || pattern.matches_irregular(first.read(buffer))
                 || second.is_some_and(|second| pattern.matches_irregular(second.read(buffer)));
         }

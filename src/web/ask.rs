@@ -8,6 +8,9 @@ use crate::engine;
 /// projects are named after folders.
 pub(super) const NO_PROJECT: &str = "/";
 
+/// The value of `view` that shows prompts and answers only.
+pub(super) const FOCUSED: &str = "text";
+
 /// The characters of an address that stay as they are.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -42,6 +45,14 @@ pub(super) struct Ask {
     pub(super) roles: Vec<String>,
     pub(super) from: String,
     pub(super) to: String,
+    /// Whether only conversations with a star are asked for.
+    pub(super) starred: bool,
+    /// Whether only conversations are asked for that results leave out.
+    pub(super) hidden: bool,
+    /// The text that is looked for in one conversation only.
+    pub(super) find: String,
+    /// Whether only prompts and answers of a conversation are shown.
+    pub(super) is_focused: bool,
     /// The page of the results, from 0.
     pub(super) page: usize,
 }
@@ -76,6 +87,10 @@ impl Ask {
                 "role" if !value.is_empty() => ask.roles.push(value),
                 "from" | "since" => ask.from = value.trim().to_owned(),
                 "to" | "until" => ask.to = value.trim().to_owned(),
+                "starred" => ask.starred = value == "1",
+                "hidden" => ask.hidden = value == "1",
+                "find" => ask.find = value,
+                "view" => ask.is_focused = value == FOCUSED,
                 "page" => ask.page = value.parse::<usize>().unwrap_or(1).saturating_sub(1),
                 _ => {}
             }
@@ -92,9 +107,21 @@ impl Ask {
         engine::trimmed(&self.q)
     }
 
+    /// Returns the text that is marked in a conversation.
+    pub(super) fn sought(&self) -> &str {
+        match engine::trimmed(&self.find) {
+            "" => self.text(),
+            find => find,
+        }
+    }
+
     pub(super) fn has_filters(&self) -> bool {
         let lists = [&self.sources, &self.projects, &self.models, &self.roles];
-        lists.iter().any(|list| !list.is_empty()) || !self.from.is_empty() || !self.to.is_empty()
+        lists.iter().any(|list| !list.is_empty())
+            || !self.from.is_empty()
+            || !self.to.is_empty()
+            || self.starred
+            || self.hidden
     }
 
     /// Returns the query string that means the same.
@@ -113,6 +140,10 @@ impl Ask {
         self.roles.iter().for_each(|value| add("role", value));
         add("from", &self.from);
         add("to", &self.to);
+        add("starred", if self.starred { "1" } else { "" });
+        add("hidden", if self.hidden { "1" } else { "" });
+        add("find", &self.find);
+        add("view", if self.is_focused { FOCUSED } else { "" });
         if self.page > 0 {
             add("page", &(self.page + 1).to_string());
         }
@@ -121,7 +152,8 @@ impl Ask {
 
     /// Returns the address of the search.
     pub(super) fn address(&self) -> String {
-        match self.query() {
+        let search = Ask { find: String::new(), is_focused: false, ..self.clone() };
+        match search.query() {
             query if query.is_empty() => "/".to_owned(),
             query => format!("/?{query}"),
         }
@@ -130,7 +162,7 @@ impl Ask {
     /// Returns the part of a conversation's address that keeps the text marked.
     pub(super) fn marks(&self) -> String {
         match self.query() {
-            query if self.text().is_empty() || query.is_empty() => String::new(),
+            _ if self.sought().is_empty() && !self.is_focused => String::new(),
             query => format!("?{query}"),
         }
     }
@@ -142,11 +174,12 @@ mod tests {
 
     #[test]
     fn an_address_says_everything() {
-        let query = "q=a+b%26%3D%e6%97%a5&mode=meaning&source=chatgpt&source=codex&project=-\
+        let query = "q=a+b%26%3D%e6%97%a5&mode=meaning&starred=1&hidden=1&source=chatgpt&source=codex&project=-\
                      &model=gpt-4o&role=user&from=2025-06&to=30d&page=3&unknown=1&&flag";
         let ask = Ask::parse(query);
         assert_eq!((ask.q.as_str(), ask.way, ask.page), ("a b&=日", Way::Meaning, 0));
         assert_eq!(ask.sources, ["chatgpt", "codex"]);
+        assert!(ask.starred && ask.hidden);
         assert_eq!(Ask::parse(&ask.query()), ask);
         assert_eq!(
             Ask::parse("q=a&page=3&since=7d&until=2025").query(),

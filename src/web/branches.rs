@@ -38,11 +38,16 @@ impl Path {
         &self.turns
     }
 
-    /// Returns the place of a turn; `None` if it is on another branch.
+    /// Leaves turns out.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(usize) -> bool) {
+        self.turns.retain(|turn| is_kept(*turn));
+    }
+
+    /// Returns the place of a turn; `None` if it is on another branch, or left out.
     pub(super) fn place(&self, turn: usize) -> Option<usize> {
-        match &self.tree {
-            None => Some(turn),
-            Some(_) => self.turns.iter().position(|other| *other == turn),
+        match self.turns.get(turn) == Some(&turn) {
+            true => Some(turn),
+            false => self.turns.iter().position(|other| *other == turn),
         }
     }
 

@@ -6,13 +6,14 @@ use maud::{Markup, html};
 
 use super::ask::encoded;
 use crate::{
-    engine::{ConversationKey, Engine, Error, Sketch},
+    engine::{ConversationKey, Engine, Error, Sketch, SourceKind},
     model::{Hit, Instant, Origin, Stop},
     tools::{clock::Clock, notes::grouped, session::Session},
 };
 
 /// What is known of a conversation.
 pub(super) struct Card {
+    pub(super) kind: SourceKind,
     pub(super) id: String,
     pub(super) short_id: String,
     pub(super) service: String,
@@ -125,8 +126,8 @@ pub(super) fn cards(
         let (service, link) = one.provenance.map(|it| (it.service, it.link)).unwrap_or_default();
         let service = if service.is_empty() { key.0.name().to_owned() } else { service };
         let origin = one.origin.unwrap_or_default();
-        let id = key.1.clone();
-        (key, Card { id, short_id: one.short_id, service, origin, link, sketch: one.sketch })
+        let (kind, id) = key.clone();
+        (key, Card { kind, id, short_id: one.short_id, service, origin, link, sketch: one.sketch })
     });
     Ok(described.collect())
 }

@@ -170,6 +170,32 @@ pub(super) fn columns(months: &[(String, u64)]) -> Markup {
     }
 }
 
+/// Draws several numbers by month as lines, on one scale.
+pub(super) fn lines(months: &[&str], series: &[Vec<f64>]) -> Markup {
+    const TALL: f64 = 180.0;
+
+    let most = series.iter().flatten().copied().fold(1.0, f64::max);
+    let last = months.len().max(2) - 1;
+    let point = |(at, value): (usize, &f64)| format!("{at},{:.1}", TALL - value / most * TALL);
+    let named: Vec<Month<'_>> =
+        months.iter().map(|name| Month { name, count: 0, is_in: true }).collect();
+    html! {
+        svg.lines width="100%" height=(TALL) viewBox=(format!("0 0 {last} {TALL}")) preserveAspectRatio="none"
+            role="img" aria-label="Messages by month; the numbers are in the table below" {
+            @for (place, values) in series.iter().enumerate() {
+                polyline class=(format!("t{}", place + 1))
+                    points=(values.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")) {}
+            }
+        }
+        svg width="100%" height="20" aria-hidden="true" {
+            @for (at, year) in years(&named) {
+                text x=(percent(at as f64, last as f64)) y="14" { (year) }
+            }
+        }
+        p.note { "The highest point is " (format!("{most:.0}")) "." }
+    }
+}
+
 /// Returns a round number of which about four fit into another.
 fn round_step(most: u64) -> u64 {
     let mut step = 1;

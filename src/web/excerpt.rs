@@ -17,8 +17,8 @@ const AFTER: usize = 200;
 const SHORT_BEFORE: usize = 20;
 const SHORT_AFTER: usize = 60;
 
-/// Matches of a text that are marked.
-const MOST_SPANS: usize = 200;
+/// Matches that are looked for where a text is cut after the first ones.
+const FIRST_SPANS: usize = 200;
 
 /// Finds what is marked in a text.
 pub(super) enum Marker {
@@ -40,14 +40,19 @@ impl Marker {
         }
     }
 
-    /// Returns the places that are marked.
+    /// Returns the first places that are marked, for a part of a text.
     pub(super) fn spans(&self, text: &str) -> Vec<Range<usize>> {
+        self.first_spans(text, FIRST_SPANS)
+    }
+
+    /// Returns the first `most` places that are marked.
+    pub(super) fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         match self {
             Marker::Nothing => Vec::new(),
-            Marker::Text(pattern) => pattern.first_spans(text, MOST_SPANS),
+            Marker::Text(pattern) => pattern.first_spans(text, most),
             Marker::Words(words) => {
                 let mut spans = words.spans(text);
-                spans.truncate(MOST_SPANS);
+                spans.truncate(most);
                 spans
             }
         }

@@ -1,7 +1,7 @@
 //! The filters with their counts, and the timeline. The counts have a request of their own, so that
 //! results never wait for them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use maud::{Markup, html};
 
@@ -9,11 +9,11 @@ use super::{
     ask::{Ask, NO_PROJECT, Way},
     card::{counted as counted_of, label_of, role_name},
     chart::{Month, histogram, months},
-    scope::{choice, request},
+    scope::{choice, flagged, request},
     site::{Problem, Site},
 };
 use crate::{
-    engine::{Facets, Scope},
+    engine::{Error, Facets, Flags, Scope, count_of},
     model::Stop,
     tools::notes::grouped,
 };
@@ -32,12 +32,14 @@ const ROLES: [&str; 4] = ["assistant", "user", "tool", "system"];
 
 /// Returns the filters and the timeline with their counts.
 pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
-    let counted = count(site, ask, stop)?;
+    let flags = site.flags()?;
+    let counted = count(site, ask, &flags, stop)?;
+    let counted = counted.as_deref();
     // Conversations that are found by their title alone have no message to count.
-    let in_all = counted.as_ref().filter(|facets| !ask.text().is_empty() && facets.messages > 0);
+    let in_all = counted.filter(|facets| !ask.text().is_empty() && facets.messages > 0);
     Ok(html! {
-        (filters(site, ask, counted.as_ref(), stop)?)
-        @if let Some(facets) = &counted { (timeline(site, ask, facets)?) } @else { div #hist {} }
+        (filters(site, ask, (counted, &flags), stop)?)
+        @if let Some(facets) = counted { (timeline(site, ask, facets)?) } @else { div #hist {} }
         @if let Some(facets) = in_all {
             p #exact data-count=(facets.messages)
                 data-more=[(!facets.is_complete).then_some("")] {
@@ -52,25 +54,32 @@ pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Pr
 }
 
 /// Counts what is asked for; `None` for a search by meaning, which has no end.
-fn count(site: &Site, ask: &Ask, stop: &Stop) -> Result<Option<Facets>, Problem> {
+fn count(
+    site: &Site,
+    ask: &Ask,
+    flags: &Flags,
+    stop: &Stop,
+) -> Result<Option<Arc<Facets>>, Problem> {
     if ask.way == Way::Meaning && !ask.text().is_empty() {
         return Ok(None);
     }
     if ask.text().is_empty() {
-        return everything(site, stop).map(Some);
+        let scope = flagged(ask, flags);
+        let count = || everything(site, &scope, stop);
+        return Ok(Some(site.totals(&scope, count)?));
     }
     let stop = stop.within(MOST_COUNTING);
     let clock = site.clock();
     let request = request(ask, &Scope::default());
     let month = |time| clock.month(time);
-    let (choice, places) = (choice(site, ask)?, site.places(true, &stop)?);
-    Ok(Some(site.engine.facets(&request, &choice, &places, &month, &stop)?))
+    let (choice, places) = (choice(site, ask, flags)?, site.places(true, &stop)?);
+    Ok(Some(Arc::new(site.engine.facets(&request, &choice, &places, &month, &stop)?)))
 }
 
-/// Counts all messages, whatever the filters.
-fn everything(site: &Site, stop: &Stop) -> Result<Facets, Problem> {
+/// Counts all messages in a scope.
+pub(super) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Facets, Error> {
     let clock = site.clock();
-    let tally = site.engine.tally_in(&Scope::default(), &|time| clock.day(time), stop)?;
+    let tally = site.engine.tally_in(scope, &|time| clock.day(time), stop)?;
     let places = site.places(true, stop)?;
     let mut facets = Facets {
         messages: tally.messages,
@@ -103,7 +112,7 @@ fn everything(site: &Site, stop: &Stop) -> Result<Facets, Problem> {
 pub(super) fn filters(
     site: &Site,
     ask: &Ask,
-    counted: Option<&Facets>,
+    (counted, flags): (Option<&Facets>, &Flags),
     stop: &Stop,
 ) -> Result<Markup, Problem> {
     let mut services = BTreeMap::new();
@@ -164,9 +173,33 @@ pub(super) fn filters(
                 // A choice of one is none.
                 @if facet.known.len() > 1 || !facet.chosen.is_empty() { (facet.show(at_least)) }
             }
+            (kept(ask, flags))
             p.nojs { button.btn form="find" { "Apply filters" } }
         }
     })
+}
+
+/// Returns the filters by the flags that a person set.
+fn kept(ask: &Ask, flags: &Flags) -> Markup {
+    let rows = [
+        ("starred", "★ Starred", ask.starred, count_of(&flags.starred)),
+        ("hidden", "Hidden", ask.hidden, count_of(&flags.hidden)),
+    ];
+    let rows: Vec<_> = rows.into_iter().filter(|row| row.2 || row.3 > 0).collect();
+    html! {
+        @if !rows.is_empty() {
+            fieldset.facet {
+                legend { "Yours" }
+                @for (name, label, is_chosen, count) in rows {
+                    label {
+                        input type="checkbox" name=(name) value="1" form="find" checked[is_chosen];
+                        " " span { (label) } " "
+                        span.n title=(counted_of(count, "conversation")) { (grouped(count)) }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// One filter.
@@ -252,12 +285,15 @@ fn chosen(ask: &Ask) -> String {
     let roles = ask.roles.iter().map(|role| role_name(role).to_lowercase());
     let from = (!ask.from.is_empty()).then(|| format!("from {}", ask.from));
     let to = (!ask.to.is_empty()).then(|| format!("to {}", ask.to));
+    let flags = [(ask.starred, "starred"), (ask.hidden, "hidden")];
+    let flags = flags.into_iter().filter(|it| it.0).map(|it| it.1.to_owned());
     sources
         .chain(projects)
         .chain(models)
         .chain(roles)
         .chain(from)
         .chain(to)
+        .chain(flags)
         .collect::<Vec<_>>()
         .join(", ")
 }
@@ -284,7 +320,7 @@ pub(super) fn when(ask: &Ask) -> Markup {
 
 /// Draws the messages by month, those within the dates darker.
 fn timeline(site: &Site, ask: &Ask, facets: &Facets) -> Result<Markup, Problem> {
-    let choice = choice(site, ask)?;
+    let choice = choice(site, ask, &Flags::default())?;
     let clock = site.clock();
     let (first, last) = (
         choice.since.and_then(|time| clock.month(time)),

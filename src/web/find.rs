@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     ops::ControlFlow,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant as Clockwork},
 };
 
@@ -15,7 +18,9 @@ use super::{
     site::{Problem, Site},
 };
 use crate::{
-    engine::{ConversationKey, Match, Mode, Note, Question, Scope, SourceKind},
+    engine::{
+        ConversationIds, ConversationKey, Flags, Match, Mode, Note, Question, Scope, SourceKind,
+    },
     model::{Hit, Instant, Stop},
     text::{literal::LiteralPattern, snippet},
     tools::words::Words,
@@ -44,6 +49,7 @@ pub(super) struct SearchResults {
     pub(super) is_cut: bool,
     pub(super) took: Duration,
     pub(super) notes: Vec<Note>,
+    pub(super) flags: Flags,
 }
 
 /// A conversation that was found.
@@ -72,7 +78,8 @@ pub(super) struct FoundLine {
 /// Finds what is asked for.
 pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults, Problem> {
     let begun = Clockwork::now();
-    let scope = scope::scope(site, ask, stop)?;
+    let flags = site.flags()?;
+    let scope = scope::scope(site, ask, &flags, stop)?;
     let mut results = match (ask.text(), ask.way) {
         ("", _) => recent(site, ask, &scope, stop),
         (_, Way::Exact) => exact(site, ask, &scope, stop),
@@ -82,6 +89,7 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
     if results.groups.is_empty() {
         results.notes.extend(site.engine.unknown_role(&scope, stop)?);
     }
+    results.flags = flags;
     if results.took == Duration::ZERO {
         results.took = begun.elapsed();
     }
@@ -107,12 +115,12 @@ fn title_of(title: &str, marker: &Marker) -> Vec<TextPiece> {
 /// A hit of the stream.
 struct StreamedHit {
     kind: SourceKind,
-    /// The message, without its texts but the role and, once a page is full, without these too.
+    /// The message, without its texts but the role.
     hit: Hit<'static>,
     title: Vec<TextPiece>,
     /// Whether the message matches, and not only the title.
     is_in_text: bool,
-    /// The text around the first matches; `None` once a page is full.
+    /// The text around the first matches; `None` once it is not needed.
     text: Option<Vec<TextPiece>>,
 }
 
@@ -133,7 +141,8 @@ struct SeenConversation {
 }
 
 impl Grouping {
-    fn take(&mut self, found: StreamedHit, first_shown: usize) {
+    /// Takes a hit; returns its conversation if no more of its texts are needed from now on.
+    fn take(&mut self, found: StreamedHit, first_shown: usize) -> Option<&ConversationKey> {
         let StreamedHit { kind, hit, title, is_in_text, text } = found;
         let key = (kind, hit.conversation_id.clone().into_owned());
         let place = *self.places.entry(key).or_insert_with_key(|key| {
@@ -142,7 +151,7 @@ impl Grouping {
             self.seen.len() - 1
         });
         if !is_in_text {
-            return;
+            return None;
         }
         let is_shown = (first_shown..first_shown.saturating_add(GROUPS)).contains(&place);
         let seen = &mut self.seen[place];
@@ -154,6 +163,7 @@ impl Grouping {
         {
             seen.found.push((hit, text));
         }
+        (!is_shown || seen.found.len() == MOST_LINES).then_some(&seen.key)
     }
 }
 
@@ -164,10 +174,16 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     let (pattern, marker) = (LiteralPattern::new(&request.text, false), marker(ask));
     let first_shown = ask.page.saturating_mul(GROUPS);
     let is_full = AtomicBool::new(false);
+    // Conversations of which enough is shown: of their other hits only the number is needed.
+    let done: Mutex<ConversationIds> = Mutex::default();
+    let is_done = |kind, hit: &Hit<'_>| {
+        let done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.get(&kind).is_some_and(|ids| ids.contains(&*hit.conversation_id))
+    };
     let render = |kind, hit: Hit<'_>| {
         let spans = |text: &str, most| pattern.first_spans(text, most);
         let is_in_text = !spans(&hit.content, 1).is_empty();
-        let is_light = is_full.load(Ordering::Relaxed);
+        let is_light = is_full.load(Ordering::Relaxed) || is_done(kind, &hit);
         let title = if is_light { Vec::new() } else { title_of(&hit.title, &marker) };
         let text =
             (is_in_text && !is_light).then(|| around(&hit.content, &marker.spans(&hit.content)));
@@ -178,7 +194,10 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     let mut until = None;
     let mut is_cut = false;
     let mut show = |found: StreamedHit| {
-        grouping.take(found, first_shown);
+        if let Some((kind, id)) = grouping.take(found, first_shown) {
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.entry(*kind).or_default().insert(id.clone());
+        }
         // One more than are shown: then there is a next page.
         if grouping.seen.len() <= first_shown.saturating_add(GROUPS) {
             return ControlFlow::Continue(());
@@ -209,6 +228,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
         is_cut,
         took,
         notes: searched.notes,
+        flags: Flags::default(),
     })
 }
 
@@ -255,7 +275,8 @@ fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<Searc
     }
     let conversations = groups.len();
     let took = Duration::ZERO;
-    Ok(SearchResults { groups, messages, conversations, is_cut: false, took, notes: ranking.notes })
+    let (notes, flags) = (ranking.notes, Flags::default());
+    Ok(SearchResults { groups, messages, conversations, is_cut: false, took, notes, flags })
 }
 
 /// Lists the conversations, latest activity first.
@@ -282,6 +303,7 @@ fn recent(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRe
         is_cut: false,
         took: Duration::ZERO,
         notes: page.notes,
+        flags: Flags::default(),
     })
 }
 

@@ -8,7 +8,6 @@ use super::{
     frame::{Frame, Tab},
     site::{Problem, Site},
     talk,
-    upload::RESOURCES,
 };
 use crate::{
     engine::{Error, Forgettable, SourceKind},
@@ -61,7 +60,7 @@ pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
     }
     let found = found.map_err(Problem::Refused)?;
     let all = std::slice::from_ref(&found);
-    let left = site.engine.forgetter().forget(all, RESOURCES, &stop, &mut |_| {})?;
+    let left = site.engine.forgetter().forget(all, site.resources, &stop, &mut |_| {})?;
     site.forget_counts();
     Ok(around(
         site,

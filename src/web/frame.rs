@@ -134,6 +134,7 @@ fn keys() -> Markup {
         (&["Enter"], "Open the chosen result"),
         (&["n"], "The next match in the conversation"),
         (&["N"], "The match before"),
+        (&["f"], "Find in the conversation"),
         (&["u"], "Back to the results"),
         (&["Esc"], "Leave the search field, or close this"),
         (&["?"], "Show these keys"),

@@ -12,7 +12,11 @@ use super::{
     mark::{escaped, mark_html},
     markdown::render,
 };
-use crate::{model::Instant, text::snippet, tools::clock::Clock};
+use crate::{
+    model::Instant,
+    text::snippet,
+    tools::{clock::Clock, notes::grouped},
+};
 
 /// Bytes of a message that are shown at first.
 pub(super) const MOST_SHOWN: usize = 40_000;
@@ -22,6 +26,9 @@ const MOST_RENDERED: usize = 200_000;
 
 /// Characters of the line that stands for what is folded.
 const SUMMARY: usize = 120;
+
+/// Matches of a part of a message that are marked: all of them, unless a very long message is shown whole.
+const MOST_MARKED: usize = 10_000;
 
 /// Bytes before the first match of a message that is cut.
 const BEFORE_MATCH: usize = 4_000;
@@ -42,6 +49,8 @@ pub(super) struct ShownMessage<'a> {
     pub(super) is_open: bool,
     /// The other versions of the message, if it was edited or made again.
     pub(super) versions: Option<Versions>,
+    /// Its pictures and files.
+    pub(super) files: Markup,
 }
 
 /// The place of a message among its versions.
@@ -61,6 +70,8 @@ pub(super) struct Reading<'a> {
     pub(super) highlighter: Highlighter,
     /// Whether an answer may stand below the thinking without a mark: then both are shown.
     pub(super) joins_thinking: bool,
+    /// Whether thinking and tools are left out.
+    pub(super) is_focused: bool,
 }
 
 /// A part of a message.
@@ -96,6 +107,7 @@ impl Reading<'_> {
                     " " (moment(self.clock, message.time))
                 }
                 (self.body(message))
+                (message.files)
             }
         }
     }
@@ -105,7 +117,7 @@ impl Reading<'_> {
         let spans = self.marker.spans(content);
         let shown = if message.is_whole { 0..content.len() } else { part_of(content, &spans) };
         let text = &content[shown.clone()];
-        let mut marks = 0;
+        let (mut marks, mut most_marks) = (0, 0);
         let mut is_first = message.is_current;
         let mut shown_parts = Vec::new();
         let mut parts = parts(message.role, text);
@@ -115,15 +127,22 @@ impl Reading<'_> {
         {
             *last = Part::Answer(text);
         }
+        if self.is_focused {
+            parts.retain(is_text);
+        }
         for part in parts {
             let (html, count) = self.part(&part, message, !spans.is_empty(), is_first);
             marks += count;
+            most_marks = most_marks.max(count);
             is_first &= count == 0;
             shown_parts.push(html);
         }
         html! {
             @if shown.start > 0 { (rest(message, shown.start, "before this")) }
             @for part in shown_parts { (part) }
+            @if most_marks >= MOST_MARKED {
+                p.note { "The first " (grouped(MOST_MARKED)) " matches of a part are marked, and the others are not." }
+            }
             @if shown.end < content.len() { (rest(message, content.len() - shown.end, "more")) }
             @if marks == 0 && !spans.is_empty() {
                 p.note.as-written { "In the text as it was written: "
@@ -145,7 +164,8 @@ impl Reading<'_> {
         let is_typed = message.role == "user";
         // What the search does not find as it was written is not marked as it is shown.
         let marker = if is_hit { self.marker } else { &Marker::Nothing };
-        let mark = |html: &str| mark_html(html, is_first, &|text| marker.spans(text));
+        let mark =
+            |html: &str| mark_html(html, is_first, &|text| marker.first_spans(text, MOST_MARKED));
         let plain = |text: &str, label: &str| {
             format!(
                 "<pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{}</code></pre>",
@@ -273,6 +293,16 @@ fn part_of(text: &str, spans: &[Range<usize>]) -> Range<usize> {
     start + line.map_or(0, |at| at + 1)..end
 }
 
+fn is_text(part: &Part<'_>) -> bool {
+    matches!(part, Part::Text(_) | Part::Answer(_))
+}
+
+/// Returns whether a message has more than thinking and tools.
+pub(super) fn has_text(role: &str, content: &str, joins_thinking: bool) -> bool {
+    let parts = parts(role, snippet::trim(content));
+    parts.iter().any(is_text) || joins_thinking && matches!(parts.last(), Some(Part::Thinking(_)))
+}
+
 fn first_line(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
     match snippet::cut(line, SUMMARY) {
@@ -350,7 +380,8 @@ mod tests {
         let shown = |joins_thinking| {
             let highlighter = Highlighter::new();
             let (clock, marker) = (Clock::new(false), &Marker::Nothing);
-            let mut reading = Reading { clock, marker, highlighter, joins_thinking };
+            let is_focused = false;
+            let mut reading = Reading { clock, marker, highlighter, joins_thinking, is_focused };
             let message = ShownMessage {
                 number: 1,
                 role: "assistant",
@@ -361,6 +392,7 @@ mod tests {
                 is_whole: false,
                 is_open: false,
                 versions: None,
+                files: html! {},
             };
             reading.message(&message).into_string()
         };

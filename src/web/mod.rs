@@ -14,7 +14,9 @@ mod code;
 mod diff;
 mod excerpt;
 mod facets;
+mod files;
 mod find;
+mod flag;
 mod forget;
 mod frame;
 mod import;
@@ -24,10 +26,12 @@ mod markdown;
 mod message;
 mod results;
 mod scope;
+mod set_flag;
 mod site;
 mod stats;
 mod status;
 mod talk;
+mod trends;
 mod upload;
 
 use std::sync::Arc;
@@ -36,20 +40,21 @@ use axum::{
     Router,
     extract::{Path, RawQuery, State},
     response::Response,
-    routing::get,
+    routing::{get, post},
 };
 use tower_http::compression::CompressionLayer;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Resources};
 use ask::Ask;
 use site::{Site, change, file, html, text};
 
 type Shared = State<Arc<Site>>;
 
-/// Returns the routes of the page. `local_time` shows times in the time zone of this computer.
-pub fn router(engine: Arc<Engine>, local_time: bool) -> Router {
+/// Returns the routes of the page. `local_time` shows times in the time zone of this computer;
+/// `resources` are what indexing may use.
+pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Router {
     upload::remove_abandoned(&engine.config().home);
-    let site = Arc::new(Site::new(engine, local_time));
+    let site = Arc::new(Site::new(engine, local_time, resources));
     Router::new()
         .route("/", get(search))
         .route("/search", get(search))
@@ -57,10 +62,13 @@ pub fn router(engine: Arc<Engine>, local_time: bool) -> Router {
         .route("/facets", get(counts))
         .route("/c/{id}", get(conversation))
         .route("/c/{id}/{number}", get(message))
+        .route("/c/{id}/file/{hash}", get(attached))
+        .route("/c/{id}/flag", post(flagged))
         .route("/c/{id}/forget", get(whether_to_forget).post(forget_for_good))
         .route("/pulse", get(pulse))
         .route("/peek/{id}/{number}", get(peek))
         .route("/stats", get(statistics))
+        .route("/trends", get(compared))
         .route("/status", get(state))
         .route("/import", get(exports).post(upload::receive))
         .route("/import/progress", get(progress))
@@ -124,6 +132,18 @@ async fn peek(
     html(&site, move |site, stop| talk::peek(site, &view, stop)).await
 }
 
+async fn attached(State(site): Shared, Path((id, hash)): Path<(String, String)>) -> Response {
+    files::answer(&site, id, hash).await
+}
+
+async fn flagged(
+    State(site): Shared,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    set_flag::set(&site, id, query.unwrap_or_default()).await
+}
+
 async fn whether_to_forget(State(site): Shared, Path(id): Path<String>) -> Response {
     html(&site, move |site, stop| forget::page(site, &id, stop)).await
 }
@@ -140,6 +160,11 @@ async fn pulse(State(site): Shared) -> Response {
 async fn statistics(State(site): Shared, RawQuery(query): RawQuery) -> Response {
     let ask = Ask::parse(query.as_deref().unwrap_or_default());
     html(&site, move |site, stop| stats::page(site, &ask, stop)).await
+}
+
+async fn compared(State(site): Shared, RawQuery(query): RawQuery) -> Response {
+    let query = query.unwrap_or_default();
+    html(&site, move |site, stop| trends::page(site, &query, stop)).await
 }
 
 async fn state(State(site): Shared) -> Response {
@@ -167,7 +192,9 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::engine::TestExport;
+    use crate::engine::{Save, TestExport};
+
+    const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
 
     /// What a script of a hostile message would be.
     const HOSTILE: &str = "<script>alert(1)</script><img src=x onerror=alert(1)> needle";
@@ -181,7 +208,7 @@ mod tests {
     }
 
     fn router_of(export: &TestExport) -> Router {
-        router(Arc::new(Engine::new(export.engine.config().clone())), false)
+        router(Arc::new(Engine::new(export.engine.config().clone())), false, RESOURCES)
     }
 
     /// Returns a text without its tags.
@@ -244,6 +271,130 @@ mod tests {
         );
         let (_, meaning) = get_of(&router, "/facets?q=red&mode=meaning").await;
         assert!(words_of(&meaning).contains("Tool –"), "{meaning}");
+    }
+
+    #[tokio::test]
+    async fn a_filter_by_source_shows_nothing_of_another_source_with_the_same_id() {
+        let export = TestExport::of(&["red"]);
+        let turns = [("user".to_owned(), "red thread".to_owned())];
+        let save = Save { key: None, title: Some("Thread"), summary: "", turns: &turns };
+        let id = export.engine.memory().save_conversation(&save).unwrap().thread.id;
+        let rename = "UPDATE conversations SET id = ?1";
+        export.connection.execute(rename, [&id]).unwrap();
+        export.connection.execute("UPDATE messages SET conversation_id = ?1", [&id]).unwrap();
+        let router = router_of(&export);
+        for (address, expected) in [
+            ("/search?q=red", "2 messages in 2 conversations"),
+            ("/search?q=red&source=threads", "1 message in 1 conversation"),
+            ("/search?q=red&source=export", "1 message in 1 conversation"),
+        ] {
+            let words = words_of(&get_of(&router, address).await.1);
+            assert!(words.contains(expected), "{address}: {words}");
+        }
+    }
+
+    #[tokio::test]
+    async fn stars_and_hidden_conversations_are_filters() {
+        for export in [TestExport::of as fn(&[&str]) -> TestExport, TestExport::indexed] {
+            let export = export(&["red one", "red two", "red three"]);
+            let router = router_of(&export);
+            let post = |address: &str| {
+                let request = Request::post(address).body(Body::empty()).unwrap();
+                router.clone().oneshot(request)
+            };
+            let words = async |address: &str| words_of(&get_of(&router, address).await.1);
+            let answer = post("/c/1/flag?star=1&q=red").await.unwrap();
+            assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+            assert_eq!(answer.headers()["location"], "/c/1?q=red");
+            post("/c/2/flag?hide=1").await.unwrap();
+            assert_eq!(
+                post("/c/nobody/flag?star=1").await.unwrap().status(),
+                StatusCode::NOT_FOUND
+            );
+            assert_eq!(post("/c/1/flag").await.unwrap().status(), StatusCode::BAD_REQUEST);
+            for (query, expected) in [
+                ("q=red", "2 messages in 2 conversations"),
+                ("q=red&starred=1", "1 message in 1 conversation"),
+                ("q=red&hidden=1", "1 message in 1 conversation"),
+                ("q=red&role=user", "2 messages in 2 conversations"),
+            ] {
+                let found = words(&format!("/search?{query}")).await;
+                assert!(found.contains(expected), "{query}: {found}");
+                let counts = words(&format!("/facets?{query}")).await;
+                assert!(counts.contains(expected), "{query}: {counts}");
+            }
+            let found = words("/search?q=red").await;
+            assert!(found.contains("1 conversation that you hid is left out"), "{found}");
+            assert!(!found.contains("searched"), "not everything was: {found}");
+            assert!(words("/search?q=red&hidden=1").await.contains("red three"));
+            assert!(words("/").await.contains("2 conversations, the latest first"));
+            assert!(words("/facets").await.contains("You 2"));
+            assert!(words("/search?q=red+three").await.contains("No message holds"));
+            let shown = words("/c/2").await;
+            assert!(shown.contains("Show in results again") && shown.contains("☆ Star"), "{shown}");
+            post("/c/2/flag?hide=0").await.unwrap();
+            assert!(words("/search?q=red").await.contains("3 messages in 3 conversations"));
+            let counts = words("/facets").await;
+            assert!(counts.contains("You 3") && counts.contains("★ Starred 1"), "{counts}");
+        }
+    }
+
+    #[tokio::test]
+    async fn texts_are_compared_by_month() {
+        let export = TestExport::of(&["red", "red and blue", "blue", "green"]);
+        let sql = "INSERT INTO messages VALUES ('t', 0, 'tool', 'Red', 1600000000)";
+        export.connection.execute(sql, []).unwrap();
+        let router = router_of(&export);
+        let (_, page) = get_of(&router, "/trends?q=red&q=&q=blue").await;
+        let words = words_of(&page);
+        assert!(words.contains("red 3") && words.contains("blue 2"), "{words}");
+        let row = "November 2023</th><td class=\"r\">2</td><td class=\"r\">2</td>";
+        assert!(page.contains(row), "{page}");
+        assert!(page.contains("September 2020</th><td class=\"r\">1</td><td class=\"r\">0</td>"));
+        let (_, share) = get_of(&router, "/trends?q=red&per=1000").await;
+        assert!(share.contains("November 2023</th><td class=\"r\">500.0</td>"), "{share}");
+        assert!(share.contains("September 2020</th><td class=\"r\">1000.0</td>"), "{share}");
+        assert_eq!(get_of(&router, "/trends").await.0, StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn a_text_is_found_within_a_conversation_apart_from_the_search_of_all() {
+        let export = TestExport::of(&["first needle"]);
+        let insert = "INSERT INTO messages VALUES ('n' || ?1, 0, ?2, ?3, 1700000001 + ?1)";
+        for (number, (role, text)) in [
+            ("tool", "needle in a tool"),
+            ("assistant", "[thinking]\nneedle in a thought\n[tool: Read]\nneedle"),
+            ("assistant", "The needle is an answer"),
+            ("user", "Thanks"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            export.connection.execute(insert, (number as i64, role, text)).unwrap();
+        }
+        let router = router_of(&export);
+        let (_, page) = get_of(&router, "/c/0?q=thanks&find=needle").await;
+        assert!(words_of(&page).contains("1 of 4 “needle”, exact"), "{page}");
+        assert!(page.contains("/c/0/2?q=thanks&amp;find=needle#m2\" rel=\"next\""), "{page}");
+        assert!(page.contains("href=\"/?q=thanks\" rel=\"up\""), "{page}");
+        assert!(page.contains("name=\"q\" value=\"thanks\""), "{page}");
+        let (_, page) = get_of(&router, "/c/0?find=needle&view=text").await;
+        assert!(words_of(&page).contains("1 of 2 “needle”, exact"), "{page}");
+        assert!(!page.contains("in a tool") && !page.contains("in a thought"), "{page}");
+        assert!(page.contains("href=\"/c/0/1?find=needle#m1\">Show thinking"), "{page}");
+        assert_eq!(page.matches("<article").count(), 3);
+    }
+
+    #[tokio::test]
+    async fn every_match_of_a_message_is_marked() {
+        let export = TestExport::of(&[&"e ".repeat(3_000)]);
+        let router = router_of(&export);
+        let (_, page) = get_of(&router, "/c/0/1?q=e").await;
+        let article = page.split("<article").nth(1).expect("a message");
+        assert_eq!(article.matches("<mark").count(), 3_000);
+        let export = TestExport::of(&[&"e ".repeat(15_000)]);
+        let (_, page) = get_of(&router_of(&export), "/c/0/1?q=e").await;
+        assert!(page.contains("The first 10,000 matches of a part are marked"));
     }
 
     #[tokio::test]
@@ -321,7 +472,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let config = crate::engine::Config { home: home.path().to_owned(), ..Default::default() };
         std::fs::create_dir(config.db_folder()).unwrap();
-        let router = router(Arc::new(Engine::new(config)), false);
+        let router = router(Arc::new(Engine::new(config)), false, RESOURCES);
         let post = |address: &str, body: &str| {
             let request = Request::post(address).body(Body::from(body.to_owned())).unwrap();
             router.clone().oneshot(request)
@@ -376,6 +527,7 @@ mod tests {
             "/c/0/forget",
             "/peek/0/1?q=needle",
             "/stats",
+            &format!("/trends?q={q}&q=needle"),
             "/status",
             "/facets?q=needle",
             &format!("/search?q={q}&source={q}&role={q}&from=1d"),
@@ -411,7 +563,7 @@ mod tests {
             assert!(page.contains("There is no such page"), "{address}: {page}");
         }
         let broken = export.with_broken_export("red zeppelin");
-        let router = super::router(Arc::new(broken), false);
+        let router = super::router(Arc::new(broken), false, RESOURCES);
         let (status, page) = get_of(&router, "/c/nowhere").await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         assert!(page.contains("broken.db"), "the conversation may be there: {page}");
@@ -435,7 +587,7 @@ mod tests {
             local_databases,
             ..Default::default()
         };
-        let router = super::router(Arc::new(Engine::new(config)), false);
+        let router = super::router(Arc::new(Engine::new(config)), false, RESOURCES);
         assert!(!left.exists() && used.exists(), "another server uses the second");
         let request = Request::post("/import?name=a.json").body(Body::from("[]")).unwrap();
         let answer = router.clone().oneshot(request).await.unwrap();
@@ -475,7 +627,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let config = crate::engine::Config { home: home.path().to_owned(), ..Default::default() };
         std::fs::create_dir(config.db_folder()).unwrap();
-        let router = router(Arc::new(Engine::new(config)), false);
+        let router = router(Arc::new(Engine::new(config)), false, RESOURCES);
         let post = |name: &str, body: String| {
             let request = Request::post(format!("/import?name={name}")).body(Body::from(body));
             router.clone().oneshot(request.unwrap())
@@ -507,7 +659,7 @@ mod tests {
     async fn a_home_without_chats_says_how_to_begin() {
         let home = tempfile::tempdir().unwrap();
         let config = crate::engine::Config { home: home.path().to_owned(), ..Default::default() };
-        let router = router(Arc::new(Engine::new(config)), false);
+        let router = router(Arc::new(Engine::new(config)), false, RESOURCES);
         for address in ["/", "/stats", "/status", "/import", "/search?q=x", "/c/x"] {
             let (status, page) = get_of(&router, address).await;
             assert!(!status.is_server_error(), "{address}: {status} {page}");

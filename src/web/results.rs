@@ -8,11 +8,17 @@ use super::{
     excerpt::marked,
     facets,
     find::{FoundGroup, FoundLine, GROUPS, SearchResults, find},
+    flag,
     frame::{Frame, Tab},
     import,
     site::{Problem, Site},
 };
-use crate::{engine::Note, model::Stop, text::snippet, tools::notes::grouped};
+use crate::{
+    engine::{Flags, Note},
+    model::Stop,
+    text::snippet,
+    tools::notes::grouped,
+};
 
 /// Messages of a conversation that are shown at once; the others are folded.
 const OPEN_LINES: usize = 3;
@@ -28,7 +34,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     let title = if ask.text().is_empty() { "Search" } else { ask.text() };
     let zone = Some(site.clock().zone());
     let frame = Frame { title, tab: Tab::Search, ask, messages, zone, stamp };
-    let filters = facets::filters(site, ask, None, stop)?;
+    let filters = facets::filters(site, ask, (None, &results.flags), stop)?;
     Ok(frame.around(html! {
         div.page.search {
             aside aria-label="Filters" { (filters) }
@@ -52,6 +58,7 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
             (headline(ask, results))
             @if !results.groups.is_empty() || ask.page > 0 { (count(ask, results, messages)) }
             (notices(&results.notes))
+            (flag::left_out(&results.flags, ask))
         }
         (facets::when(ask))
         div #list {
@@ -61,7 +68,7 @@ fn found(site: &Site, ask: &Ask, results: &SearchResults, messages: Option<u64>)
                 (none(ask, messages))
             } @else {
                 ol.groups aria-label="Conversations" {
-                    @for group in &results.groups { (conversation(site, ask, group)) }
+                    @for group in &results.groups { (conversation(site, ask, group, &results.flags)) }
                 }
                 (pages(ask, results))
             }
@@ -94,7 +101,8 @@ fn count(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
     let conversations = counted(results.conversations, "conversation");
     let took = results.took.as_secs_f64() * 1e3;
     let took = if took < 10.0 { format!("{took:.1} ms") } else { format!("{took:.0} ms") };
-    let of = messages.filter(|_| !ask.has_filters() && !results.is_cut);
+    let leaves_out = !results.flags.hidden.is_empty();
+    let of = messages.filter(|_| !ask.has_filters() && !results.is_cut && !leaves_out);
     let by_title = results.messages == 0;
     html! {
         p.count {
@@ -136,14 +144,14 @@ fn notices(notes: &[Note]) -> Markup {
     }
 }
 
-fn conversation(site: &Site, ask: &Ask, group: &FoundGroup) -> Markup {
+fn conversation(site: &Site, ask: &Ask, group: &FoundGroup, flags: &Flags) -> Markup {
     let address = format!("{}{}", group.card.address(), ask.marks());
     let (open, folded) = group.lines.split_at(group.lines.len().min(OPEN_LINES));
     let clock = site.clock();
     html! {
         li.group {
             header {
-                h2 dir="auto" { a href=(address) { (marked(&group.title)) } }
+                h2 dir="auto" { a href=(address) { (marked(&group.title)) } (flag::star(flags, &group.card)) }
                 p.meta {
                     @if ask.text().is_empty() { span { (counted(group.more, "message")) } " " }
                     (group.card.meta(clock, group.time))

@@ -1,19 +1,19 @@
 //! What the filters of an address mean.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     ask::{Ask, NO_PROJECT},
     site::{Problem, Site},
 };
 use crate::{
-    engine::{Choice, Scope},
+    engine::{Choice, ConversationIds, Flags, Scope, in_both},
     model::{Matching, Request, Stop},
     text::date::Edge,
 };
 
 /// Returns the filters, with the dates as instants.
-pub(super) fn choice(site: &Site, ask: &Ask) -> Result<Choice, Problem> {
+pub(super) fn choice(site: &Site, ask: &Ask, flags: &Flags) -> Result<Choice, Problem> {
     let date = |text: &str, edge| match text {
         "" => Ok(None),
         text => site.clock().parse(text, edge).map(Some).map_err(Problem::Wrong),
@@ -33,13 +33,27 @@ pub(super) fn choice(site: &Site, ask: &Ask) -> Result<Choice, Problem> {
         roles: ask.roles.clone(),
         since,
         until,
+        within: flagged(ask, flags),
     })
 }
 
+/// Returns the scope that the stars and the hidden conversations leave.
+pub(super) fn flagged(ask: &Ask, flags: &Flags) -> Scope {
+    let without = if ask.hidden { Arc::default() } else { Arc::clone(&flags.hidden) };
+    let conversations = match (ask.starred, ask.hidden) {
+        (false, false) => None,
+        (true, false) => Some(Arc::clone(&flags.starred)),
+        (false, true) => Some(Arc::clone(&flags.hidden)),
+        (true, true) => Some(Arc::new(in_both(&flags.starred, &flags.hidden))),
+    };
+    Scope { conversations, without, ..Scope::default() }
+}
+
 /// Returns the scope that the filters mean.
-pub(super) fn scope(site: &Site, ask: &Ask, stop: &Stop) -> Result<Scope, Problem> {
-    let Choice { services, projects, models, roles, since, until } = choice(site, ask)?;
-    let mut scope = Scope { roles, since, until, ..Scope::default() };
+pub(super) fn scope(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Scope, Problem> {
+    let Choice { services, projects, models, roles, since, until, within } =
+        choice(site, ask, flags)?;
+    let mut scope = Scope { roles, since, until, ..within };
     if !services.is_empty() || !projects.is_empty() || !models.is_empty() {
         let is_of = |chosen: &[String], name: &str| {
             chosen.is_empty() || chosen.iter().any(|chosen| chosen == name)
@@ -50,7 +64,13 @@ pub(super) fn scope(site: &Site, ask: &Ask, stop: &Stop) -> Result<Scope, Proble
                 && is_of(&projects, place.project.as_deref().unwrap_or(""))
                 && (models.is_empty() || place.models.iter().any(|model| is_of(&models, model)))
         });
-        let ids: HashSet<String> = wanted.map(|((_, id), _)| id.clone()).collect();
+        let mut ids = ConversationIds::new();
+        for ((kind, id), _) in wanted {
+            ids.entry(*kind).or_default().insert(id.clone());
+        }
+        if let Some(flagged) = &scope.conversations {
+            ids = in_both(flagged, &ids);
+        }
         scope.conversations = Some(Arc::new(ids));
     }
     Ok(scope)

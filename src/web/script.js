@@ -308,6 +308,7 @@ addEventListener("DOMContentLoaded", () => {
       ArrowUp: isSearch && (() => (chosen <= 0 ? field.focus() : step(-1))),
       n: () => go(".hop [rel=next]"),
       N: () => go(".hop [rel=prev]"),
+      f: at("within") && (() => { at("within").focus(); at("within").select(); }),
       u: () => go("[rel=up]"),
     };
     const act = acts[event.key];

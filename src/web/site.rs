@@ -13,7 +13,7 @@ use maud::Markup;
 
 use super::{frame, imports::Imports};
 use crate::{
-    engine::{self, Engine, Places},
+    engine::{self, Engine, Facets, Flags, Places, Resources, Scope},
     map_faults,
     model::Stop,
     tools::{clock::Clock, hint::Explained},
@@ -32,10 +32,20 @@ const COUNTED_FOR: Duration = Duration::from_secs(10);
 pub(super) struct Site {
     pub(super) engine: Arc<Engine>,
     local_time: bool,
-    /// The number of all messages, and when it was counted.
-    counted: Mutex<Option<(Instant, u64)>>,
+    /// The number of all messages, when it was counted, and the stamp of that state.
+    counted: Mutex<Option<(Instant, String, u64)>>,
     places: Mutex<Option<KnownPlaces>>,
+    totals: Mutex<Option<KnownTotals>>,
     pub(super) imports: Imports,
+    /// What indexing may use.
+    pub(super) resources: Resources,
+}
+
+/// The counts of all messages.
+struct KnownTotals {
+    /// The stamp of the state in which they were counted, and the scope of the flags.
+    of: (String, Scope),
+    counts: Arc<Facets>,
 }
 
 /// Where every conversation is from.
@@ -48,9 +58,10 @@ struct KnownPlaces {
 }
 
 impl Site {
-    pub(super) fn new(engine: Arc<Engine>, local_time: bool) -> Site {
-        let (counted, places, imports) = (Mutex::default(), Mutex::default(), Imports::default());
-        Site { engine, local_time, counted, places, imports }
+    pub(super) fn new(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Site {
+        let (counted, places, totals) = Default::default();
+        let imports = Imports::default();
+        Site { engine, local_time, counted, places, totals, imports, resources }
     }
 
     pub(super) fn clock(&self) -> Clock {
@@ -60,19 +71,26 @@ impl Site {
     /// Returns the number of all messages, which may be a few seconds old; `None` if nothing can be
     /// counted.
     pub(super) fn messages(&self, stop: &Stop) -> Option<u64> {
-        let known = *self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some((_, count)) = known.filter(|(at, _)| at.elapsed() < COUNTED_FOR) {
+        let known = self.counted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let is_good = |at: Instant, of: &str| at.elapsed() < COUNTED_FOR || *of == self.stamp();
+        if let Some((_, _, count)) = known.filter(|(at, of, _)| is_good(*at, of)) {
             return Some(count);
         }
+        let stamp = self.stamp();
         let count = self.engine.tally(&[], stop).ok()?.messages;
-        let mut counted = self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        *counted = Some((Instant::now(), count));
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        *counted = Some((Instant::now(), stamp, count));
         Some(count)
     }
 
     /// Returns what changes when an answer may.
     pub(super) fn stamp(&self) -> String {
         self.engine.stamp()
+    }
+
+    /// Returns the stars and the hidden conversations.
+    pub(super) fn flags(&self) -> Result<Flags, engine::Error> {
+        Flags::of(self.engine.config())
     }
 
     /// Returns where every conversation is from; perhaps without their models, unless they are wanted.
@@ -92,9 +110,26 @@ impl Site {
         Ok(places)
     }
 
+    /// Returns the counts of all messages in a scope, which `count` counts where they are not known.
+    pub(super) fn totals(
+        &self,
+        scope: &Scope,
+        count: impl FnOnce() -> Result<Facets, engine::Error>,
+    ) -> Result<Arc<Facets>, engine::Error> {
+        let of = (self.stamp(), scope.clone());
+        let mut known = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_ref().filter(|known| known.of == of) {
+            return Ok(Arc::clone(&known.counts));
+        }
+        // Other requests for them wait here, and then have them.
+        let counts = Arc::new(count()?);
+        *known = Some(KnownTotals { of, counts: Arc::clone(&counts) });
+        Ok(counts)
+    }
+
     /// Lets the number of all messages be counted again.
     pub(super) fn forget_counts(&self) {
-        *self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -169,7 +204,7 @@ impl Drop for StopOnDrop {
 
 /// Runs work off the async threads. It is stopped when the client goes away, and done again if an
 /// index changed while it was read.
-async fn run<T: Send + 'static>(
+pub(super) async fn run<T: Send + 'static>(
     site: &Arc<Site>,
     work: impl Fn(&Site, &Stop) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -242,14 +277,22 @@ pub(super) async fn change(
     site: &Arc<Site>,
     work: impl FnOnce(&Site) -> Result<Markup, Problem> + Send + 'static,
 ) -> Response {
+    match changed(site, work).await {
+        Ok(page) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
+        Err(problem) => refused(&problem),
+    }
+}
+
+/// Changes something off the async threads. It is done to its end, whether or not the client waits.
+pub(super) async fn changed<T: Send + 'static>(
+    site: &Arc<Site>,
+    work: impl FnOnce(&Site) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
     let site = Arc::clone(site);
     let work =
         move || map_faults::caught(|| work(&site)).unwrap_or_else(|it| Err(Problem::Panicked(it)));
-    match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(page)) => answer(StatusCode::OK, "text/html; charset=utf-8", page.into_string()),
-        Ok(Err(problem)) => refused(&problem),
-        Err(error) => refused(&Problem::Panicked(error.to_string())),
-    }
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Problem::Panicked(error.to_string())))
 }
 
 /// Answers with plain text; a problem is an HTML page.

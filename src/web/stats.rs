@@ -61,6 +61,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
                 section aria-labelledby="by-month" {
                     h2 #by-month { "Messages by month" }
                     (columns(&months))
+                    p.note.after { a href="/trends" { "Compare texts by month" } }
                     (as_table(&months))
                 }
                 section aria-labelledby="by-hour" {

@@ -11,15 +11,17 @@ use super::{
     card::{Card, cards, counted, moment},
     code::Highlighter,
     excerpt::{Marker, few_words, marked, whole},
+    files::MessageFiles,
     find::marker,
+    flag,
     frame::{Frame, Tab},
-    message::{MOST_SHOWN, Reading, ShownMessage, Versions},
+    message::{MOST_SHOWN, Reading, ShownMessage, Versions, has_text},
     site::{Problem, Site},
 };
 use crate::{
-    engine::{Error, Scope, Session, SourceKind},
+    engine::{self, Error, Flags, Scope, Session, SourceKind},
     model::Stop,
-    text::snippet,
+    text::{literal::LiteralPattern, snippet},
     tools::notes::grouped,
 };
 
@@ -78,9 +80,10 @@ struct Talk {
 /// Returns the whole page.
 pub(super) fn page(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Problem> {
     let stamp = site.stamp();
-    let marker = marker(&view.ask);
+    let marker = marked_in(&view.ask);
     let talk = open(site, view, &marker, stop)?;
     let title = talk.title();
+    let flags = site.flags()?;
     let zone = Some(site.clock().zone());
     let messages = site.messages(stop);
     let (ask, tab) = (&view.ask, Tab::Elsewhere);
@@ -93,8 +96,9 @@ pub(super) fn page(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
                     p.meta { (talk.card.meta(site.clock(), None)) }
                     h1 dir="auto" { (marked(&whole(&title, &marker.spans(&title)))) }
                 }
-                (talk.about(site))
+                (talk.about(site, &flags))
                 div.thread {
+                    (talk.within())
                     (talk.hop())
                     (talk.messages(site, &marker))
                 }
@@ -109,7 +113,7 @@ pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
     /// Characters of the neighbours.
     const NEAR: usize = 160;
 
-    let marker = marker(&view.ask);
+    let marker = marked_in(&view.ask);
     let (session, card) = find(site, &view.id, stop)?;
     let turn = turn_of(&session, view.number.unwrap_or(1))?;
     let mut reading = reading(site, &card, &marker, Highlighter::new());
@@ -124,6 +128,7 @@ pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
         html! { div.near { p dir="auto" { b { (session.line(turn)) " " (role) } " " (cut.unwrap_or(text)) } } }
     };
     let hit = session.message(turn);
+    let files = MessageFiles::of(site, &card, session.about.source);
     let address = address(&card, &view.ask, number);
     let message = ShownMessage {
         number,
@@ -135,6 +140,7 @@ pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
         is_whole: false,
         is_open: true,
         versions: None,
+        files: files.shown(&hit),
     };
     Ok(html! {
         header {
@@ -159,6 +165,7 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
         let _ = write!(text, "\nresume: `{resume}`\n");
     }
     let path = Path::of(&session, &follows(site, &session, stop)?, None);
+    let files = MessageFiles::of(site, &card, session.about.source);
     for turn in 0..session.turns() {
         if stop.requested() {
             return Err(Problem::Wrong(
@@ -172,6 +179,9 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
         let time = time.map_or_else(String::new, |time| format!(" · {time}"));
         let content = snippet::trim(&message.content);
         let _ = write!(text, "\n## {} · {role}{time}{other}\n\n{content}\n", session.line(turn));
+        for line in files.lines(&message) {
+            let _ = write!(text, "\n{line}\n");
+        }
     }
     Ok(text)
 }
@@ -187,6 +197,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     let is_other = |turn: &usize| path.place(*turn).is_none();
     let others: Vec<usize> = (0..session.turns()).filter(is_other).collect();
     let mut reading = reading(site, &card, &Marker::Nothing, Highlighter::lasting(MOST_COLOURING));
+    let files = MessageFiles::of(site, &card, session.about.source);
     let mut shown = |turns: &[usize]| -> Result<Vec<Markup>, Problem> {
         let one = |turn: &usize| {
             if stop.requested() {
@@ -204,6 +215,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
                 is_whole: true,
                 is_open: false,
                 versions: None,
+                files: files.named(&hit),
             }))
         };
         turns.iter().map(one).collect()
@@ -241,15 +253,27 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     })
 }
 
+/// Returns what is marked in a conversation.
+fn marked_in(ask: &Ask) -> Marker {
+    match engine::trimmed(&ask.find) {
+        "" => marker(ask),
+        find => Marker::Text(LiteralPattern::new(find, false)),
+    }
+}
+
+/// Codex's transcripts do not say where the reasoning ends and the answer begins.
+fn joins_thinking(card: &Card) -> bool {
+    card.service == "codex"
+}
+
 fn reading<'a>(
     site: &Site,
     card: &Card,
     marker: &'a Marker,
     highlighter: Highlighter,
 ) -> Reading<'a> {
-    // Codex's transcripts do not say where the reasoning ends and the answer begins.
-    let joins_thinking = card.service == "codex";
-    Reading { clock: site.clock(), marker, highlighter, joins_thinking }
+    let (clock, joins_thinking) = (site.clock(), joins_thinking(card));
+    Reading { clock, marker, highlighter, joins_thinking, is_focused: false }
 }
 
 /// Returns the messages on branches that the service does not show.
@@ -306,8 +330,11 @@ fn turn_of(session: &Session, number: u32) -> Result<usize, Problem> {
 
 fn open(site: &Site, view: &View, marker: &Marker, stop: &Stop) -> Result<Talk, Problem> {
     let (session, card) = find(site, &view.id, stop)?;
-    let turn = view.number.map(|number| turn_of(&session, number)).transpose()?;
-    let path = Path::of(&session, &follows(site, &session, stop)?, turn);
+    let mut turn = view.number.map(|number| turn_of(&session, number)).transpose()?;
+    let is_kept = |at: usize| {
+        !view.ask.is_focused
+            || has_text(session.role(at), &session.message(at).content, joins_thinking(&card))
+    };
     let mut hits = Vec::new();
     if !matches!(marker, Marker::Nothing) {
         for turn in 0..session.turns() {
@@ -316,10 +343,18 @@ fn open(site: &Site, view: &View, marker: &Marker, stop: &Stop) -> Result<Talk, 
                     "The conversation is too long to be searched".to_owned(),
                 ));
             }
-            if marker.is_in(&session.message(turn).content) {
+            if marker.is_in(&session.message(turn).content) && is_kept(turn) {
                 hits.push(turn);
             }
         }
+    }
+    // Somebody who looks for a text in the conversation goes to its first match.
+    if turn.is_none() && !view.ask.find.is_empty() {
+        turn = hits.first().copied();
+    }
+    let mut path = Path::of(&session, &follows(site, &session, stop)?, turn);
+    if view.ask.is_focused {
+        path.retain(|at| Some(at) == turn || is_kept(at));
     }
     Ok(Talk { session, card, ask: view.ask.clone(), hits, turn, path, is_whole: view.is_whole })
 }
@@ -381,12 +416,17 @@ impl Talk {
     }
 
     fn messages(&self, site: &Site, marker: &Marker) -> Markup {
-        let mut reading = reading(site, &self.card, marker, Highlighter::new());
+        let mut reading = Reading {
+            is_focused: self.ask.is_focused,
+            ..reading(site, &self.card, marker, Highlighter::new())
+        };
+        let files = MessageFiles::of(site, &self.card, self.session.about.source);
         let shown = self.shown();
         let turns = self.path.turns();
         let all = turns.len();
         let step = |place: usize| self.link(turns[place]);
         html! {
+            (files.problem())
             @if shown.start > 0 {
                 p.pages.note {
                     a href=(step(shown.start.saturating_sub(MOST_MESSAGES - BEFORE))) rel="prev" {
@@ -406,6 +446,7 @@ impl Talk {
                     is_whole: self.is_whole,
                     is_open: self.is_whole,
                     versions: self.versions(*turn),
+                    files: files.shown(&hit),
                 }))
             }
             @if shown.end < all {
@@ -439,9 +480,28 @@ impl Talk {
         (before.checked_sub(1).map(|at| self.hits[at]), self.hits.get(after).copied())
     }
 
+    /// Returns the field that looks for a text in this conversation, and what the view leaves out.
+    fn within(&self) -> Markup {
+        let query = Ask { find: String::new(), page: 0, ..self.ask.clone() }.query();
+        let other = Ask { is_focused: !self.ask.is_focused, ..self.ask.clone() };
+        let here = match self.turn {
+            Some(turn) => address(&self.card, &other, self.session.line(turn)),
+            None => format!("{}{}", self.card.address(), other.marks()),
+        };
+        html! {
+            form.within.row role="search" aria-label="This conversation" action=(self.card.address()) method="get" {
+                @for (name, value) in fields(&query) { input type="hidden" name=(name) value=(value); }
+                label.sr for="within" { "Text to find in this conversation" }
+                input.field #within type="search" name="find" value=(self.ask.find) dir="auto"
+                    placeholder="Find in this conversation" autocomplete="off" spellcheck="false" aria-keyshortcuts="f";
+                a href=(here) { @if self.ask.is_focused { "Show thinking and tools too" } @else { "Only prompts and answers" } }
+            }
+        }
+    }
+
     /// Returns the bar that goes from match to match.
     fn hop(&self) -> Markup {
-        if self.ask.text().is_empty() {
+        if self.ask.sought().is_empty() {
             return html! {};
         }
         let (before, after) = self.neighbours();
@@ -454,8 +514,8 @@ impl Talk {
             }
         };
         let way = match self.ask.way {
-            Way::Exact => "exact",
-            Way::Meaning => "its words",
+            Way::Meaning if self.ask.find.is_empty() => "its words",
+            _ => "exact",
         };
         html! {
             div.hop role="group" aria-label="Matches" {
@@ -466,7 +526,7 @@ impl Talk {
                         @if let Some(rank) = self.rank() { (grouped(rank + 1)) " of " }
                         (grouped(self.hits.len()))
                     }
-                    " " span dir="auto" { "“" bdi { (snippet::echo(self.ask.text())) } "”, " (way) }
+                    " " span dir="auto" { "“" bdi { (snippet::echo(self.ask.sought())) } "”, " (way) }
                 }
                 a.back href=(self.ask.address()) { "All results" }
             }
@@ -476,7 +536,7 @@ impl Talk {
     /// Returns the list beside the messages: the matches or, where nothing was looked for, what the
     /// person wrote.
     fn beside(&self, marker: &Marker) -> Markup {
-        let is_search = !self.ask.text().is_empty();
+        let is_search = !self.ask.sought().is_empty();
         let prompts: Vec<usize>;
         let turns: &[usize] = match is_search {
             true => &self.hits,
@@ -522,7 +582,7 @@ impl Talk {
         }
     }
 
-    fn about(&self, site: &Site) -> Markup {
+    fn about(&self, site: &Site, flags: &Flags) -> Markup {
         let about = &self.session.about;
         let clock = site.clock();
         let is_web = |link: &&String| link.starts_with("https://") || link.starts_with("http://");
@@ -537,6 +597,7 @@ impl Talk {
                         " " a.btn href=(link) rel="noreferrer" { "Open original ↗" }
                     }
                     " " a.btn href=(address) data-copy="address" { "Copy link" }
+                    " " (flag::buttons(flags, &self.card, &self.ask))
                     details.resume {
                         summary { "Save or forget" }
                         div.row {

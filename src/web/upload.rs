@@ -26,18 +26,15 @@ use super::{
 };
 use crate::{
     engine::{
-        Branches, Config, Engine, Resources,
+        Branches, Config, Engine,
         import::{Target, import_until, may_write},
     },
     model::Stop,
     private,
 };
 
-/// The memory and threads with which an index is built again, if something was forgotten meanwhile.
-pub(super) const RESOURCES: Resources = Resources { memory: 256 << 20, threads: 1 };
-
 /// Bytes of a file that is received at most: exports with many pictures are some gigabytes long.
-const MOST_BYTES: u64 = 16 << 30;
+pub(super) const MOST_BYTES: u64 = 16 << 30;
 
 /// Bytes of a file's name that are kept.
 const MOST_NAME: usize = 200;
@@ -209,7 +206,7 @@ fn import(site: &Site, path: &Path, branches: Branches) -> Result<Outcome, Strin
     let reading = Engine::new(Config { db: Some(target), ..config.clone() });
     let forgotten = reading.forgetter().since(&withheld).map_err(|error| error.to_string())?;
     if !forgotten.is_empty() {
-        let done = reading.forgetter().forget(&forgotten, RESOURCES, &stop, &mut |_| {});
+        let done = reading.forgetter().forget(&forgotten, site.resources, &stop, &mut |_| {});
         done.map_err(|error| error.to_string())?;
     }
     let mut missing: Vec<String> =
@@ -239,7 +236,7 @@ fn without_folder(message: &str, path: &Path) -> String {
 }
 
 /// Returns the last part of a name without what could lead elsewhere.
-fn plain_name(name: &str) -> String {
+pub(super) fn plain_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain: String = last.chars().filter(|c| !c.is_control()).collect();
     // The end says which kind of file it is.

@@ -1,7 +1,5 @@
 //! Numbers of messages by role, day and model, and the span of their times.
 
-use std::{collections::HashSet, sync::Arc};
-
 use proptest::{collection::vec, prelude::*};
 use verbatim_search::{
     engine::{Counts, Scope},
@@ -12,7 +10,7 @@ use crate::{
     config,
     database::{Content, Database, Message, Schema},
     generated::rows,
-    lists::{scope, transcripts},
+    lists::{ids, scope, transcripts},
     oracle::{Oracle, instant},
     subjects_of,
 };
@@ -134,9 +132,6 @@ fn conversations_projects_and_sessions_are_counted_apart() {
     let database = transcripts();
     name_models(&database);
     let at = |seconds: i64| Some(instant(seconds * 1_000_000_000));
-    let ids = |ids: &[&str]| {
-        Some(Arc::new(ids.iter().map(|id| (*id).to_owned()).collect::<HashSet<String>>()))
-    };
     let scopes = [
         Scope { project: Some("paint".into()), ..Scope::default() },
         Scope { session: Some("s1".into()), since: at(15), ..Scope::default() },

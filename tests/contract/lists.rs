@@ -1,6 +1,10 @@
 //! Lists of conversations: which ones, in which order, and what is known of them.
 
-use std::{collections::HashSet, path::PathBuf, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use verbatim_search::{
@@ -55,8 +59,10 @@ fn agree(database: &Database, scopes: &[Scope]) -> Vec<Vec<String>> {
     expected.into_iter().map(ids).collect()
 }
 
-fn ids(ids: &[&str]) -> Option<Arc<HashSet<String>>> {
-    Some(Arc::new(ids.iter().map(|id| (*id).to_owned()).collect()))
+/// Returns the same ids for every kind of source.
+pub(crate) fn ids(ids: &[&str]) -> Option<Arc<HashMap<SourceKind, HashSet<String>>>> {
+    let ids: HashSet<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+    Some(Arc::new(SourceKind::ALL.map(|kind| (kind, ids.clone())).into()))
 }
 
 pub(crate) fn scope() -> impl Strategy<Value = Scope> {

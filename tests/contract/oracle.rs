@@ -125,7 +125,10 @@ impl Oracle {
         );
         let mut statement = self.connection.prepare(&sql).expect("a statement");
         let (since, until) = (scope.since.map(nanos), scope.until.map(nanos));
-        let ids = scope.conversations.as_ref().map(|ids| serde_json::json!(**ids).to_string());
+        let ids = scope
+            .conversations
+            .as_ref()
+            .map(|ids| serde_json::json!(ids.values().next()).to_string());
         let values = params![scope.conversation, since, until, scope.project, scope.session, ids];
         let listed = statement.query_map(values, |row| {
             Ok(Listed {
@@ -165,7 +168,10 @@ impl Oracle {
         );
         let mut statement = self.connection.prepare(&sql).expect("a statement");
         let (since, until) = (scope.since.map(nanos), scope.until.map(nanos));
-        let ids = scope.conversations.as_ref().map(|ids| serde_json::json!(**ids).to_string());
+        let ids = scope
+            .conversations
+            .as_ref()
+            .map(|ids| serde_json::json!(ids.values().next()).to_string());
         let values = params![scope.conversation, since, until, scope.project, scope.session, ids];
         let rows = statement.query_map(values, |row| {
             let time = row.get::<_, Option<i64>>(2)?.map(instant);

@@ -1,10 +1,8 @@
 //! Ranked search: what holds for every reader that has a scorer.
 
-use std::sync::Arc;
-
 use verbatim_search::{
     engine::{
-        Reader, Scope,
+        Reader, Scope, SourceKind,
         scoring::{Concept, Nearness, Scale, Scorer},
     },
     index::WeightedTerm,
@@ -14,7 +12,7 @@ use verbatim_search::{
 
 use crate::{
     database::{Cell, Content, Database, Message, Schema, times},
-    lists::transcripts,
+    lists::{ids, transcripts},
     oracle::{Oracle, instant},
     subjects,
 };
@@ -178,10 +176,7 @@ fn scopes() -> Vec<Scope> {
         Scope { since: at(-5), until: at(1_700_000_000), ..Scope::default() },
         Scope { conversation: Some("c2".into()), ..Scope::default() },
         Scope { conversation: Some("c5".into()), ..Scope::default() },
-        Scope {
-            conversations: Some(Arc::new(["c1".to_owned(), "c2".to_owned()].into())),
-            ..Scope::default()
-        },
+        Scope { conversations: ids(&["c1", "c2"]), ..Scope::default() },
         Scope {
             conversation: Some("c1".into()),
             roles: roles(&["user", "tool"]),
@@ -197,7 +192,10 @@ fn is_within(ranked: &Ranked, scope: &Scope) -> bool {
         && scope.since.is_none_or(|since| ranked.time.is_some_and(|time| time >= since))
         && scope.until.is_none_or(|until| ranked.time.is_some_and(|time| time <= until))
         && scope.conversation.as_ref().is_none_or(|id| *id == ranked.conversation)
-        && scope.conversations.as_ref().is_none_or(|ids| ids.contains(&ranked.conversation))
+        && scope
+            .conversations
+            .as_ref()
+            .is_none_or(|ids| ids[&SourceKind::Export].contains(&ranked.conversation))
 }
 
 #[test]

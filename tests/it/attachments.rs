@@ -25,7 +25,7 @@ fn run(home: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
 
 /// Returns an export of ChatGPT: a conversation whose first message has these attachments, and whose
 /// second one has a picture in its content.
-fn chat(id: &str, attachments: &Value) -> Value {
+pub(crate) fn chat(id: &str, attachments: &Value) -> Value {
     let node = |parent: Option<&str>, role: &str, content: Value, attachments: &Value| {
         json!({"parent": parent, "children": [], "message": {
             "author": {"role": role}, "content": content, "create_time": 1_700_000_000,

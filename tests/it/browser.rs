@@ -1,9 +1,10 @@
 //! Drives a real browser, Chromium through WebDriver, and a server of the page.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, Command, Stdio},
+    sync::Once,
     thread,
     time::{Duration, Instant},
 };
@@ -244,11 +245,21 @@ fn call(method: &str, address: &str, body: &Value) -> Value {
     answer["value"].clone()
 }
 
+/// Says once that tests are left out. Where they must not be, because what they need should be installed,
+/// that is a failure.
+pub(crate) fn leave_out(what: &str) {
+    static SAID: Once = Once::new();
+    let must_run = std::env::var_os("VERBATIM_NEEDS_BROWSER").is_some();
+    assert!(!must_run, "not tested: {what}");
+    // The macros write where only failed tests are shown.
+    SAID.call_once(|| drop(writeln!(std::io::stderr(), "\nLEFT OUT: tests of {what}")));
+}
+
 /// Returns a browser that is let in, and a server; `None` without a browser.
 pub(crate) fn start(fill: impl FnOnce(&Path)) -> Option<(Browser, Site)> {
     let browser = Browser::start();
     if browser.is_none() {
-        eprintln!("left out: chromium or chromedriver is not installed");
+        leave_out("the page in a browser: chromium or chromedriver is not installed");
     }
     let (browser, site) = (browser?, Site::start(fill));
     browser.open(&site.door);

@@ -51,6 +51,7 @@ mod notes;
 mod open;
 mod page;
 mod page_changes;
+mod page_files;
 mod picker;
 #[cfg(unix)]
 mod private;

@@ -30,7 +30,7 @@ const ENGINE_ROOMS: &[&[&str]] = &[
     &["report"],
     &["memory"],
     &["rank"],
-    &["upkeep"],
+    &["upkeep", "flags"],
     &["source"],
     &["withheld"],
     &["attachments", "exclusions", "forgotten"],

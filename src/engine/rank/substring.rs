@@ -5,6 +5,7 @@ use std::{
     cmp::Reverse,
     collections::{HashMap, HashSet},
     ops::{ControlFlow, Range},
+    sync::Arc,
 };
 
 use super::{
@@ -265,8 +266,10 @@ impl Ranker<'_> {
         source: &Source,
     ) -> Result<Option<HashSet<String>>, Error> {
         let scope = &self.scope;
-        let has_no_names =
-            scope.project.is_none() && scope.session.is_none() && scope.conversations.is_none();
+        let has_no_names = scope.project.is_none()
+            && scope.session.is_none()
+            && scope.conversations.is_none()
+            && scope.without.is_empty();
         if has_no_names && source.left_out(self.stop)?.is_empty() {
             return Ok(None);
         }
@@ -274,6 +277,7 @@ impl Ranker<'_> {
             project: scope.project.clone(),
             session: scope.session.clone(),
             conversations: scope.conversations.clone(),
+            without: Arc::clone(&scope.without),
             ..Scope::default()
         };
         let listing = source.reader(self.stop).list(&scope, self.stop)?;

@@ -205,7 +205,7 @@ impl Catalogue {
             let listed = &self.conversations[*number as usize];
             let origin = || origins.and_then(|origins| origins.get(&listed.id));
             scope.covers(listed.begun, listed.last)
-                && scope.accepts_id(&listed.id)
+                && scope.accepts_id(self.kind, &listed.id)
                 && (!scope.has_origin() || scope.accepts_origin(self.kind, origin()))
                 && self.has_role(*number, &scope.roles)
         };

@@ -18,8 +18,13 @@ use super::{
 };
 use crate::{
     engine::error::Error,
+    index::{Snapshot, TextMatch},
+    map_faults,
     model::{Hit, Request, Stop},
 };
+
+/// What the messages of a snapshot were folded into, with the numbers of their segments.
+pub(crate) type FoldedTexts<T> = (Arc<Snapshot>, Vec<(usize, T)>);
 
 impl Source {
     /// Returns the best reader of the state that the source is in now: the index if it is current,
@@ -71,6 +76,22 @@ impl Source {
             }
             Err(reason) => LiveReader::new(self.clone(), reason).search(request, stop, sink),
         })
+    }
+
+    /// Gives the messages whose text matches a request to `add`, as [`Snapshot::fold_texts`] says, those
+    /// that answers leave out too; `None` if the index cannot answer.
+    pub(crate) fn fold_texts<T: Send>(
+        &self,
+        request: &Request,
+        stop: &Stop,
+        make: &(dyn Fn() -> T + Sync),
+        add: &(dyn Fn(&mut T, TextMatch<'_>) + Sync),
+    ) -> Option<FoldedTexts<T>> {
+        let snapshot = self.current_index(stop).ok()?;
+        let faults = map_faults::count();
+        let folded = map_faults::caught(|| snapshot.fold_texts(request, stop, make, add));
+        let is_sound = map_faults::count() == faults && snapshot.is_intact();
+        Some((snapshot, folded.ok()?.ok().filter(|_| is_sound)?))
     }
 
     /// Does as [`Source::search`] does, and hands over copies of the hits.

@@ -83,7 +83,7 @@ impl Reader for ClusterReader {
         };
         let is_within = |it: &ClusterConversation| {
             scope.covers(it.begun, it.last)
-                && scope.accepts_id(&it.stored.id)
+                && scope.accepts_id(KIND, &it.stored.id)
                 && (!scope.has_origin() || scope.accepts_origin(KIND, it.stored.origin.as_ref()))
                 && is_role(it)
         };
@@ -115,7 +115,7 @@ impl Reader for ClusterReader {
         let origins = if scope.has_origin() { origins(&view) } else { Origins::new() };
         let mut counter = Counter::new(KIND, scope, Some(&origins), day);
         let mut models: BTreeMap<String, u64> = BTreeMap::new();
-        for it in view.conversations().iter().filter(|it| scope.accepts_id(&it.stored.id)) {
+        for it in view.conversations().iter().filter(|it| scope.accepts_id(KIND, &it.stored.id)) {
             for message in &it.messages {
                 let role = it.roles.get(message.role as usize).map_or("", String::as_str);
                 let conversation = it.stored.id.as_str();

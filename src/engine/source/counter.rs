@@ -31,7 +31,7 @@ impl<'a> Counter<'a> {
     pub(super) fn accepts(&self, message: MessageFacts<'_>) -> bool {
         let origin = || self.origins.and_then(|origins| origins.get(message.conversation));
         self.scope.accepts_message(message.role, message.time)
-            && self.scope.accepts_id(message.conversation)
+            && self.scope.accepts_id(self.kind, message.conversation)
             && (!self.scope.has_origin() || self.scope.accepts_origin(self.kind, origin()))
     }
 

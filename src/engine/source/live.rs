@@ -120,7 +120,7 @@ impl Reader for LiveReader {
         })?;
         outlines.retain(|outline| {
             scope.covers(outline.begun, outline.last)
-                && scope.accepts_id(&outline.id)
+                && scope.accepts_id(self.source.kind, &outline.id)
                 && scope.accepts_origin(self.source.kind, origins.get(&outline.id))
         });
         let (kind, sorted_ids) = (self.source.kind, OnceLock::new());

@@ -12,7 +12,7 @@ use super::{
     kind::SourceKind,
     note::Note,
     resolve::nearest,
-    scope::{Scope, is_same},
+    scope::{ConversationIds, Scope, is_same},
     sink::Rendered,
     sources::{Source, Sources},
 };
@@ -131,7 +131,7 @@ impl Sources {
         let mut model = Known::of("model", model.as_slice(), is_part);
         let mut without_models = Vec::new();
         let mut calls = Calls::of(narrowing);
-        let mut ids = HashSet::new();
+        let mut ids = ConversationIds::new();
         let (_, mut notes) = self.each(&scope, |source| {
             let provenance = match narrowing.services.is_empty() {
                 true => HashMap::new(),
@@ -166,7 +166,7 @@ impl Sources {
                 ];
                 let is_called = called.iter().all(|ids| ids.contains(id));
                 if is_called && is_wanted.iter().all(|is_wanted| *is_wanted) {
-                    ids.insert(id.to_owned());
+                    ids.entry(source.kind).or_default().insert(id.to_owned());
                 }
             }
             Ok(())

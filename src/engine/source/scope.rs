@@ -1,9 +1,16 @@
 //! The scope of a search, and the description of a conversation.
 
-use std::{collections::HashSet, path::PathBuf, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use super::kind::SourceKind;
 use crate::model::{Instant, Origin};
+
+/// The ids of conversations of each kind of source. Two sources may share an id.
+pub(crate) type ConversationIds = HashMap<SourceKind, HashSet<String>>;
 
 /// The scope of a search; applied before anything is ranked or counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,17 +29,21 @@ pub struct Scope {
     pub project: Option<String>,
     /// A session of coding agents' transcripts.
     pub session: Option<String>,
-    /// The ids of the conversations; `None` for all.
-    pub conversations: Option<Arc<HashSet<String>>>,
-    /// The ids of conversations that are left out.
+    /// The ids of the conversations of each kind of source; `None` for all.
+    pub conversations: Option<Arc<HashMap<SourceKind, HashSet<String>>>>,
+    /// The ids of conversations of each kind of source that are left out.
+    pub without: Arc<HashMap<SourceKind, HashSet<String>>>,
+    /// The ids of conversations that are left out, whatever their source.
     pub excluded: Arc<HashSet<String>>,
 }
 
 impl Scope {
-    /// Returns whether the scope has the conversation with an id, as far as it names ids.
-    pub(crate) fn accepts_id(&self, id: &str) -> bool {
+    /// Returns whether the scope has the conversation of a source with an id, as far as it names ids.
+    pub(crate) fn accepts_id(&self, kind: SourceKind, id: &str) -> bool {
+        let has = |ids: &ConversationIds| ids.get(&kind).is_some_and(|ids| ids.contains(id));
         self.conversation.as_ref().is_none_or(|wanted| wanted == id)
-            && self.conversations.as_ref().is_none_or(|wanted| wanted.contains(id))
+            && self.conversations.as_deref().is_none_or(has)
+            && !has(&self.without)
             && !self.excluded.contains(id)
     }
 
@@ -51,6 +62,11 @@ impl Scope {
     pub(super) fn accepts_message(&self, role: &str, time: Option<Instant>) -> bool {
         (self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role))
             && self.covers(time, time)
+    }
+
+    /// Returns whether the scope names conversations.
+    pub(super) fn has_names(&self) -> bool {
+        self.conversations.is_some() || !self.without.is_empty() || !self.excluded.is_empty()
     }
 
     /// Returns whether the scope names a project or a session.

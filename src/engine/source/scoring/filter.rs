@@ -52,11 +52,11 @@ impl ScopeFilter {
             project: scope.project.clone(),
             session: scope.session.clone(),
             conversations: scope.conversations.clone(),
+            without: Arc::clone(&scope.without),
             excluded: Arc::clone(&scope.excluded),
             ..Scope::default()
         };
-        let is_narrow =
-            scope.has_origin() || scope.conversations.is_some() || !scope.excluded.is_empty();
+        let is_narrow = scope.has_origin() || scope.has_names();
         let conversations =
             is_narrow.then(|| catalogue.within(&of_origin, origins).into_iter().collect());
         ScopeFilter { intervals, conversation, conversations, roles: scope.roles.clone() }

@@ -1,0 +1,184 @@
+//! What a person says of conversations on the page: which ones have a star, and which ones results leave
+//! out. It is kept in a file of the home, and never in an export.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs, io,
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    config::Config,
+    error::Error,
+    source::{ConversationIds, SourceKind},
+};
+use crate::{db, private};
+
+/// The beginning of the names of the file in the home folder and of its lock.
+pub(crate) const FLAGS: &str = "flags.";
+
+/// The file: one JSON object a line.
+const LIST: &str = "flags.jsonl";
+
+/// The file whose lock writers hold.
+const LOCK: &str = "flags.lock";
+
+/// One thing that a person says of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flag {
+    Starred,
+    Hidden,
+}
+
+/// The conversations with flags.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags {
+    pub(crate) starred: Arc<ConversationIds>,
+    pub(crate) hidden: Arc<ConversationIds>,
+}
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct FlagLine {
+    /// The name of the kind of source.
+    source: String,
+    id: String,
+    #[serde(default)]
+    starred: bool,
+    #[serde(default)]
+    hidden: bool,
+}
+
+impl Flags {
+    /// Reads the flags of a home.
+    pub(crate) fn of(config: &Config) -> Result<Flags, Error> {
+        let mut flags: [ConversationIds; 2] = Default::default();
+        for line in lines(config)? {
+            let kind = SourceKind::ALL.into_iter().find(|kind| kind.name() == line.source);
+            let Some(kind) = kind else { continue };
+            for (ids, has) in flags.iter_mut().zip([line.starred, line.hidden]) {
+                if has {
+                    ids.entry(kind).or_default().insert(line.id.clone());
+                }
+            }
+        }
+        let [starred, hidden] = flags.map(Arc::new);
+        Ok(Flags { starred, hidden })
+    }
+
+    /// Returns the conversations with a flag.
+    pub(crate) fn with(&self, flag: Flag) -> &Arc<ConversationIds> {
+        match flag {
+            Flag::Starred => &self.starred,
+            Flag::Hidden => &self.hidden,
+        }
+    }
+
+    /// Returns whether a conversation has a flag.
+    pub(crate) fn has(&self, flag: Flag, kind: SourceKind, id: &str) -> bool {
+        self.with(flag).get(&kind).is_some_and(|ids| ids.contains(id))
+    }
+
+    /// Sets a flag of a conversation, or takes it away.
+    pub(crate) fn set(
+        config: &Config,
+        flag: Flag,
+        (kind, id): (SourceKind, &str),
+        is_set: bool,
+    ) -> Result<(), Error> {
+        change(config, |lines| {
+            let known = lines.iter().position(|it| it.source == kind.name() && it.id == id);
+            let at = known.unwrap_or_else(|| {
+                let (source, id) = (kind.name().to_owned(), id.to_owned());
+                lines.push(FlagLine { source, id, starred: false, hidden: false });
+                lines.len() - 1
+            });
+            match flag {
+                Flag::Starred => lines[at].starred = is_set,
+                Flag::Hidden => lines[at].hidden = is_set,
+            }
+        })
+    }
+
+    /// Removes the flags of forgotten conversations: their ids too are gone.
+    pub(super) fn forget(config: &Config, ids: &[String]) -> Result<(), Error> {
+        let ids: HashSet<&str> = ids.iter().map(String::as_str).collect();
+        if !lines(config)?.iter().any(|line| ids.contains(&*line.id)) {
+            return Ok(());
+        }
+        change(config, |lines| lines.retain(|line| !ids.contains(&*line.id)))
+    }
+}
+
+fn lines(config: &Config) -> Result<Vec<FlagLine>, Error> {
+    let path = config.home.join(LIST);
+    let failed = |source| Error::Flags { path: path.clone(), source };
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let lines: Result<Vec<FlagLine>, _> = lines.map(serde_json::from_str).collect();
+    lines.map_err(|error| failed(error.into()))
+}
+
+/// Changes the file; two programs take turns.
+fn change(config: &Config, change: impl FnOnce(&mut Vec<FlagLine>)) -> Result<(), Error> {
+    let path = config.home.join(LIST);
+    let failed = |source| Error::Flags { path: path.clone(), source };
+    private::create_dir_all(&config.home).map_err(failed)?;
+    let lock = private::open_file(&config.home.join(LOCK)).map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    let mut all = lines(config)?;
+    change(&mut all);
+    all.retain(|line| line.starred || line.hidden);
+    let mut text = Vec::new();
+    for line in &all {
+        serde_json::to_writer(&mut text, line).map_err(|error| failed(error.into()))?;
+        text.push(b'\n');
+    }
+    db::write_whole(&path, &text).map_err(failed)
+}
+
+/// Returns how many conversations there are.
+pub(crate) fn count(ids: &ConversationIds) -> usize {
+    ids.values().map(HashSet::len).sum()
+}
+
+/// Returns the conversations that are in both.
+pub(crate) fn in_both(one: &ConversationIds, other: &ConversationIds) -> ConversationIds {
+    let of = |(kind, ids): (&SourceKind, &HashSet<String>)| {
+        let other = other.get(kind)?;
+        Some((*kind, ids.intersection(other).cloned().collect()))
+    };
+    one.iter().filter_map(of).collect::<HashMap<_, _>>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_set_taken_away_and_forgotten() {
+        let home = tempfile::tempdir().unwrap();
+        let config = Config { home: home.path().join("new"), ..Config::default() };
+        assert_eq!(Flags::of(&config).unwrap(), Flags::default());
+        let (export, archive) = ((SourceKind::Export, "a"), (SourceKind::Archive, "a"));
+        Flags::set(&config, Flag::Starred, export, true).unwrap();
+        Flags::set(&config, Flag::Hidden, export, true).unwrap();
+        Flags::set(&config, Flag::Hidden, archive, true).unwrap();
+        Flags::set(&config, Flag::Hidden, export, false).unwrap();
+        let flags = Flags::of(&config).unwrap();
+        let has = |flag, (kind, id)| flags.has(flag, kind, id);
+        assert!(has(Flag::Starred, export) && !has(Flag::Hidden, export));
+        assert!(has(Flag::Hidden, archive) && !has(Flag::Starred, archive));
+        Flags::forget(&config, &["a".to_owned()]).unwrap();
+        assert_eq!(Flags::of(&config).unwrap(), Flags::default());
+        assert_eq!(fs::read(config.home.join(LIST)).unwrap(), b"");
+        fs::write(config.home.join(LIST), "no JSON").unwrap();
+        assert!(Flags::of(&config).unwrap_err().to_string().contains("flags.jsonl"));
+    }
+}

@@ -1,0 +1,235 @@
+//! The pictures and files of messages, from the store of the home.
+//!
+//! A file is hostile input too. Only pictures of a few raster formats are shown, by the type that their
+//! first bytes tell; every other file is a download, and no browser acts on its content.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    http::header,
+    response::{IntoResponse, Response},
+};
+use hyper::body::{Frame, SizeHint};
+use maud::{Markup, html};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::{
+    ask::encoded,
+    card::Card,
+    message::size,
+    site::{Problem, Site, refused, run},
+    upload::plain_name,
+};
+use crate::{
+    engine::{Attachment, SourceKind},
+    model::{Hit, Stop},
+};
+
+/// The types of pictures that are shown. SVG is not among them: it can hold scripts.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// Bytes of a picture that is shown; longer ones are downloads.
+const MOST_SHOWN: u64 = 32 << 20;
+
+/// Bytes that are read at once.
+const BLOCK: usize = 256 << 10;
+
+/// A file that is opened alone may do nothing but be looked at.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'";
+
+/// The files of a conversation's messages.
+pub(super) struct MessageFiles<'s> {
+    site: &'s Site,
+    address: String,
+    conversation: String,
+    all: Vec<Attachment>,
+    /// Why they cannot be listed.
+    failure: Option<String>,
+}
+
+impl<'s> MessageFiles<'s> {
+    pub(super) fn of(site: &'s Site, card: &Card, kind: SourceKind) -> MessageFiles<'s> {
+        let (all, failure) = match site.engine.attachments(kind, &card.id) {
+            Ok(all) => (all, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        let (address, conversation) = (card.address(), card.id.clone());
+        MessageFiles { site, address, conversation, all, failure }
+    }
+
+    fn of_message<'a>(&'a self, hit: &'a Hit<'_>) -> impl Iterator<Item = &'a Attachment> {
+        self.all.iter().filter(|file| file.is_of(&self.conversation, &hit.message_id))
+    }
+
+    /// Says why the files cannot be shown, if they cannot.
+    pub(super) fn problem(&self) -> Markup {
+        html! {
+            @if let Some(failure) = &self.failure {
+                p.say.warn { b { "Note" } " The pictures and files of this conversation are not shown: " (failure) "." }
+            }
+        }
+    }
+
+    /// Returns the files of a message: pictures, and links to the others.
+    pub(super) fn shown(&self, hit: &Hit<'_>) -> Markup {
+        let files: Vec<&Attachment> = self.of_message(hit).collect();
+        html! {
+            @if !files.is_empty() {
+                ul.files aria-label="Pictures and files" {
+                    @for file in files { li { (self.file(file)) } }
+                }
+            }
+        }
+    }
+
+    fn file(&self, file: &Attachment) -> Markup {
+        let address = format!("{}/file/{}", self.address, file.sha256());
+        let name = name_of(file);
+        html! {
+            @if !self.site.engine.has_attachment(file) {
+                span.missing { bdi { (name) } " " span.note { "The copy is missing. Import the export again to bring it back." } }
+            } @else if is_picture(file) {
+                // The box has its size before the picture comes.
+                a.thumb href=(address) {
+                    img src=(address) alt=(name) width="240" height="180" loading="lazy" decoding="async";
+                }
+            } @else {
+                a.btn href=(address) download=(name) { bdi { (name) } } " " span.note { (what_it_is(file)) }
+            }
+        }
+    }
+
+    /// Names the files of a message where they cannot be shown.
+    pub(super) fn named(&self, hit: &Hit<'_>) -> Markup {
+        html! {
+            @for line in self.lines(hit) { p.note { (line) } }
+        }
+    }
+
+    /// Names the files of a message, a line each.
+    pub(super) fn lines(&self, hit: &Hit<'_>) -> Vec<String> {
+        let line = |file: &Attachment| {
+            format!("[{}, {}: `verbatim export` writes it out]", name_of(file), what_it_is(file))
+        };
+        self.of_message(hit).map(line).collect()
+    }
+}
+
+fn name_of(file: &Attachment) -> String {
+    plain_name(&file.name)
+}
+
+fn what_it_is(file: &Attachment) -> String {
+    format!("{}, {}", file.media_type, size(file.bytes as usize))
+}
+
+fn is_picture(file: &Attachment) -> bool {
+    PICTURES.contains(&&*file.media_type) && file.bytes <= MOST_SHOWN
+}
+
+/// Answers with a file of a conversation, which is named by the hash of its content.
+pub(super) async fn answer(site: &Arc<Site>, id: String, hash: String) -> Response {
+    match run(site, move |site, stop| find(site, &id, &hash, stop)).await {
+        Ok((content, file)) => {
+            let is_picture = is_picture(&file);
+            let media_type =
+                if is_picture { &*file.media_type } else { "application/octet-stream" };
+            let way = if is_picture { "inline" } else { "attachment" };
+            let headers = [
+                (header::CONTENT_TYPE, media_type.to_owned()),
+                (
+                    header::CONTENT_DISPOSITION,
+                    format!("{way}; filename*=UTF-8''{}", encoded(&name_of(&file))),
+                ),
+                (header::CONTENT_SECURITY_POLICY, POLICY.to_owned()),
+                (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
+                (header::CACHE_CONTROL, "no-store".to_owned()),
+            ];
+            let body = FileBody { left: file.bytes, reading: spawn_blocking(|| next(content)) };
+            (headers, Body::new(body)).into_response()
+        }
+        Err(problem) => refused(&problem),
+    }
+}
+
+fn find(site: &Site, id: &str, hash: &str, stop: &Stop) -> Result<(File, Attachment), Problem> {
+    let missing = || Problem::Missing("There is no such file in this conversation.".to_owned());
+    // A conversation that answers leave out shows none of its files either.
+    let there = site.engine.about(SourceKind::Export, id, stop)?;
+    let files = match there {
+        Some(_) => site.engine.attachments(SourceKind::Export, id)?,
+        None => return Err(missing()),
+    };
+    let file = files.into_iter().find(|file| file.sha256() == hash).ok_or_else(missing)?;
+    if !site.engine.has_attachment(&file) {
+        let name = name_of(&file);
+        let what =
+            format!("The copy of {name} is missing. Import the export again to bring it back.");
+        return Err(Problem::Missing(what));
+    }
+    Ok((site.engine.open_attachment(&file)?, file))
+}
+
+/// A file that is being sent. No thread waits while the client reads.
+struct FileBody {
+    left: u64,
+    reading: JoinHandle<(File, io::Result<Bytes>)>,
+}
+
+fn next(mut file: File) -> (File, io::Result<Bytes>) {
+    let mut block = Vec::with_capacity(BLOCK);
+    let read = file.by_ref().take(BLOCK as u64).read_to_end(&mut block);
+    (file, read.map(|_| block.into()))
+}
+
+impl HttpBody for FileBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        let read = match ready!(Pin::new(&mut self.reading).poll(context)) {
+            Ok((file, Ok(block))) => {
+                if (block.len() as u64) < self.left {
+                    self.reading = spawn_blocking(|| next(file));
+                }
+                Ok(block)
+            }
+            Ok((_, Err(error))) => Err(error),
+            Err(error) => Err(io::Error::other(error)),
+        };
+        // A file that changed meanwhile is not sent to its end: the length was promised.
+        let read = read.and_then(|block| match block.len() as u64 {
+            length if length == 0 || length > self.left => Err(io::ErrorKind::UnexpectedEof.into()),
+            length => {
+                self.left -= length;
+                Ok(Frame::data(block))
+            }
+        });
+        if read.is_err() {
+            self.left = 0;
+        }
+        Poll::Ready(Some(read))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}

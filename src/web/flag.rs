@@ -1,0 +1,56 @@
+//! Stars, and conversations that results leave out.
+
+use maud::{Markup, html};
+
+use super::{
+    ask::Ask,
+    card::{Card, counted},
+};
+use crate::engine::{Flag, Flags, count_of};
+
+/// The fields of the address that sets a flag.
+pub(super) const STAR: &str = "star";
+pub(super) const HIDE: &str = "hide";
+
+/// Returns the buttons that set the flags of a conversation.
+pub(super) fn buttons(flags: &Flags, card: &Card, ask: &Ask) -> Markup {
+    let button = |flag, name, off: &str, on: &str| {
+        let is_set = flags.has(flag, card.kind, &card.id);
+        let query = match ask.marks().strip_prefix('?') {
+            Some(marks) => format!("&{marks}"),
+            None => String::new(),
+        };
+        let address = format!("{}/flag?{name}={}{query}", card.address(), u8::from(!is_set));
+        html! {
+            form method="post" action=(address) {
+                button.btn { @if is_set { (on) } @else { (off) } }
+            }
+        }
+    };
+    html! {
+        (button(Flag::Starred, STAR, "☆ Star", "★ Starred"))
+        " " (button(Flag::Hidden, HIDE, "Hide from results", "Show in results again"))
+    }
+}
+
+/// Returns the mark of a conversation with a star.
+pub(super) fn star(flags: &Flags, card: &Card) -> Markup {
+    html! {
+        @if flags.has(Flag::Starred, card.kind, &card.id) {
+            " " span.star title="Starred" { "★" span.sr { "Starred" } }
+        }
+    }
+}
+
+/// Says that results leave conversations out, if they do.
+pub(super) fn left_out(flags: &Flags, ask: &Ask) -> Markup {
+    let hidden = count_of(&flags.hidden);
+    html! {
+        @if hidden > 0 && !ask.hidden {
+            p.note.left-out {
+                (counted(hidden, "conversation")) " that you hid " (if hidden == 1 { "is" } else { "are" }) " left out. "
+                a href=(Ask { hidden: true, page: 0, ..ask.clone() }.address()) { "Only the hidden ones" }
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Gives a conversation a star, hides it from results, or takes that back.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Redirect, Response};
+
+use super::{
+    ask::{Ask, fields},
+    flag::{HIDE, STAR},
+    site::{Problem, Site, changed, refused},
+    talk,
+};
+use crate::{
+    engine::{Error, Flag, Flags},
+    model::Stop,
+};
+
+/// Sets a flag of a conversation as the address says, and leads back to it.
+pub(super) async fn set(site: &Arc<Site>, id: String, query: String) -> Response {
+    let work = move |site: &Site| {
+        let wanted = fields(&query).find_map(|(name, value)| {
+            let flag = match &*name {
+                STAR => Flag::Starred,
+                HIDE => Flag::Hidden,
+                _ => return None,
+            };
+            Some((flag, value == "1"))
+        });
+        let what = || Problem::Wrong("The address does not say what is to be changed.".to_owned());
+        let (flag, is_set) = wanted.ok_or_else(what)?;
+        let (session, card) = talk::find(site, &id, &Stop::never())?;
+        // A word that means another conversation by now changes nothing.
+        if card.id != id {
+            return Err(Error::NoConversation { word: id.clone() }.into());
+        }
+        let conversation = (session.about.source, &*card.id);
+        Flags::set(site.engine.config(), flag, conversation, is_set)?;
+        Ok(format!("{}{}", card.address(), Ask::parse(&query).marks()))
+    };
+    match changed(site, work).await {
+        Ok(address) => Redirect::to(&address).into_response(),
+        Err(problem) => refused(&problem),
+    }
+}
