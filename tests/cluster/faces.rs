@@ -99,7 +99,7 @@ fn database() -> Database {
 fn questions() -> [(&'static str, Value, &'static str); 6] {
     [
         ("conversation_search", json!({"query": "RED"}), "dark red"),
-        ("conversation_search", json!({"query": "100 \\% r_d"}), "100 % red"),
+        ("conversation_search", json!({"query": "100 _ r_d"}), "100 % red"),
         ("conversation_search", json!({"query": "red", "roles": ["user"], "limit": 1}), "red"),
         ("search", json!({"query": "red", "mode": "exact"}), "dark red"),
         ("query_conversations", json!({"mode": "list"}), "Coffee"),

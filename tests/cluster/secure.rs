@@ -186,7 +186,7 @@ fn a_real_cluster_is_reached_over_tls_with_a_password_or_a_key() {
     let (is_well, said) = proxy.run(&["import", &path], &index, &by_file);
     assert!(is_well, "{said}");
     for login in [by_file[0], ("VERBATIM_CLUSTER_LOGIN", LOGIN), ("VERBATIM_CLUSTER_LOGIN", KEY)] {
-        let (is_well, said) = proxy.run(&["search", "RED"], &index, &[login, trusted]);
+        let (is_well, said) = proxy.run(&["search", "red"], &index, &[login, trusted]);
         assert!(is_well && said.contains("dark red"), "{said}");
     }
     for words in
