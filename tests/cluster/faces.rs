@@ -101,9 +101,9 @@ fn questions() -> [(&'static str, Value, &'static str); 6] {
         ("conversation_search", json!({"query": "RED"}), "dark red"),
         ("conversation_search", json!({"query": "100 _ r_d"}), "100 % red"),
         ("conversation_search", json!({"query": "red", "roles": ["user"], "limit": 1}), "red"),
-        ("search", json!({"query": "red", "mode": "exact"}), "dark red"),
+        ("search", json!({"query": "red", "mode": "text"}), "dark red"),
         ("query_conversations", json!({"mode": "list"}), "Coffee"),
-        ("query_conversations", json!({"mode": "search", "query": "dark red"}), "dark red"),
+        ("query_conversations", json!({"mode": "search", "query": "dark red"}), "Colours"),
     ]
 }
 
