@@ -5,6 +5,7 @@
 //! `cargo bench --bench cluster -- --hosts 127.0.0.1:9201,127.0.0.1:9202 --db chats.db`
 
 #[path = "../search/classes.rs"]
+#[allow(dead_code, reason = "only patterns of LIKE are raced here")]
 mod classes;
 #[path = "../search/corpus/mod.rs"]
 mod corpus;
