@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     client::{Call, Client},
     error::Error,
-    layout::{FORMAT, META, copied_settings, new_index},
+    layout::{FORMAT, META, copied_settings, finished_settings, new_index},
 };
 use crate::model::Stop;
 
@@ -174,6 +174,28 @@ pub(super) fn wait_for(
     Err(client.failed("finish the index", why))
 }
 
+/// Merges the segments of an index that was written anew, and waits for the copies of its shards.
+pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Result<(), Error> {
+    let name = &written.name;
+    if written.base.is_empty() {
+        let path = format!("/{name}/_forcemerge?max_num_segments=1");
+        let call = Call::import("merge the segments of the index", "POST", path);
+        // The cluster goes on with it after a time-out, and answers are right without it.
+        if let Err(Error::Stopped) = client.ask::<Value>(call, stop) {
+            return Err(Error::Stopped);
+        }
+    }
+    let call = Call::import("make copies of the shards", "PUT", format!("/{name}/_settings"));
+    client.ask::<Value>(call.with(&finished_settings()), stop)?;
+    wait_for(client, name, "green", stop)
+}
+
+/// Deletes an index, if it is there.
+pub(super) fn delete(client: &Client, name: &str, stop: &Stop) -> Result<(), Error> {
+    let call = Call::import("delete an index", "DELETE", format!("/{name}"));
+    client.find::<Value>(call, stop).map(drop)
+}
+
 /// Closes an index for writing, and moves the alias to it.
 pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result<(), Error> {
     let what = "finish the index";
@@ -202,8 +224,7 @@ pub(super) fn tidy(client: &Client, done: &Generation, stop: &Stop) -> Result<()
     for old in all(client, stop)? {
         let is_beside = old.base == done.base || old.base == done.name;
         if old.name != done.base && !is_beside {
-            let call = Call::import("delete an old index", "DELETE", format!("/{}", old.name));
-            client.find::<Value>(call, stop)?;
+            delete(client, &old.name, stop)?;
         }
     }
     Ok(())
