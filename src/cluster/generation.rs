@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     client::{Call, Client},
     error::Error,
+    features::model as vector_model,
     layout::{FORMAT, META, copied_settings, new_index},
 };
 use crate::model::Stop;
@@ -24,6 +25,8 @@ pub(super) struct Generation {
     pub(super) import: String,
     /// The index that it is a copy of; empty for the first one.
     pub(super) base: String,
+    /// The model of its vectors; empty if they are of several.
+    pub(super) model: String,
 }
 
 #[derive(Deserialize)]
@@ -80,7 +83,22 @@ fn generation(client: &Client, name: &str, described: &Described) -> Result<Gene
         }
     }
     let text = |key: &str| meta[key].as_str().unwrap_or_default().to_owned();
-    Ok(Generation { name: name.to_owned(), import: text("import"), base: text("base") })
+    Ok(Generation {
+        name: name.to_owned(),
+        import: text("import"),
+        base: text("base"),
+        model: text("model"),
+    })
+}
+
+/// Returns what an index says of itself.
+pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Generation, Error> {
+    let call = Call::get("look up the index", format!("/{name}/_mapping"));
+    let found = client.find::<BTreeMap<String, Described>>(call, stop)?.unwrap_or_default();
+    match found.get(name) {
+        Some(described) => generation(client, name, described),
+        None => Err(Error::Replaced { address: client.address().to_string() }),
+    }
 }
 
 /// Returns every index that imports made under the alias, also those that were not finished.
@@ -114,7 +132,13 @@ pub(super) fn begin(
         .map_err(|error| client.failed("make random numbers", error.to_string()))?;
     let random = u32::from_be_bytes(random);
     let name = format!("{}-v{number:0DIGITS$}-{random:08x}", client.address().index());
-    let meta = json!({ "format": FORMAT, "import": import, "base": base });
+    // Vectors of two models cannot be compared.
+    let model = match current {
+        Some(current) => described(client, current, stop)?.model,
+        None => vector_model().name().to_owned(),
+    };
+    let model = if model == vector_model().name() { model } else { String::new() };
+    let meta = json!({ "format": FORMAT, "import": import, "base": base, "model": model });
     let what = "make an index";
     match current {
         None => {
@@ -130,7 +154,7 @@ pub(super) fn begin(
         }
     }
     wait_for(client, &name, "yellow", stop)?;
-    Ok(Generation { name, import: import.to_owned(), base: base.to_owned() })
+    Ok(Generation { name, import: import.to_owned(), base: base.to_owned(), model })
 }
 
 /// Makes an index, whose name only this import knows. If it is there already, a node made it and was

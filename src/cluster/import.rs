@@ -18,6 +18,7 @@ use super::{
         occurrence,
     },
     error::Error,
+    features::FeatureMaker,
     generation::{self, Generation},
     view::{self, ClusterConversation, Shards},
 };
@@ -62,6 +63,7 @@ pub(crate) struct Importer<'a> {
     messages: String,
     /// Documents of conversations whose messages are in `messages`, and such that can be sent now.
     waiting: String,
+    features: FeatureMaker,
     imported: Imported,
 }
 
@@ -84,6 +86,7 @@ impl<'a> Importer<'a> {
             written: HashMap::new(),
             messages: String::new(),
             waiting: String::new(),
+            features: FeatureMaker::default(),
             imported: Imported::default(),
         })
     }
@@ -176,10 +179,14 @@ impl<'a> Importer<'a> {
         };
         let names = document::message_names(&id);
         let mut tally = MessageTally::default();
-        for (number, message) in messages.iter().enumerate() {
+        // A message is named by its place, so that the ones beside it are found.
+        let mut messages = messages;
+        messages.sort_by_key(|message| (message.position, message.time, message.row));
+        for (place, message) in (0..).zip(&messages) {
             tally.add(message);
-            let name = format!("{names}{number}");
-            let document = MessageDocument::of(&id, message, &name);
+            let name = format!("{names}{place}");
+            let mut document = MessageDocument::of(&id, message, &name);
+            self.features.add(&mut document, place, message);
             let line = self.line(&name, &document)?;
             if line.len() > LONGEST_DOCUMENT {
                 let why = format!(
@@ -194,7 +201,8 @@ impl<'a> Importer<'a> {
             self.messages.push_str(&line);
             self.flush_if(BATCH_BYTES)?;
         }
-        let document = ConversationDocument::of(&conversation, digest, tally);
+        let mut document = ConversationDocument::of(&conversation, digest, tally);
+        self.features.add_summary(&mut document, &conversation, &messages);
         debug_assert_eq!(document.turns(), messages.len());
         let line = self.line(&document::conversation_name(&id), &document)?;
         self.waiting.push_str(&line);

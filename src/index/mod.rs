@@ -50,6 +50,7 @@ pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{ConversationTitle, Document};
 pub use terms::{Bm25, DocSet, Norms, TermIndex, WeightedTerm, build_terms, frequencies, holding};
 pub use trace::{GramUse, Trace};
+pub(crate) use vectors::{PackedQuery, pack};
 pub use vectors::{VectorBuilder, VectorOptions, VectorTable, Vectors};
 
 /// An error of an index. It never keeps a database from being searched.

@@ -24,6 +24,8 @@ mod matching;
 mod nodes;
 #[path = "../contract/oracle.rs"]
 mod oracle;
+#[path = "../contract/ranking.rs"]
+mod ranking;
 #[path = "../contract/reading.rs"]
 mod reading;
 #[path = "../contract/sinks.rs"]
@@ -88,7 +90,7 @@ impl Subject for Clustered {
     }
 
     fn can_rank(&self) -> bool {
-        false
+        true
     }
 }
 
