@@ -20,6 +20,7 @@ use super::{
     error::Error,
     features::FeatureMaker,
     generation::{self, Generation},
+    layout::FORMAT,
     view::{self, ClusterConversation, Shards},
 };
 use crate::model::{Instant, Stop, StoredConversation, StoredMessage};
@@ -75,11 +76,21 @@ impl<'a> Importer<'a> {
             Some(current) => view::conversations(client, current, true, stop)?,
             None => Vec::new(),
         };
-        Ok(Importer {
+        let known = known.into_iter().map(|it| (it.stored.id.clone(), it)).collect();
+        Ok(Importer::of(client, current, known, stop))
+    }
+
+    fn of(
+        client: &'a Client,
+        current: Option<String>,
+        known: HashMap<String, ClusterConversation>,
+        stop: &'a Stop,
+    ) -> Importer<'a> {
+        Importer {
             client,
             stop,
             current,
-            known: known.into_iter().map(|it| (it.stored.id.clone(), it)).collect(),
+            known,
             changed: HashMap::new(),
             met: HashSet::new(),
             target: None,
@@ -88,7 +99,7 @@ impl<'a> Importer<'a> {
             waiting: String::new(),
             features: FeatureMaker::default(),
             imported: Imported::default(),
-        })
+        }
     }
 
     /// Notes whether a conversation changed since it was imported.
@@ -128,24 +139,44 @@ impl<'a> Importer<'a> {
         let mut all: Vec<(&String, &String)> = self.changed.iter().collect();
         all.sort_unstable();
         let import = document::conversation_name(&format!("{all:?}"));
+        self.target = Some(self.begun_or_new(&import, true)?);
+        Ok(true)
+    }
+
+    /// Returns an importer that writes all conversations of the current index into a new one, with what
+    /// an earlier attempt has written.
+    pub(super) fn anew(
+        client: &'a Client,
+        current: &str,
+        all: &[ClusterConversation],
+        stop: &'a Stop,
+    ) -> Result<Importer<'a>, Error> {
+        let digests = all.iter().map(|it| (it.stored.id.clone(), it.digest.clone()));
+        let mut importer =
+            Importer::of(client, Some(current.to_owned()), HashMap::new(), stop);
+        importer.changed = digests.collect();
+        let name = document::conversation_name(&format!("{current} anew, format {FORMAT}"));
+        importer.target = Some(importer.begun_or_new(&name, false)?);
+        Ok(importer)
+    }
+
+    /// Returns the index that the same work began, or a new one: a copy of the current one, or empty.
+    fn begun_or_new(&mut self, import: &str, is_copy: bool) -> Result<Generation, Error> {
         let base = self.current.clone().unwrap_or_default();
         let begun = generation::all(self.client, self.stop)?.into_iter().find(|it| {
-            it.import == import && it.base == base && Some(&it.name) != self.current.as_ref()
+            it.is_current()
+                && it.import == import
+                && it.base == base
+                && Some(&it.name) != self.current.as_ref()
         });
-        let target = match begun {
-            Some(begun) => {
-                self.refresh(&begun.name)?;
-                let written = view::conversations(self.client, &begun.name, true, self.stop)?;
-                self.written = written.into_iter().map(|it| (it.stored.id, it.digest)).collect();
-                begun
-            }
-            None => {
-                let current = self.current.as_deref();
-                generation::begin(self.client, current, &import, self.stop)?
-            }
+        let Some(begun) = begun else {
+            let current = self.current.as_deref();
+            return generation::begin(self.client, current, import, is_copy, self.stop);
         };
-        self.target = Some(target);
-        Ok(true)
+        self.refresh(&begun.name)?;
+        let written = view::conversations(self.client, &begun.name, true, self.stop)?;
+        self.written = written.into_iter().map(|it| (it.stored.id, it.digest)).collect();
+        Ok(begun)
     }
 
     /// Returns the ids of the conversations that have to be handed over.

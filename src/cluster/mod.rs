@@ -17,6 +17,7 @@ mod import;
 mod layout;
 mod query;
 mod ranked;
+mod rebuild;
 mod view;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +27,7 @@ pub(crate) use client::{Access, Client};
 pub(crate) use error::Error;
 pub(crate) use import::Importer;
 pub(crate) use ranked::{RankFilter, Ranked, RankedMessage, RankedSize, TitleWords, names_at};
+pub(crate) use rebuild::{Forgot, forget, rebuild};
 pub(crate) use view::{ClusterConversation, Taken, View};
 
 use crate::model::Stop;

@@ -403,7 +403,8 @@ impl<'a> Ranked<'a> {
     }
 
     /// Sends a search; weights are those of all shards together.
-    fn search(&self, body: Value) -> Result<Answer, Error> {
+    fn search(&self, mut body: Value) -> Result<Answer, Error> {
+        body["track_scores"] = true.into();
         let path = format!(
             "/{}/_search?allow_partial_search_results=false&search_type=dfs_query_then_fetch",
             self.view.index()

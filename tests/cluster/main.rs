@@ -26,6 +26,7 @@ mod nodes;
 mod oracle;
 #[path = "../contract/ranking.rs"]
 mod ranking;
+mod ranked;
 #[path = "../contract/reading.rs"]
 mod reading;
 #[path = "../contract/sinks.rs"]
@@ -33,6 +34,7 @@ mod sinks;
 #[path = "../contract/suite.rs"]
 #[allow(dead_code, reason = "only the readers of files need some of it")]
 mod suite;
+mod upkeep;
 
 use std::{
     path::Path,

@@ -16,7 +16,7 @@ use crate::{
     database::{Cell, Content, Database, Message, Schema, times},
     lists::transcripts,
     oracle::{Oracle, instant},
-    subjects,
+    subjects_of,
 };
 
 const DEPTH: usize = 20;
@@ -151,13 +151,13 @@ fn rank(reader: &dyn Reader, scope: &Scope, text: &str, vector: Option<Vec<f32>>
 
 /// Opens a reader of every subject that can rank; the others must say that they cannot.
 fn rankers(database: &Database) -> Vec<(&'static str, std::sync::Arc<dyn Reader>)> {
-    let opened = subjects().map(|subject| {
+    let opened = subjects_of(database).into_iter().map(|subject| {
         let reader = subject.open_to_rank(database);
         let scorer = reader.scorer(&Scope::default(), &Stop::never()).expect("an answer");
         assert_eq!(scorer.is_some(), subject.can_rank(), "{}", subject.name());
         subject.can_rank().then_some((subject.name(), reader))
     });
-    opened.into_iter().flatten().collect()
+    opened.flatten().collect()
 }
 
 fn vector(_: &Database, text: &str) -> Option<Vec<f32>> {
