@@ -169,13 +169,7 @@ pub(super) fn begin(
         }
     }
     wait_for(client, &name, "yellow", stop)?;
-    Ok(Generation {
-        name,
-        import: import.to_owned(),
-        base: base.to_owned(),
-        model,
-        format: FORMAT,
-    })
+    Ok(Generation { name, import: import.to_owned(), base: base.to_owned(), model, format: FORMAT })
 }
 
 /// Makes an index, whose name only this import knows. If it is there already, a node made it and was

@@ -152,8 +152,7 @@ impl<'a> Importer<'a> {
         stop: &'a Stop,
     ) -> Result<Importer<'a>, Error> {
         let digests = all.iter().map(|it| (it.stored.id.clone(), it.digest.clone()));
-        let mut importer =
-            Importer::of(client, Some(current.to_owned()), HashMap::new(), stop);
+        let mut importer = Importer::of(client, Some(current.to_owned()), HashMap::new(), stop);
         importer.changed = digests.collect();
         let name = document::conversation_name(&format!("{current} anew, format {FORMAT}"));
         importer.target = Some(importer.begun_or_new(&name, false)?);

@@ -26,7 +26,7 @@ pub(crate) use address::{Address, is_address};
 pub(crate) use client::{Access, Client};
 pub(crate) use error::Error;
 pub(crate) use import::Importer;
-pub(crate) use ranked::{RankFilter, Ranked, RankedMessage, RankedSize, TitleWords, names_at};
+pub(crate) use ranked::{MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize, TitleWords};
 pub(crate) use rebuild::{Forgot, forget, rebuild};
 pub(crate) use view::{ClusterConversation, Taken, View};
 
@@ -44,7 +44,11 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Returns the index at an address; nothing is sent before the first question.
     pub(crate) fn new(address: Address, access: Access) -> Cluster {
-        Cluster { client: Client::new(address, access), view: Mutex::default(), size: Mutex::default() }
+        Cluster {
+            client: Client::new(address, access),
+            view: Mutex::default(),
+            size: Mutex::default(),
+        }
     }
 
     /// Returns what sends requests; an error if the file of trusted certificates cannot be read.

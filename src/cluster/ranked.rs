@@ -66,14 +66,13 @@ pub(crate) struct RankedSize {
     pub(crate) model: String,
 }
 
+/// The place of a conversation in a view, and that of a message in reading order.
+pub(crate) type MessagePlace = (usize, u32);
+
 /// A message that is ranked.
 #[derive(Debug)]
 pub(crate) struct RankedMessage {
-    /// The name of its document.
-    pub(crate) name: String,
-    /// The place of its conversation in the view, and its own in reading order.
-    pub(crate) conversation: usize,
-    pub(crate) turn: u32,
+    pub(crate) at: MessagePlace,
     /// The length in terms.
     pub(crate) length: u32,
     pub(crate) hit: Hit<'static>,
@@ -129,8 +128,6 @@ struct Total {
 
 #[derive(Deserialize)]
 struct Found {
-    #[serde(rename = "_id")]
-    name: String,
     #[serde(rename = "_score")]
     score: Option<f32>,
     #[serde(default, rename = "_source")]
@@ -147,6 +144,8 @@ struct FoundFields {
     v: Vec<String>,
     #[serde(default)]
     c: Vec<i64>,
+    #[serde(default)]
+    i: Vec<u32>,
 }
 
 impl FoundFields {
@@ -212,8 +211,7 @@ impl<'a> Ranked<'a> {
         }
         let mut all = Vec::new();
         for chunk in terms.chunks(MOST_COUNTS) {
-            let head =
-                json!({ "index": self.view.index(), "allow_partial_search_results": false });
+            let head = json!({ "index": self.view.index(), "allow_partial_search_results": false });
             let one = |term: &String| {
                 let query = json!({ "term": { "w": term } });
                 let body = json!({ "size": 0, "track_total_hits": true, "query": query });
@@ -241,9 +239,8 @@ impl<'a> Ranked<'a> {
             "size": 0, "suggest": { "slips": { "text": term, "term": how } },
         }))?;
         let options = answer.suggest["slips"][0]["options"].as_array().cloned();
-        let read = |option: &Value| {
-            Some((option["text"].as_str()?.to_owned(), option["freq"].as_u64()?))
-        };
+        let read =
+            |option: &Value| Some((option["text"].as_str()?.to_owned(), option["freq"].as_u64()?));
         let found: Vec<_> = options.unwrap_or_default().iter().filter_map(read).collect();
         Ok(found.into_iter().filter(|(other, _)| other.is_ascii() && other != term).collect())
     }
@@ -277,36 +274,44 @@ impl<'a> Ranked<'a> {
         Ok(TermPage { messages: self.messages(found)?, next })
     }
 
-    /// Returns the names of the messages whose vectors are nearest to one, and estimates of the
-    /// cosines, the nearest first.
+    /// Returns the places of the messages whose vectors are nearest to one, and estimates of the cosines,
+    /// the nearest first.
     pub(crate) fn by_vector(
         &self,
         filter: &RankFilter,
         required: &[String],
         vector: &[f32],
         count: usize,
-    ) -> Result<Vec<(String, f32)>, Error> {
+    ) -> Result<Vec<(MessagePlace, f32)>, Error> {
         let size = (COMPARED * count).min(MOST_DOCUMENTS.max(count));
         let query = any_of(near_words(vector), filters_with(filter, required));
         let found = self.search(json!({
-            "size": size, "track_total_hits": false, "query": query, "_source": false,
-            "docvalue_fields": ["v"], "sort": [{ "_score": "desc" }, { "k": "asc" }],
+            "size": size, "track_total_hits": false, "query": query, "stored_fields": "_none_",
+            "docvalue_fields": ["v", "c", "i"], "sort": [{ "_score": "desc" }, { "k": "asc" }],
         }))?;
         let packed = PackedQuery::new(vector);
-        let cosine = |found: Found| Some((found.name, packed.cosine(&found.fields.packed())?));
+        let cosine = |Found { fields, .. }: Found| {
+            let at = (self.view.place(*fields.c.first()?)?, *fields.i.first()?);
+            Some((at, packed.cosine(&fields.packed())?))
+        };
         let mut all: Vec<_> = found.hits.hits.into_iter().filter_map(cosine).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1));
         all.truncate(count);
         Ok(all)
     }
 
-    /// Returns the messages of some documents that are there, in no particular order.
-    pub(crate) fn named(&self, names: &[String]) -> Result<Vec<RankedMessage>, Error> {
+    /// Returns the messages at some places, in no particular order.
+    pub(crate) fn at(&self, places: &[MessagePlace]) -> Result<Vec<RankedMessage>, Error> {
+        let name = |(conversation, turn): &MessagePlace| {
+            let id = &self.view.conversations()[*conversation].stored.id;
+            format!("{}{turn}", document::message_names(id))
+        };
         let mut all = Vec::new();
-        for some in names.chunks(MOST_DOCUMENTS) {
+        for some in places.chunks(MOST_DOCUMENTS) {
+            let names: Vec<String> = some.iter().map(name).collect();
             let found = self.search(json!({
                 "size": some.len(), "track_total_hits": false, "docvalue_fields": ["v"],
-                "query": { "constant_score": { "filter": { "ids": { "values": some } } } },
+                "query": { "constant_score": { "filter": { "ids": { "values": names } } } },
             }))?;
             all.extend(self.messages(found.hits.hits)?);
         }
@@ -322,9 +327,8 @@ impl<'a> Ranked<'a> {
     ) -> Result<Vec<RankedTitle>, Error> {
         let mut filter = RankFilter::default();
         let all = self.view.conversations();
-        filter.within = places.map(|places| {
-            places.iter().map(|place| all[*place].stored.id.clone()).collect()
-        });
+        filter.within =
+            places.map(|places| places.iter().map(|place| all[*place].stored.id.clone()).collect());
         let mut packed: HashMap<usize, Vec<u8>> = HashMap::new();
         let mut by_terms: Vec<HashMap<usize, f32>> = Vec::new();
         for (terms, vector) in questions {
@@ -368,7 +372,7 @@ impl<'a> Ranked<'a> {
         filters.extend(filter.within.as_deref().map(of_conversations));
         let found = self.search(json!({
             "size": size, "track_total_hits": false, "query": any_of(words, filters),
-            "_source": false, "docvalue_fields": ["v", "c"],
+            "stored_fields": "_none_", "docvalue_fields": ["v", "c"],
             "sort": [{ "_score": "desc" }, { "k": "asc" }],
         }))?;
         let read = |found: Found| {
@@ -390,9 +394,7 @@ impl<'a> Ranked<'a> {
             let (turn, length, order) = (document.i, document.l, document.order());
             let conversation = &self.view.conversations()[place];
             messages.push(RankedMessage {
-                name: found.name,
-                conversation: place,
-                turn,
+                at: (place, turn),
                 length,
                 hit: hit(conversation, document.into_message(), false),
                 packed,
@@ -427,27 +429,21 @@ impl<'a> Ranked<'a> {
 
 const WHAT: &str = "rank";
 
-/// Returns the names of the documents of the messages of a conversation at some places.
-pub(crate) fn names_at(id: &str, places: impl Iterator<Item = u32>) -> Vec<String> {
-    let names = document::message_names(id);
-    places.map(|place| format!("{names}{place}")).collect()
-}
-
 /// Returns the query of the documents that have one of some words and pass filters.
 fn any_of(words: Vec<Value>, filters: Vec<Value>) -> Value {
     json!({ "bool": { "filter": filters, "should": words, "minimum_should_match": 1 } })
 }
 
 fn near_words(vector: &[f32]) -> Vec<Value> {
-    let word =
-        |(word, boost)| json!({ "term": { "vt": { "value": word, "boost": boost } } });
+    let word = |(word, boost)| json!({ "term": { "vt": { "value": word, "boost": boost } } });
     near(vector).into_iter().map(word).collect()
 }
 
 fn term_words(terms: &[(u32, f32)]) -> Vec<Value> {
     let word = |(hash, weight): &(u32, f32)| {
         let word = hash_word(*hash);
-        let field = |name: &str, boost: f32| json!({ "term": { name: { "value": word, "boost": boost } } });
+        let field =
+            |name: &str, boost: f32| json!({ "term": { name: { "value": word, "boost": boost } } });
         let fields = [field("tw", *weight), field("sw", SUMMARY_WEIGHT * weight)];
         json!({ "dis_max": { "queries": fields } })
     };

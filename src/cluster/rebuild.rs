@@ -134,8 +134,7 @@ fn delete(
         let expected: u64 = some.iter().map(|it| 1 + it.messages.len() as u64).sum();
         let path = format!("/{index}/_delete_by_query?refresh=true&wait_for_active_shards=1");
         let query = json!({ "query": { "terms": { "c": hashes } } });
-        let done: Deleted =
-            client.ask(Call::import(what, "POST", path).with(&query), stop)?;
+        let done: Deleted = client.ask(Call::import(what, "POST", path).with(&query), stop)?;
         if done.deleted != expected || !done.failures.is_empty() {
             let why = format!("{} of {expected} documents were deleted", done.deleted);
             return Err(client.failed(what, why));

@@ -425,7 +425,11 @@ fn has(matcher: &Matcher, text: Option<&[u8]>) -> bool {
 }
 
 /// Returns a message as a hit.
-pub(super) fn hit(conversation: &ClusterConversation, message: StoredMessage, raw: bool) -> Hit<'static> {
+pub(super) fn hit(
+    conversation: &ClusterConversation,
+    message: StoredMessage,
+    raw: bool,
+) -> Hit<'static> {
     let stored = |content: Option<Vec<u8>>| match String::from_utf8(content.unwrap_or_default()) {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),

@@ -24,9 +24,9 @@ mod matching;
 mod nodes;
 #[path = "../contract/oracle.rs"]
 mod oracle;
+mod ranked;
 #[path = "../contract/ranking.rs"]
 mod ranking;
-mod ranked;
 #[path = "../contract/reading.rs"]
 mod reading;
 #[path = "../contract/sinks.rs"]

@@ -22,9 +22,15 @@ const TURNS: usize = 20;
 const TOPICS: [(&str, &str); 6] = [
     ("Sailing to the islands", "boat harbour sail anchor wind island captain rope mast deck"),
     ("A sourdough that rises", "bread flour oven dough crust yeast salt bake loaf kitchen"),
-    ("Borrow checker errors", "compiler lifetime borrow trait struct mutable closure crate enum async"),
+    (
+        "Borrow checker errors",
+        "compiler lifetime borrow trait struct mutable closure crate enum async",
+    ),
     ("Planting the garden", "tomato seed soil compost spring flower shovel rain greenhouse beans"),
-    ("Tax return questions", "invoice income deduction receipt form deadline refund salary bank office"),
+    (
+        "Tax return questions",
+        "invoice income deduction receipt form deadline refund salary bank office",
+    ),
     ("Training for a marathon", "running shoes knee pace interval rest stretch race coach breath"),
 ];
 

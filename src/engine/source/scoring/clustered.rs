@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, ClusterConversation, RankFilter, Ranked, RankedMessage, RankedSize, TitleWords,
-        View, names_at,
+        Cluster, ClusterConversation, MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize,
+        TitleWords, View,
     },
     db,
     embed::{self, Model},
@@ -49,6 +49,9 @@ const MOST_PAGES: usize = 10;
 /// How many of the nearest messages are compared again by vectors that are not packed.
 const SCORED_AGAIN: usize = 200;
 
+/// How many of the best messages are scored with all messages beside them.
+const WITH_NEIGHBOURS: usize = 60;
+
 /// Ranks the messages of one state of a cluster.
 pub(in crate::engine::source) struct ClusterScorer {
     cluster: Arc<Cluster>,
@@ -67,9 +70,7 @@ pub(in crate::engine::source) struct ClusterScorer {
 #[derive(Default)]
 struct FetchedMessages {
     all: Vec<Arc<RankedMessage>>,
-    by_name: HashMap<String, u32>,
-    /// Doc ids by conversation and turn.
-    by_turn: HashMap<(usize, u32), u32>,
+    doc_ids: HashMap<MessagePlace, u32>,
 }
 
 impl FetchedMessages {
@@ -77,14 +78,10 @@ impl FetchedMessages {
     fn add(&mut self, mut messages: Vec<RankedMessage>) -> Vec<u32> {
         messages.sort_by(|a, b| b.order.cmp(&a.order));
         let add = |message: RankedMessage| {
-            if let Some(known) = self.by_name.get(&message.name) {
-                return *known;
-            }
-            let doc_id = self.all.len() as u32;
-            self.by_name.insert(message.name.clone(), doc_id);
-            self.by_turn.insert((message.conversation, message.turn), doc_id);
-            self.all.push(Arc::new(message));
-            doc_id
+            *self.doc_ids.entry(message.at).or_insert_with(|| {
+                self.all.push(Arc::new(message));
+                self.all.len() as u32 - 1
+            })
         };
         messages.into_iter().map(add).collect()
     }
@@ -112,11 +109,7 @@ impl ClusterScorer {
             since: scope.since,
             until: scope.until,
             within: is_named.then(|| ids(&of_conversations)),
-            without: if is_named {
-                Vec::new()
-            } else {
-                scope.excluded.iter().cloned().collect()
-            },
+            without: if is_named { Vec::new() } else { scope.excluded.iter().cloned().collect() },
         };
         Ok(ClusterScorer {
             cluster,
@@ -144,7 +137,7 @@ impl ClusterScorer {
     }
 
     fn conversation_of(&self, message: &RankedMessage) -> &ClusterConversation {
-        &self.view.conversations()[message.conversation]
+        &self.view.conversations()[message.at.0]
     }
 
     /// Returns how many messages of the index have each term.
@@ -159,28 +152,29 @@ impl ClusterScorer {
         Ok(terms.iter().map(|term| known(term).unwrap_or_default()).collect())
     }
 
-    /// Fetches the messages beside some messages, and returns the doc ids of all of them.
-    fn with_neighbours(&self, doc_ids: &[u32], stop: &Stop) -> Result<HashSet<u32>, Error> {
-        let mut wanted: HashSet<(usize, u32)> = HashSet::new();
+    /// Fetches the messages at some places that were not fetched yet; returns the doc ids of all that
+    /// are there.
+    fn fetch(&self, places: &HashSet<MessagePlace>, stop: &Stop) -> Result<Vec<u32>, Error> {
+        let is_new = |at: &&MessagePlace| !lock(&self.fetched).doc_ids.contains_key(*at);
+        let new: Vec<MessagePlace> = places.iter().filter(is_new).copied().collect();
+        let messages = self.ranked(stop)?.at(&new)?;
+        let mut fetched = lock(&self.fetched);
+        fetched.add(messages);
+        Ok(places.iter().filter_map(|at| fetched.doc_ids.get(at).copied()).collect())
+    }
+
+    /// Returns the places of some messages, and of those beside them.
+    fn neighbourhood(&self, doc_ids: &[u32]) -> HashSet<MessagePlace> {
+        let mut all = HashSet::new();
         for doc_id in doc_ids {
             let message = self.message(*doc_id);
+            let (conversation, turn) = message.at;
             let turns = self.conversation_of(&message).messages.len() as u32;
-            let first = message.turn.saturating_sub(formula::CONTEXT_BEFORE as u32);
-            let end = turns.min(message.turn.saturating_add(formula::CONTEXT_AFTER as u32 + 1));
-            wanted.extend((first..end).map(|turn| (message.conversation, turn)));
+            let first = turn.saturating_sub(formula::CONTEXT_BEFORE as u32);
+            let end = turns.min(turn.saturating_add(formula::CONTEXT_AFTER as u32 + 1));
+            all.extend((first..end).map(|turn| (conversation, turn)));
         }
-        let mut names = Vec::new();
-        for (conversation, turn) in &wanted {
-            if !lock(&self.fetched).by_turn.contains_key(&(*conversation, *turn)) {
-                let id = &self.view.conversations()[*conversation].stored.id;
-                names.extend(names_at(id, [*turn].into_iter()));
-            }
-        }
-        let fetched = self.ranked(stop)?.named(&names)?;
-        let mut held = lock(&self.fetched);
-        held.add(fetched);
-        let near = wanted.iter().filter_map(|turn| held.by_turn.get(turn).copied());
-        Ok(near.chain(doc_ids.iter().copied()).collect())
+        all
     }
 }
 
@@ -204,8 +198,7 @@ impl Scorer for ClusterScorer {
         let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let (frequencies, messages, tokens) = match &self.scope.conversation {
             Some(id) => {
-                let filter =
-                    RankFilter { within: Some(vec![id.clone()]), ..RankFilter::default() };
+                let filter = RankFilter { within: Some(vec![id.clone()]), ..RankFilter::default() };
                 self.ranked(&self.stop)?.counts(&filter, terms)?
             }
             None => {
@@ -280,7 +273,7 @@ impl Scorer for ClusterScorer {
     }
 
     fn conversation(&self, doc_id: u32) -> Option<u32> {
-        u32::try_from(self.message(doc_id).conversation).ok()
+        u32::try_from(self.message(doc_id).at.0).ok()
     }
 
     fn about(&self, conversation: u32) -> About {
@@ -306,7 +299,7 @@ impl Scorer for ClusterScorer {
     }
 
     fn turn(&self, doc_id: u32) -> Option<u32> {
-        Some(self.message(doc_id).turn)
+        Some(self.message(doc_id).at.1)
     }
 }
 
@@ -343,21 +336,28 @@ impl ConceptScorer for ClusterConceptScorer<'_> {
         scale: &Scale,
         stop: &Stop,
     ) -> Result<Vec<(u32, f32)>, Error> {
-        let candidates: Vec<u32> = candidates.collect();
-        let all = self.scorer.with_neighbours(&candidates, stop)?;
-        let mut doc_ids: Vec<u32> = all.into_iter().filter(|it| self.accepts(*it)).collect();
+        let mut own: HashMap<u32, f32> = HashMap::new();
+        own.extend(candidates.map(|doc_id| (doc_id, self.own_score(doc_id, scale))));
+        // A message that is among the best because of those beside it is itself beside one of these.
+        let mut best: Vec<(u32, f32)> = own.iter().map(|(id, score)| (*id, *score)).collect();
+        keep_best(&mut best, WITH_NEIGHBOURS);
+        let best: Vec<u32> = best.into_iter().map(|(doc_id, _)| doc_id).collect();
+        let beside = self.scorer.fetch(&self.scorer.neighbourhood(&best), stop)?;
+        for doc_id in beside.into_iter().filter(|doc_id| self.accepts(*doc_id)) {
+            own.entry(doc_id).or_insert_with(|| self.own_score(doc_id, scale));
+        }
+        let mut doc_ids: Vec<u32> = own.keys().copied().collect();
         doc_ids.sort_unstable();
-        let own: HashMap<u32, f32> =
-            doc_ids.iter().map(|doc_id| (*doc_id, self.own_score(*doc_id, scale))).collect();
         let newest = self.scorer.view.conversations().first().and_then(|it| it.last);
         let mut titles = TitleShares::new(self.concept);
-        let turns = lock(&self.scorer.fetched).by_turn.clone();
+        let known = lock(&self.scorer.fetched).doc_ids.clone();
         let mut scores = Vec::new();
         for doc_id in doc_ids {
             let message = self.scorer.message(doc_id);
             let neighbour = |offset: i64| {
-                let turn = u32::try_from(i64::from(message.turn) + offset).ok()?;
-                own.get(turns.get(&(message.conversation, turn))?).copied()
+                let (conversation, turn) = message.at;
+                let turn = u32::try_from(i64::from(turn) + offset).ok()?;
+                own.get(known.get(&(conversation, turn))?).copied()
             };
             let title = &self.scorer.conversation_of(&message).title;
             let surroundings = Surroundings {
@@ -365,11 +365,10 @@ impl ConceptScorer for ClusterConceptScorer<'_> {
                 neighbour: &neighbour,
                 length: message.length,
                 role: &message.hit.role,
-                title_share: &mut || titles.share(message.conversation as u32, title),
+                title_share: &mut || titles.share(message.at.0 as u32, title),
                 age: newest.zip(message.hit.time),
             };
-            scores
-                .extend(formula::score(self.concept, surroundings).map(|score| (doc_id, score)));
+            scores.extend(formula::score(self.concept, surroundings).map(|score| (doc_id, score)));
         }
         Ok(scores)
     }
@@ -416,7 +415,7 @@ impl ClusterConceptScorer<'_> {
             }
         }
         found.retain(|(_, score)| *score > 0.0);
-        best(&mut found, depth);
+        keep_best(&mut found, depth);
         Ok(found)
     }
 
@@ -425,17 +424,13 @@ impl ClusterConceptScorer<'_> {
         let Some(vector) = self.vector.filter(|_| depth > 0) else { return Ok(Vec::new()) };
         let ranked = self.scorer.ranked(stop)?;
         let near = ranked.by_vector(&self.scorer.filter, &self.required, vector, depth + MARGIN)?;
-        let estimates: HashMap<String, f32> = near.into_iter().collect();
-        let is_new = |name: &&String| !lock(&self.scorer.fetched).by_name.contains_key(*name);
-        let names: Vec<String> = estimates.keys().filter(is_new).cloned().collect();
-        let fetched = ranked.named(&names)?;
-        let doc_id = |(name, cosine): (&String, &f32)| {
-            Some((*lock(&self.scorer.fetched).by_name.get(name)?, *cosine))
-        };
-        lock(&self.scorer.fetched).add(fetched);
-        let mut found: Vec<(u32, f32)> = estimates.iter().filter_map(doc_id).collect();
+        let estimates: HashMap<MessagePlace, f32> = near.into_iter().collect();
+        let doc_ids = self.scorer.fetch(&estimates.keys().copied().collect(), stop)?;
+        let estimate =
+            |doc_id: u32| Some((doc_id, *estimates.get(&self.scorer.message(doc_id).at)?));
+        let mut found: Vec<(u32, f32)> = doc_ids.into_iter().filter_map(estimate).collect();
         found.retain(|(doc_id, _)| self.accepts(*doc_id));
-        best(&mut found, depth);
+        keep_best(&mut found, depth);
         for (doc_id, cosine) in found.iter_mut().take(SCORED_AGAIN) {
             let message = self.scorer.message(*doc_id);
             let of_text = match self.scorer.model.encode(&[&message.hit.content], stop) {
@@ -446,7 +441,7 @@ impl ClusterConceptScorer<'_> {
             *cosine = vector.iter().zip(&of_text).map(|(a, b)| a * b).sum();
             self.exact.borrow_mut().insert(*doc_id, *cosine);
         }
-        best(&mut found, depth);
+        keep_best(&mut found, depth);
         Ok(found)
     }
 
@@ -482,7 +477,7 @@ impl ClusterConceptScorer<'_> {
 }
 
 /// Keeps the best of some scored messages, the best first; of equal ones the newer.
-fn best(found: &mut Vec<(u32, f32)>, most: usize) {
+fn keep_best(found: &mut Vec<(u32, f32)>, most: usize) {
     found.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     found.truncate(most);
 }

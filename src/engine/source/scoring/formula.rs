@@ -14,7 +14,6 @@
 //! about. v is smaller if the model does not know all words of the query, and 0 if the query is in
 //! a language that the model does not know.
 
-
 use std::collections::HashMap;
 
 use super::scorer::Concept;

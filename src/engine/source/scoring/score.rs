@@ -129,7 +129,11 @@ impl Scorer for IndexedScorer {
         stop: &Stop,
     ) -> Result<Box<dyn ConceptScorer + 'a>, Error> {
         let filter = ConceptFilter::new(&self.searcher, &self.filter, concept, stop)?;
-        Ok(Box::new(IndexedConceptScorer { filter, concept, norms: formula::norms(concept.average) }))
+        Ok(Box::new(IndexedConceptScorer {
+            filter,
+            concept,
+            norms: formula::norms(concept.average),
+        }))
     }
 
     fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores, Error> {
