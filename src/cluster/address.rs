@@ -4,8 +4,8 @@ use std::{fmt, path::Path};
 
 use super::error::Error;
 
-/// What addresses begin with.
-const PREFIX: &str = "opensearch+";
+/// What addresses begin with. Both programs take the same requests.
+const PREFIXES: [&str; 2] = ["opensearch+", "elasticsearch+"];
 
 /// The port of a host that names none.
 const DEFAULT_PORT: &str = ":9200";
@@ -19,6 +19,7 @@ const FORM: &str = "say opensearch+https://HOST:9200/INDEX, with several hosts a
 /// The address of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
+    prefix: &'static str,
     scheme: &'static str,
     /// The hosts with their ports.
     hosts: Vec<String>,
@@ -27,7 +28,7 @@ pub(crate) struct Address {
 
 /// Returns whether a path that names a database is the address of an index.
 pub(crate) fn is_address(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| text.starts_with(PREFIX))
+    path.to_str().is_some_and(|text| PREFIXES.iter().any(|prefix| text.starts_with(prefix)))
 }
 
 impl Address {
@@ -37,7 +38,8 @@ impl Address {
         let shown = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
         let wrong =
             |reason: &str| Error::Address { given: shown.to_owned(), reason: reason.into() };
-        let rest = text.strip_prefix(PREFIX).ok_or_else(|| wrong(FORM))?;
+        let given = PREFIXES.iter().find_map(|prefix| Some((*prefix, text.strip_prefix(prefix)?)));
+        let (prefix, rest) = given.ok_or_else(|| wrong(FORM))?;
         let (scheme, rest) = match rest.split_once("://") {
             Some(("https", rest)) => ("https", rest),
             Some(("http", rest)) => ("http", rest),
@@ -68,7 +70,7 @@ impl Address {
                 "names of indexes have small letters, digits, and - _ . after the first one",
             ));
         }
-        let address = Address { scheme, hosts, index: index.to_owned() };
+        let address = Address { prefix, scheme, hosts, index: index.to_owned() };
         if scheme == "http" && !is_insecure && !address.is_here() {
             return Err(wrong(
                 "http sends chats and passwords in the clear, and this is another computer; \
@@ -104,7 +106,7 @@ fn with_port(host: &str) -> String {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{PREFIX}{}://{}/{}", self.scheme, self.hosts.join(","), self.index)
+        write!(f, "{}{}://{}/{}", self.prefix, self.scheme, self.hosts.join(","), self.index)
     }
 }
 
@@ -118,6 +120,7 @@ mod tests {
         for (text, expected) in [
             ("opensearch+https://a.b/chats", "opensearch+https://a.b:9200/chats"),
             ("opensearch+https://a:1,b:2/chats/", "opensearch+https://a:1,b:2/chats"),
+            ("elasticsearch+https://a.b/chats", "elasticsearch+https://a.b:9200/chats"),
             ("opensearch+http://[::1]/c-1.x", "opensearch+http://[::1]:9200/c-1.x"),
         ] {
             assert_eq!(shown(text).unwrap(), expected);

@@ -50,6 +50,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Time between two checks of the stop.
 const POLL: Duration = Duration::from_millis(20);
 
+/// How many connections to a host are kept for later requests: one for each question at a time.
+const MOST_CONNECTIONS: usize = 64;
+
 /// The most bytes of an answer.
 const MOST_BYTES: u64 = 2 << 30;
 
@@ -103,19 +106,20 @@ impl Call {
         self.with_text(body.to_string())
     }
 
-    pub(super) fn with_text(self, body: String) -> Call {
-        Call { body: Some(Arc::new(body)), ..self }
+    pub(super) fn with_text(self, body: impl Into<Arc<String>>) -> Call {
+        Call { body: Some(body.into()), ..self }
     }
 }
 
 /// Sends requests to the hosts of an address.
+#[derive(Clone)]
 pub(crate) struct Client {
-    address: Address,
+    address: Arc<Address>,
     roots: Arc<Vec<String>>,
     header: Option<String>,
     agent: ureq::Agent,
     /// The host that answered last.
-    host: AtomicUsize,
+    host: Arc<AtomicUsize>,
 }
 
 impl fmt::Debug for Client {
@@ -141,6 +145,8 @@ impl Client {
             // A redirect could lead the password elsewhere.
             .max_redirects(0)
             .max_redirects_will_error(false)
+            .max_idle_connections(4 * MOST_CONNECTIONS)
+            .max_idle_connections_per_host(MOST_CONNECTIONS)
             .user_agent(concat!("verbatim/", env!("CARGO_PKG_VERSION")))
             .timeout_connect(Some(CONNECT_TIMEOUT));
         if address.is_here() {
@@ -168,8 +174,8 @@ impl Client {
             roots: Arc::new(address.roots()),
             header: access.header(),
             agent: config.build().into(),
-            host: AtomicUsize::new(0),
-            address,
+            host: Arc::default(),
+            address: Arc::new(address),
         })
     }
 

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     model::{Instant, Origin, Provenance, StoredConversation, StoredMessage},
-    text::{fold::fold, like::is_regular, loose},
+    text::{like::is_regular, loose},
 };
 
 /// The kind of a message's document.
@@ -52,7 +52,8 @@ pub(super) struct MessageDocument {
     /// Whether the content has no reliable grams, so that every search looks at it.
     #[serde(default, skip_serializing_if = "is_false")]
     odd: bool,
-    /// What grams are made of; not kept.
+    /// What grams are made of besides the texts: the parts of their forms without accents that
+    /// differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     g: Vec<String>,
     /// The place in the reading order of the conversation, from 0.
@@ -103,7 +104,12 @@ impl MessageDocument {
         }
         one.odd = stored.is_some_and(|bytes| !is_regular(bytes));
         let texts = [one.t.as_deref(), one.d.as_deref()];
-        one.g = texts.into_iter().flatten().flat_map(gram_texts).collect();
+        for text in texts.into_iter().flatten() {
+            let _: Result<(), ()> = loose::windows(text, |window| {
+                one.g.push(window.to_owned());
+                Ok(())
+            });
+        }
         one
     }
 
@@ -127,17 +133,6 @@ impl MessageDocument {
             model: self.model,
         }
     }
-}
-
-/// Returns what the grams of a text are made of: the text folded, and the parts of its form without
-/// accents that differ.
-fn gram_texts(text: &str) -> Vec<String> {
-    let mut texts = vec![text.chars().map(fold).collect::<String>()];
-    let _: Result<(), ()> = loose::windows(text, |window| {
-        texts.push(window.to_owned());
-        Ok(())
-    });
-    texts
 }
 
 /// A conversation as a document, with what lists and counts need of its messages.

@@ -9,7 +9,7 @@ use super::{
     client::{Call, Client},
     error::Error,
     features::model as vector_model,
-    layout::{FORMAT, META, copied_settings, new_index},
+    layout::{FORMAT, META, copied_settings, finished_settings, new_index},
 };
 use crate::model::Stop;
 
@@ -25,6 +25,8 @@ pub(super) struct Generation {
     pub(super) import: String,
     /// The index that it is a copy of; empty for the first one.
     pub(super) base: String,
+    /// Whether it began as a copy of that.
+    is_copy: bool,
     /// The model of its vectors; empty if they are of several.
     pub(super) model: String,
     /// The version of its layout.
@@ -87,6 +89,7 @@ fn generation(name: &str, described: &Described) -> Option<Generation> {
         name: name.to_owned(),
         import: text("import"),
         base: text("base"),
+        is_copy: meta["copy"] == true,
         model: text("model"),
         format: meta["format"].as_u64().filter(|format| *format > 0)?,
     })
@@ -153,7 +156,7 @@ pub(super) fn begin(
         None => vector_model().name().to_owned(),
     };
     let model = if model == vector_model().name() { model } else { String::new() };
-    let meta = json!({ "format": FORMAT, "import": import, "base": base, "model": model });
+    let meta = json!({ "format": FORMAT, "import": import, "base": base, "copy": copied.is_some(), "model": model });
     let what = "make an index";
     match copied {
         None => {
@@ -169,7 +172,14 @@ pub(super) fn begin(
         }
     }
     wait_for(client, &name, "yellow", stop)?;
-    Ok(Generation { name, import: import.to_owned(), base: base.to_owned(), model, format: FORMAT })
+    Ok(Generation {
+        name,
+        import: import.to_owned(),
+        base: base.to_owned(),
+        is_copy: copied.is_some(),
+        model,
+        format: FORMAT,
+    })
 }
 
 /// Makes an index, whose name only this import knows. If it is there already, a node made it and was
@@ -213,6 +223,29 @@ pub(super) fn wait_for(
     Err(client.failed("finish the index", why))
 }
 
+/// Merges the segments of an index that was written anew, and waits for the copies of its shards.
+pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Result<(), Error> {
+    let name = &written.name;
+    if !written.is_copy {
+        let path = format!("/{name}/_forcemerge?max_num_segments=1");
+        let call = Call::import("merge the segments of the index", "POST", path);
+        // The cluster goes on with it after a time-out, and answers are right without it.
+        match client.ask::<Value>(call, stop) {
+            Err(Error::Stopped) => return Err(Error::Stopped),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    let call = Call::import("make copies of the shards", "PUT", format!("/{name}/_settings"));
+    client.ask::<Value>(call.with(&finished_settings()), stop)?;
+    wait_for(client, name, "green", stop)
+}
+
+/// Deletes an index, if it is there.
+pub(super) fn delete(client: &Client, name: &str, stop: &Stop) -> Result<(), Error> {
+    let call = Call::import("delete an index", "DELETE", format!("/{name}"));
+    client.find::<Value>(call, stop).map(drop)
+}
+
 /// Closes an index for writing, and moves the alias to it.
 pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result<(), Error> {
     let what = "finish the index";
@@ -241,8 +274,7 @@ pub(super) fn tidy(client: &Client, done: &Generation, stop: &Stop) -> Result<()
     for old in all(client, stop)? {
         let is_beside = old.base == done.base || old.base == done.name;
         if old.name != done.base && !is_beside {
-            let call = Call::import("delete an old index", "DELETE", format!("/{}", old.name));
-            client.find::<Value>(call, stop)?;
+            delete(client, &old.name, stop)?;
         }
     }
     Ok(())
@@ -251,8 +283,7 @@ pub(super) fn tidy(client: &Client, done: &Generation, stop: &Stop) -> Result<()
 /// Deletes every index of the alias but one.
 pub(super) fn keep_only(client: &Client, kept: &str, stop: &Stop) -> Result<(), Error> {
     for old in all(client, stop)?.into_iter().filter(|old| old.name != kept) {
-        let call = Call::import("delete an old index", "DELETE", format!("/{}", old.name));
-        client.find::<Value>(call, stop)?;
+        delete(client, &old.name, stop)?;
     }
     Ok(())
 }

@@ -3,15 +3,13 @@
 //! Invariant: a conversation's document is sent after its messages are there, so that an import that
 //! was killed goes on where it was.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fmt::Write,
-};
+use std::collections::{HashMap, HashSet};
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::{
+    bulk::{Bulk, line},
     client::{Call, Client, shown},
     document::{
         self, ConversationDigest, ConversationDocument, MESSAGE, MessageDocument, MessageTally,
@@ -25,14 +23,8 @@ use super::{
 };
 use crate::model::{Instant, Stop, StoredConversation, StoredMessage};
 
-/// Bytes of documents in one request.
-const BATCH_BYTES: usize = 8 << 20;
-
 /// The most bytes of one document: clusters take requests of 100 MB.
 const LONGEST_DOCUMENT: usize = 95 << 20;
-
-/// How often documents are sent again that a busy node refused.
-const MOST_ATTEMPTS: u32 = 12;
 
 /// What an import changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,9 +53,8 @@ pub(crate) struct Importer<'a> {
     target: Option<Generation>,
     /// The digests of the conversations that an earlier attempt has written.
     written: HashMap<String, String>,
-    messages: String,
-    /// Documents of conversations whose messages are in `messages`, and such that can be sent now.
-    waiting: String,
+    /// What sends documents to the target.
+    bulk: Option<Bulk<'a>>,
     features: FeatureMaker,
     imported: Imported,
 }
@@ -95,8 +86,7 @@ impl<'a> Importer<'a> {
             met: HashSet::new(),
             target: None,
             written: HashMap::new(),
-            messages: String::new(),
-            waiting: String::new(),
+            bulk: None,
             features: FeatureMaker::default(),
             imported: Imported::default(),
         }
@@ -168,14 +158,33 @@ impl<'a> Importer<'a> {
                 && it.base == base
                 && Some(&it.name) != self.current.as_ref()
         });
-        let Some(begun) = begun else {
-            let current = self.current.as_deref();
-            return generation::begin(self.client, current, import, is_copy, self.stop);
+        let begun = match begun {
+            Some(begun) => self.is_usable(&begun)?.then_some(begun),
+            None => None,
         };
-        self.refresh(&begun.name)?;
-        let written = view::conversations(self.client, &begun.name, true, self.stop)?;
-        self.written = written.into_iter().map(|it| (it.stored.id, it.digest)).collect();
-        Ok(begun)
+        let target = match begun {
+            Some(begun) => {
+                let written = view::conversations(self.client, &begun.name, true, self.stop)?;
+                self.written = written.into_iter().map(|it| (it.stored.id, it.digest)).collect();
+                begun
+            }
+            None => {
+                let current = self.current.as_deref();
+                generation::begin(self.client, current, import, is_copy, self.stop)?
+            }
+        };
+        self.bulk = Some(Bulk::new(self.client, self.stop, &target.name));
+        Ok(target)
+    }
+
+    /// Returns whether an index that was begun can be gone on with. If a node is gone that had the
+    /// only copy of a shard, the index is deleted.
+    fn is_usable(&self, begun: &Generation) -> Result<bool, Error> {
+        match generation::wait_for(self.client, &begun.name, "yellow", self.stop) {
+            Ok(()) => self.refresh(&begun.name).map(|()| true),
+            Err(Error::Stopped) => Err(Error::Stopped),
+            Err(_) => generation::delete(self.client, &begun.name, self.stop).map(|()| false),
+        }
     }
 
     /// Returns the ids of the conversations that have to be handed over.
@@ -192,6 +201,7 @@ impl<'a> Importer<'a> {
     ) -> Result<(), Error> {
         let id = conversation.id.clone();
         let Some(digest) = self.changed.get(&id).cloned() else { return Ok(()) };
+        let Some(bulk) = &mut self.bulk else { return Ok(()) };
         let known = self.known.get(&id);
         let (conversation, messages) = match (known, &self.current) {
             (Some(known), Some(current)) => {
@@ -217,7 +227,7 @@ impl<'a> Importer<'a> {
             let name = format!("{names}{place}");
             let mut document = MessageDocument::of(&id, message, &name);
             self.features.add(&mut document, place, message);
-            let line = self.line(&name, &document)?;
+            let line = line(self.client, &name, &document)?;
             if line.len() > LONGEST_DOCUMENT {
                 let why = format!(
                     "message {:?} of conversation {:?} takes {} bytes, and a cluster takes {}",
@@ -228,110 +238,27 @@ impl<'a> Importer<'a> {
                 );
                 return Err(self.client.refused(why));
             }
-            self.messages.push_str(&line);
-            self.flush_if(BATCH_BYTES)?;
+            bulk.add(&line)?;
         }
         let mut document = ConversationDocument::of(&conversation, digest, tally);
         self.features.add_summary(&mut document, &conversation, &messages);
         debug_assert_eq!(document.turns(), messages.len());
-        let line = self.line(&document::conversation_name(&id), &document)?;
-        self.waiting.push_str(&line);
-        self.flush_if(BATCH_BYTES)
+        bulk.add_after(line(self.client, &document::conversation_name(&id), &document)?);
+        Ok(())
     }
 
     /// Sends what is left, makes it visible, and puts it in the place of the current index.
     pub(crate) fn finish(mut self) -> Result<Imported, Error> {
         let Some(target) = self.target.take() else { return Ok(self.imported) };
-        self.flush(&target.name)?;
+        if let Some(bulk) = self.bulk.take() {
+            bulk.finish()?;
+        }
         self.refresh(&target.name)?;
         self.check(&target.name)?;
-        generation::wait_for(self.client, &target.name, "green", self.stop)?;
+        generation::complete(self.client, &target, self.stop)?;
         generation::publish(self.client, &target, self.stop)?;
         generation::tidy(self.client, &target, self.stop)?;
         Ok(self.imported)
-    }
-
-    /// Returns two lines of a bulk request.
-    fn line(&self, name: &str, document: &impl Serialize) -> Result<String, Error> {
-        let action = json!({ "index": { "_id": name } });
-        let failed = |why: String| self.client.failed("write a document", why);
-        let text = serde_json::to_string(document).map_err(|error| failed(error.to_string()))?;
-        let mut line = String::with_capacity(text.len() + 80);
-        let _ = write!(line, "{action}\n{text}\n");
-        Ok(line)
-    }
-
-    fn flush_if(&mut self, least: usize) -> Result<(), Error> {
-        if self.messages.len() + self.waiting.len() < least {
-            return Ok(());
-        }
-        match self.target.clone() {
-            Some(target) => self.flush(&target.name),
-            None => Ok(()),
-        }
-    }
-
-    /// Sends the messages, and then the conversations whose messages are all sent.
-    fn flush(&mut self, index: &str) -> Result<(), Error> {
-        for body in [std::mem::take(&mut self.messages), std::mem::take(&mut self.waiting)] {
-            self.send(index, body)?;
-        }
-        Ok(())
-    }
-
-    /// Sends documents, and those again that a busy node refused.
-    fn send(&self, index: &str, mut body: String) -> Result<(), Error> {
-        #[derive(Deserialize)]
-        struct Bulk {
-            errors: bool,
-            items: Vec<HashMap<String, Item>>,
-        }
-        #[derive(Deserialize)]
-        struct Item {
-            #[serde(rename = "_id")]
-            name: String,
-            status: u16,
-            #[serde(default)]
-            error: Value,
-        }
-        let what = "write documents";
-        for attempt in 1.. {
-            if body.is_empty() {
-                return Ok(());
-            }
-            let path = format!(
-                "/{index}/_bulk?filter_path=errors,items.*._id,items.*.status,items.*.error"
-            );
-            let call = Call::import(what, "POST", path).with_text(body.clone());
-            let answer: Bulk = self.client.ask(call, self.stop)?;
-            if !answer.errors {
-                return Ok(());
-            }
-            // An answer is 200 although documents in it failed.
-            let mut again = String::new();
-            let mut lines = body.split_inclusive('\n');
-            for item in answer.items.into_iter().flat_map(HashMap::into_values) {
-                let two = [lines.next(), lines.next()];
-                match item.status {
-                    200..=299 => {}
-                    429 | 503 if attempt < MOST_ATTEMPTS => {
-                        again.extend(two.into_iter().flatten());
-                    }
-                    status => {
-                        let reason = item.error["reason"].as_str().unwrap_or_default();
-                        let why = format!(
-                            "document {} was refused, status {status}: {}",
-                            item.name,
-                            shown(reason)
-                        );
-                        return Err(self.client.failed(what, why));
-                    }
-                }
-            }
-            body = again;
-            self.client.pause(attempt, self.stop)?;
-        }
-        Ok(())
     }
 
     fn refresh(&self, index: &str) -> Result<(), Error> {
@@ -364,10 +291,15 @@ impl<'a> Importer<'a> {
         let counted: Count = self.client.ask(call, self.stop)?;
         match counted.count == expected && counted.shards.failed == 0 {
             true => Ok(()),
-            false => Err(self.client.failed(
-                what,
-                format!("the index has {} of {expected} messages; import again", counted.count),
-            )),
+            // A node that came back may have lost what it had acknowledged. The next attempt would
+            // trust the conversations that are there.
+            false => {
+                generation::delete(self.client, index, self.stop)?;
+                Err(self.client.failed(
+                    what,
+                    format!("the index has {} of {expected} messages; import again", counted.count),
+                ))
+            }
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::text::fold::fold;
+
 /// The version of the layout, which an index names. Whoever changes what is stored raises it.
 pub(super) const FORMAT: u64 = 2;
 
@@ -16,42 +18,51 @@ const LONGEST_TERM: u32 = 1_000;
 
 /// The parameters of BM25, k1 and b, that propose messages. They are scored again here.
 const NORMS: (f32, f32) = (1.0, 0.5);
+/// The longest gram, in characters.
+pub(super) const LONGEST_GRAM: usize = 3;
 
 /// The settings that a copy of an index needs too.
 pub(super) fn copied_settings() -> Value {
-    json!({
-        // Nobody writes to a finished index, which a copy begins as.
-        "index.blocks.write": null,
-        // One copy of each shard, if there is a second node.
-        "index.auto_expand_replicas": "0-1",
-    })
+    let mut settings = finished_settings();
+    // Nobody writes to a finished index, which a copy begins as.
+    settings["index.blocks.write"] = Value::Null;
+    settings
+}
+
+/// The settings of an index that is written: one copy of each shard, if there is a second node.
+pub(super) fn finished_settings() -> Value {
+    json!({ "index.auto_expand_replicas": "0-1" })
 }
 
 /// Returns the body that makes an empty index.
 pub(super) fn new_index(meta: &Value) -> Value {
-    let exactly = |least: u32, most: u32| json!({ "type": "ngram", "min_gram": least, "max_gram": most, "token_chars": [] });
+    let folded = ('\0'..=char::MAX).map(|letter| (letter, fold(letter)));
+    let folds = folded.filter(|(letter, folded)| letter != folded);
+    let folds: Vec<String> = folds.map(|(letter, folded)| format!("{letter}=>{folded}")).collect();
     let order: Vec<&str> = ORDER.to_vec();
     json!({
         "settings": {
             "number_of_shards": SHARDS,
-            "auto_expand_replicas": "0-1",
+            // Copies are made of what is finished: each document is analysed once.
+            "number_of_replicas": 0,
             "refresh_interval": "-1",
-            "codec": "best_compression",
             // A node that is gone is replaced soon: an import waits for it.
             "unassigned.node_left.delayed_timeout": "5s",
             // Each segment is in the order of answers, so that it can stop after the first hits.
             "sort.field": order,
             "sort.order": order.iter().map(|_| "desc").collect::<Vec<_>>(),
             "sort.missing": order.iter().map(|_| "_last").collect::<Vec<_>>(),
+            "max_ngram_diff": LONGEST_GRAM - 1,
             "analysis": {
+                "char_filter": { "fold": { "type": "mapping", "mappings": folds } },
                 "tokenizer": {
-                    "v12": exactly(1, 2),
-                    "v3": exactly(3, 3),
+                    "grams": {
+                        "type": "ngram", "min_gram": 1, "max_gram": LONGEST_GRAM, "token_chars": [],
+                    },
                     "words": { "type": "whitespace", "max_token_length": LONGEST_TERM },
                 },
                 "analyzer": {
-                    "v12": { "type": "custom", "tokenizer": "v12" },
-                    "v3": { "type": "custom", "tokenizer": "v3" },
+                    "grams": { "type": "custom", "tokenizer": "grams", "char_filter": ["fold"] },
                     "words": { "type": "custom", "tokenizer": "words" },
                 },
             },
@@ -67,17 +78,17 @@ pub(super) const ORDER: [&str; 5] = ["s", "n", "p", "r", "k"];
 
 /// Returns the fields of an index.
 fn mapping(meta: &Value) -> Value {
-    let grams = |analyzer: &str| {
-        // Only which messages have a gram: their texts are compared here.
-        json!({ "type": "text", "analyzer": analyzer, "norms": false, "index_options": "docs" })
-    };
+    // Only which messages have a gram: their texts are compared here.
+    let grams = json!({
+        "type": "text", "analyzer": "grams", "norms": false, "index_options": "docs",
+    });
     // Words with weights of their own: the sum of those that a question names.
     let words = json!({
         "type": "text", "analyzer": "words", "norms": false, "index_options": "docs",
         "similarity": "boolean",
     });
-    let mut text = grams("v12");
-    text["fields"] = json!({ "3": grams("v3") });
+    let sorted = json!({ "type": "long", "index": false });
+    let text = json!({ "type": "text", "index": false, "copy_to": "g" });
     json!({
         // What has no field here is only stored.
         "dynamic": false,
@@ -88,12 +99,14 @@ fn mapping(meta: &Value) -> Value {
             "c": { "type": "long" },
             "rh": { "type": "long" },
             "s": { "type": "long" },
-            "n": { "type": "long" },
-            "p": { "type": "long" },
-            "r": { "type": "long" },
-            "k": { "type": "long" },
+            "n": sorted,
+            "p": sorted,
+            "r": sorted,
+            "k": sorted,
             "odd": { "type": "boolean" },
-            "g": text,
+            "t": text,
+            "d": text,
+            "g": grams,
             "i": { "type": "integer", "index": false },
             "l": { "type": "integer", "index": false },
             "w": {

@@ -8,6 +8,7 @@
 //! Invariant: an answer is whole or an error: no shard is left out.
 
 mod address;
+mod bulk;
 mod client;
 mod document;
 mod error;
@@ -70,6 +71,7 @@ impl Cluster {
         let view = Arc::new(View::open(client, now, stop)?);
         Ok(Arc::clone(known().insert(view)))
     }
+
     /// Returns what is known of all messages of a state.
     pub(crate) fn size(&self, view: &View, stop: &Stop) -> Result<RankedSize, Error> {
         let known = || self.size.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,5 +82,12 @@ impl Cluster {
         }
         let size = Ranked::new(self.client()?, view, stop).size()?;
         Ok(known().insert(size).clone())
+    }
+
+    /// Returns the state that was asked last: what is said of hits that were found in it is of the same
+    /// state, and nothing is sent.
+    pub(crate) fn last_view(&self, stop: &Stop) -> Result<Arc<View>, Error> {
+        let known = self.view.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        known.map_or_else(|| self.view(stop), Ok)
     }
 }

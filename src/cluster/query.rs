@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::document::{self, MESSAGE};
+use super::{
+    document::{self, MESSAGE},
+    layout::LONGEST_GRAM,
+};
 use crate::{
     model::Request,
     text::{matcher::Matchers, run_query::RunQuery},
 };
-
-/// The characters of a gram of the field `g.3`.
-const GRAM: usize = 3;
 
 /// The most grams of a run that are looked up.
 const MOST_GRAMS: usize = 64;
@@ -88,22 +88,16 @@ fn of_runs(runs: &RunQuery, left: &mut usize) -> Option<Value> {
 fn of_run(run: &str, left: &mut usize) -> Option<Value> {
     // A text with a NUL is always looked at, and no other has one.
     let parts = run.split('\0').filter(|part| !part.is_empty());
-    let mut grams: BTreeSet<(&str, String)> = BTreeSet::new();
+    let mut grams: BTreeSet<String> = BTreeSet::new();
     for part in parts {
         let letters: Vec<char> = part.chars().collect();
-        if letters.len() < GRAM {
-            grams.insert(("g", part.to_owned()));
-        }
-        for gram in letters.windows(GRAM) {
-            grams.insert(("g.3", gram.iter().collect()));
-        }
+        // A run that is shorter than a gram is a gram itself.
+        let length = letters.len().min(LONGEST_GRAM);
+        grams.extend(letters.windows(length).map(|gram| gram.iter().collect::<String>()));
     }
     let step = grams.len().div_ceil(MOST_GRAMS).max(1);
-    let grams: Vec<Value> = grams
-        .into_iter()
-        .step_by(step)
-        .map(|(field, gram)| json!({ "term": { field: gram } }))
-        .collect();
+    let grams: Vec<Value> =
+        grams.into_iter().step_by(step).map(|gram| json!({ "term": { "g": gram } })).collect();
     if grams.is_empty() || grams.len() > *left {
         return None;
     }

@@ -104,8 +104,7 @@ pub(crate) fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<For
         }
         Err(error) => {
             // Nobody goes on with it.
-            let call = Call::import("delete an index", "DELETE", format!("/{}", target.name));
-            let _ = client.find::<Value>(call, &Stop::never());
+            let _ = generation::delete(client, &target.name, &Stop::never());
             Err(error)
         }
     }

@@ -5,11 +5,15 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use verbatim_search::{
     Branches, Key,
     engine::{Config, Engine},
@@ -151,6 +155,48 @@ fn a_busy_cluster_is_asked_again() {
         (200, empty.to_string())
     }));
     assert_eq!(search(&address, None), Ok(Vec::new()));
+}
+
+/// Answers in the form of Elasticsearch 8 and 9, which say more than those of OpenSearch.
+#[test]
+fn elasticsearch_is_understood() {
+    let index = "chats-v000001-00000000";
+    let c: [u8; 8] = Sha256::digest("c1")[..8].try_into().expect("eight bytes");
+    let conversation = json!({
+        "kind": "c", "k": 1, "id": "c1", "title": "Colours", "digest": "d", "roles": ["user"],
+        "models": [], "messages": [[0, -1, 1_700_000_000, 0]],
+    });
+    let message = json!({
+        "kind": "m", "c": i64::from_be_bytes(c), "id": "m1", "role": "user", "rh": 1,
+        "s": 1_700_000_000, "n": 0, "r": 1, "k": 5, "t": "dark red",
+    });
+    let answer = |source: &Value, sort: Value| {
+        let hit = json!({
+            "_index": index, "_id": "x", "_score": null, "_ignored": ["t"], "_source": source, "sort": sort,
+        });
+        let shards = json!({ "total": 3, "successful": 3, "skipped": 0, "failed": 0 });
+        let hits = json!({ "max_score": null, "hits": [hit] });
+        json!({ "took": 3, "timed_out": false, "_shards": shards, "hits": hits }).to_string()
+    };
+    let answers = [
+        answer(&conversation, json!([1])),
+        answer(&message, json!([1_700_000_000, 0, i64::MIN, 1, 5])),
+    ];
+    let number = AtomicUsize::new(0);
+    let (address, _) = serve(Box::new(move |_, path| match path.contains("_mapping") {
+        true => (200, mapping()),
+        false => (200, answers[number.fetch_add(1, Ordering::Relaxed)].clone()),
+    }));
+    let address = address.replace("opensearch+", "elasticsearch+");
+    assert_eq!(search(&address, None), Ok(vec!["m1".to_owned()]));
+    let refused = json!({ "error": {
+        "root_cause": [{ "type": "security_exception", "reason": "unable to authenticate user" }],
+        "type": "security_exception", "reason": "unable to authenticate user [me] for REST request",
+        "header": { "WWW-Authenticate": ["Basic realm=\"security\"", "ApiKey"] },
+    }, "status": 401 });
+    let (address, _) = serve(Box::new(move |_, _| (401, refused.to_string())));
+    let error = search(&address.replace("opensearch+", "elasticsearch+"), Some("me:seCret"));
+    assert!(error.expect_err("refused").contains("does not know the user"));
 }
 
 /// A bulk request is answered with status 200 although documents in it were refused.

@@ -2,11 +2,14 @@
 
 use std::{
     path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
+    time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, params};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use verbatim_search::{
     engine::Reader,
@@ -139,4 +142,104 @@ fn what_a_new_import_lacks_is_kept_behind_the_rest() {
     let expected: Vec<_> =
         expected.iter().map(|it| format!("the thing {it}")).zip((1..).map(Some)).collect();
     assert_eq!(read, expected);
+}
+
+/// Conversations of the import that is killed, and messages of each.
+const CONVERSATIONS: u64 = 300;
+const MESSAGES_OF_EACH: u64 = 50;
+
+/// Writes a database that takes several requests. The ids are long, as they are only stored.
+fn large_database(folder: &Path) -> PathBuf {
+    let path = folder.join("large.db");
+    let connection = Connection::open(&path).expect("a database");
+    let sql = "PRAGMA synchronous = OFF; BEGIN;
+         CREATE TABLE conversations (id TEXT PRIMARY KEY, title TEXT);
+         CREATE TABLE messages (id TEXT PRIMARY KEY, conversation_id TEXT, role TEXT,
+             content TEXT, create_time TEXT, position INTEGER);";
+    connection.execute_batch(sql).expect("tables");
+    for conversation in 0..CONVERSATIONS {
+        let sql = "INSERT INTO conversations VALUES (?1, 'A title')";
+        connection.execute(sql, [format!("c{conversation}")]).expect("a conversation");
+        for position in 0..MESSAGES_OF_EACH {
+            let id = format!("{conversation}-{position}-{}", "x".repeat(2_500));
+            let sql = "INSERT INTO messages VALUES (?1, ?2, 'user', ?3, '1700000000', ?4)";
+            let text = format!("thing {conversation} {position}");
+            let row = params![id, format!("c{conversation}"), text, position as i64];
+            connection.execute(sql, row).expect("a message");
+        }
+    }
+    connection.execute_batch("COMMIT").expect("a commit");
+    path
+}
+
+impl Scene {
+    /// Starts an import in a process of its own.
+    fn start(&self, database: &Path) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_verbatim"))
+            .env_clear()
+            .arg("import")
+            .arg(database)
+            .arg("--db")
+            .arg(self.nodes.address(&self.index))
+            .arg("--home")
+            .arg(self.folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts")
+    }
+
+    /// Returns how many documents were written so far, those too that were written again.
+    fn written(&self) -> u64 {
+        let stats = self.nodes.ask("GET", &format!("{}-v*/_stats/indexing", self.index), None);
+        let stats = stats.unwrap_or_default();
+        stats["_all"]["primaries"]["indexing"]["index_total"].as_u64().unwrap_or(0)
+    }
+
+    /// Returns how many conversations are there.
+    fn conversations(&self) -> u64 {
+        let pattern = format!("{}-v*", self.index);
+        self.nodes.ask("POST", &format!("{pattern}/_refresh"), None);
+        let body = json!({ "query": { "term": { "kind": "c" } } });
+        let count = self.nodes.ask("POST", &format!("{pattern}/_count"), Some(&body));
+        count.as_ref().and_then(|it| it["count"].as_u64()).unwrap_or(0)
+    }
+
+    /// Waits until nothing is written any more.
+    fn settle(&self) -> u64 {
+        loop {
+            let written = self.written();
+            thread::sleep(Duration::from_millis(500));
+            if self.written() == written {
+                return written;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_killed_import_goes_on_where_it_was() {
+    let Some(scene) = Scene::new() else { return };
+    let database = large_database(scene.folder.path());
+    let mut first = scene.start(&database);
+    let begun = Instant::now();
+    while scene.conversations() == 0 && first.try_wait().expect("a state").is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "nothing is written");
+        thread::sleep(Duration::from_millis(5));
+    }
+    first.kill().expect("it can be killed");
+    let status = first.wait().expect("its end");
+    assert!(!status.success(), "it was done before it could be killed");
+    let before = scene.settle();
+    let kept = scene.conversations();
+    assert!(kept < CONVERSATIONS, "{kept}");
+    let alias = scene.nodes.ask("GET", &format!("{}/_mapping", scene.index), None);
+    assert!(alias.is_none_or(|it: Value| it["status"] == 404), "half an import is seen");
+    assert!(scene.start(&database).wait().expect("its end").success());
+    let again = scene.written() - before;
+    assert_eq!(again, (CONVERSATIONS - kept) * (MESSAGES_OF_EACH + 1), "{kept} were there");
+    let found = texts(&*reader(scene.nodes, &scene.index), "thing").len() as u64;
+    assert_eq!(found, CONVERSATIONS * MESSAGES_OF_EACH);
+    let kept = scene.nodes.ask("GET", &format!("{}-v*/_mapping", scene.index), None);
+    assert_eq!(kept.expect("indexes").as_object().map(serde_json::Map::len), Some(1));
 }

@@ -10,6 +10,7 @@ mod counts;
 mod database;
 #[path = "../contract/exact.rs"]
 mod exact;
+mod faces;
 mod fake;
 mod faults;
 #[path = "../contract/generated.rs"]
@@ -24,17 +25,22 @@ mod matching;
 mod nodes;
 #[path = "../contract/oracle.rs"]
 mod oracle;
+#[path = "../it/program.rs"]
+#[allow(dead_code, reason = "engines are made by address here")]
+mod program;
 mod ranked;
 #[path = "../contract/ranking.rs"]
 mod ranking;
 #[path = "../contract/reading.rs"]
 mod reading;
+mod secure;
 #[path = "../contract/sinks.rs"]
 mod sinks;
 #[path = "../contract/suite.rs"]
 #[allow(dead_code, reason = "only the readers of files need some of it")]
 mod suite;
 mod upkeep;
+mod writers;
 
 use std::{
     path::Path,

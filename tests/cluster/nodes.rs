@@ -137,6 +137,11 @@ impl Nodes {
         format!("opensearch+http://{}/{index}", self.hosts.join(",")).into()
     }
 
+    /// Returns the hosts, with their ports.
+    pub(crate) fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
     /// Returns whether nodes can be killed.
     pub(crate) fn is_ours(&self) -> bool {
         self.start.is_some()

@@ -202,11 +202,13 @@ pub(super) fn provenance(
     ids: Option<&[&str]>,
     stop: &Stop,
 ) -> Result<HashMap<String, Provenance>, Error> {
-    let view = cluster.view(stop)?;
     let of = |it: &ClusterConversation| Some((it.stored.id.clone(), it.stored.provenance.clone()?));
     Ok(match ids {
-        None => view.conversations().iter().filter_map(of).collect(),
-        Some(ids) => ids.iter().filter_map(|id| of(view.find(id)?)).collect(),
+        None => cluster.view(stop)?.conversations().iter().filter_map(of).collect(),
+        Some(ids) => {
+            let view = cluster.last_view(stop)?;
+            ids.iter().filter_map(|id| of(view.find(id)?)).collect()
+        }
     })
 }
 

@@ -1,0 +1,177 @@
+//! Sends documents in batches, several at a time.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt::Write,
+    sync::Arc,
+    thread::{self, JoinHandle},
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    client::{Call, Client, shown},
+    error::Error,
+};
+use crate::model::Stop;
+
+/// Bytes of documents in one request.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// The most requests that are on the way.
+const MOST_ON_THE_WAY: usize = 4;
+
+/// How often documents are sent again that a busy node refused.
+const MOST_ATTEMPTS: u32 = 12;
+
+const WHAT: &str = "write documents";
+
+/// Sends documents to an index.
+///
+/// Invariant: what [`Bulk::add_after`] was given is sent after everything that was added before it
+/// has arrived.
+pub(super) struct Bulk<'a> {
+    client: &'a Client,
+    stop: &'a Stop,
+    index: String,
+    batch: String,
+    /// How many batches were sent, and how many of them have arrived.
+    sent: u64,
+    arrived: u64,
+    on_the_way: VecDeque<JoinHandle<Result<(), Error>>>,
+    /// Documents, each with the number of batches that must have arrived before.
+    waiting: VecDeque<(u64, String)>,
+}
+
+impl<'a> Bulk<'a> {
+    pub(super) fn new(client: &'a Client, stop: &'a Stop, index: &str) -> Bulk<'a> {
+        Bulk {
+            client,
+            stop,
+            index: index.to_owned(),
+            batch: String::new(),
+            sent: 0,
+            arrived: 0,
+            on_the_way: VecDeque::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Adds a document, as [`line`] returns it.
+    pub(super) fn add(&mut self, line: &str) -> Result<(), Error> {
+        self.batch.push_str(line);
+        if self.batch.len() < BATCH_BYTES { Ok(()) } else { self.send() }
+    }
+
+    /// Adds a document that may arrive only after those that were added before.
+    pub(super) fn add_after(&mut self, line: String) {
+        let needed = self.sent + u64::from(!self.batch.is_empty());
+        self.waiting.push_back((needed, line));
+    }
+
+    /// Sends what is left, and waits until all of it has arrived.
+    pub(super) fn finish(mut self) -> Result<(), Error> {
+        while !self.batch.is_empty() || !self.waiting.is_empty() {
+            if self.batch.is_empty() {
+                self.wait_for(0)?;
+            }
+            self.send()?;
+        }
+        self.wait_for(0)
+    }
+
+    /// Sends the batch with the documents that waited for what has arrived by now.
+    fn send(&mut self) -> Result<(), Error> {
+        self.wait_for(MOST_ON_THE_WAY - 1)?;
+        let mut batch = std::mem::take(&mut self.batch);
+        // What waited may be much, too.
+        while batch.len() < 2 * BATCH_BYTES
+            && let Some((needed, _)) = self.waiting.front()
+            && *needed <= self.arrived
+            && let Some((_, line)) = self.waiting.pop_front()
+        {
+            batch.push_str(&line);
+        }
+        self.sent += 1;
+        let (client, stop, index) = (self.client.clone(), self.stop.clone(), self.index.clone());
+        self.on_the_way.push_back(thread::spawn(move || send(&client, &index, batch, &stop)));
+        Ok(())
+    }
+
+    /// Waits until so few batches are on the way.
+    fn wait_for(&mut self, most: usize) -> Result<(), Error> {
+        while self.on_the_way.len() > most
+            && let Some(oldest) = self.on_the_way.pop_front()
+        {
+            let broken = |_| Err(self.client.failed(WHAT, "the request broke off"));
+            oldest.join().unwrap_or_else(broken)?;
+            self.arrived += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Returns two lines of a bulk request.
+pub(super) fn line(
+    client: &Client,
+    name: &str,
+    document: &impl Serialize,
+) -> Result<String, Error> {
+    let action = json!({ "index": { "_id": name } });
+    let failed = |why: String| client.failed("write a document", why);
+    let text = serde_json::to_string(document).map_err(|error| failed(error.to_string()))?;
+    let mut line = String::with_capacity(text.len() + 80);
+    let _ = write!(line, "{action}\n{text}\n");
+    Ok(line)
+}
+
+/// Sends documents, and those again that a busy node refused.
+fn send(client: &Client, index: &str, body: String, stop: &Stop) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Answer {
+        errors: bool,
+        #[serde(default)]
+        items: Vec<HashMap<String, Item>>,
+    }
+    #[derive(Deserialize)]
+    struct Item {
+        #[serde(rename = "_id")]
+        name: String,
+        status: u16,
+        #[serde(default)]
+        error: Value,
+    }
+    let path =
+        format!("/{index}/_bulk?filter_path=errors,items.*._id,items.*.status,items.*.error");
+    let mut body = Arc::new(body);
+    for attempt in 1.. {
+        let call = Call::import(WHAT, "POST", path.clone()).with_text(Arc::clone(&body));
+        let answer: Answer = client.ask(call, stop)?;
+        // An answer is 200 although documents in it failed.
+        if !answer.errors {
+            break;
+        }
+        let mut again = String::new();
+        let mut lines = body.split_inclusive('\n');
+        for item in answer.items.into_iter().flat_map(HashMap::into_values) {
+            let two = [lines.next(), lines.next()];
+            match item.status {
+                200..=299 => {}
+                429 | 503 if attempt < MOST_ATTEMPTS => again.extend(two.into_iter().flatten()),
+                status => {
+                    let reason = shown(item.error["reason"].as_str().unwrap_or_default());
+                    let why =
+                        format!("document {} was refused, status {status}: {reason}", item.name);
+                    return Err(client.failed(WHAT, why));
+                }
+            }
+        }
+        if again.is_empty() {
+            break;
+        }
+        body = Arc::new(again);
+        client.pause(attempt, stop)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! A cluster behind TLS and a password: a proxy, as many clusters have one, before the real nodes.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    thread,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned,
+    pki_types::{CertificateDer, PrivateKeyDer},
+};
+use tempfile::TempDir;
+
+use crate::{
+    database::{Cell, Content, Database, Message, Schema},
+    new_name,
+    nodes::{AllNodes, nodes},
+};
+
+const LOGIN: &str = "reader:seCret-1";
+const KEY: &str = "ApiKey c2VDcmV0LTI=";
+
+/// A server with TLS, whose authority is in `ca`. Without nodes behind it, it only refuses.
+struct Proxy {
+    port: u16,
+    ca: PathBuf,
+    other_ca: PathBuf,
+    folder: TempDir,
+}
+
+/// Makes an authority; writes its certificate to a file.
+fn authority(path: &Path) -> Issuer<'static, KeyPair> {
+    let key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let certificate = params.self_signed(&key).expect("a certificate");
+    fs::write(path, certificate.pem()).expect("a file");
+    Issuer::new(params, key)
+}
+
+impl Proxy {
+    fn start(upstream: Option<String>) -> Proxy {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (ca, other_ca) = (folder.path().join("ca.pem"), folder.path().join("other.pem"));
+        let issuer = authority(&ca);
+        authority(&other_ca);
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(["127.0.0.1".to_owned()]).expect("parameters");
+        let certificate = params.signed_by(&key, &issuer).expect("a certificate");
+        let config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![CertificateDer::from(certificate.der().to_vec())],
+                PrivateKeyDer::try_from(key.serialize_der()).expect("a key"),
+            )
+            .expect("a configuration");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let config = Arc::new(config);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (config, upstream) = (Arc::clone(&config), upstream.clone());
+                thread::spawn(move || {
+                    let connection = ServerConnection::new(config).expect("a connection");
+                    answer(StreamOwned::new(connection, stream), upstream.as_deref());
+                });
+            }
+        });
+        Proxy { port, ca, other_ca, folder }
+    }
+
+    /// Runs the program on an index; returns whether it did well, and all that it said.
+    fn run(&self, words: &[&str], index: &str, environment: &[(&str, &str)]) -> (bool, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_verbatim"))
+            .env_clear()
+            .envs(environment.iter().copied())
+            .args(words)
+            .args(["--db", &format!("opensearch+https://127.0.0.1:{}/{index}", self.port)])
+            .arg("--home")
+            .arg(self.folder.path().join("home"))
+            .output()
+            .expect("the program runs");
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        for secret in ["seCret", "c2VDcmV0", &STANDARD.encode(LOGIN)] {
+            assert!(!said.contains(secret), "{words:?} shows {secret}: {said}");
+        }
+        (output.status.success(), said)
+    }
+}
+
+/// Reads requests; refuses those without the password or the key, and passes on the others.
+fn answer(stream: StreamOwned<ServerConnection, TcpStream>, upstream: Option<&str>) {
+    let mut stream = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head).unwrap_or(0) == 0 {
+            return;
+        }
+    }
+    let header = |name: &str| {
+        let lines = head.lines().filter_map(|line| line.split_once(": "));
+        lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    };
+    let length = header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    if stream.read_exact(&mut body).is_err() {
+        return;
+    }
+    let is_known = header("authorization")
+        .is_some_and(|it| it == KEY || it == format!("Basic {}", STANDARD.encode(LOGIN)));
+    let answer = match upstream.filter(|_| is_known) {
+        Some(upstream) => {
+            let mut node = TcpStream::connect(upstream).expect("a node");
+            let first = head.lines().next().unwrap_or_default();
+            let kind = header("content-type").unwrap_or("application/json");
+            let head = format!(
+                "{first}\r\nHost: node\r\nConnection: close\r\nContent-Type: {kind}\r\n\
+                 Content-Length: {length}\r\n\r\n"
+            );
+            node.write_all(&[head.as_bytes(), &body].concat()).expect("the node reads");
+            let mut answer = Vec::new();
+            node.read_to_end(&mut answer).expect("the node answers");
+            answer
+        }
+        None => b"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 12\r\n\r\nUnauthorized"
+            .to_vec(),
+    };
+    let stream = stream.get_mut();
+    let _ = stream.write_all(&answer);
+    stream.conn.send_close_notify();
+    let _ = stream.flush();
+}
+
+#[test]
+fn an_untrusted_certificate_and_a_wrong_password_are_told_apart() {
+    let proxy = Proxy::start(None);
+    let (ca, other) = (proxy.ca.display().to_string(), proxy.other_ca.display().to_string());
+    let login = ("VERBATIM_CLUSTER_LOGIN", LOGIN);
+    let wrong = ("VERBATIM_CLUSTER_LOGIN", "reader:seCret-wrong");
+    let trusted = ("VERBATIM_CLUSTER_CA", ca.as_str());
+    for (environment, expected) in [
+        (vec![login], "no trusted connection"),
+        (vec![login, ("VERBATIM_CLUSTER_CA", other.as_str())], "no trusted connection"),
+        (vec![login, ("VERBATIM_CLUSTER_CA", "/no/such/file")], "read the trusted certificates"),
+        (vec![wrong, trusted], "does not know the user and password"),
+        (vec![("VERBATIM_CLUSTER_LOGIN", "ApiKey seCret"), trusted], "or the key"),
+        (vec![trusted], "VERBATIM_CLUSTER_LOGIN"),
+    ] {
+        for words in [&["search", "red"][..], &["status"], &["doctor"], &["list"]] {
+            let (is_well, said) = proxy.run(words, "chats", &environment);
+            if words[0] == "search" {
+                assert!(!is_well && said.contains(expected), "{environment:?}: {said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_real_cluster_is_reached_over_tls_with_a_password_or_a_key() {
+    let Some(nodes) = nodes() else { return };
+    let _all = AllNodes::enter();
+    let proxy = Proxy::start(Some(nodes.hosts()[0].clone()));
+    let index = new_name();
+    let message = Message {
+        conversation: 0,
+        role: "user".into(),
+        content: Content::Stored(Cell::from("dark red")),
+        time: 0,
+        position: Some(0),
+    };
+    let database = Database::of(Schema::Typed, &["Colours".into()], &[message]);
+    let (ca, path) = (proxy.ca.display().to_string(), database.path().display().to_string());
+    let login_file = proxy.folder.path().join("login");
+    fs::write(&login_file, format!("{LOGIN}\n")).expect("a file");
+    let login_file = login_file.display().to_string();
+    let trusted = ("VERBATIM_CLUSTER_CA", ca.as_str());
+    let by_file = [("VERBATIM_CLUSTER_LOGIN_FILE", login_file.as_str()), trusted];
+    let (is_well, said) = proxy.run(&["import", &path], &index, &by_file);
+    assert!(is_well, "{said}");
+    for login in [by_file[0], ("VERBATIM_CLUSTER_LOGIN", LOGIN), ("VERBATIM_CLUSTER_LOGIN", KEY)] {
+        let (is_well, said) = proxy.run(&["search", "red"], &index, &[login, trusted]);
+        assert!(is_well && said.contains("dark red"), "{said}");
+    }
+    for words in
+        [&["status"][..], &["doctor"], &["list"], &["stats"], &["search", "red", "--explain"]]
+    {
+        proxy.run(words, &index, &by_file);
+    }
+    nodes.remove(&index);
+}
