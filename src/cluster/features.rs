@@ -70,9 +70,10 @@ impl FeatureMaker {
         let texts: Vec<(&str, String)> = opening
             .into_iter()
             .map(|at| {
-                let mut text = shown(&messages[at]).into_owned();
-                text.truncate(text.floor_char_boundary(summary::BYTES_READ));
-                (messages[at].role.as_str(), text)
+                let text = shown(&messages[at]);
+                let end = text.char_indices().map(|(start, it)| start + it.len_utf8());
+                let end = end.take_while(|end| *end <= summary::BYTES_READ).last();
+                (messages[at].role.as_str(), text[..end.unwrap_or(0)].to_owned())
             })
             .collect();
         let texts: Vec<(&str, &str)> = texts.iter().map(|(role, it)| (*role, &**it)).collect();

@@ -230,9 +230,8 @@ pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Re
         let path = format!("/{name}/_forcemerge?max_num_segments=1");
         let call = Call::import("merge the segments of the index", "POST", path);
         // The cluster goes on with it after a time-out, and answers are right without it.
-        match client.ask::<Value>(call, stop) {
-            Err(Error::Stopped) => return Err(Error::Stopped),
-            Ok(_) | Err(_) => {}
+        if let Err(Error::Stopped) = client.ask::<Value>(call, stop) {
+            return Err(Error::Stopped);
         }
     }
     let call = Call::import("make copies of the shards", "PUT", format!("/{name}/_settings"));

@@ -186,7 +186,6 @@ fn commands_print_what_they_print_for_a_file() {
         &["show", "conversation-5", "--json"],
         &["stats"],
         &["search", "thing 7", "--json"],
-        &["count", "wallaby1"],
     ] {
         let expected = text(&path, arguments);
         assert!(!expected.is_empty());

@@ -6,6 +6,7 @@
 use std::{
     borrow::Cow,
     cell::RefCell,
+    cmp::Reverse,
     collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, Mutex},
 };
@@ -76,7 +77,7 @@ struct FetchedMessages {
 impl FetchedMessages {
     /// Adds messages, the newest first, and returns the doc ids of all of them.
     fn add(&mut self, mut messages: Vec<RankedMessage>) -> Vec<u32> {
-        messages.sort_by(|a, b| b.order.cmp(&a.order));
+        messages.sort_by_key(|message| Reverse(message.order));
         let add = |message: RankedMessage| {
             *self.doc_ids.entry(message.at).or_insert_with(|| {
                 self.all.push(Arc::new(message));
