@@ -50,8 +50,9 @@ const MOST_PAGES: usize = 10;
 /// How many of the nearest messages are compared again by vectors that are not packed.
 const SCORED_AGAIN: usize = 200;
 
-/// How many of the best messages are scored with all messages beside them.
-const WITH_NEIGHBOURS: usize = 60;
+/// How many of the best messages are scored with all messages beside them. With 60, LoCoMo's recall@10
+/// by words over all conversations falls from .70 to .60.
+const WITH_NEIGHBOURS: usize = 400;
 
 /// Ranks the messages of one state of a cluster.
 pub(in crate::engine::source) struct ClusterScorer {
@@ -339,7 +340,6 @@ impl ConceptScorer for ClusterConceptScorer<'_> {
     ) -> Result<Vec<(u32, f32)>, Error> {
         let mut own: HashMap<u32, f32> = HashMap::new();
         own.extend(candidates.map(|doc_id| (doc_id, self.own_score(doc_id, scale))));
-        // A message that is among the best because of those beside it is itself beside one of these.
         let mut best: Vec<(u32, f32)> = own.iter().map(|(id, score)| (*id, *score)).collect();
         keep_best(&mut best, WITH_NEIGHBOURS);
         let best: Vec<u32> = best.into_iter().map(|(doc_id, _)| doc_id).collect();
