@@ -17,7 +17,10 @@ use self::corpus::{Corpus, EvalQuery};
 pub(super) use self::error::Error;
 use super::{environment::Environment, output::FOUND, progress};
 use crate::{
-    engine::{Config, Engine, Mode, Question, Reindex, Resources, Scope},
+    engine::{
+        Branches, Cluster, Config, Engine, Mode, Question, Reindex, Resources, Scope, Withheld,
+        import::{ClusterImport, import_into_cluster},
+    },
     model::Stop,
     private,
 };
@@ -31,6 +34,9 @@ use crate::{
 /// Each line of CORPUS is a message: {"id", "conversation", "speaker", "text", "time"}. The messages of
 /// a conversation are in order. Each line of QUERIES is a question: {"qid", "text", "conversation",
 /// "relevant": [ids]}. A question with a conversation is ranked within that conversation.
+///
+/// With --db and the address of an index in a cluster, the messages are ranked there: they are imported
+/// into it and stay there. An index that has other messages is left alone.
 ///
 ///     verbatim eval questions.jsonl --corpus messages.jsonl
 #[derive(Debug, clap::Args)]
@@ -66,13 +72,17 @@ struct Figures {
 
 pub(super) fn run(
     args: &Args,
+    config: &Config,
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<u8, Error> {
     let queries = corpus::queries(&args.queries)?;
     let corpus = corpus::read(&args.corpus)?;
     let folder = private::temporary_dir().map_err(Error::Temporary)?;
-    let engine = prepare(&corpus, folder.path())?;
+    let engine = match config.cluster() {
+        Some(cluster) => prepare_in(&cluster, &corpus, folder.path(), config)?,
+        None => prepare(&corpus, folder.path())?,
+    };
     let count = queries.iter().filter(|query| !query.relevant.is_empty()).count();
     if count == 0 {
         let what = "no question says what is relevant to it";
@@ -191,6 +201,29 @@ fn prepare(corpus: &Corpus, folder: &Path) -> Result<Engine, Error> {
     for source in engine.sources() {
         engine.upkeep().enrich(&source, resources, &never, &mut |_, _| ())?;
     }
+    Ok(engine)
+}
+
+/// Imports the messages into an index of a cluster, unless it has other ones.
+fn prepare_in(
+    cluster: &Cluster,
+    corpus: &Corpus,
+    folder: &Path,
+    config: &Config,
+) -> Result<Engine, Error> {
+    let stop = Stop::never();
+    let engine = Engine::new(Config { home: folder.to_owned(), ..config.clone() });
+    for source in engine.sources() {
+        let (messages, _) = engine.reports().indexed(&source, &stop);
+        if messages > 0 && messages != corpus.messages() as u64 {
+            return Err(Error::InUse { address: source.path, messages });
+        }
+    }
+    let database = folder.join("corpus.db");
+    corpus.write(&database)?;
+    let (branches, withheld) = (Branches::Shown, &Withheld::default());
+    let how = ClusterImport { cluster, branches, withheld, stop: &stop };
+    import_into_cluster(&[database], &how, &|_| {})?;
     Ok(engine)
 }
 

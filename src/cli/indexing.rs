@@ -227,6 +227,10 @@ pub(super) fn write_result(
             let added = HumanCount((*added).into());
             writeln!(out, "index updated in {took}: {added} messages added{gone}, {count} in all")
         }
+        // A cluster counts its own bytes.
+        Reindexed::Built { .. } if indexed.bytes == 0 => {
+            writeln!(out, "{count} messages indexed in {took}")
+        }
         Reindexed::Built { .. } => writeln!(
             out,
             "{count} messages indexed in {took}; searches are instant now ({})",

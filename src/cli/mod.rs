@@ -362,7 +362,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let torn = engine::Error::Torn { folder: engine.config().index_folder() };
     let code = match command {
         Command::Demo(args) => demo::run(&args, &engine.config().home, &environment.program, out),
-        Command::Eval(args) => Ok(eval::run(&args, environment, out)?),
+        Command::Eval(args) => Ok(eval::run(&args, engine.config(), environment, out)?),
         Command::Import(args) => Ok(import::run(&args, &engine, named, environment, out)?),
         Command::Reindex(args) => reindex::run(&args, &engine, environment, out),
         Command::Search(args) => search::run(&args, &engine, environment, out),

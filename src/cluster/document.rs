@@ -56,7 +56,23 @@ pub(super) struct MessageDocument {
     /// differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     g: Vec<String>,
+    /// The place in the reading order of the conversation, from 0.
+    #[serde(default)]
+    pub(super) i: u32,
+    /// The length in terms.
+    #[serde(default)]
+    pub(super) l: u32,
+    /// The terms, the words of the vector, and the packed vector in Base64; not kept.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) w: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) vt: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) v: String,
 }
+
+/// The time, the position, the row and the hash of a message; messages without one come last.
+pub(super) type MessageOrder = (Option<i64>, Option<u32>, Option<i64>, i64, i64);
 
 fn is_false(value: &bool) -> bool {
     !value
@@ -95,6 +111,11 @@ impl MessageDocument {
             });
         }
         one
+    }
+
+    /// Returns what the newest messages are found by first: the fields of [`ORDER`](super::layout::ORDER).
+    pub(super) fn order(&self) -> MessageOrder {
+        (self.s, self.n, self.p, self.r, self.k)
     }
 
     /// Returns the message that the document is of.
@@ -144,6 +165,24 @@ pub(super) struct ConversationDocument {
     models: Vec<String>,
     /// For each message its role, its model or −1, and its time.
     messages: Vec<TallyDocument>,
+    /// The hash of the id.
+    #[serde(default)]
+    c: i64,
+    /// A title made from the messages, if there is none; and the summary.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) made: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) summary: String,
+    /// The hashes of the terms of the title, and of the summary; the words of the vector, and the packed
+    /// vector in Base64; not kept.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) tw: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) sw: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) vt: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) v: String,
 }
 
 /// The role, the model, the seconds and the nanoseconds of a message.
@@ -227,6 +266,8 @@ impl ConversationDocument {
             roles: tally.roles,
             models: tally.models,
             messages: tally.messages,
+            c: hash(&conversation.id),
+            ..ConversationDocument::default()
         }
     }
 

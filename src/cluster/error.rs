@@ -14,6 +14,12 @@ pub(crate) enum Error {
     /// The index is not one of ours, or of another version.
     #[error("{address}: {reason}")]
     Foreign { address: String, reason: String },
+    /// An earlier version wrote the index.
+    #[error(
+        "{address}: an earlier version of verbatim wrote this index (format {format}); reindexing \
+         writes it anew"
+    )]
+    Older { address: String, format: u64 },
     /// There is nothing at the address.
     #[error("{address}: the cluster has no such index yet; nothing was imported into it")]
     Empty { address: String },

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     client::{Call, Client},
     error::Error,
+    features::model as vector_model,
     layout::{FORMAT, META, copied_settings, finished_settings, new_index},
 };
 use crate::model::Stop;
@@ -24,6 +25,19 @@ pub(super) struct Generation {
     pub(super) import: String,
     /// The index that it is a copy of; empty for the first one.
     pub(super) base: String,
+    /// Whether it began as a copy of that.
+    is_copy: bool,
+    /// The model of its vectors; empty if they are of several.
+    pub(super) model: String,
+    /// The version of its layout.
+    format: u64,
+}
+
+impl Generation {
+    /// Returns whether it is as this version would write it.
+    pub(super) fn is_current(&self) -> bool {
+        self.format == FORMAT && self.model == vector_model().name()
+    }
 }
 
 #[derive(Deserialize)]
@@ -39,6 +53,14 @@ struct Mappings {
 
 /// Returns the name of the index that the alias leads to; `None` if there is nothing of that name.
 pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>, Error> {
+    match of_alias(client, stop)? {
+        Some(found) => checked(client, found).map(|found| Some(found.name)),
+        None => Ok(None),
+    }
+}
+
+/// Returns the index that the alias leads to, also if an earlier version wrote it.
+pub(super) fn of_alias(client: &Client, stop: &Stop) -> Result<Option<Generation>, Error> {
     let alias = client.address().index();
     let call = Call::get("look up the index", format!("/{alias}/_mapping"));
     let Some(found) = client.find::<BTreeMap<String, Described>>(call, stop)? else {
@@ -52,35 +74,47 @@ pub(super) fn current(client: &Client, stop: &Stop) -> Result<Option<String>, Er
         )));
     }
     let Some((name, described)) = found.into_iter().next() else { return Ok(None) };
-    generation(client, &name, &described)?;
-    match name == alias {
-        true => Err(client.foreign("an index of another program has this name")),
-        false => Ok(Some(name)),
+    match generation(&name, &described).filter(|_| name != alias) {
+        Some(found) if found.format <= FORMAT => Ok(Some(found)),
+        Some(found) => checked(client, found).map(Some),
+        None => Err(client.foreign("an index of another program has this name")),
     }
 }
 
-/// Returns what an index says of itself; an error if it is not ours.
-fn generation(client: &Client, name: &str, described: &Described) -> Result<Generation, Error> {
-    let Some(meta) = described.mappings.meta.get(META) else {
-        return Err(client.foreign("an index of another program has this name"));
-    };
-    match meta["format"].as_u64() {
-        Some(FORMAT) => {}
-        Some(format) if format > FORMAT => {
-            return Err(client.foreign(format!(
-                "a later version of verbatim wrote this index (format {format}, this one knows \
-                 {FORMAT}); update verbatim"
-            )));
-        }
-        _ => {
-            return Err(client.foreign(
-                "an earlier version of verbatim wrote this index; import the chats again under \
-                 another name",
-            ));
-        }
-    }
+/// Returns what an index says of itself; `None` if it is not ours.
+fn generation(name: &str, described: &Described) -> Option<Generation> {
+    let meta = described.mappings.meta.get(META)?;
     let text = |key: &str| meta[key].as_str().unwrap_or_default().to_owned();
-    Ok(Generation { name: name.to_owned(), import: text("import"), base: text("base") })
+    Some(Generation {
+        name: name.to_owned(),
+        import: text("import"),
+        base: text("base"),
+        is_copy: meta["copy"] == true,
+        model: text("model"),
+        format: meta["format"].as_u64().filter(|format| *format > 0)?,
+    })
+}
+
+/// Returns an index if it has the format of this version.
+fn checked(client: &Client, found: Generation) -> Result<Generation, Error> {
+    match found.format {
+        FORMAT => Ok(found),
+        format if format > FORMAT => Err(client.foreign(format!(
+            "a later version of verbatim wrote this index (format {format}, this one knows \
+             {FORMAT}); update verbatim"
+        ))),
+        format => Err(Error::Older { address: client.address().to_string(), format }),
+    }
+}
+
+/// Returns what an index says of itself.
+pub(super) fn described(client: &Client, name: &str, stop: &Stop) -> Result<Generation, Error> {
+    let call = Call::get("look up the index", format!("/{name}/_mapping"));
+    let found = client.find::<BTreeMap<String, Described>>(call, stop)?.unwrap_or_default();
+    match found.get(name).and_then(|described| generation(name, described)) {
+        Some(found) => checked(client, found),
+        None => Err(Error::Replaced { address: client.address().to_string() }),
+    }
 }
 
 /// Returns every index that imports made under the alias, also those that were not finished.
@@ -94,14 +128,15 @@ pub(super) fn all(client: &Client, stop: &Stop) -> Result<Vec<Generation>, Error
         rest.is_some_and(|(number, _)| number.len() == DIGITS && number.parse::<u32>().is_ok())
     };
     let ours = found.iter().filter(|(name, _)| is_ours(name));
-    Ok(ours.filter_map(|(name, it)| generation(client, name, it).ok()).collect())
+    Ok(ours.filter_map(|(name, it)| generation(name, it)).collect())
 }
 
-/// Makes the index that an import writes: a copy of the current one, or an empty one.
+/// Makes the index that takes the place of the current one: a copy of that, or an empty one.
 pub(super) fn begin(
     client: &Client,
     current: Option<&str>,
     import: &str,
+    is_copy: bool,
     stop: &Stop,
 ) -> Result<Generation, Error> {
     let base = current.unwrap_or_default();
@@ -114,9 +149,16 @@ pub(super) fn begin(
         .map_err(|error| client.failed("make random numbers", error.to_string()))?;
     let random = u32::from_be_bytes(random);
     let name = format!("{}-v{number:0DIGITS$}-{random:08x}", client.address().index());
-    let meta = json!({ "format": FORMAT, "import": import, "base": base });
+    // Vectors of two models cannot be compared.
+    let copied = current.filter(|_| is_copy);
+    let model = match copied {
+        Some(current) => described(client, current, stop)?.model,
+        None => vector_model().name().to_owned(),
+    };
+    let model = if model == vector_model().name() { model } else { String::new() };
+    let meta = json!({ "format": FORMAT, "import": import, "base": base, "copy": copied.is_some(), "model": model });
     let what = "make an index";
-    match current {
+    match copied {
         None => {
             let call = Call::import(what, "PUT", format!("/{name}")).with(&new_index(&meta));
             make(client, call, stop)?;
@@ -130,7 +172,14 @@ pub(super) fn begin(
         }
     }
     wait_for(client, &name, "yellow", stop)?;
-    Ok(Generation { name, import: import.to_owned(), base: base.to_owned() })
+    Ok(Generation {
+        name,
+        import: import.to_owned(),
+        base: base.to_owned(),
+        is_copy: copied.is_some(),
+        model,
+        format: FORMAT,
+    })
 }
 
 /// Makes an index, whose name only this import knows. If it is there already, a node made it and was
@@ -177,7 +226,7 @@ pub(super) fn wait_for(
 /// Merges the segments of an index that was written anew, and waits for the copies of its shards.
 pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Result<(), Error> {
     let name = &written.name;
-    if written.base.is_empty() {
+    if !written.is_copy {
         let path = format!("/{name}/_forcemerge?max_num_segments=1");
         let call = Call::import("merge the segments of the index", "POST", path);
         // The cluster goes on with it after a time-out, and answers are right without it.
@@ -226,6 +275,14 @@ pub(super) fn tidy(client: &Client, done: &Generation, stop: &Stop) -> Result<()
         if old.name != done.base && !is_beside {
             delete(client, &old.name, stop)?;
         }
+    }
+    Ok(())
+}
+
+/// Deletes every index of the alias but one.
+pub(super) fn keep_only(client: &Client, kept: &str, stop: &Stop) -> Result<(), Error> {
+    for old in all(client, stop)?.into_iter().filter(|old| old.name != kept) {
+        delete(client, &old.name, stop)?;
     }
     Ok(())
 }

@@ -16,7 +16,9 @@ use super::{
         occurrence,
     },
     error::Error,
+    features::FeatureMaker,
     generation::{self, Generation},
+    layout::FORMAT,
     view::{self, ClusterConversation, Shards},
 };
 use crate::model::{Instant, Stop, StoredConversation, StoredMessage};
@@ -53,6 +55,7 @@ pub(crate) struct Importer<'a> {
     written: HashMap<String, String>,
     /// What sends documents to the target.
     bulk: Option<Bulk<'a>>,
+    features: FeatureMaker,
     imported: Imported,
 }
 
@@ -64,18 +67,29 @@ impl<'a> Importer<'a> {
             Some(current) => view::conversations(client, current, true, stop)?,
             None => Vec::new(),
         };
-        Ok(Importer {
+        let known = known.into_iter().map(|it| (it.stored.id.clone(), it)).collect();
+        Ok(Importer::of(client, current, known, stop))
+    }
+
+    fn of(
+        client: &'a Client,
+        current: Option<String>,
+        known: HashMap<String, ClusterConversation>,
+        stop: &'a Stop,
+    ) -> Importer<'a> {
+        Importer {
             client,
             stop,
             current,
-            known: known.into_iter().map(|it| (it.stored.id.clone(), it)).collect(),
+            known,
             changed: HashMap::new(),
             met: HashSet::new(),
             target: None,
             written: HashMap::new(),
             bulk: None,
+            features: FeatureMaker::default(),
             imported: Imported::default(),
-        })
+        }
     }
 
     /// Notes whether a conversation changed since it was imported.
@@ -115,9 +129,34 @@ impl<'a> Importer<'a> {
         let mut all: Vec<(&String, &String)> = self.changed.iter().collect();
         all.sort_unstable();
         let import = document::conversation_name(&format!("{all:?}"));
+        self.target = Some(self.begun_or_new(&import, true)?);
+        Ok(true)
+    }
+
+    /// Returns an importer that writes all conversations of the current index into a new one, with what
+    /// an earlier attempt has written.
+    pub(super) fn anew(
+        client: &'a Client,
+        current: &str,
+        all: &[ClusterConversation],
+        stop: &'a Stop,
+    ) -> Result<Importer<'a>, Error> {
+        let digests = all.iter().map(|it| (it.stored.id.clone(), it.digest.clone()));
+        let mut importer = Importer::of(client, Some(current.to_owned()), HashMap::new(), stop);
+        importer.changed = digests.collect();
+        let name = document::conversation_name(&format!("{current} anew, format {FORMAT}"));
+        importer.target = Some(importer.begun_or_new(&name, false)?);
+        Ok(importer)
+    }
+
+    /// Returns the index that the same work began, or a new one: a copy of the current one, or empty.
+    fn begun_or_new(&mut self, import: &str, is_copy: bool) -> Result<Generation, Error> {
         let base = self.current.clone().unwrap_or_default();
         let begun = generation::all(self.client, self.stop)?.into_iter().find(|it| {
-            it.import == import && it.base == base && Some(&it.name) != self.current.as_ref()
+            it.is_current()
+                && it.import == import
+                && it.base == base
+                && Some(&it.name) != self.current.as_ref()
         });
         let begun = match begun {
             Some(begun) => self.is_usable(&begun)?.then_some(begun),
@@ -131,12 +170,11 @@ impl<'a> Importer<'a> {
             }
             None => {
                 let current = self.current.as_deref();
-                generation::begin(self.client, current, &import, self.stop)?
+                generation::begin(self.client, current, import, is_copy, self.stop)?
             }
         };
         self.bulk = Some(Bulk::new(self.client, self.stop, &target.name));
-        self.target = Some(target);
-        Ok(true)
+        Ok(target)
     }
 
     /// Returns whether an index that was begun can be gone on with. If a node is gone that had the
@@ -181,10 +219,14 @@ impl<'a> Importer<'a> {
         };
         let names = document::message_names(&id);
         let mut tally = MessageTally::default();
-        for (number, message) in messages.iter().enumerate() {
+        // A message is named by its place, so that the ones beside it are found.
+        let mut messages = messages;
+        messages.sort_by_key(|message| (message.position, message.time, message.row));
+        for (place, message) in (0..).zip(&messages) {
             tally.add(message);
-            let name = format!("{names}{number}");
-            let document = MessageDocument::of(&id, message, &name);
+            let name = format!("{names}{place}");
+            let mut document = MessageDocument::of(&id, message, &name);
+            self.features.add(&mut document, place, message);
             let line = line(self.client, &name, &document)?;
             if line.len() > LONGEST_DOCUMENT {
                 let why = format!(
@@ -198,7 +240,8 @@ impl<'a> Importer<'a> {
             }
             bulk.add(&line)?;
         }
-        let document = ConversationDocument::of(&conversation, digest, tally);
+        let mut document = ConversationDocument::of(&conversation, digest, tally);
+        self.features.add_summary(&mut document, &conversation, &messages);
         debug_assert_eq!(document.turns(), messages.len());
         bulk.add_after(line(self.client, &document::conversation_name(&id), &document)?);
         Ok(())

@@ -13,6 +13,11 @@ pub(super) const META: &str = "verbatim";
 /// The shards of a new index. At about 30 GB each they hold some 60 million messages.
 const SHARDS: u32 = 3;
 
+/// The most characters of a term of ranked search.
+const LONGEST_TERM: u32 = 1_000;
+
+/// The parameters of BM25, k1 and b, that propose messages. They are scored again here.
+const NORMS: (f32, f32) = (1.0, 0.5);
 /// The longest gram, in characters.
 pub(super) const LONGEST_GRAM: usize = 3;
 
@@ -50,13 +55,18 @@ pub(super) fn new_index(meta: &Value) -> Value {
             "max_ngram_diff": LONGEST_GRAM - 1,
             "analysis": {
                 "char_filter": { "fold": { "type": "mapping", "mappings": folds } },
-                "tokenizer": { "grams": {
-                    "type": "ngram", "min_gram": 1, "max_gram": LONGEST_GRAM, "token_chars": [],
-                } },
-                "analyzer": { "grams": {
-                    "type": "custom", "tokenizer": "grams", "char_filter": ["fold"],
-                } },
+                "tokenizer": {
+                    "grams": {
+                        "type": "ngram", "min_gram": 1, "max_gram": LONGEST_GRAM, "token_chars": [],
+                    },
+                    "words": { "type": "whitespace", "max_token_length": LONGEST_TERM },
+                },
+                "analyzer": {
+                    "grams": { "type": "custom", "tokenizer": "grams", "char_filter": ["fold"] },
+                    "words": { "type": "custom", "tokenizer": "words" },
+                },
             },
+            "similarity": { "words": { "type": "BM25", "k1": NORMS.0, "b": NORMS.1 } },
         },
         "mappings": mapping(meta),
     })
@@ -72,12 +82,18 @@ fn mapping(meta: &Value) -> Value {
     let grams = json!({
         "type": "text", "analyzer": "grams", "norms": false, "index_options": "docs",
     });
+    // Words with weights of their own: the sum of those that a question names.
+    let words = json!({
+        "type": "text", "analyzer": "words", "norms": false, "index_options": "docs",
+        "similarity": "boolean",
+    });
     let sorted = json!({ "type": "long", "index": false });
     let text = json!({ "type": "text", "index": false, "copy_to": "g" });
     json!({
         // What has no field here is only stored.
         "dynamic": false,
         "_meta": { META: meta },
+        "_source": { "excludes": ["g", "w", "vt", "v", "tw", "sw"] },
         "properties": {
             "kind": { "type": "keyword" },
             "c": { "type": "long" },
@@ -91,6 +107,15 @@ fn mapping(meta: &Value) -> Value {
             "t": text,
             "d": text,
             "g": grams,
+            "i": { "type": "integer", "index": false },
+            "l": { "type": "integer", "index": false },
+            "w": {
+                "type": "text", "analyzer": "words", "index_options": "freqs", "similarity": "words",
+            },
+            "vt": words,
+            "tw": words,
+            "sw": words,
+            "v": { "type": "binary", "doc_values": true },
         },
     })
 }

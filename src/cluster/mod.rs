@@ -12,10 +12,13 @@ mod bulk;
 mod client;
 mod document;
 mod error;
+mod features;
 mod generation;
 mod import;
 mod layout;
 mod query;
+mod ranked;
+mod rebuild;
 mod view;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +27,8 @@ pub(crate) use address::{Address, is_address};
 pub(crate) use client::{Access, Client};
 pub(crate) use error::Error;
 pub(crate) use import::Importer;
+pub(crate) use ranked::{MessagePlace, RankFilter, Ranked, RankedMessage, RankedSize, TitleWords};
+pub(crate) use rebuild::{Forgot, forget, rebuild};
 pub(crate) use view::{ClusterConversation, Taken, View};
 
 use crate::model::Stop;
@@ -33,12 +38,18 @@ use crate::model::Stop;
 pub(crate) struct Cluster {
     client: Result<Client, Error>,
     view: Mutex<Option<Arc<View>>>,
+    /// What ranking knows of the state that was ranked last.
+    size: Mutex<Option<RankedSize>>,
 }
 
 impl Cluster {
     /// Returns the index at an address; nothing is sent before the first question.
     pub(crate) fn new(address: Address, access: Access) -> Cluster {
-        Cluster { client: Client::new(address, access), view: Mutex::default() }
+        Cluster {
+            client: Client::new(address, access),
+            view: Mutex::default(),
+            size: Mutex::default(),
+        }
     }
 
     /// Returns what sends requests; an error if the file of trusted certificates cannot be read.
@@ -59,6 +70,18 @@ impl Cluster {
         }
         let view = Arc::new(View::open(client, now, stop)?);
         Ok(Arc::clone(known().insert(view)))
+    }
+
+    /// Returns what is known of all messages of a state.
+    pub(crate) fn size(&self, view: &View, stop: &Stop) -> Result<RankedSize, Error> {
+        let known = || self.size.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(size) = &*known()
+            && size.index == view.index()
+        {
+            return Ok(size.clone());
+        }
+        let size = Ranked::new(self.client()?, view, stop).size()?;
+        Ok(known().insert(size).clone())
     }
 
     /// Returns the state that was asked last: what is said of hits that were found in it is of the same

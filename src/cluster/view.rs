@@ -50,6 +50,9 @@ pub(crate) struct ClusterConversation {
     /// What its messages have for roles and models.
     pub(crate) roles: Vec<String>,
     pub(crate) models: Vec<String>,
+    /// A title made from its messages, if it has none; and its summary.
+    pub(crate) made: String,
+    pub(crate) summary: String,
     /// What is counted of its messages, in no particular order.
     pub(crate) messages: Vec<Tallied>,
     /// The hash of what was imported last.
@@ -166,6 +169,11 @@ impl View {
     /// The conversations that have messages, latest activity first.
     pub(crate) fn conversations(&self) -> &[ClusterConversation] {
         &self.conversations
+    }
+
+    /// Returns the place among the conversations of the one whose id has a hash.
+    pub(super) fn place(&self, hash: i64) -> Option<usize> {
+        self.places.get(&hash).copied()
     }
 
     /// Returns the conversation with an id.
@@ -303,8 +311,8 @@ fn newest_first() -> Value {
 }
 
 fn in_reading_order() -> Value {
-    let field = |name: &str| json!({ name: { "order": "asc", "missing": "_first" } });
-    ["p", "s", "n", "r", "k"].map(field).into_iter().collect()
+    // Earlier formats have no places.
+    json!([{ "i": { "order": "asc", "unmapped_type": "integer" } }, { "k": "asc" }])
 }
 
 /// Reads every conversation of an index, also those without messages.
@@ -331,6 +339,7 @@ pub(super) fn conversations(
 
 fn conversation(document: ConversationDocument) -> ClusterConversation {
     let digest = document.digest.clone();
+    let (made, summary) = (document.made.clone(), document.summary.clone());
     let (stored, roles, models, messages) = document.into_parts();
     let times = || messages.iter().filter_map(|message| message.time);
     ClusterConversation {
@@ -340,6 +349,8 @@ fn conversation(document: ConversationDocument) -> ClusterConversation {
         stored,
         roles,
         models,
+        made,
+        summary,
         messages,
         digest,
     }
@@ -413,7 +424,11 @@ fn has(matcher: &Matcher, text: Option<&[u8]>) -> bool {
 }
 
 /// Returns a message as a hit.
-fn hit(conversation: &ClusterConversation, message: StoredMessage, raw: bool) -> Hit<'static> {
+pub(super) fn hit(
+    conversation: &ClusterConversation,
+    message: StoredMessage,
+    raw: bool,
+) -> Hit<'static> {
     let stored = |content: Option<Vec<u8>>| match String::from_utf8(content.unwrap_or_default()) {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),

@@ -22,6 +22,7 @@ use super::{
     withheld::Withheld,
 };
 use crate::{
+    cluster::{self, Forgot},
     db::{self, Probe, threads::Threads, transcripts::TranscriptStore, writer::Writer},
     index::{IndexDir, Resources},
     model::Stop,
@@ -71,16 +72,10 @@ impl Forgetter<'_> {
         };
         for source in self.sources.present() {
             let Some(about) = source.about(id, stop)? else { continue };
-            if source.cluster().is_some() {
-                let reason = format!(
-                    "{}: conversations in a cluster cannot be forgotten yet; conversation {id} \
-                     stays in it",
-                    source.path.display()
-                );
-                return Err(Error::Cluster { reason });
-            }
             if source.kind == SourceKind::Export {
-                if config.local_folder().is_some() || !may_write(&source.path)? {
+                let is_ours = source.cluster().is_some()
+                    || config.local_folder().is_none() && may_write(&source.path)?;
+                if !is_ours {
                     return Err(Error::ReadOnly { path: source.path, id: id.to_owned() });
                 }
                 let known = self.sources.provenance(source.kind, &[id], stop)?;
@@ -96,7 +91,8 @@ impl Forgetter<'_> {
     }
 
     /// Forgets conversations that [`Forgetter::find`] found, and rebuilds the indexes. Returns the
-    /// databases whose log still has text, because somebody reads an older state.
+    /// databases whose log still has text, because somebody reads an older state, and the address of a
+    /// cluster whose files still have it.
     pub(crate) fn forget(
         &self,
         found: &[Forgettable],
@@ -126,6 +122,7 @@ impl Forgetter<'_> {
             outcome = outcome.and(self.wipe_index(path, &mut wait));
         }
         self.sources.close();
+        let in_cluster = self.remove_from_cluster(found, stop);
         outcome?;
         let is_removed = |path: &Path| removed.iter().any(|(removed, _)| removed == path);
         for source in self.sources.present().iter().filter(|source| is_removed(&source.path)) {
@@ -135,7 +132,26 @@ impl Forgetter<'_> {
             })?;
             enrich::prune_caches(source, stop)?;
         }
-        Ok(removed.into_iter().filter(|(_, is_clean)| !is_clean).map(|(path, _)| path).collect())
+        let left = removed.into_iter().filter(|(_, is_clean)| !is_clean).map(|(path, _)| path);
+        Ok(left.chain(in_cluster?).collect())
+    }
+
+    /// Removes conversations from the index of a cluster, if that is the source. Returns its address if
+    /// its files still have text.
+    fn remove_from_cluster(
+        &self,
+        found: &[Forgettable],
+        stop: &Stop,
+    ) -> Result<Option<PathBuf>, Error> {
+        let config = self.sources.config();
+        let (Some(cluster), Some(address)) = (config.cluster(), &config.db) else {
+            return Ok(None);
+        };
+        let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
+        Ok(match cluster::forget(cluster.client()?, &ids, stop)? {
+            Forgot::Kept => Some(address.clone()),
+            Forgot::None | Forgot::Clean => None,
+        })
     }
 
     /// Removes conversations from every database of ours. Adds the databases that had one of them to

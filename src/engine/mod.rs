@@ -85,7 +85,11 @@ pub use upkeep::{
     transcripts::{ArchiveProgress, ArchiveReport},
 };
 
-pub(crate) use crate::{cluster::is_address, embed::Key, workspace};
+pub(crate) use crate::{
+    cluster::{Cluster, is_address},
+    embed::Key,
+    workspace,
+};
 pub(crate) use attachments::{Attachment, AttachmentCounts};
 pub(crate) use describe::{ConversationKey, Described};
 pub(crate) use exact::{Render, Searched};

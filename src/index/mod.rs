@@ -40,7 +40,7 @@ use std::{io, path::PathBuf};
 use crate::text::expression::ExpressionError;
 
 pub use activity::{Activity, Last};
-pub use build::{Build, BuildPlan, Size};
+pub use build::{Build, BuildPlan};
 pub use directory::{CommitStamp, IndexDir, Writing};
 pub use documents::SegmentRef;
 pub use fold::TextMatch;
@@ -48,10 +48,12 @@ pub use invert::Resources;
 pub use long_text::LongText;
 #[cfg(feature = "internals")]
 pub use scored::ScoredDoc;
+pub use segment::Size;
 pub use snapshot::{Reading, Snapshot, SnapshotBuilder};
 pub use store::{ConversationTitle, Document, DocumentBuffer};
 pub use terms::{Bm25, DocSet, Norms, TermIndex, WeightedTerm, build_terms, frequencies, holding};
 pub use trace::{GramUse, Trace};
+pub(crate) use vectors::{PackedQuery, pack};
 pub use vectors::{VectorBuilder, VectorOptions, VectorTable, Vectors};
 
 /// An error of an index. It never keeps a database from being searched.

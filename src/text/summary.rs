@@ -13,6 +13,8 @@ use std::{
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::words::Tokenizer;
+
 /// The shortest summary, in characters, if the conversation has that much to say.
 const MIN_CHARACTERS: usize = 160;
 
@@ -132,6 +134,27 @@ pub fn summary(turns: &[SummaryTurn<'_>]) -> String {
         add(&mut summary, &sentences[at].text);
     }
     summary
+}
+
+/// Returns the title and the summary of a conversation by its opening messages in reading order, each a
+/// role and a text. The title is empty unless `is_untitled`.
+pub(crate) fn of_messages(messages: &[(&str, &str)], is_untitled: bool) -> (String, String) {
+    // A conversation is about what people and assistants say, not about tools' output.
+    let spoken = messages.iter().filter(|(role, _)| !["tool", "system"].contains(role));
+    let turns: Vec<SummaryTurn<'_>> =
+        spoken.map(|(role, text)| SummaryTurn { by_user: *role != "assistant", text }).collect();
+    let title = if is_untitled { title(&turns) } else { String::new() };
+    (title, summary(&turns))
+}
+
+/// Returns the hash of a term of a title or a summary.
+pub(crate) fn term_hash(term: &str) -> u32 {
+    crc32fast::hash(term.as_bytes())
+}
+
+/// Returns the hashes of the terms of a title or a summary.
+pub(crate) fn term_hashes(tokenizer: &Tokenizer, text: &str) -> Vec<u32> {
+    tokenizer.question(text).iter().map(|term| term_hash(term)).collect()
 }
 
 /// Returns a title for a conversation that has none: the beginning of the user's first meaningful

@@ -28,6 +28,9 @@ mod oracle;
 #[path = "../it/program.rs"]
 #[allow(dead_code, reason = "engines are made by address here")]
 mod program;
+mod ranked;
+#[path = "../contract/ranking.rs"]
+mod ranking;
 #[path = "../contract/reading.rs"]
 mod reading;
 mod secure;
@@ -36,6 +39,7 @@ mod sinks;
 #[path = "../contract/suite.rs"]
 #[allow(dead_code, reason = "only the readers of files need some of it")]
 mod suite;
+mod upkeep;
 mod writers;
 
 use std::{
@@ -94,7 +98,7 @@ impl Subject for Clustered {
     }
 
     fn can_rank(&self) -> bool {
-        false
+        true
     }
 }
 

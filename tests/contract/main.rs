@@ -31,7 +31,7 @@ pub(crate) use suite::{Damage, RESOURCES, Subject, config, hits, reindex};
 pub(crate) const SHARE: f64 = 1.0;
 
 /// Every kind of reader.
-pub(crate) fn subjects() -> [&'static dyn Subject; 3] {
+fn subjects() -> [&'static dyn Subject; 3] {
     [&Live, &Indexed, &Refreshed]
 }
 

@@ -1,8 +1,10 @@
 //! Ranked search: what holds for every reader that has a scorer.
 
+use std::{collections::HashMap, sync::Arc};
+
 use verbatim_search::{
     engine::{
-        Reader, Scope, SourceKind,
+        Messages, Reader, Scope, SourceKind,
         scoring::{Concept, Nearness, Scale, Scorer},
     },
     index::WeightedTerm,
@@ -14,7 +16,7 @@ use crate::{
     database::{Cell, Content, Database, Message, Schema, times},
     lists::{ids, transcripts},
     oracle::{Oracle, instant},
-    subjects,
+    subjects_of,
 };
 
 const DEPTH: usize = 20;
@@ -121,6 +123,7 @@ fn rank(reader: &dyn Reader, scope: &Scope, text: &str, vector: Option<Vec<f32>>
     let mut doc_ids = found.map(|(doc_id, _)| *doc_id);
     let mut scores = opened.scores(&mut doc_ids, &scale, &stop).expect("scores");
     scores.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let mut read: HashMap<String, Box<dyn Messages>> = HashMap::new();
     let ranked = scores.into_iter().map(|(doc_id, score)| {
         assert!(score > 0.0 && score <= 1.0, "a score of {score}");
         let hit = scorer.hit(doc_id).into_owned();
@@ -129,7 +132,9 @@ fn rank(reader: &dyn Reader, scope: &Scope, text: &str, vector: Option<Vec<f32>>
         assert_eq!(scorer.content_length(doc_id), hit.content.len());
         let conversation = scorer.conversation(doc_id).expect("it is in a conversation");
         assert_eq!(scorer.about(conversation).id, hit.conversation_id);
-        let messages = reader.read(&hit.conversation_id, false, &stop).expect("reads").expect("is");
+        let messages = read.entry(hit.conversation_id.to_string()).or_insert_with(|| {
+            reader.read(&hit.conversation_id, false, &stop).expect("reads").expect("is")
+        });
         assert_eq!(scorer.turn(doc_id).map(|turn| turn as usize), messages.turn_of(&hit));
         Ranked {
             id: hit.message_id.into_owned(),
@@ -149,13 +154,13 @@ fn rank(reader: &dyn Reader, scope: &Scope, text: &str, vector: Option<Vec<f32>>
 
 /// Opens a reader of every subject that can rank; the others must say that they cannot.
 fn rankers(database: &Database) -> Vec<(&'static str, std::sync::Arc<dyn Reader>)> {
-    let opened = subjects().map(|subject| {
+    let opened = subjects_of(database).into_iter().map(|subject| {
         let reader = subject.open_to_rank(database);
         let scorer = reader.scorer(&Scope::default(), &Stop::never()).expect("an answer");
         assert_eq!(scorer.is_some(), subject.can_rank(), "{}", subject.name());
         subject.can_rank().then_some((subject.name(), reader))
     });
-    opened.into_iter().flatten().collect()
+    opened.flatten().collect()
 }
 
 fn vector(_: &Database, text: &str) -> Option<Vec<f32>> {

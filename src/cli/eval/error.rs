@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use crate::{
-    engine::{self, WriterError},
+    engine::{self, WriterError, import::Error as ImportError},
     tools::hint::Explained,
 };
 
@@ -42,6 +42,21 @@ pub enum Error {
     /// The messages cannot be stored.
     #[error(transparent)]
     Database(#[from] WriterError),
+    /// The messages cannot be imported into a cluster.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// An index in a cluster has other messages.
+    #[error(
+        "{}: has {messages} messages that are not those of the corpus; name an index that is not \
+         there yet",
+        address.display()
+    )]
+    InUse {
+        /// The address of the index.
+        address: PathBuf,
+        /// How many messages it has.
+        messages: u64,
+    },
     /// The messages cannot be indexed or ranked.
     #[error("{}", Explained(.0))]
     Engine(#[from] engine::Error),

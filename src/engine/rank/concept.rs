@@ -148,6 +148,9 @@ impl Ranker<'_> {
     /// With one slip in each question, LoCoMo's MRR@10 over all conversations is .412, corrected
     /// .492, and .503 without slips.
     fn correct(&mut self, terms: &mut Vec<String>, sources: &[RankedSource]) -> Result<(), Error> {
+        for source in sources {
+            source.scorer.look_up(terms)?;
+        }
         for term in terms.iter_mut() {
             let is_word = term.bytes().all(|b| b.is_ascii_lowercase());
             let mut is_known = !is_word;

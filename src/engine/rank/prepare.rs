@@ -74,11 +74,9 @@ impl Ranker<'_> {
 
     /// Opens a source for ranking; `None` if it has to be scanned.
     fn open(&mut self, source: &Source) -> Result<Option<RankedSource>, Error> {
-        if source.cluster().is_some() {
-            self.note(Note::NotIndexed { source: source.kind, can_be: false });
-            return Ok(None);
-        }
-        let may_freshen = !self.sources.config().leave_indexes;
+        // A cluster keeps its own index.
+        let is_here = source.cluster().is_none();
+        let may_freshen = is_here && !self.sources.config().leave_indexes;
         if may_freshen && source.current_index(self.stop).is_err() {
             self.freshen(source)?;
         }
@@ -86,7 +84,7 @@ impl Ranker<'_> {
             self.enrich(source)?;
         }
         self.check_stop()?;
-        let is_current = source.current_index(self.stop).is_ok();
+        let is_current = !is_here || source.current_index(self.stop).is_ok();
         let reader = source.latest_reader(self.stop);
         let scorer = match reader.map(|reader| reader.scorer(&self.scope, self.stop)) {
             None => None,
@@ -102,7 +100,7 @@ impl Ranker<'_> {
             return Ok(None);
         };
         let (terms, vectors) = scorer.missing();
-        let messages = source.latest_index(self.stop).map_or(0, |index| index.max_doc());
+        let messages = source.latest_index(self.stop).map_or(vectors, |index| index.max_doc());
         let is_without_vectors = self.question.mode == Mode::Vector && vectors >= messages.max(1);
         if terms > 0 || is_without_vectors {
             let what = if terms > 0 { Lacking::Words } else { Lacking::Vectors };

@@ -21,10 +21,9 @@ use crate::{
         source::{
             Lacking, Note,
             scoring::{Concept, Nearness, TitleQuery},
-            summaries::hash,
         },
     },
-    text::words::Tokenizer,
+    text::{summary::term_hash, words::Tokenizer},
 };
 
 /// The weight of the vector; terms have the rest.
@@ -90,8 +89,8 @@ fn title_query(concept: &Concept, with_terms: bool) -> TitleQuery<'_> {
     let rarest = concept.terms.iter().map(|term| term.weight).fold(1.0, f32::max);
     let is_known = |term: &String| concept.terms.iter().any(|known| known.term == *term);
     let others = Tokenizer::default().question(&concept.query.text).into_iter();
-    let others = others.filter(|term| !is_known(term)).map(|term| (hash(&term), rarest));
-    let known = concept.terms.iter().map(|term| (hash(&term.term), term.weight));
+    let others = others.filter(|term| !is_known(term)).map(|term| (term_hash(&term), rarest));
+    let known = concept.terms.iter().map(|term| (term_hash(&term.term), term.weight));
     let mut terms: Vec<(u32, f32)> = known.chain(others).filter(|_| with_terms).collect();
     let total: f32 = terms.iter().map(|(_, weight)| weight).sum();
     terms.iter_mut().for_each(|(_, weight)| *weight /= total.max(f32::MIN_POSITIVE));

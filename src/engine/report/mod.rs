@@ -23,6 +23,10 @@ impl Reports<'_> {
     /// Returns how many messages the index of a source holds, and its bytes, words and vectors
     /// included.
     pub(crate) fn indexed(&self, source: &Source, stop: &Stop) -> (u64, u64) {
+        if let Some(Ok(view)) = source.cluster().map(|cluster| cluster.view(stop)) {
+            let messages = view.conversations().iter().map(|it| it.messages.len() as u64);
+            return (messages.sum(), 0);
+        }
         let Some(snapshot) = source.latest_index(stop) else { return (0, 0) };
         let segments = snapshot.segments();
         let bytes = segments.iter().map(|segment| status::size_of(segment.folder)).sum();

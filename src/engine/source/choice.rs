@@ -36,7 +36,7 @@ impl Source {
     /// Does as [`Source::reader`] does, and leaves out nothing.
     pub(crate) fn whole_reader(&self, stop: &Stop) -> Arc<dyn Reader> {
         if let Some(cluster) = self.cluster() {
-            return Arc::new(ClusterReader::new(cluster));
+            return Arc::new(ClusterReader::new(cluster, self.model()));
         }
         match self.current_index(stop) {
             Ok(snapshot) => Arc::new(IndexedReader::new(self.clone(), snapshot)),
@@ -65,7 +65,7 @@ impl Source {
         let request = request::checked(request)?;
         let excluded = self.excluded(stop)?;
         if let Some(cluster) = self.cluster() {
-            let reader = ClusterReader::new(cluster);
+            let reader = ClusterReader::new(cluster, self.model());
             return hiding::search(&excluded, &request, sink, |request, sink| {
                 reader.search(request, stop, sink)
             });
@@ -104,8 +104,11 @@ impl Source {
         self.search(request, stop, &mut Rendered::new(|hit: Hit<'_>| Some(hit.into_owned()), show))
     }
 
-    /// Returns the reader of the index in use, even if it is out of date.
+    /// Returns the reader of the index in use, even if it is out of date; or that of a cluster.
     pub(crate) fn latest_reader(&self, stop: &Stop) -> Option<Arc<dyn Reader>> {
+        if self.cluster().is_some() {
+            return Some(self.reader(stop));
+        }
         let snapshot = self.latest_index(stop)?;
         Some(self.visible(Arc::new(IndexedReader::new(self.clone(), snapshot))))
     }

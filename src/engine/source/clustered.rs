@@ -3,24 +3,24 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     ops::ControlFlow,
-    path::PathBuf,
     sync::{Arc, Mutex},
 };
 
 use super::{
     catalogue::Origins,
+    cluster_about::{KIND, about, origins, within},
     counter::Counter,
-    kind::SourceKind,
     lock::lock,
     read_messages::ReadMessages,
     reader::{Counts, Listing, Messages, Reader, SearchPlan},
     scope::{About, Scope},
-    scoring::Scorer,
+    scoring::{ClusterScorer, Scorer},
     sink::Sink,
 };
 use crate::{
     cluster::{Cluster, ClusterConversation, Taken, View},
     db::{self, ScanFilter, ScanPlace, ScannedMessage, tally::MessageFacts},
+    embed::Model,
     engine::error::Error,
     model::{Hit, Instant, Matching, Origin, Provenance, Request, Stop},
 };
@@ -28,13 +28,15 @@ use crate::{
 /// The reader of an index in a cluster. It answers from the state of its first question.
 pub(super) struct ClusterReader {
     cluster: Arc<Cluster>,
+    /// The model that questions are turned into vectors by.
+    model: Model,
     view: Mutex<Option<Arc<View>>>,
 }
 
 impl ClusterReader {
     /// Returns a reader; nothing is asked before the first question.
-    pub(super) fn new(cluster: Arc<Cluster>) -> ClusterReader {
-        ClusterReader { cluster, view: Mutex::default() }
+    pub(super) fn new(cluster: Arc<Cluster>, model: &Model) -> ClusterReader {
+        ClusterReader { cluster, model: model.clone(), view: Mutex::default() }
     }
 
     fn view(&self, stop: &Stop) -> Result<Arc<View>, Error> {
@@ -78,17 +80,7 @@ impl Reader for ClusterReader {
 
     fn list(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
         let view = self.view(stop)?;
-        let is_role = |it: &ClusterConversation| {
-            scope.roles.is_empty() || scope.roles.iter().any(|role| it.roles.contains(role))
-        };
-        let is_within = |it: &ClusterConversation| {
-            scope.covers(it.begun, it.last)
-                && scope.accepts_id(KIND, &it.stored.id)
-                && (!scope.has_origin() || scope.accepts_origin(KIND, it.stored.origin.as_ref()))
-                && is_role(it)
-        };
-        let all = view.conversations().iter().enumerate();
-        let found = all.filter(|(_, it)| is_within(it)).map(|(place, _)| place).collect();
+        let found = within(&view, scope);
         Ok(Box::new(ClusterListing { view, found }))
     }
 
@@ -138,19 +130,10 @@ impl Reader for ClusterReader {
         Ok(spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))))
     }
 
-    /// A cluster proposes by n-grams; it has no words and no vectors to rank by.
-    fn scorer(&self, _: &Scope, _: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
-        Ok(None)
+    fn scorer(&self, scope: &Scope, stop: &Stop) -> Result<Option<Box<dyn Scorer>>, Error> {
+        let state = (Arc::clone(&self.cluster), self.view(stop)?);
+        Ok(Some(Box::new(ClusterScorer::new(state, &self.model, scope, stop)?)))
     }
-}
-
-/// The kind of source that a cluster holds.
-const KIND: SourceKind = SourceKind::Export;
-
-/// Returns the origins of the conversations that have one.
-fn origins(view: &View) -> Origins {
-    let all = view.conversations().iter();
-    all.filter_map(|it| Some((it.stored.id.clone(), it.stored.origin.clone()?))).collect()
 }
 
 struct ClusterListing {
@@ -185,20 +168,7 @@ impl Listing for ClusterListing {
     }
 
     fn about(&self, place: usize) -> About {
-        let it = self.at(place);
-        About {
-            source: KIND,
-            id: it.stored.id.clone(),
-            title: it.title.clone(),
-            summary: String::new(),
-            turns: u32::try_from(it.messages.len()).unwrap_or(u32::MAX),
-            begun: it.begun,
-            last: it.last,
-            file: None::<PathBuf>,
-            project: None,
-            session: None,
-            gone: None,
-        }
+        about(self.at(place))
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod catalogue;
 mod choice;
+mod cluster_about;
 mod clustered;
 mod counter;
 mod handle;

@@ -113,6 +113,10 @@ impl Upkeep<'_> {
         stop: &Stop,
         progress: &mut dyn FnMut(Completing),
     ) -> Result<(), Error> {
+        if source.cluster().is_some() {
+            // A cluster has it from the beginning.
+            return Ok(());
+        }
         let options = Reindex { resources, full: false };
         let mut indexed = |step: Progress| progress(Completing::Index(step));
         while let Err(error) = refresh::refresh(source, options, stop, &mut indexed) {

@@ -16,6 +16,7 @@ use std::{
 
 use super::diff::{self, Compared, Difference, SLICE, row_reader};
 use crate::{
+    cluster::{self, Cluster},
     db::{self, Layout, LongContent, Row, State},
     engine::{error::Error, source::Source},
     index::{
@@ -175,10 +176,11 @@ fn follow(
 ) -> Result<Option<Reindexed>, Error> {
     let begun = Instant::now();
     let path = &source.path;
-    if source.cluster().is_some() {
-        let reason =
-            format!("{}: a cluster keeps its own index; none is built here", path.display());
-        return Err(Error::Cluster { reason });
+    if let Some(cluster) = source.cluster() {
+        return match may_build {
+            true => rebuild(&cluster, path, options, stop, progress).map(Some),
+            false => Ok(None),
+        };
     }
     let index_dir = source.index_dir()?;
     if !options.full
@@ -224,6 +226,30 @@ fn follow(
         }
     }
     Err(db::Error::Unsteady { path: path.clone() }.into())
+}
+
+/// Writes the index of a cluster anew, unless it is as it should be.
+fn rebuild(
+    cluster: &Cluster,
+    path: &Path,
+    options: Reindex,
+    stop: &Stop,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Reindexed, Error> {
+    let begun = Instant::now();
+    let done = cluster::rebuild(cluster.client()?, options.full, stop, &mut |done, total| {
+        progress(Progress::Reading { done, total, bytes: 0 });
+    })?;
+    let messages = u32::try_from(done.messages).unwrap_or(u32::MAX);
+    Ok(match done.is_written {
+        false => Reindexed::Current { messages },
+        true => Reindexed::Built {
+            size: Size { messages, text_bytes: 0, index_bytes: 0, store_bytes: 0 },
+            conversations: usize::try_from(done.conversations).unwrap_or(usize::MAX),
+            took: begun.elapsed(),
+            folder: path.to_owned(),
+        },
+    })
 }
 
 /// What came of adding the changes to an earlier snapshot.

@@ -39,6 +39,14 @@ pub struct Norms {
 }
 
 impl Norms {
+    /// Returns the score of a term of weight 1 in a message, by its frequency and the message's length.
+    pub(crate) fn score(&self, frequency: u32, length: u32) -> f32 {
+        let share = length as f32 / self.average.max(1.0);
+        let frequency = frequency as f32;
+        let norm = self.k1 * (1.0 - self.b + self.b * share);
+        (self.k1 + 1.0) * frequency / (frequency + norm)
+    }
+
     /// Returns the length norm for each code of a length: BM25 adds it to the term frequency.
     fn table(&self) -> [f32; 256] {
         std::array::from_fn(|code| {

@@ -18,6 +18,7 @@ mod clusters;
 mod codes;
 mod file;
 mod kernel;
+mod packed;
 mod query;
 mod table;
 
@@ -26,6 +27,7 @@ use std::{cmp::Reverse, collections::BinaryHeap, ops::Range, path::Path};
 use super::{Error, artifact::Mapped, scored::ScoredDoc};
 
 pub use build::{VectorBuilder, VectorOptions};
+pub(crate) use packed::{PackedQuery, pack};
 pub use table::VectorTable;
 
 use file::{Sections, Shape};

@@ -4,14 +4,17 @@
 //! distributed search engine: every source first gives its statistics and its best candidates;
 //! with the sums and the best values of all sources, each then scores its own messages.
 
+mod clustered;
 mod filter;
+mod formula;
 mod score;
 mod scorer;
 mod searcher;
 mod titles;
 
+pub(super) use clustered::ClusterScorer;
+pub(crate) use formula::longness;
 pub(super) use score::IndexedScorer;
-pub(crate) use score::longness;
 pub use scorer::{
     Candidates, Concept, ConceptScorer, Nearness, Scale, Scorer, Statistics, TitleQuery,
     TitleScores,

@@ -1,18 +1,4 @@
-//! Scores of messages: by terms, vectors, neighbouring messages and authors.
-//!
-//! ```text
-//! B(i) = BM25(i) / the best;   V(i) = nearness of the cosine of i
-//! f(i) = (1 - v) B(i) + v V(i);   v = 0.35 where messages are short, 0.2 where they are long
-//! g(i) = f(i) + context(i) (0.4 f(i-1) + 0.2 f(i-2) + 0.15 f(i+1) + 0.1 f(i+2))
-//! score(i) = g(i) + 0.15 if the one author whom the query names wrote i
-//! ```
-//!
-//! The best K messages by terms and the best K by vectors are scored, and the messages beside them
-//! in their conversations. A long message takes less from its context, and so does every message
-//! where messages are long on average: they say enough themselves, and their neighbours say less
-//! about them. A vector says less about a long text, because it is the mean of all that the text is
-//! about. v is smaller if the model does not know all words of the query, and 0 if the query is in
-//! a language that the model does not know.
+//! Scores of the messages of an index, by the formula of [`super::formula`].
 
 use std::{
     borrow::Cow,
@@ -23,6 +9,7 @@ use std::{
 
 use super::{
     filter::{ConceptFilter, ScopeFilter, Scores},
+    formula::{self, Surroundings, TitleShares},
     scorer::{
         Candidates, Concept, ConceptScorer, Scale, Scorer, Statistics, TitleQuery, TitleScores,
     },
@@ -40,54 +27,7 @@ use crate::{
     },
     index::{self, Bm25, DocSet, Norms, TermIndex},
     model::{Hit, Stop},
-    text::words::Tokenizer,
 };
-
-/// Context weights: (offset of the neighbour, share of its score that is added).
-const CONTEXT: [(i64, f32); 4] = [(-1, 0.4), (-2, 0.2), (1, 0.15), (2, 0.1)];
-
-/// The number of messages before a candidate that are scored with it.
-const CONTEXT_BEFORE: usize = 2;
-
-/// The number of messages after a candidate that are scored with it.
-const CONTEXT_AFTER: usize = 2;
-
-/// The length, in terms, up to which a message takes all of its context's share: some 60 words.
-const SHORT_MESSAGE: f32 = 32.0;
-
-/// Bonus if the author whom the query names wrote the message.
-const AUTHOR_BONUS: f32 = 0.15;
-
-/// Bonus if all query terms occur in the conversation's title; for some of them, their share.
-const TITLE_BONUS: f32 = 0.05;
-
-/// Bonus of the newest message.
-const RECENCY_BONUS: f32 = 0.01;
-
-/// Seconds after which the recency bonus is half: half a year.
-const RECENCY_HALF_LIFE: f32 = 182.0 * 86_400.0;
-
-/// The highest possible score, which is scaled to 1.
-const MAX_SCORE: f32 = 1.0 + 0.4 + 0.2 + 0.15 + 0.1 + AUTHOR_BONUS + TITLE_BONUS + RECENCY_BONUS;
-
-/// Average lengths, in terms, up to which messages are short and from which they are long: some 25
-/// and 180 words.
-const SHORT_AVERAGE: f32 = 15.0;
-const LONG_AVERAGE: f32 = 100.0;
-
-/// Returns where an average length is between short and long, from 0 to 1: smooth in the logarithm.
-pub(crate) fn longness(average: f32) -> f32 {
-    let share = (average / SHORT_AVERAGE).ln() / (LONG_AVERAGE / SHORT_AVERAGE).ln();
-    share.clamp(0.0, 1.0)
-}
-
-/// Returns the parameters of BM25 for messages of an average length.
-///
-/// Short turns differ in length by chance; long answers are long because they say more.
-fn norms(average: f32) -> Norms {
-    let share = longness(average);
-    Norms { k1: 0.9 + 0.3 * share, b: 0.4 + 0.35 * share, average }
-}
 
 /// Ranks the messages of an index.
 #[derive(Debug)]
@@ -189,7 +129,11 @@ impl Scorer for IndexedScorer {
         stop: &Stop,
     ) -> Result<Box<dyn ConceptScorer + 'a>, Error> {
         let filter = ConceptFilter::new(&self.searcher, &self.filter, concept, stop)?;
-        Ok(Box::new(IndexedConceptScorer { filter, concept, norms: norms(concept.average) }))
+        Ok(Box::new(IndexedConceptScorer {
+            filter,
+            concept,
+            norms: formula::norms(concept.average),
+        }))
     }
 
     fn titles(&self, queries: &[TitleQuery<'_>], stop: &Stop) -> Result<TitleScores, Error> {
@@ -257,8 +201,7 @@ impl ConceptScorer for IndexedConceptScorer<'_> {
         let mut doc_ids: Vec<u32> = self.with_context(candidates).into_iter().collect();
         doc_ids.sort_unstable();
         let own = self.own_scores(&doc_ids, scale, stop)?;
-        let scale_down = |score: f32| (score / MAX_SCORE).clamp(0.0, 1.0);
-        Ok(self.final_scores(&doc_ids, &own).map(|(id, score)| (id, scale_down(score))).collect())
+        Ok(self.final_scores(&doc_ids, &own).collect())
     }
 }
 
@@ -280,8 +223,8 @@ impl IndexedConceptScorer<'_> {
             };
             let reading = catalogue.reading(conversation);
             let turn = turn as usize;
-            let end = reading.len().min(turn + CONTEXT_AFTER + 1);
-            for neighbour in &reading[turn.saturating_sub(CONTEXT_BEFORE)..end] {
+            let end = reading.len().min(turn + formula::CONTEXT_AFTER + 1);
+            for neighbour in &reading[turn.saturating_sub(formula::CONTEXT_BEFORE)..end] {
                 if !all.contains(neighbour) && self.filter.accepts(*neighbour) {
                     all.insert(*neighbour);
                 }
@@ -319,63 +262,25 @@ impl IndexedConceptScorer<'_> {
         let snapshot = self.filter.searcher.snapshot();
         let concept = self.concept;
         let newest = catalogue.conversations().first().and_then(|listed| listed.last);
-        let mut title_share = self.title_shares();
+        let mut titles = TitleShares::new(concept);
         doc_ids.iter().filter_map(move |doc_id| {
             let conversation = catalogue.conversation(*doc_id)?;
             let reading = catalogue.reading(conversation);
             let turn = i64::from(catalogue.place(*doc_id)?);
-            let length = self.filter.searcher.length(*doc_id).unwrap_or(1).max(1) as f32;
-            let context =
-                (SHORT_MESSAGE / length).min(1.0) * (SHORT_MESSAGE / concept.average).min(1.0);
-            let mut score = own.get(doc_id).copied().unwrap_or(0.0);
-            for (offset, share) in CONTEXT {
-                let neighbour = usize::try_from(turn + offset).ok();
-                let neighbour = neighbour.and_then(|turn| reading.get(turn));
-                let theirs = neighbour.and_then(|doc_id| own.get(doc_id));
-                score += context * share * theirs.unwrap_or(&0.0);
-            }
-            if score <= 0.0 {
-                return None;
-            }
-            if concept.author.as_deref() == Some(snapshot.role(*doc_id)) {
-                score += AUTHOR_BONUS;
-            }
-            score += TITLE_BONUS * title_share(conversation);
-            if let (Some(newest), Some(time)) = (newest, snapshot.time(*doc_id)) {
-                let age = (newest.seconds.saturating_sub(time.seconds)).max(0) as f32;
-                score += RECENCY_BONUS * (-age / RECENCY_HALF_LIFE).exp2();
-            }
-            Some((*doc_id, score))
+            let neighbour = |offset: i64| {
+                let turn = usize::try_from(turn + offset).ok()?;
+                own.get(reading.get(turn)?).copied()
+            };
+            let title = &catalogue.conversations()[conversation as usize].title;
+            let surroundings = Surroundings {
+                own: own.get(doc_id).copied().unwrap_or(0.0),
+                neighbour: &neighbour,
+                length: self.filter.searcher.length(*doc_id).unwrap_or(1),
+                role: snapshot.role(*doc_id),
+                title_share: &mut || titles.share(conversation, title),
+                age: newest.zip(snapshot.time(*doc_id)),
+            };
+            Some((*doc_id, formula::score(concept, surroundings)?))
         })
-    }
-
-    /// Returns a function from a conversation to the share of the query's weight in its title.
-    fn title_shares(&self) -> impl FnMut(u32) -> f32 {
-        let mut known: HashMap<u32, f32> = HashMap::new();
-        let tokenizer = Tokenizer::default();
-        let terms = &self.concept.terms;
-        let total: f32 = terms.iter().map(|term| term.weight).sum();
-        let catalogue = &self.filter.searcher.catalogue;
-        move |conversation| {
-            *known.entry(conversation).or_insert_with(|| {
-                let title = &catalogue.conversations()[conversation as usize].title;
-                let of_title = tokenizer.question(title);
-                let found = terms.iter().filter(|term| of_title.contains(&term.term));
-                found.map(|term| term.weight).sum::<f32>() / total.max(f32::MIN_POSITIVE)
-            })
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn length_counts_more_where_messages_are_long() {
-        let [short, middle, long] = [9.0, 38.7, 160.0].map(norms);
-        assert_eq!((short.k1, short.b), (0.9, 0.4));
-        assert_eq!((long.k1, long.b), (1.2, 0.75));
-        assert!((middle.k1 - 1.05).abs() < 0.01 && (middle.b - 0.575).abs() < 0.01);
     }
 }

@@ -99,6 +99,11 @@ pub trait Scorer: Send + Sync {
     /// Returns the statistics of some terms.
     fn statistics(&self, terms: &[String]) -> Result<Statistics, Error>;
 
+    /// Looks up some terms together, where each alone would be a request.
+    fn look_up(&self, _: &[String]) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Returns whether a message of the source has a term, in the scope or not.
     fn has_term(&self, term: &str) -> Result<bool, Error>;
 

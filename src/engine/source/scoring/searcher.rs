@@ -11,6 +11,11 @@ use crate::{
 /// Roles that name no person.
 const PLAIN_ROLES: [&str; 6] = ["", "user", "assistant", "tool", "system", "unknown"];
 
+/// Returns whether a role is the name of a person.
+pub(super) fn is_person(role: &str) -> bool {
+    !PLAIN_ROLES.contains(&role)
+}
+
 /// A snapshot of a source with everything that ranking needs.
 #[derive(Debug)]
 pub(crate) struct Searcher {
@@ -78,7 +83,7 @@ impl Searcher {
         let mut authors: Vec<&str> = doc_ids.iter().map(role).collect();
         authors.sort_unstable();
         authors.dedup();
-        authors.retain(|author| !PLAIN_ROLES.contains(author));
+        authors.retain(|author| is_person(author));
         authors
     }
 }
@@ -95,7 +100,7 @@ fn authors(snapshot: &Snapshot) -> Vec<String> {
             before = role;
         }
     }
-    let names = roles.into_iter().filter(|role| !PLAIN_ROLES.contains(role));
+    let names = roles.into_iter().filter(|role| is_person(role));
     let mut authors: Vec<String> = names.map(str::to_owned).collect();
     authors.sort_unstable();
     authors

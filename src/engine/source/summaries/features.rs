@@ -1,7 +1,7 @@
 //! The features that rank whole conversations: the terms of titles and summaries, and one vector for
 //! both.
 
-use crate::{index::VectorTable, text::words::Tokenizer};
+use crate::index::VectorTable;
 
 /// The summary of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,12 +59,4 @@ impl SummaryFeatures {
     pub(crate) fn vectors(&self) -> &VectorTable {
         &self.vectors
     }
-}
-
-pub(crate) fn hash(term: &str) -> u32 {
-    crc32fast::hash(term.as_bytes())
-}
-
-pub(crate) fn terms_of(tokenizer: &Tokenizer, text: &str) -> Vec<u32> {
-    tokenizer.question(text).iter().map(|term| hash(term)).collect()
 }

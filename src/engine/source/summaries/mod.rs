@@ -36,14 +36,14 @@ use crate::{
     text::{
         hash::Fnv1a,
         snippet,
-        summary::{self, SummaryTurn},
+        summary::{self, term_hashes},
         words::Tokenizer,
     },
 };
 
 use file::{Fingerprints, SummaryCache};
 
-pub(crate) use features::{Summary, SummaryFeatures, hash};
+pub(crate) use features::{Summary, SummaryFeatures};
 
 /// The name of the cache in the index directory.
 const FILE: &str = "summaries";
@@ -137,17 +137,13 @@ impl Catalogue {
         // In reading order.
         doc_ids.sort_by_key(|doc_id| (snapshot.position(*doc_id), snapshot.time(*doc_id)));
         let is_untitled = self.conversations()[conversation as usize].title.trim().is_empty();
-        let turns: Vec<(bool, Cow<'_, str>)> = doc_ids
+        let turns: Vec<(&str, Cow<'_, str>)> = doc_ids
             .into_iter()
             .map(|doc_id| (snapshot.role(doc_id), snapshot.beginning(doc_id, summary::BYTES_READ)))
-            // A conversation is about what people and assistants say, not about tools' output.
-            .filter(|(role, _)| !["tool", "system"].contains(role))
-            .map(|(role, text)| (role != "assistant", text))
             .collect();
-        let turns: Vec<SummaryTurn<'_>> =
-            turns.iter().map(|(by_user, text)| SummaryTurn { by_user: *by_user, text }).collect();
-        let title = if is_untitled { summary::title(&turns) } else { String::new() };
-        let text = self.saved_summary(conversation).unwrap_or_else(|| summary::summary(&turns));
+        let turns: Vec<(&str, &str)> = turns.iter().map(|(role, text)| (*role, &**text)).collect();
+        let (title, text) = summary::of_messages(&turns, is_untitled);
+        let text = self.saved_summary(conversation).unwrap_or(text);
         Summary { title, text }
     }
 
@@ -382,7 +378,7 @@ impl<'a> SummaryWork<'a> {
         let summary = self.catalogue.summary(conversation);
         let title = if summary.title.is_empty() { &listed.title } else { &summary.title };
         let tokenizer = Tokenizer::default();
-        let terms = [title, &summary.text].map(|text| features::terms_of(&tokenizer, text));
+        let terms = [title, &summary.text].map(|text| term_hashes(&tokenizer, text));
         self.features.push(&terms[0], &terms[1], |vectors| vectors.push(&[]));
         if self.dimensions > 0 {
             self.without_vector.insert(conversation as usize);

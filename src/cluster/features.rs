@@ -1,0 +1,145 @@
+//! What ranked search needs of a text: its terms, its length, and its vector.
+//!
+//! A vector is stored packed, to be compared here. So that the cluster finds near ones, a document also
+//! has a word for each dimension in which its vector goes far in one direction: the sum of what the
+//! words of two vectors have in common estimates their product.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+use super::document::{ConversationDocument, MessageDocument};
+use crate::{
+    embed::Model,
+    index::pack,
+    model::{Stop, StoredConversation, StoredMessage},
+    text::{
+        summary::{self, term_hashes},
+        words::Tokenizer,
+    },
+};
+
+/// How far a component goes for each of its words, in standard deviations of all components, and what
+/// the word adds to the estimate of the component: the mean of those that have no further word, by a
+/// normal distribution.
+const LEVELS: [(f32, f32); 2] = [(1.2, 1.518), (2.0, 0.855)];
+
+/// The most dimensions of a question that are looked up.
+const MOST_DIMENSIONS: usize = 64;
+
+/// Makes what ranked search needs of documents.
+pub(super) struct FeatureMaker {
+    tokenizer: Tokenizer,
+    model: Model,
+}
+
+impl Default for FeatureMaker {
+    fn default() -> FeatureMaker {
+        FeatureMaker { tokenizer: Tokenizer::default(), model: model() }
+    }
+}
+
+/// Returns the model whose vectors indexes have. A provider would be asked for every message.
+pub(super) fn model() -> Model {
+    Model::built_in()
+}
+
+impl FeatureMaker {
+    /// Adds what ranking needs to the document of a message, which has a place in reading order.
+    pub(super) fn add(&self, document: &mut MessageDocument, place: u32, message: &StoredMessage) {
+        let text = shown(message);
+        document.i = place;
+        document.l = self.tokenizer.cut(&text, |term| {
+            document.w.push_str(term);
+            document.w.push(' ');
+        });
+        (document.vt, document.v) = self.vector(&text);
+    }
+
+    /// Adds the summary, its terms and its vector to the document of a conversation, whose messages are
+    /// in reading order.
+    pub(super) fn add_summary(
+        &self,
+        document: &mut ConversationDocument,
+        conversation: &StoredConversation,
+        messages: &[StoredMessage],
+    ) {
+        let title = String::from_utf8_lossy(conversation.title.as_deref().unwrap_or_default());
+        let mut opening: Vec<usize> = (0..messages.len()).collect();
+        opening.sort_by_key(|at| messages[*at].time);
+        opening.truncate(summary::TURNS);
+        opening.sort_unstable();
+        let texts: Vec<(&str, String)> = opening
+            .into_iter()
+            .map(|at| {
+                let text = shown(&messages[at]);
+                let end = text.char_indices().map(|(start, it)| start + it.len_utf8());
+                let end = end.take_while(|end| *end <= summary::BYTES_READ).last();
+                (messages[at].role.as_str(), text[..end.unwrap_or(0)].to_owned())
+            })
+            .collect();
+        let texts: Vec<(&str, &str)> = texts.iter().map(|(role, it)| (*role, &**it)).collect();
+        let (made, summary) = summary::of_messages(&texts, title.trim().is_empty());
+        let shown = if made.is_empty() { &*title } else { &made };
+        document.tw = hashes(&self.tokenizer, shown);
+        document.sw = hashes(&self.tokenizer, &summary);
+        (document.vt, document.v) = self.vector(&format!("{shown}. {summary}"));
+        (document.made, document.summary) = (made, summary);
+    }
+
+    /// Returns the words of the vector of a text, and the vector itself.
+    fn vector(&self, text: &str) -> (String, String) {
+        let vectors = self.model.encode(&[text], &Stop::never());
+        let vector = vectors.ok().and_then(|mut it| it.pop()).unwrap_or_default();
+        let packed = pack(&vector);
+        if packed.is_empty() {
+            return (String::new(), String::new());
+        }
+        let deviations = (vector.len() as f32).sqrt();
+        let mut words = String::new();
+        for (dimension, component) in vector.iter().enumerate() {
+            for (level, (far, _)) in LEVELS.iter().enumerate() {
+                if component.abs() * deviations >= *far {
+                    words.push_str(&word(dimension, *component, level));
+                    words.push(' ');
+                }
+            }
+        }
+        (words, STANDARD.encode(packed))
+    }
+}
+
+/// Returns the words by which near vectors are found, with what each adds to the estimate.
+pub(super) fn near(vector: &[f32]) -> Vec<(String, f32)> {
+    let mut dimensions: Vec<usize> = (0..vector.len()).filter(|at| vector[*at] != 0.0).collect();
+    dimensions.sort_by(|a, b| vector[*b].abs().total_cmp(&vector[*a].abs()));
+    dimensions.truncate(MOST_DIMENSIONS);
+    let words = dimensions.into_iter().flat_map(|dimension| {
+        let component = vector[dimension];
+        LEVELS.iter().enumerate().map(move |(level, (_, adds))| {
+            (word(dimension, component, level), component.abs() * adds)
+        })
+    });
+    words.collect()
+}
+
+fn word(dimension: usize, component: f32, level: usize) -> String {
+    let direction = if component > 0.0 { '+' } else { '-' };
+    format!("{dimension}{direction}{level}")
+}
+
+/// Returns the hash of a term of a title or summary as a word.
+pub(super) fn hash_word(hash: u32) -> String {
+    format!("{hash:x}")
+}
+
+fn hashes(tokenizer: &Tokenizer, text: &str) -> String {
+    let words: Vec<String> = term_hashes(tokenizer, text).into_iter().map(hash_word).collect();
+    words.join(" ")
+}
+
+/// Returns the text of a message as it is shown.
+fn shown(message: &StoredMessage) -> std::borrow::Cow<'_, str> {
+    match &message.decoded {
+        Some(decoded) => decoded.into(),
+        None => String::from_utf8_lossy(message.content.as_deref().unwrap_or_default()),
+    }
+}

@@ -1,0 +1,486 @@
+//! Ranked search in an index: how frequent terms are, and the messages and conversations that come
+//! nearest to a question. The cluster proposes them; what counts is computed again by the caller.
+
+use std::collections::{HashMap, HashSet};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    client::{Call, Client},
+    document::{self, CONVERSATION, MESSAGE, MessageDocument, MessageOrder},
+    error::Error,
+    features::{hash_word, near},
+    generation,
+    view::{Shards, View, hit},
+};
+use crate::{
+    index::PackedQuery,
+    model::{Hit, Instant, Stop},
+};
+
+/// The most values of one clause. A cluster takes 65,536.
+const MOST_VALUES: usize = 60_000;
+
+/// The most counts of one request.
+const MOST_COUNTS: usize = 500;
+
+/// The most documents of one request.
+const MOST_DOCUMENTS: usize = 1_000;
+
+/// For each message that is wanted by its vector, how many are compared by their packed vectors.
+const COMPARED: usize = 4;
+
+/// The most terms that one is taken for a slip of.
+const MOST_SLIPS: usize = 50;
+
+/// How much a term of the summary that is not in the title counts.
+const SUMMARY_WEIGHT: f32 = 0.8;
+
+/// The most conversations that titles propose by their terms, and by their vectors.
+const MOST_TITLES: (usize, usize) = (1_000, 100);
+
+/// Which messages of an index are ranked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RankFilter {
+    /// Roles, any of which is enough; none for all.
+    pub(crate) roles: Vec<String>,
+    pub(crate) since: Option<Instant>,
+    pub(crate) until: Option<Instant>,
+    /// The ids of the conversations; `None` for all.
+    pub(crate) within: Option<Vec<String>>,
+    /// The ids of conversations that are left out.
+    pub(crate) without: Vec<String>,
+}
+
+/// What is known of all messages of an index.
+#[derive(Clone, Debug)]
+pub(crate) struct RankedSize {
+    /// The index.
+    pub(super) index: String,
+    pub(crate) messages: u64,
+    /// The sum of their lengths, in terms.
+    pub(crate) tokens: u64,
+    /// The model of the vectors; empty if they are of several.
+    pub(crate) model: String,
+}
+
+/// The place of a conversation in a view, and that of a message in reading order.
+pub(crate) type MessagePlace = (usize, u32);
+
+/// A message that is ranked.
+#[derive(Debug)]
+pub(crate) struct RankedMessage {
+    pub(crate) at: MessagePlace,
+    /// The length in terms.
+    pub(crate) length: u32,
+    pub(crate) hit: Hit<'static>,
+    /// The packed vector; empty if there is none.
+    pub(crate) packed: Vec<u8>,
+    /// The newer message is the greater one.
+    pub(crate) order: MessageOrder,
+}
+
+/// A page of the messages that have terms of a question, the best first.
+#[derive(Debug, Default)]
+pub(crate) struct TermPage {
+    pub(crate) messages: Vec<RankedMessage>,
+    /// Where the next page begins; `None` after the last one.
+    pub(crate) next: Option<Value>,
+}
+
+/// What titles are compared with: hashes of terms with their weights, and a vector.
+pub(crate) type TitleWords<'a> = (&'a [(u32, f32)], Option<&'a [f32]>);
+
+/// How a conversation compares with each question, by terms and by vectors.
+#[derive(Clone, Debug)]
+pub(crate) struct RankedTitle {
+    /// The place of the conversation in the view.
+    pub(crate) place: usize,
+    pub(crate) terms: Vec<f32>,
+    pub(crate) cosines: Vec<f32>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    timed_out: bool,
+    #[serde(rename = "_shards")]
+    shards: Shards,
+    hits: Page,
+    #[serde(default)]
+    aggregations: Value,
+    #[serde(default)]
+    suggest: Value,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    total: Total,
+    hits: Vec<Found>,
+}
+
+#[derive(Default, Deserialize)]
+struct Total {
+    value: u64,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    #[serde(rename = "_score")]
+    score: Option<f32>,
+    #[serde(default, rename = "_source")]
+    source: Option<MessageDocument>,
+    #[serde(default)]
+    fields: FoundFields,
+    #[serde(default)]
+    sort: Value,
+}
+
+#[derive(Default, Deserialize)]
+struct FoundFields {
+    #[serde(default)]
+    v: Vec<String>,
+    #[serde(default)]
+    c: Vec<i64>,
+    #[serde(default)]
+    i: Vec<u32>,
+}
+
+impl FoundFields {
+    fn packed(&self) -> Vec<u8> {
+        self.v.first().and_then(|text| STANDARD.decode(text).ok()).unwrap_or_default()
+    }
+}
+
+/// Asks one state of an index for what ranking needs.
+pub(crate) struct Ranked<'a> {
+    client: &'a Client,
+    view: &'a View,
+    stop: &'a Stop,
+}
+
+impl<'a> Ranked<'a> {
+    pub(crate) fn new(client: &'a Client, view: &'a View, stop: &'a Stop) -> Ranked<'a> {
+        Ranked { client, view, stop }
+    }
+
+    /// Returns what is known of all messages.
+    pub(super) fn size(&self) -> Result<RankedSize, Error> {
+        let index = self.view.index().to_owned();
+        let model = generation::described(self.client, &index, self.stop)?.model;
+        let (_, messages, tokens) = self.counts(&RankFilter::default(), &[])?;
+        Ok(RankedSize { index, messages, tokens, model })
+    }
+
+    /// Returns how many messages that pass a filter have each term, how many messages there are, and
+    /// the sum of their lengths.
+    pub(crate) fn counts(
+        &self,
+        filter: &RankFilter,
+        terms: &[String],
+    ) -> Result<(Vec<u64>, u64, u64), Error> {
+        let (mut counts, mut size) = (Vec::new(), (0, 0));
+        let mut chunks = terms.chunks(MOST_COUNTS).collect::<Vec<_>>();
+        if chunks.is_empty() {
+            chunks.push(&[]);
+        }
+        for chunk in chunks {
+            let mut sums = json!({ "tokens": { "sum": { "field": "l" } } });
+            for (at, term) in chunk.iter().enumerate() {
+                sums[at.to_string()] = json!({ "filter": { "term": { "w": term } } });
+            }
+            let answer = self.search(json!({
+                "size": 0, "track_total_hits": true, "aggs": sums,
+                "query": { "bool": { "filter": filters(filter) } },
+            }))?;
+            let count = |at: usize| answer.aggregations[at.to_string()]["doc_count"].as_u64();
+            counts.extend((0..chunk.len()).map(|at| count(at).unwrap_or_default()));
+            let tokens = answer.aggregations["tokens"]["value"].as_f64().unwrap_or_default();
+            size = (answer.hits.total.value, tokens as u64);
+        }
+        Ok((counts, size.0, size.1))
+    }
+
+    /// Returns how many messages of the index have each term.
+    pub(crate) fn frequencies(&self, terms: &[String]) -> Result<Vec<u64>, Error> {
+        #[derive(Deserialize)]
+        struct Answers {
+            responses: Vec<Answer>,
+        }
+        let mut all = Vec::new();
+        for chunk in terms.chunks(MOST_COUNTS) {
+            let head = json!({ "index": self.view.index(), "allow_partial_search_results": false });
+            let one = |term: &String| {
+                let query = json!({ "term": { "w": term } });
+                let body = json!({ "size": 0, "track_total_hits": true, "query": query });
+                format!("{head}\n{body}\n")
+            };
+            let call = Call::import(WHAT, "POST", "/_msearch".to_owned());
+            let body: String = chunk.iter().map(one).collect();
+            let call = Call { is_import: false, ..call.with_text(body) };
+            let answers: Answers = self.client.ask(call, self.stop)?;
+            for answer in answers.responses {
+                all.push(self.whole(answer)?.hits.total.value);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the terms that one can be a slip of, with how many messages have them.
+    pub(crate) fn slips(&self, term: &str) -> Result<Vec<(String, u64)>, Error> {
+        let how = json!({
+            "field": "w", "suggest_mode": "always", "max_edits": 1, "prefix_length": 0,
+            "min_word_length": 1, "accuracy": 0.0, "size": MOST_SLIPS, "shard_size": MOST_SLIPS,
+            "string_distance": "damerau_levenshtein", "sort": "frequency",
+        });
+        let answer = self.search(json!({
+            "size": 0, "suggest": { "slips": { "text": term, "term": how } },
+        }))?;
+        let options = answer.suggest["slips"][0]["options"].as_array().cloned();
+        let read =
+            |option: &Value| Some((option["text"].as_str()?.to_owned(), option["freq"].as_u64()?));
+        let found: Vec<_> = options.unwrap_or_default().iter().filter_map(read).collect();
+        Ok(found.into_iter().filter(|(other, _)| other.is_ascii() && other != term).collect())
+    }
+
+    /// Returns the messages that have some of the terms, with boosts, and all of `required`.
+    pub(crate) fn by_terms(
+        &self,
+        filter: &RankFilter,
+        required: &[String],
+        boosts: &[(&str, f32)],
+        (size, after): (usize, Option<&Value>),
+    ) -> Result<TermPage, Error> {
+        let any: Vec<Value> = boosts
+            .iter()
+            .map(|(term, boost)| json!({ "term": { "w": { "value": term, "boost": boost } } }))
+            .collect();
+        let size = size.min(MOST_DOCUMENTS);
+        let query = any_of(any, filters_with(filter, required));
+        let mut body = json!({
+            "size": size, "track_total_hits": false, "query": query, "docvalue_fields": ["v"],
+            "sort": [{ "_score": "desc" }, { "k": "asc" }],
+        });
+        if let Some(after) = after {
+            body["search_after"] = after.clone();
+        }
+        let mut found = self.search(body)?.hits.hits;
+        let next = match found.len() == size {
+            true => found.last_mut().map(|last| last.sort.take()),
+            false => None,
+        };
+        Ok(TermPage { messages: self.messages(found)?, next })
+    }
+
+    /// Returns the places of the messages whose vectors are nearest to one, and estimates of the cosines,
+    /// the nearest first.
+    pub(crate) fn by_vector(
+        &self,
+        filter: &RankFilter,
+        required: &[String],
+        vector: &[f32],
+        count: usize,
+    ) -> Result<Vec<(MessagePlace, f32)>, Error> {
+        let size = (COMPARED * count).min(MOST_DOCUMENTS.max(count));
+        let query = any_of(near_words(vector), filters_with(filter, required));
+        let found = self.search(json!({
+            "size": size, "track_total_hits": false, "query": query, "stored_fields": "_none_",
+            "docvalue_fields": ["v", "c", "i"], "sort": [{ "_score": "desc" }, { "k": "asc" }],
+        }))?;
+        let packed = PackedQuery::new(vector);
+        let cosine = |Found { fields, .. }: Found| {
+            let at = (self.view.place(*fields.c.first()?)?, *fields.i.first()?);
+            Some((at, packed.cosine(&fields.packed())?))
+        };
+        let mut all: Vec<_> = found.hits.hits.into_iter().filter_map(cosine).collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        all.truncate(count);
+        Ok(all)
+    }
+
+    /// Returns the messages at some places, in no particular order.
+    pub(crate) fn at(&self, places: &[MessagePlace]) -> Result<Vec<RankedMessage>, Error> {
+        let name = |(conversation, turn): &MessagePlace| {
+            let id = &self.view.conversations()[*conversation].stored.id;
+            format!("{}{turn}", document::message_names(id))
+        };
+        let mut all = Vec::new();
+        for some in places.chunks(MOST_DOCUMENTS) {
+            let names: Vec<String> = some.iter().map(name).collect();
+            let found = self.search(json!({
+                "size": some.len(), "track_total_hits": false, "docvalue_fields": ["v"],
+                "query": { "constant_score": { "filter": { "ids": { "values": names } } } },
+            }))?;
+            all.extend(self.messages(found.hits.hits)?);
+        }
+        Ok(all)
+    }
+
+    /// Returns the conversations whose titles and summaries come nearest to some questions; only those
+    /// at some places in the view, unless that is `None`.
+    pub(crate) fn titles(
+        &self,
+        questions: &[TitleWords<'_>],
+        places: Option<&HashSet<usize>>,
+    ) -> Result<Vec<RankedTitle>, Error> {
+        let mut filter = RankFilter::default();
+        let all = self.view.conversations();
+        filter.within =
+            places.map(|places| places.iter().map(|place| all[*place].stored.id.clone()).collect());
+        let mut packed: HashMap<usize, Vec<u8>> = HashMap::new();
+        let mut by_terms: Vec<HashMap<usize, f32>> = Vec::new();
+        for (terms, vector) in questions {
+            let mut scores = HashMap::new();
+            for (place, score, vector) in self.titled(term_words(terms), &filter, MOST_TITLES.0)? {
+                scores.insert(place, score);
+                packed.insert(place, vector);
+            }
+            if let Some(vector) = vector {
+                let count = COMPARED * MOST_TITLES.1;
+                for (place, _, vector) in self.titled(near_words(vector), &filter, count)? {
+                    packed.insert(place, vector);
+                }
+            }
+            by_terms.push(scores);
+        }
+        let queries: Vec<Option<PackedQuery>> =
+            questions.iter().map(|(_, vector)| vector.map(PackedQuery::new)).collect();
+        let title = |(place, packed): (usize, Vec<u8>)| {
+            let cosine = |query: &Option<PackedQuery>| {
+                query.as_ref().and_then(|it| it.cosine(&packed)).unwrap_or(f32::NEG_INFINITY)
+            };
+            let terms = by_terms.iter().map(|scores| scores.get(&place).copied().unwrap_or(0.0));
+            let cosines = queries.iter().map(cosine).collect();
+            RankedTitle { place, terms: terms.collect(), cosines }
+        };
+        Ok(packed.into_iter().map(title).collect())
+    }
+
+    /// Returns the places, scores and packed vectors of the conversations that have some words.
+    fn titled(
+        &self,
+        words: Vec<Value>,
+        filter: &RankFilter,
+        size: usize,
+    ) -> Result<Vec<(usize, f32, Vec<u8>)>, Error> {
+        if words.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut filters = vec![json!({ "term": { "kind": CONVERSATION } })];
+        filters.extend(filter.within.as_deref().map(of_conversations));
+        let found = self.search(json!({
+            "size": size, "track_total_hits": false, "query": any_of(words, filters),
+            "stored_fields": "_none_", "docvalue_fields": ["v", "c"],
+            "sort": [{ "_score": "desc" }, { "k": "asc" }],
+        }))?;
+        let read = |found: Found| {
+            // A conversation without messages has no place.
+            let place = self.view.place(*found.fields.c.first()?)?;
+            Some((place, found.score?, found.fields.packed()))
+        };
+        Ok(found.hits.hits.into_iter().filter_map(read).collect())
+    }
+
+    fn messages(&self, found: Vec<Found>) -> Result<Vec<RankedMessage>, Error> {
+        let mut messages = Vec::with_capacity(found.len());
+        for found in found {
+            let packed = found.fields.packed();
+            let Some(document) = found.source else { continue };
+            let Some(place) = self.view.place(document.c) else {
+                return Err(self.client.failed(WHAT, "a message has no conversation in the index"));
+            };
+            let (turn, length, order) = (document.i, document.l, document.order());
+            let conversation = &self.view.conversations()[place];
+            messages.push(RankedMessage {
+                at: (place, turn),
+                length,
+                hit: hit(conversation, document.into_message(), false),
+                packed,
+                order,
+            });
+        }
+        Ok(messages)
+    }
+
+    /// Sends a search; weights are those of all shards together.
+    fn search(&self, mut body: Value) -> Result<Answer, Error> {
+        body["track_scores"] = true.into();
+        let path = format!(
+            "/{}/_search?allow_partial_search_results=false&search_type=dfs_query_then_fetch",
+            self.view.index()
+        );
+        let call = Call { is_import: false, ..Call::import(WHAT, "POST", path) };
+        let answer: Option<Answer> = self.client.find(call.with(&body), self.stop)?;
+        let replaced = || Error::Replaced { address: self.client.address().to_string() };
+        self.whole(answer.ok_or_else(replaced)?)
+    }
+
+    /// Fails unless every shard answered.
+    fn whole(&self, answer: Answer) -> Result<Answer, Error> {
+        if answer.timed_out || answer.shards.failed > 0 {
+            let why = format!("{} of its shards did not answer", answer.shards.failed.max(1));
+            return Err(self.client.failed(WHAT, why));
+        }
+        Ok(answer)
+    }
+}
+
+const WHAT: &str = "rank";
+
+/// Returns the query of the documents that have one of some words and pass filters.
+fn any_of(words: Vec<Value>, filters: Vec<Value>) -> Value {
+    json!({ "bool": { "filter": filters, "should": words, "minimum_should_match": 1 } })
+}
+
+fn near_words(vector: &[f32]) -> Vec<Value> {
+    let word = |(word, boost)| json!({ "term": { "vt": { "value": word, "boost": boost } } });
+    near(vector).into_iter().map(word).collect()
+}
+
+fn term_words(terms: &[(u32, f32)]) -> Vec<Value> {
+    let word = |(hash, weight): &(u32, f32)| {
+        let word = hash_word(*hash);
+        let field =
+            |name: &str, boost: f32| json!({ "term": { name: { "value": word, "boost": boost } } });
+        let fields = [field("tw", *weight), field("sw", SUMMARY_WEIGHT * weight)];
+        json!({ "dis_max": { "queries": fields } })
+    };
+    terms.iter().filter(|(_, weight)| *weight > 0.0).map(word).collect()
+}
+
+/// Returns the clauses of a filter. Times are compared to the second.
+fn filters(filter: &RankFilter) -> Vec<Value> {
+    let mut all = vec![json!({ "term": { "kind": MESSAGE } })];
+    if !filter.roles.is_empty() {
+        let roles: Vec<i64> = filter.roles.iter().map(|role| document::hash(role)).collect();
+        all.push(json!({ "terms": { "rh": roles } }));
+    }
+    if let Some(since) = filter.since {
+        all.push(json!({ "range": { "s": { "gte": since.seconds } } }));
+    }
+    if let Some(until) = filter.until {
+        all.push(json!({ "range": { "s": { "lte": until.seconds } } }));
+    }
+    all.extend(filter.within.as_deref().map(of_conversations));
+    if !filter.without.is_empty() {
+        all.push(json!({ "bool": { "must_not": of_conversations(&filter.without) } }));
+    }
+    all
+}
+
+fn filters_with(filter: &RankFilter, required: &[String]) -> Vec<Value> {
+    let required = required.iter().map(|term| json!({ "term": { "w": term } }));
+    filters(filter).into_iter().chain(required).collect()
+}
+
+fn of_conversations(ids: &[String]) -> Value {
+    let hashes: Vec<i64> = ids.iter().map(|id| document::hash(id)).collect();
+    let clauses: Vec<Value> =
+        hashes.chunks(MOST_VALUES).map(|some| json!({ "terms": { "c": some } })).collect();
+    match clauses.is_empty() {
+        true => json!({ "match_none": {} }),
+        false => json!({ "bool": { "should": clauses, "minimum_should_match": 1 } }),
+    }
+}

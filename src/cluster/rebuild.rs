@@ -1,0 +1,155 @@
+//! Writes an index anew, from its own documents, and takes conversations out of one for good.
+
+use std::{collections::HashSet, thread, time::Duration};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    client::{Call, Client},
+    document,
+    error::Error,
+    generation,
+    import::Importer,
+    view::{self, ClusterConversation},
+};
+use crate::model::Stop;
+
+/// How often the shards are asked to give up deleted documents. They keep them for copies that may lag.
+const ATTEMPTS: u32 = 40;
+
+/// The pause between these.
+const PAUSE: Duration = Duration::from_secs(3);
+
+/// The most conversations of one request to delete them.
+const MOST_DELETED: usize = 10_000;
+
+/// What became of an index that was to be written anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rebuilt {
+    /// Whether it was written; else it was as it should be.
+    pub(crate) is_written: bool,
+    pub(crate) conversations: u64,
+    pub(crate) messages: u64,
+}
+
+/// Writes an index anew behind its alias, if an earlier version wrote it, its vectors are of another
+/// model, or `is_forced`. Readers see the old one until the new one is complete. `progress` gets the
+/// messages done, and all.
+pub(crate) fn rebuild(
+    client: &Client,
+    is_forced: bool,
+    stop: &Stop,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Rebuilt, Error> {
+    let current = generation::of_alias(client, stop)?
+        .ok_or_else(|| Error::Empty { address: client.address().to_string() })?;
+    let all = view::conversations(client, &current.name, true, stop)?;
+    let messages = all.iter().map(|it| it.messages.len() as u64).sum();
+    let is_written = is_forced || !current.is_current();
+    let rebuilt = Rebuilt { is_written, conversations: all.len() as u64, messages };
+    if !is_written {
+        return Ok(rebuilt);
+    }
+    let mut importer = Importer::anew(client, &current.name, &all, stop)?;
+    let wanted = importer.wanted();
+    let mut done = 0;
+    for conversation in &all {
+        if wanted.contains(&conversation.stored.id) {
+            let messages = view::messages(client, &current.name, conversation, stop)?;
+            let messages = messages.into_iter().map(|(_, message)| message).collect();
+            importer.put(&conversation.stored, messages)?;
+        }
+        done += conversation.messages.len() as u64;
+        progress(done, messages);
+    }
+    importer.finish()?;
+    Ok(rebuilt)
+}
+
+/// What became of conversations that were to be forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forgot {
+    /// The index had none of them.
+    None,
+    /// They are gone from the files of the index too.
+    Clean,
+    /// They are gone, and shards still keep their text for a time.
+    Kept,
+}
+
+/// Takes conversations out of an index. The states before are deleted: they have the texts.
+pub(crate) fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<Forgot, Error> {
+    let Some(current) = generation::current(client, stop)? else { return Ok(Forgot::None) };
+    let wanted: HashSet<&String> = ids.iter().collect();
+    let all = view::conversations(client, &current, true, stop)?;
+    let found: Vec<ClusterConversation> =
+        all.into_iter().filter(|it| wanted.contains(&it.stored.id)).collect();
+    if found.is_empty() {
+        // Of an earlier attempt the states before may be left.
+        generation::keep_only(client, &current, stop)?;
+        return Ok(Forgot::None);
+    }
+    let work = document::conversation_name(&format!("without {ids:?}"));
+    let target = generation::begin(client, Some(&current), &work, true, stop)?;
+    let outcome = delete(client, &target.name, &found, stop).and_then(|forgot| {
+        generation::wait_for(client, &target.name, "green", stop)?;
+        generation::publish(client, &target, stop)?;
+        Ok(forgot)
+    });
+    match outcome {
+        Ok(forgot) => {
+            generation::keep_only(client, &target.name, stop)?;
+            Ok(forgot)
+        }
+        Err(error) => {
+            // Nobody goes on with it.
+            let _ = generation::delete(client, &target.name, &Stop::never());
+            Err(error)
+        }
+    }
+}
+
+/// Deletes conversations from an index, and what its files keep of them.
+fn delete(
+    client: &Client,
+    index: &str,
+    found: &[ClusterConversation],
+    stop: &Stop,
+) -> Result<Forgot, Error> {
+    #[derive(Deserialize)]
+    struct Deleted {
+        deleted: u64,
+        failures: Vec<Value>,
+    }
+    let what = "delete conversations";
+    // Also segments with few deleted documents are written again.
+    let settings = json!({ "index.merge.policy.expunge_deletes_allowed": 0 });
+    let call = Call::import(what, "PUT", format!("/{index}/_settings"));
+    client.ask::<Value>(call.with(&settings), stop)?;
+    for some in found.chunks(MOST_DELETED) {
+        let hashes: Vec<i64> = some.iter().map(|it| document::hash(&it.stored.id)).collect();
+        // Each has a document, and one for each message.
+        let expected: u64 = some.iter().map(|it| 1 + it.messages.len() as u64).sum();
+        let path = format!("/{index}/_delete_by_query?refresh=true&wait_for_active_shards=1");
+        let query = json!({ "query": { "terms": { "c": hashes } } });
+        let done: Deleted = client.ask(Call::import(what, "POST", path).with(&query), stop)?;
+        if done.deleted != expected || !done.failures.is_empty() {
+            let why = format!("{} of {expected} documents were deleted", done.deleted);
+            return Err(client.failed(what, why));
+        }
+    }
+    for attempt in 0..ATTEMPTS {
+        let path = format!("/{index}/_forcemerge?only_expunge_deletes=true");
+        client.ask::<Value>(Call::import(what, "POST", path), stop)?;
+        let path = format!("/{index}/_stats/docs");
+        let stats: Value = client.ask(Call::import(what, "GET", path), stop)?;
+        if stats["_all"]["total"]["docs"]["deleted"] == 0 {
+            return Ok(Forgot::Clean);
+        }
+        if attempt + 1 < ATTEMPTS && !stop.requested() {
+            thread::sleep(PAUSE);
+        }
+    }
+    Ok(Forgot::Kept)
+}

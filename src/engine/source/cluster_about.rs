@@ -1,0 +1,49 @@
+//! What the list of conversations of a cluster says of them.
+
+use super::{
+    catalogue::Origins,
+    kind::SourceKind,
+    scope::{About, Scope},
+};
+use crate::cluster::{ClusterConversation, View};
+
+/// The kind of source that a cluster holds.
+pub(super) const KIND: SourceKind = SourceKind::Export;
+
+/// Returns the places of the conversations that are in a scope, latest activity first.
+pub(super) fn within(view: &View, scope: &Scope) -> Vec<usize> {
+    let is_role = |it: &ClusterConversation| {
+        scope.roles.is_empty() || scope.roles.iter().any(|role| it.roles.contains(role))
+    };
+    let is_within = |it: &ClusterConversation| {
+        scope.covers(it.begun, it.last)
+            && scope.accepts_id(KIND, &it.stored.id)
+            && (!scope.has_origin() || scope.accepts_origin(KIND, it.stored.origin.as_ref()))
+            && is_role(it)
+    };
+    let all = view.conversations().iter().enumerate();
+    all.filter(|(_, it)| is_within(it)).map(|(place, _)| place).collect()
+}
+
+/// Returns the origins of the conversations that have one.
+pub(super) fn origins(view: &View) -> Origins {
+    let all = view.conversations().iter();
+    all.filter_map(|it| Some((it.stored.id.clone(), it.stored.origin.clone()?))).collect()
+}
+
+/// Returns everything that is known of a conversation. As in databases of exports, no origin is shown.
+pub(super) fn about(it: &ClusterConversation) -> About {
+    About {
+        source: KIND,
+        id: it.stored.id.clone(),
+        title: if it.made.is_empty() { it.title.clone() } else { it.made.clone() },
+        summary: it.summary.clone(),
+        turns: u32::try_from(it.messages.len()).unwrap_or(u32::MAX),
+        begun: it.begun,
+        last: it.last,
+        file: None,
+        project: None,
+        session: None,
+        gone: None,
+    }
+}

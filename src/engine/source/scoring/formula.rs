@@ -1,0 +1,141 @@
+//! How messages are scored: by terms, vectors, neighbouring messages and authors.
+//!
+//! ```text
+//! B(i) = BM25(i) / the best;   V(i) = nearness of the cosine of i
+//! f(i) = (1 - v) B(i) + v V(i);   v = 0.35 where messages are short, 0.2 where they are long
+//! g(i) = f(i) + context(i) (0.4 f(i-1) + 0.2 f(i-2) + 0.15 f(i+1) + 0.1 f(i+2))
+//! score(i) = g(i) + 0.15 if the one author whom the query names wrote i
+//! ```
+//!
+//! The best K messages by terms and the best K by vectors are scored, and the messages beside them
+//! in their conversations. A long message takes less from its context, and so does every message
+//! where messages are long on average: they say enough themselves, and their neighbours say less
+//! about them. A vector says less about a long text, because it is the mean of all that the text is
+//! about. v is smaller if the model does not know all words of the query, and 0 if the query is in
+//! a language that the model does not know.
+
+use std::collections::HashMap;
+
+use super::scorer::Concept;
+use crate::{index::Norms, model::Instant, text::words::Tokenizer};
+
+/// Context weights: (offset of the neighbour, share of its score that is added).
+pub(super) const CONTEXT: [(i64, f32); 4] = [(-1, 0.4), (-2, 0.2), (1, 0.15), (2, 0.1)];
+
+/// The number of messages before a candidate that are scored with it.
+pub(super) const CONTEXT_BEFORE: usize = 2;
+
+/// The number of messages after a candidate that are scored with it.
+pub(super) const CONTEXT_AFTER: usize = 2;
+
+/// The length, in terms, up to which a message takes all of its context's share: some 60 words.
+const SHORT_MESSAGE: f32 = 32.0;
+
+/// Bonus if the author whom the query names wrote the message.
+const AUTHOR_BONUS: f32 = 0.15;
+
+/// Bonus if all query terms occur in the conversation's title; for some of them, their share.
+const TITLE_BONUS: f32 = 0.05;
+
+/// Bonus of the newest message.
+const RECENCY_BONUS: f32 = 0.01;
+
+/// Seconds after which the recency bonus is half: half a year.
+const RECENCY_HALF_LIFE: f32 = 182.0 * 86_400.0;
+
+/// The highest possible score, which is scaled to 1.
+const MAX_SCORE: f32 = 1.0 + 0.4 + 0.2 + 0.15 + 0.1 + AUTHOR_BONUS + TITLE_BONUS + RECENCY_BONUS;
+
+/// Average lengths, in terms, up to which messages are short and from which they are long: some 25
+/// and 180 words.
+const SHORT_AVERAGE: f32 = 15.0;
+const LONG_AVERAGE: f32 = 100.0;
+
+/// Returns where an average length is between short and long, from 0 to 1: smooth in the logarithm.
+pub(crate) fn longness(average: f32) -> f32 {
+    let share = (average / SHORT_AVERAGE).ln() / (LONG_AVERAGE / SHORT_AVERAGE).ln();
+    share.clamp(0.0, 1.0)
+}
+
+/// Returns the parameters of BM25 for messages of an average length.
+///
+/// Short turns differ in length by chance; long answers are long because they say more.
+pub(super) fn norms(average: f32) -> Norms {
+    let share = longness(average);
+    Norms { k1: 0.9 + 0.3 * share, b: 0.4 + 0.35 * share, average }
+}
+
+/// A message with what its score depends on.
+pub(super) struct Surroundings<'a> {
+    /// f of the formula above.
+    pub(super) own: f32,
+    /// f of the message at an offset in the conversation, if it is known.
+    pub(super) neighbour: &'a dyn Fn(i64) -> Option<f32>,
+    /// The length in terms.
+    pub(super) length: u32,
+    pub(super) role: &'a str,
+    /// The share of the concept's weight in the title.
+    pub(super) title_share: &'a mut dyn FnMut() -> f32,
+    /// The time of the newest message of all, and the time of this one.
+    pub(super) age: Option<(Instant, Instant)>,
+}
+
+/// Returns the score of a message with context and bonuses, from 0 to 1; `None` for a message without
+/// a score.
+pub(super) fn score(concept: &Concept, of: Surroundings<'_>) -> Option<f32> {
+    let length = of.length.max(1) as f32;
+    let context = (SHORT_MESSAGE / length).min(1.0) * (SHORT_MESSAGE / concept.average).min(1.0);
+    let mut score = of.own;
+    for (offset, share) in CONTEXT {
+        score += context * share * (of.neighbour)(offset).unwrap_or(0.0);
+    }
+    if score <= 0.0 {
+        return None;
+    }
+    if concept.author.as_deref() == Some(of.role) {
+        score += AUTHOR_BONUS;
+    }
+    score += TITLE_BONUS * (of.title_share)();
+    if let Some((newest, time)) = of.age {
+        let age = (newest.seconds.saturating_sub(time.seconds)).max(0) as f32;
+        score += RECENCY_BONUS * (-age / RECENCY_HALF_LIFE).exp2();
+    }
+    Some((score / MAX_SCORE).clamp(0.0, 1.0))
+}
+
+/// The shares of a concept's weight in titles, by the number of the conversation.
+pub(super) struct TitleShares<'a> {
+    concept: &'a Concept,
+    total: f32,
+    tokenizer: Tokenizer,
+    known: HashMap<u32, f32>,
+}
+
+impl<'a> TitleShares<'a> {
+    pub(super) fn new(concept: &'a Concept) -> TitleShares<'a> {
+        let total: f32 = concept.terms.iter().map(|term| term.weight).sum();
+        let total = total.max(f32::MIN_POSITIVE);
+        TitleShares { concept, total, tokenizer: Tokenizer::default(), known: HashMap::new() }
+    }
+
+    pub(super) fn share(&mut self, conversation: u32, title: &str) -> f32 {
+        *self.known.entry(conversation).or_insert_with(|| {
+            let of_title = self.tokenizer.question(title);
+            let found = self.concept.terms.iter().filter(|term| of_title.contains(&term.term));
+            found.map(|term| term.weight).sum::<f32>() / self.total
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_counts_more_where_messages_are_long() {
+        let [short, middle, long] = [9.0, 38.7, 160.0].map(norms);
+        assert_eq!((short.k1, short.b), (0.9, 0.4));
+        assert_eq!((long.k1, long.b), (1.2, 0.75));
+        assert!((middle.k1 - 1.05).abs() < 0.01 && (middle.b - 0.575).abs() < 0.01);
+    }
+}
