@@ -129,7 +129,7 @@ fn matched_by_pieces(
     key: &str,
 ) -> Result<HashMap<i64, Vec<bool>>, Error> {
     let failed = |error| database.error(error);
-    let Matchers { any, all, none } = Matchers::of(request).map_err(Error::of_expression)?;
+    let Matchers { any, all, none } = Matchers::of(request)?;
     let matchers: Vec<_> = any.into_iter().chain(all).chain(none).collect();
     let texts = texts(request).concat();
     let sql = format!(

@@ -321,7 +321,7 @@ fn count(
         }
         return Ok(());
     }
-    let matchers = Matchers::of(request).map_err(index::Error::of_expression)?;
+    let matchers = Matchers::of(request).map_err(index::Error::from)?;
     // Messages that are found only by the title of their conversation are not counted.
     let render = |hit: Hit<'_>| {
         let is_counted = matchers.accept_text(&hit.content);

@@ -52,7 +52,7 @@ impl Snapshot {
         add: &(dyn Fn(&mut T, TextMatch<'_>) + Sync),
     ) -> Result<Vec<(usize, T)>, Error> {
         let (mut query, mut grams) =
-            GramQuery::new(request, &self.common).map_err(Error::of_expression)?;
+            GramQuery::new(request, &self.common)?;
         query.texts_only = true;
         let mut values = Vec::new();
         for (number, segment) in self.segments.iter().enumerate() {

@@ -43,7 +43,7 @@ pub(super) const PLAIN: &str = "plain";
 pub(super) const SIGNATURES: &str = "signatures";
 
 /// The size of a finished segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Messages indexed.
     pub messages: u32,
@@ -53,8 +53,8 @@ pub struct Size {
     pub index_bytes: u64,
     /// Bytes of the document store.
     pub store_bytes: u64,
-    /// By which a snapshot refers to the segment.
-    pub(super) manifest_checksum: u32,
+    /// The checksum by which a snapshot refers to the segment.
+    pub(crate) manifest_checksum: u32,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Ranked search: what holds for every reader that has a scorer.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use verbatim_search::{
     engine::{

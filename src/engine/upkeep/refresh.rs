@@ -244,7 +244,7 @@ fn rebuild(
     Ok(match done.is_written {
         false => Reindexed::Current { messages },
         true => Reindexed::Built {
-            size: Size { messages, text_bytes: 0, index_bytes: 0, store_bytes: 0 },
+            size: Size { messages, ..Size::default() },
             conversations: usize::try_from(done.conversations).unwrap_or(usize::MAX),
             took: begun.elapsed(),
             folder: path.to_owned(),

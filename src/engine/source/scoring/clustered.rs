@@ -28,7 +28,7 @@ use crate::{
     engine::{
         error::Error,
         source::{
-            cluster_about::{about, within},
+            cluster_about::{KIND, about, within},
             lock::lock,
             scope::{About, Scope},
         },
@@ -380,7 +380,7 @@ impl ClusterConceptScorer<'_> {
         let message = self.scorer.message(doc_id);
         let (scope, hit) = (&self.scorer.scope, &message.hit);
         scope.accepts_message(&hit.role, hit.time)
-            && scope.accepts_id(&hit.conversation_id)
+            && scope.accepts_id(KIND, &hit.conversation_id)
             && self.concept.query.allows(&hit.content)
     }
 
