@@ -7,7 +7,8 @@ use crate::engine::Session;
 /// The messages of a conversation that are read one after the other, by their turns.
 pub(super) struct Path {
     turns: Vec<usize>,
-    tree: Option<Tree>,
+    /// The tree, and the place of each turn in `turns`; `None` for a turn on another branch.
+    tree: Option<(Tree, Vec<Option<usize>>)>,
 }
 
 /// What follows what, in a conversation with branches.
@@ -31,7 +32,12 @@ impl Path {
             return Path { turns: (0..session.turns()).collect(), tree: None };
         }
         let tree = Tree::of(session, follows);
-        Path { turns: tree.through(turn), tree: Some(tree) }
+        let turns = tree.through(turn);
+        let mut places = vec![None; tree.before.len()];
+        for (place, turn) in turns.iter().enumerate() {
+            places[*turn] = Some(place);
+        }
+        Path { turns, tree: Some((tree, places)) }
     }
 
     pub(super) fn turns(&self) -> &[usize] {
@@ -42,19 +48,19 @@ impl Path {
     pub(super) fn place(&self, turn: usize) -> Option<usize> {
         match &self.tree {
             None => Some(turn),
-            Some(_) => self.turns.iter().position(|other| *other == turn),
+            Some((_, places)) => places.get(turn).copied().flatten(),
         }
     }
 
     /// Returns the turns that stand at the place of one, itself included, oldest first.
     pub(super) fn versions(&self, turn: usize) -> &[usize] {
-        let versions = self.tree.as_ref().and_then(|tree| tree.after.get(&tree.before[turn]));
+        let versions = self.tree.as_ref().and_then(|(tree, _)| tree.after.get(&tree.before[turn]));
         versions.map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Returns the number of ways through the conversation.
     pub(super) fn branches(&self) -> usize {
-        let Some(tree) = &self.tree else { return 1 };
+        let Some((tree, _)) = &self.tree else { return 1 };
         (0..tree.before.len()).filter(|turn| !tree.after.contains_key(&Some(*turn))).count()
     }
 }
