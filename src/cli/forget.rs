@@ -108,10 +108,18 @@ pub(super) fn run(
         }
         left => left?,
     };
-    for path in &left {
+    for path in &left.logs {
         complain(&format!(
             "{}: its log still has the text, because a program reads an older state; end that \
              program, then forget it again",
+            path.display()
+        ));
+    }
+    for path in &left.lists {
+        complain(&format!(
+            "{}: this list of the files of a conversation is damaged; files of messages stay, because \
+             they may be of that conversation; delete the list, import its export again, then forget \
+             this conversation again",
             path.display()
         ));
     }

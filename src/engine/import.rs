@@ -166,7 +166,8 @@ pub(crate) fn import_until(
     let begun = Instant::now();
     let mut report = Report::default();
     let mut writer = Writer::open(target.database)?;
-    let mut attachments = target.attachments.as_ref().map(AttachmentImport::new);
+    let attachments = target.attachments.as_ref();
+    let mut attachments = attachments.map(|store| AttachmentImport::new(store, stop));
     let exports = opened(sources, &mut report);
     let total = exports.iter().map(|(_, export)| export.size()).sum();
     let mut is_any_read = false;
@@ -227,7 +228,7 @@ pub(crate) fn import_until(
             Err(ReadError::Stopped) => report.stopped = true,
         }
         if let Some(attachments) = &mut attachments {
-            attachments.finish(&mut export, stop, &|| tell(&|now| now.source.files += 1));
+            attachments.finish(&mut export, &|| tell(&|now| now.source.files += 1));
             report.stopped |= stop.requested();
         }
         writer.note(
@@ -239,7 +240,7 @@ pub(crate) fn import_until(
         )?;
     }
     report.changes = writer.finish()?;
-    report.attachments = attachments.map(AttachmentImport::into_counts);
+    report.attachments = attachments.map(AttachmentImport::publish);
     report.took = begun.elapsed();
     if !is_any_read && report.tally.conversations == 0 && !report.failures.is_empty() {
         return Err(report.failures.swap_remove(0).into());

@@ -81,7 +81,7 @@ pub use upkeep::{
 };
 
 pub(crate) use crate::{cluster::is_address, embed::Key, workspace};
-pub(crate) use attachments::{Attachment, AttachmentCounts};
+pub(crate) use attachments::{Attachment, AttachmentCounts, MAX_ALL, MAX_FILE};
 pub(crate) use describe::{ConversationKey, Described};
 pub(crate) use exact::{Render, Searched};
 pub(crate) use exclusions::{Excluding, Exclusions};
