@@ -108,7 +108,7 @@ pub(super) fn run(
         }
         left => left?,
     };
-    for path in &left {
+    for path in &left.logs {
         if is_address(path) {
             complain(&format!(
                 "{}: nobody finds it any more, but files of the cluster still have the text, until \
@@ -120,6 +120,14 @@ pub(super) fn run(
         complain(&format!(
             "{}: its log still has the text, because a program reads an older state; end that \
              program, then forget it again",
+            path.display()
+        ));
+    }
+    for path in &left.lists {
+        complain(&format!(
+            "{}: this list of the files of a conversation is damaged; files of messages stay, because \
+             they may be of that conversation; delete the list, import its export again, then forget \
+             this conversation again",
             path.display()
         ));
     }

@@ -24,7 +24,8 @@ use super::{
 };
 use crate::{
     engine::{
-        self, About, AttachmentCounts, Branches, Config, Engine, Scope, SourceKind,
+        self, About, AttachmentCounts, Branches, Config, Engine, MAX_ALL, MAX_FILE, Scope,
+        SourceKind,
         import::{self, ClusterImport, Progress, Report, SourceProgress},
         is_address,
     },
@@ -461,10 +462,23 @@ fn write_attachments(counts: &AttachmentCounts, out: &mut dyn Write) -> io::Resu
         let files = count(counts.absent, "file");
         writeln!(out, "not in the export: {files} that messages name")?;
     }
-    if counts.too_large > 0 {
-        let names = harmless(&counts.too_large_names.join(", "));
-        let files = count(counts.too_large, "file");
-        writeln!(out, "{files} of messages left out, larger than is kept: {names}")?;
+    for (left_out, why) in [
+        (&counts.too_large, format!("more than {} long", bytes(MAX_FILE))),
+        (&counts.no_room, format!("because {} are kept at most", bytes(MAX_ALL))),
+    ] {
+        let names = harmless(&left_out.names.join(", "));
+        let more = left_out.number - left_out.names.len() as u64;
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        if left_out.number > 0 {
+            let files = count(left_out.number, "file");
+            writeln!(out, "{files} of messages left out, {why}: {names}{more}")?;
+        }
+    }
+    if counts.no_room.number > 0 {
+        writeln!(
+            out,
+            "`verbatim forget` makes room for files: it removes those of a conversation"
+        )?;
     }
     counts.failures.iter().try_for_each(|line| writeln!(out, "warning: {}", harmless(line)))
 }
@@ -496,7 +510,8 @@ fn write_json(
             "kept": counts.kept,
             "bytes": counts.bytes,
             "absent": counts.absent,
-            "too_large": counts.too_large,
+            "too_large": counts.too_large.number,
+            "no_room": counts.no_room.number,
         })),
         "excluded": report.excluded,
         "forgotten": report.forgotten,

@@ -5,20 +5,25 @@
 //!
 //! Invariant: no name or path of an export decides where a file is written.
 //! Invariant: a content that no list has any more is removed with the conversation that had it.
+//! Invariant: no content is removed unless every list could be read.
 
 use std::{
-    collections::HashSet,
-    fs::{self, File},
+    collections::{HashMap, HashSet},
+    fs::{self, File, TryLockError},
     io::{self, Read, Write},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
 
 use super::{config::Config, error::Error};
 use crate::{
-    db::writer::message_keys,
+    db::{self, writer::message_keys},
+    failpoint,
     import::Export,
     model::{AttachedContent, Conversation, Stop},
     private,
@@ -33,11 +38,21 @@ const LOCK: &str = "lock";
 /// The beginning of the names of files that are being written.
 const BEGUN: &str = "new-";
 
+/// The file that is there while contents may be without a list. If a process is killed meanwhile, the
+/// next one that locks the store removes them.
+const UNDER_WAY: &str = "new-begun";
+
+/// The end of the names of lists.
+const LIST: &str = ".json";
+
 /// The most bytes of one file.
-const MAX_FILE: u64 = 100 << 20;
+pub(crate) const MAX_FILE: u64 = 100_000_000;
 
 /// The most bytes of all files.
-const MAX_ALL: u64 = 8 << 30;
+pub(crate) const MAX_ALL: u64 = 8_000_000_000;
+
+/// How long to wait before the lock is tried again.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// How many of the files that were left out are named.
 const NAMED: usize = 10;
@@ -46,7 +61,7 @@ const NAMED: usize = 10;
 const BLOCK: usize = 64 << 10;
 
 /// A file of a message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Attachment {
     /// The message's id in the export, with a number if its conversation repeats it.
     message: String,
@@ -61,10 +76,22 @@ pub(crate) struct Attachment {
     sha256: String,
 }
 
+/// What tells the entries of a list apart: the message, the id, and of a text the name and the content.
+type ListKey = [String; 4];
+
 impl Attachment {
     /// Returns the hash of the content, which names its file.
     pub(crate) fn sha256(&self) -> &str {
         &self.sha256
+    }
+
+    fn key(&self) -> ListKey {
+        // Several texts of a message may have one name.
+        let (name, content) = match self.id.is_empty() {
+            true => (self.name.clone(), self.sha256.clone()),
+            false => Default::default(),
+        };
+        [self.message.clone(), self.id.clone(), name, content]
     }
 
     /// Returns whether it is of the message with this id in a conversation of the export.
@@ -78,16 +105,16 @@ impl Attachment {
 /// What an import kept of the files of messages, and what it left out.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AttachmentCounts {
-    /// Files that are in the store, those of earlier imports too.
+    /// Files that are in the store, those of earlier imports too; each content once.
     pub(crate) kept: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
     /// Files that messages name and the export does not have.
     pub(crate) absent: u64,
-    /// Files that are too long, or for which the store has no room.
-    pub(crate) too_large: u64,
-    /// The names of some of them.
-    pub(crate) too_large_names: Vec<String>,
+    /// Files of more than [`MAX_FILE`] bytes.
+    pub(crate) too_large: FilesLeftOut,
+    /// Files for which the store has no room.
+    pub(crate) no_room: FilesLeftOut,
     /// Why files could not be read or written, a sentence each; the first ones.
     pub(crate) failures: Vec<String>,
 }
@@ -95,8 +122,17 @@ pub(crate) struct AttachmentCounts {
 impl AttachmentCounts {
     /// Returns whether messages name files at all.
     pub(crate) fn any(&self) -> bool {
-        self.kept + self.absent + self.too_large > 0 || !self.failures.is_empty()
+        self.kept + self.absent + self.too_large.number + self.no_room.number > 0
+            || !self.failures.is_empty()
     }
+}
+
+/// Files that were left out for one reason.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct FilesLeftOut {
+    pub(crate) number: u64,
+    /// The names of the first ones.
+    pub(crate) names: Vec<String>,
 }
 
 /// The store of a home.
@@ -118,8 +154,8 @@ impl AttachmentStore {
     /// Returns the files of a conversation.
     pub(crate) fn list(&self, conversation: &str) -> Result<Vec<Attachment>, Error> {
         let path = self.list_path(conversation);
-        match fs::read(&path).map_err(|error| (error.kind(), error)) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|error| failed(&path)(error.into())),
+        match read_list(&path).map_err(|error| (error.kind(), error)) {
+            Ok(list) => Ok(list),
             Err((io::ErrorKind::NotFound | io::ErrorKind::NotADirectory, _)) => Ok(Vec::new()),
             Err((_, error)) => Err(failed(&path)(error)),
         }
@@ -132,10 +168,10 @@ impl AttachmentStore {
     }
 
     /// Returns a text that is another once a list or a file was added, changed or removed.
-    pub(crate) fn state(&self) -> String {
+    pub(crate) fn state(&self) -> Result<String, Error> {
         let mut hash = Sha256::new();
         for folder in [FILES, CHATS].map(|name| self.folder.join(name)) {
-            let mut paths: Vec<PathBuf> = entries(&folder).collect();
+            let mut paths = entries(&folder)?;
             paths.sort();
             for path in paths {
                 let found = fs::symlink_metadata(&path);
@@ -143,7 +179,7 @@ impl AttachmentStore {
                 hash.update(format!("{path:?} {found:?}\n"));
             }
         }
-        hex(&hash.finalize())
+        Ok(hex(&hash.finalize()))
     }
 
     /// Returns whether a file is there, whole.
@@ -152,63 +188,190 @@ impl AttachmentStore {
         found.is_ok_and(|found| found.is_file() && found.len() == attachment.bytes)
     }
 
-    /// Removes the files of conversations.
-    pub(crate) fn forget(&self, conversations: &[String]) -> Result<(), Error> {
-        if !self.folder.exists() {
+    /// Removes the files of conversations. Returns the lists that are damaged: while there is one, the
+    /// contents stay, because they may be its own.
+    ///
+    /// `wait` is called with the folder while another process writes to the store; it returns whether
+    /// to go on.
+    pub(crate) fn forget(
+        &self,
+        conversations: &[String],
+        wait: &mut dyn FnMut(&Path) -> bool,
+    ) -> Result<Vec<PathBuf>, Error> {
+        if !self.folder.try_exists().map_err(failed(&self.folder))? {
+            return Ok(Vec::new());
+        }
+        let _lock = self.lock(wait)?;
+        self.sweep(&conversations.iter().map(|id| self.list_path(id)).collect())
+    }
+
+    /// Takes in what another store has, and removes it there. What was broken off is done again.
+    pub(crate) fn adopt(&self, other: &AttachmentStore) -> Result<(), Error> {
+        let chats = other.folder.join(CHATS);
+        if !chats.try_exists().map_err(failed(&chats))? {
             return Ok(());
         }
-        let _lock = self.lock()?;
-        for conversation in conversations {
-            let path = self.list_path(conversation);
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(failed(&path)(error));
-                }
-                _ => {}
-            }
-        }
-        let mut used = HashSet::new();
-        for path in entries(&self.folder.join(CHATS)) {
-            let list: Vec<Attachment> = fs::read(&path)
-                .and_then(|text| Ok(serde_json::from_slice(&text)?))
-                .map_err(failed(&path))?;
-            used.extend(list.into_iter().map(|attachment| attachment.sha256));
-        }
-        let is_used = |path: &PathBuf| {
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| used.contains(name))
+        let lock_now = |store: &AttachmentStore| {
+            store.lock(&mut |_| false).map_err(|error| match error.is_stopped() {
+                true => failed(&store.folder)(io::Error::other("another process writes to them")),
+                false => error,
+            })
         };
-        for path in entries(&self.folder.join(FILES)).filter(|path| !is_used(path)) {
-            fs::remove_file(&path).map_err(failed(&path))?;
+        let (_own, others) = (lock_now(self)?, lock_now(other)?);
+        let lists = other.hashed(CHATS, LIST)?;
+        // The lists come first: what no list has may be removed at any time.
+        for path in &lists {
+            let target = self.folder.join(CHATS).join(path.file_name().unwrap_or_default());
+            self.merge_list(path, &target).map_err(failed(path))?;
+        }
+        for path in other.hashed(FILES, "")? {
+            let target = self.folder.join(FILES).join(path.file_name().unwrap_or_default());
+            self.take(&path, &target).map_err(failed(&path))?;
+        }
+        for path in &lists {
+            fs::remove_file(path).map_err(failed(path))?;
+        }
+        drop(others);
+        // A folder in which somebody has put other files stays.
+        drop(fs::remove_file(other.folder.join(LOCK)));
+        for folder in [FILES, CHATS, ""] {
+            drop(fs::remove_dir(other.folder.join(folder)));
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of another store's list to the list at `target`.
+    fn merge_list(&self, path: &Path, target: &Path) -> io::Result<()> {
+        if !target.try_exists()? {
+            return self.put(target, &fs::read(path)?);
+        }
+        let (mut list, mut more) = (read_list(target)?, read_list(path)?);
+        let known: HashSet<ListKey> = list.iter().map(Attachment::key).collect();
+        more.retain(|attachment| !known.contains(&attachment.key()));
+        list.append(&mut more);
+        self.put(target, &serde_json::to_vec(&list)?)
+    }
+
+    /// Moves a content of another store to its place, unless the content is there.
+    fn take(&self, path: &Path, target: &Path) -> io::Result<()> {
+        let length = fs::metadata(path)?.len();
+        if fs::metadata(target).is_ok_and(|there| there.len() >= length) {
+            return fs::remove_file(path);
+        }
+        if fs::rename(path, target).is_err() {
+            // The other store may be on another disk.
+            let mut file = self.begun_file()?;
+            io::copy(&mut File::open(path)?, &mut file)?;
+            file.persist(target)?;
+            fs::remove_file(path)?;
         }
         Ok(())
     }
 
     fn list_path(&self, conversation: &str) -> PathBuf {
         let name = hex(&Sha256::digest(conversation.as_bytes()));
-        self.folder.join(CHATS).join(format!("{name}.json"))
+        self.folder.join(CHATS).join(format!("{name}{LIST}"))
     }
 
     fn file_path(&self, sha256: &str) -> PathBuf {
         // A list that somebody changed leads nowhere else.
-        let is_hash = sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
-        self.folder.join(FILES).join(if is_hash { sha256 } else { "" })
+        self.folder.join(FILES).join(if is_hash(sha256) { sha256 } else { "" })
     }
 
     /// Waits until nobody else writes to the store, and removes what a killed process left.
-    fn lock(&self) -> Result<File, Error> {
+    fn lock(&self, wait: &mut dyn FnMut(&Path) -> bool) -> Result<File, Error> {
         for folder in [FILES, CHATS].map(|name| self.folder.join(name)) {
             private::create_dir_all(&folder).map_err(failed(&folder))?;
         }
         let path = self.folder.join(LOCK);
         let lock = private::open_file(&path).map_err(failed(&path))?;
-        lock.lock().map_err(failed(&path))?;
-        let is_begun = |path: &PathBuf| {
-            path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(BEGUN))
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if wait(&self.folder) => {}
+                Err(TryLockError::WouldBlock) => return Err(db::Error::Stopped.into()),
+                Err(TryLockError::Error(source)) => return Err(failed(&path)(source)),
+            }
+        }
+        self.sweep(&HashSet::new())?;
+        let is_left = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(BEGUN) && name != UNDER_WAY
         };
-        for path in entries(&self.folder).filter(is_begun) {
-            fs::remove_file(&path).map_err(failed(&path))?;
+        for path in entries(&self.folder)?.iter().filter(|path| is_left(path)) {
+            fs::remove_file(path).map_err(failed(path))?;
         }
         Ok(lock)
+    }
+
+    /// Notes that contents may be without a list, until [`AttachmentStore::sweep`] or the end of an
+    /// import.
+    fn mark(&self) -> Result<(), Error> {
+        let path = self.folder.join(UNDER_WAY);
+        private::write(&path, b"").map_err(failed(&path))
+    }
+
+    /// Removes the lists at these paths, and the contents that no other list has. Returns the lists that
+    /// are damaged: while there is one, no content is removed.
+    fn sweep(&self, gone: &HashSet<PathBuf>) -> Result<Vec<PathBuf>, Error> {
+        let under_way = self.folder.join(UNDER_WAY);
+        let mut is_any = false;
+        for path in gone.iter().chain([&under_way]) {
+            is_any |= path.try_exists().map_err(failed(path))?;
+        }
+        if !is_any {
+            return Ok(Vec::new());
+        }
+        // Everything is read before anything is removed.
+        let (mut used, mut damaged) = (HashSet::new(), Vec::new());
+        for path in self.hashed(CHATS, LIST)?.into_iter().filter(|path| !gone.contains(path)) {
+            match read_list(&path) {
+                Ok(list) => used.extend(list.into_iter().map(|it| self.file_path(&it.sha256))),
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => damaged.push(path),
+                Err(error) => return Err(failed(&path)(error)),
+            }
+        }
+        let contents = self.hashed(FILES, "")?;
+        self.mark()?;
+        for path in gone {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed(path)(error));
+                }
+                _ => {}
+            }
+        }
+        failpoint::pass("lists of files removed");
+        if damaged.is_empty() {
+            for path in contents.iter().filter(|path| !used.contains(*path)).chain([&under_way]) {
+                fs::remove_file(path).map_err(failed(path))?;
+            }
+        }
+        Ok(damaged)
+    }
+
+    /// Returns the files in a folder of the store that are named by a hash. Others put more there, such
+    /// as `.DS_Store`.
+    fn hashed(&self, folder: &str, end: &str) -> Result<Vec<PathBuf>, Error> {
+        let is_ours = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.and_then(|name| name.strip_suffix(end)).is_some_and(is_hash)
+        };
+        let mut paths = entries(&self.folder.join(folder))?;
+        paths.retain(is_ours);
+        Ok(paths)
+    }
+
+    /// Writes a file whole, and only then gives it its name.
+    fn put(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let mut file = self.begun_file()?;
+        file.write_all(content)?;
+        file.persist(path)?;
+        Ok(())
+    }
+
+    fn begun_file(&self) -> io::Result<NamedTempFile> {
+        tempfile::Builder::new().prefix(BEGUN).tempfile_in(&self.folder)
     }
 }
 
@@ -219,12 +382,20 @@ pub(crate) fn is_in_store(path: &Path) -> bool {
 }
 
 /// Keeps the files of the exports of one import.
+///
+/// The lists are written by [`AttachmentImport::publish`], after the conversations are in the database
+/// for good. So no list is of a conversation that a failed import did not write.
 #[derive(Debug)]
 pub(super) struct AttachmentImport<'a> {
     store: &'a AttachmentStore,
+    stop: &'a Stop,
     /// The lock of the store, and the bytes of all its files, once there is a file to keep.
     open: Option<(File, u64)>,
     pending: Vec<Pending>,
+    /// The lists that changed, by their conversations.
+    lists: HashMap<String, Vec<Attachment>>,
+    /// The contents that were counted.
+    counted: HashSet<String>,
     counts: AttachmentCounts,
     /// Whether the store could not be written.
     is_broken: bool,
@@ -234,20 +405,23 @@ pub(super) struct AttachmentImport<'a> {
 #[derive(Debug)]
 struct Pending {
     conversation: String,
-    files: Vec<PendingFile>,
+    /// Those that have an id are still to be read.
+    files: Vec<Attachment>,
 }
 
-#[derive(Debug)]
-struct PendingFile {
-    message: String,
-    name: String,
-    /// Its id in the export, or what is in the store already.
-    content: Result<Attachment, String>,
+/// The files of an export.
+struct ExportFiles<'a> {
+    export: &'a mut Export,
+    /// The files that were looked for, by their ids: each with its name in the export; `None` if it is
+    /// not kept.
+    known: HashMap<String, Option<(String, Attachment)>>,
 }
 
 /// Why a file is not kept.
 enum LeftOut {
     TooLarge,
+    /// The store is full.
+    NoRoom,
     /// A sentence without the file's name.
     Unreadable(String),
     /// The store cannot be written.
@@ -255,9 +429,9 @@ enum LeftOut {
 }
 
 impl<'a> AttachmentImport<'a> {
-    pub(super) fn new(store: &'a AttachmentStore) -> AttachmentImport<'a> {
-        let (open, pending, counts) = Default::default();
-        AttachmentImport { store, open, pending, counts, is_broken: false }
+    pub(super) fn new(store: &'a AttachmentStore, stop: &'a Stop) -> AttachmentImport<'a> {
+        let (open, pending, lists, counted, counts) = Default::default();
+        AttachmentImport { store, stop, open, pending, lists, counted, counts, is_broken: false }
     }
 
     /// Takes the files of a conversation, whose row in the database has this id. Texts are kept at
@@ -270,29 +444,33 @@ impl<'a> AttachmentImport<'a> {
         let mut files = Vec::new();
         for file in &conversation.files {
             let (message, name) = (keys[file.message].clone(), file.name.clone());
-            let content = match &file.content {
-                AttachedContent::Id(id) => Err(id.clone()),
+            match &file.content {
+                AttachedContent::Id(id) => {
+                    files.push(Attachment {
+                        message,
+                        name,
+                        id: id.clone(),
+                        ..Attachment::default()
+                    });
+                }
                 AttachedContent::Text(text) => match self.keep(&mut text.as_bytes()) {
-                    Ok(kept) => Ok(kept),
-                    Err(reason) => {
-                        self.leave_out(&name, reason);
-                        continue;
-                    }
+                    Ok(kept) => files.push(Attachment { message, name, ..kept }),
+                    Err(reason) => self.leave_out(&name, reason),
                 },
-            };
-            files.push(PendingFile { message, name, content });
+            }
         }
         self.pending.push(Pending { conversation: row, files });
     }
 
     /// Keeps the files of the conversations that were taken, which are in this export; calls
     /// `progress` for each file.
-    pub(super) fn finish(&mut self, export: &mut Export, stop: &Stop, progress: &dyn Fn()) {
+    pub(super) fn finish(&mut self, export: &mut Export, progress: &dyn Fn()) {
+        let mut source = ExportFiles { export, known: HashMap::new() };
         for pending in std::mem::take(&mut self.pending) {
             if self.is_broken {
                 return;
             }
-            if let Err(error) = self.finish_one(pending, export, (stop, progress)) {
+            if let Err(error) = self.finish_one(pending, &mut source, progress) {
                 self.leave_out("", LeftOut::Failed(error));
             }
         }
@@ -301,102 +479,170 @@ impl<'a> AttachmentImport<'a> {
     fn finish_one(
         &mut self,
         Pending { conversation, files }: Pending,
-        export: &mut Export,
-        (stop, progress): (&Stop, &dyn Fn()),
+        source: &mut ExportFiles<'_>,
+        progress: &dyn Fn(),
     ) -> Result<(), Error> {
         // Nobody else changes the list meanwhile.
         self.begin()?;
-        let before = self.store.list(&conversation)?;
-        let mut list = before.clone();
-        for PendingFile { message, name, content } in files {
-            progress();
-            let id = content.as_ref().err().cloned().unwrap_or_default();
-            let is_same = |known: &Attachment| match &content {
-                // Several texts of a message may have one name.
-                Ok(text) => known.name == name && known.sha256 == text.sha256,
-                Err(_) => true,
-            };
-            let is_known =
-                |known: &Attachment| known.message == message && known.id == id && is_same(known);
-            let known = list.iter().position(is_known);
-            let kept = match (content, known) {
-                (Ok(text), _) => Some((name, text)),
-                (Err(_), Some(at)) if self.store.has(&list[at]) => {
-                    self.counts.kept += 1;
-                    self.counts.bytes += list[at].bytes;
-                    None
+        let (mut list, mut is_changed) = match self.lists.remove(&conversation) {
+            Some(list) => (list, true),
+            None => match self.store.list(&conversation) {
+                Ok(list) => (list, false),
+                Err(error) => {
+                    self.warn(error.to_string());
+                    return Ok(());
                 }
-                (Err(_), _) if stop.requested() => None,
-                (Err(id), _) => self.read(export, &id, &name),
-            };
-            let Some((name, kept)) = kept else { continue };
-            self.counts.kept += 1;
-            self.counts.bytes += kept.bytes;
-            let kept = Attachment { message, id, name, ..kept };
-            match known {
-                Some(at) => list[at] = kept,
-                None => list.push(kept),
-            }
+            },
+        };
+        let mut places = HashMap::new();
+        for (place, known) in list.iter().enumerate() {
+            places.entry(known.key()).or_insert(place);
         }
-        if list == before { Ok(()) } else { self.write(&conversation, &list) }
+        for mut file in files {
+            progress();
+            let known = places.get(&file.key()).copied();
+            if !file.id.is_empty() {
+                if let Some(place) = known.filter(|place| self.store.has(&list[*place])) {
+                    self.count(&list[place]);
+                    continue;
+                }
+                if self.stop.requested() {
+                    continue;
+                }
+                let Some((name, kept)) = self.read(source, &file) else { continue };
+                file = Attachment { message: file.message, id: file.id, name, ..kept };
+            }
+            self.count(&file);
+            match known {
+                Some(place) if list[place] == file => continue,
+                Some(place) => list[place] = file,
+                None => {
+                    places.insert(file.key(), list.len());
+                    list.push(file);
+                }
+            }
+            is_changed = true;
+        }
+        if is_changed {
+            self.lists.insert(conversation, list);
+        }
+        Ok(())
     }
 
-    pub(super) fn into_counts(self) -> AttachmentCounts {
+    /// Returns what was kept and left out until now.
+    pub(super) fn counts(&self) -> &AttachmentCounts {
+        &self.counts
+    }
+
+    /// Writes the lists, after their conversations were written for good; returns the counts.
+    pub(super) fn publish(mut self) -> AttachmentCounts {
+        failpoint::pass("files of messages kept");
+        for (conversation, list) in std::mem::take(&mut self.lists) {
+            let path = self.store.list_path(&conversation);
+            let written = serde_json::to_vec(&list).map_err(io::Error::from);
+            if let Err(error) = written.and_then(|list| self.store.put(&path, &list)) {
+                self.leave_out("", LeftOut::Failed(failed(&path)(error)));
+                break;
+            }
+        }
+        failpoint::pass("lists of files written");
+        // What failed may have left contents without a list.
+        if self.open.is_some() && !self.is_broken && self.counts.failures.is_empty() {
+            let path = self.store.folder.join(UNDER_WAY);
+            if let Err(error) = fs::remove_file(&path) {
+                self.warn(failed(&path)(error).to_string());
+            }
+        }
         self.counts
     }
 
-    /// Keeps the file of the export whose name begins with an id; returns its name.
-    fn read(&mut self, export: &mut Export, id: &str, name: &str) -> Option<(String, Attachment)> {
-        let (file, kept) = match export.attached(id) {
-            None => {
-                self.counts.absent += 1;
-                return None;
-            }
-            Some(Err(reason)) => (name.to_owned(), Err(LeftOut::Unreadable(reason))),
-            Some(Ok(mut file)) => (file.name, self.keep(&mut file.content)),
+    /// Returns a file of the export, which is read and kept once, and its name.
+    fn read(
+        &mut self,
+        source: &mut ExportFiles<'_>,
+        wanted: &Attachment,
+    ) -> Option<(String, Attachment)> {
+        if !source.known.contains_key(&wanted.id) {
+            let found = self.read_first(source.export, wanted);
+            source.known.insert(wanted.id.clone(), found);
+        }
+        let (file, kept) = source.known[&wanted.id].clone()?;
+        Some((name_of(wanted, &file).to_owned(), kept))
+    }
+
+    fn read_first(
+        &mut self,
+        export: &mut Export,
+        wanted: &Attachment,
+    ) -> Option<(String, Attachment)> {
+        let Some(found) = export.attached(&wanted.id) else {
+            self.counts.absent += 1;
+            return None;
         };
-        let own = file.strip_prefix(id).unwrap_or(&file).trim_start_matches(['-', '_']);
-        let name = match name {
-            "" if own.is_empty() || own.starts_with('.') => &file,
-            "" => own,
-            name => name,
-        };
+        let kept = self.admit(found.size).and_then(|()| {
+            let mut content = export.open_attached(&found).map_err(LeftOut::Unreadable)?;
+            self.keep(&mut content)
+        });
         match kept {
-            Ok(kept) => Some((name.to_owned(), kept)),
+            Ok(kept) => Some((found.name, kept)),
             Err(reason) => {
-                self.leave_out(name, reason);
+                self.leave_out(name_of(wanted, &found.name), reason);
                 None
             }
         }
     }
 
     fn leave_out(&mut self, name: &str, reason: LeftOut) {
-        match reason {
-            LeftOut::TooLarge => {
-                self.counts.too_large += 1;
-                if self.counts.too_large_names.len() < NAMED {
-                    self.counts.too_large_names.push(name.to_owned());
-                }
+        let too_many = match reason {
+            LeftOut::TooLarge => &mut self.counts.too_large,
+            LeftOut::NoRoom => &mut self.counts.no_room,
+            LeftOut::Unreadable(reason) => {
+                return self.warn(format!("{name}: the file is not kept: {reason}"));
             }
-            LeftOut::Unreadable(reason) if self.counts.failures.len() < NAMED => {
-                self.counts.failures.push(format!("{name}: the file is not kept: {reason}"));
-            }
-            LeftOut::Unreadable(_) => {}
             // The chats are more important than their files: the import goes on without these.
             LeftOut::Failed(error) => {
                 self.is_broken = true;
-                self.counts.failures.push(error.to_string());
+                // What was stopped says so itself.
+                if !error.is_stopped() {
+                    self.counts.failures.push(error.to_string());
+                }
+                return;
             }
+        };
+        too_many.number += 1;
+        if too_many.names.len() < NAMED {
+            too_many.names.push(name.to_owned());
         }
+    }
+
+    fn warn(&mut self, line: String) {
+        if self.counts.failures.len() < NAMED {
+            self.counts.failures.push(line);
+        }
+    }
+
+    fn count(&mut self, kept: &Attachment) {
+        if self.counted.insert(kept.sha256.clone()) {
+            self.counts.kept += 1;
+            self.counts.bytes += kept.bytes;
+        }
+    }
+
+    /// Checks that a file of so many bytes can be kept.
+    fn admit(&mut self, bytes: u64) -> Result<(), LeftOut> {
+        let used = self.begin().map_err(LeftOut::Failed)?;
+        if bytes > MAX_FILE {
+            return Err(LeftOut::TooLarge);
+        }
+        if used + bytes > MAX_ALL { Err(LeftOut::NoRoom) } else { Ok(()) }
     }
 
     /// Copies a content into the store.
     fn keep(&mut self, input: &mut dyn Read) -> Result<Attachment, LeftOut> {
         let store = self.store;
         let io_failed = |source| LeftOut::Failed(failed(&store.folder)(source));
-        let used = self.begin().map_err(LeftOut::Failed)?;
-        let mut builder = tempfile::Builder::new();
-        let mut file = builder.prefix(BEGUN).tempfile_in(&store.folder).map_err(io_failed)?;
+        self.begin().map_err(LeftOut::Failed)?;
+        let mut file = store.begun_file().map_err(io_failed)?;
         let mut block = vec![0; BLOCK];
         let (mut hash, mut bytes, mut media_type) = (Sha256::new(), 0, None);
         loop {
@@ -410,9 +656,7 @@ impl<'a> AttachmentImport<'a> {
                 break;
             }
             bytes += read.len() as u64;
-            if bytes > MAX_FILE || used + bytes > MAX_ALL {
-                return Err(LeftOut::TooLarge);
-            }
+            self.admit(bytes)?;
             hash.update(read);
             file.write_all(read).map_err(io_failed)?;
         }
@@ -425,8 +669,7 @@ impl<'a> AttachmentImport<'a> {
             self.open.as_mut().expect("it is open").1 += bytes;
         }
         let media_type = media_type.unwrap_or(PLAIN).to_owned();
-        let (message, id, name) = Default::default();
-        Ok(Attachment { message, id, name, media_type, bytes, sha256 })
+        Ok(Attachment { media_type, bytes, sha256, ..Attachment::default() })
     }
 
     /// Locks the store, if that was not done yet; returns the bytes of its files.
@@ -434,26 +677,26 @@ impl<'a> AttachmentImport<'a> {
         if let Some((_, used)) = &self.open {
             return Ok(*used);
         }
-        let lock = self.store.lock()?;
-        let sizes = entries(&self.store.folder.join(FILES))
-            .filter_map(|path| Some(fs::metadata(path).ok()?.len()));
-        let used = sizes.sum();
+        let lock = self.store.lock(&mut |_| {
+            thread::sleep(PAUSE);
+            !self.stop.requested()
+        })?;
+        let contents = self.store.hashed(FILES, "")?;
+        let used = contents.iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
+        self.store.mark()?;
         self.open = Some((lock, used));
         Ok(used)
     }
+}
 
-    /// Writes the list of a conversation whole, and only then gives it its name.
-    fn write(&mut self, conversation: &str, list: &[Attachment]) -> Result<(), Error> {
-        self.begin()?;
-        let path = self.store.list_path(conversation);
-        let write = || {
-            let mut builder = tempfile::Builder::new();
-            let mut file = builder.prefix(BEGUN).tempfile_in(&self.store.folder)?;
-            serde_json::to_writer(&mut file, list)?;
-            file.persist(&path)?;
-            Ok(())
-        };
-        write().map_err(failed(&path))
+/// Returns the name of a file: what the message says, or else what its name in the export has behind
+/// the id.
+fn name_of<'n>(wanted: &'n Attachment, file: &'n str) -> &'n str {
+    let own = file.strip_prefix(&wanted.id).unwrap_or(file).trim_start_matches(['-', '_']);
+    match &*wanted.name {
+        "" if own.is_empty() || own.starts_with('.') => file,
+        "" => own,
+        name => name,
     }
 }
 
@@ -462,8 +705,20 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
     move |source| Error::Attachments { path: path.clone(), source }
 }
 
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+/// Returns what is in a folder.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let paths = fs::read_dir(folder).and_then(|all| all.map(|entry| Ok(entry?.path())).collect());
+    paths.map_err(failed(folder))
+}
+
+/// Reads a list. If it is damaged, the error is of the kind `InvalidData`.
+fn read_list(path: &Path) -> io::Result<Vec<Attachment>> {
+    let text = fs::read(path)?;
+    serde_json::from_slice(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+fn is_hash(name: &str) -> bool {
+    name.len() == 2 * Sha256::output_size() && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -495,5 +750,79 @@ fn type_of(start: &[u8]) -> &'static str {
             Err(error) if error.error_len().is_some() => UNKNOWN,
             _ => PLAIN,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn store(home: &TempDir) -> AttachmentStore {
+        let config = Config { home: home.path().to_owned(), ..Config::default() };
+        AttachmentStore::of(&config)
+    }
+
+    /// Puts a conversation with a file into a store.
+    fn put(store: &AttachmentStore, conversation: &str, ids: &[&str]) {
+        let _lock = store.lock(&mut |_| false).unwrap();
+        let list = ids.iter().map(|id| {
+            let sha256 = hex(&Sha256::digest(id.as_bytes()));
+            store.put(&store.file_path(&sha256), id.as_bytes()).unwrap();
+            let bytes = id.len() as u64;
+            Attachment { id: (*id).to_owned(), sha256, bytes, ..Attachment::default() }
+        });
+        let list = serde_json::to_vec(&list.collect::<Vec<_>>()).unwrap();
+        store.put(&store.list_path(conversation), &list).unwrap();
+    }
+
+    fn ids(store: &AttachmentStore, conversation: &str) -> Vec<String> {
+        let list = store.list(conversation).unwrap();
+        list.into_iter()
+            .map(|it| {
+                assert_eq!(io::read_to_string(store.open(&it).unwrap()).unwrap(), it.id);
+                it.id
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_store_takes_in_another_one() {
+        let home = tempfile::tempdir().unwrap();
+        // Where there is another disk, from there.
+        let old_home = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let (new, old) = (store(&home), store(&old_home));
+        new.adopt(&old).unwrap();
+        assert!(!new.folder.exists());
+        put(&old, "both", &["one", "two"]);
+        put(&old, "old", &["two", "three"]);
+        put(&new, "both", &["zero", "one"]);
+        fs::write(old.folder.join(FILES).join(".DS_Store"), "theirs").unwrap();
+        new.adopt(&old).unwrap();
+        assert_eq!(ids(&new, "both"), ["zero", "one", "two"]);
+        assert_eq!(ids(&new, "old"), ["two", "three"]);
+        assert_eq!(old.hashed(FILES, "").unwrap().len(), 0);
+        assert!(!old.folder.join(CHATS).exists() && old.folder.join(FILES).exists());
+        new.forget(&["both".to_owned()], &mut |_| false).unwrap();
+        assert_eq!(ids(&new, "old"), ["two", "three"]);
+        assert_eq!(new.hashed(FILES, "").unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_read_is_not_empty() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(entries(&home.path().join("missing")).is_err());
+        let store = store(&home);
+        put(&store, "one", &["a"]);
+        put(&store, "two", &["b"]);
+        // A list that cannot be read, for root too.
+        fs::create_dir(store.list_path("three")).unwrap();
+        assert!(store.forget(&["one".to_owned()], &mut |_| false).is_err());
+        assert_eq!((ids(&store, "one").len(), ids(&store, "two").len()), (1, 1));
+        fs::remove_dir(store.list_path("three")).unwrap();
+        assert!(store.forget(&["one".to_owned()], &mut |_| false).unwrap().is_empty());
+        assert_eq!((ids(&store, "one").len(), ids(&store, "two").len()), (0, 1));
+        assert_eq!(store.hashed(FILES, "").unwrap().len(), 1);
     }
 }

@@ -53,6 +53,21 @@ pub(crate) enum ForgetProgress<'a> {
     Indexing(f64),
 }
 
+/// What could not be removed.
+#[derive(Debug, Default)]
+pub(crate) struct Remains {
+    /// The databases whose log still has text, because somebody reads an older state.
+    pub(crate) logs: Vec<PathBuf>,
+    /// The damaged lists of files of messages. While there is one, these files stay.
+    pub(crate) lists: Vec<PathBuf>,
+}
+
+impl Remains {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.logs.is_empty() && self.lists.is_empty()
+    }
+}
+
 /// Forgets conversations.
 pub(crate) struct Forgetter<'a> {
     pub(super) sources: &'a Arc<Sources>,
@@ -90,16 +105,14 @@ impl Forgetter<'_> {
         Ok(is_known.then_some(found))
     }
 
-    /// Forgets conversations that [`Forgetter::find`] found, and rebuilds the indexes. Returns the
-    /// databases whose log still has text, because somebody reads an older state, and the address of a
-    /// cluster whose files still have it.
+    /// Forgets conversations that [`Forgetter::find`] found, and rebuilds the indexes.
     pub(crate) fn forget(
         &self,
         found: &[Forgettable],
         resources: Resources,
         stop: &Stop,
         progress: &mut dyn FnMut(ForgetProgress<'_>),
-    ) -> Result<Vec<PathBuf>, Error> {
+    ) -> Result<Remains, Error> {
         // What has no source is in the list already.
         let is_new =
             |one: &&Forgettable| !one.sources.is_empty() && one.sources != [SourceKind::Threads];
@@ -116,6 +129,8 @@ impl Forgetter<'_> {
             !stop.requested()
         };
         let mut removed = Vec::new();
+        let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
+        let files = AttachmentStore::of(self.sources.config()).forget(&ids, &mut wait);
         let mut outcome = self.remove(found, stop, &mut wait, &mut removed);
         // The index of a database that is clean must not keep the text because another one failed.
         for (path, _) in &removed {
@@ -123,6 +138,7 @@ impl Forgetter<'_> {
         }
         self.sources.close();
         let in_cluster = self.remove_from_cluster(found, stop);
+        let lists = files?;
         outcome?;
         let is_removed = |path: &Path| removed.iter().any(|(removed, _)| removed == path);
         for source in self.sources.present().iter().filter(|source| is_removed(&source.path)) {
@@ -132,8 +148,8 @@ impl Forgetter<'_> {
             })?;
             enrich::prune_caches(source, stop)?;
         }
-        let left = removed.into_iter().filter(|(_, is_clean)| !is_clean).map(|(path, _)| path);
-        Ok(left.chain(in_cluster?).collect())
+        let logs = removed.into_iter().filter(|(_, is_clean)| !is_clean).map(|(path, _)| path);
+        Ok(Remains { logs: logs.chain(in_cluster?).collect(), lists })
     }
 
     /// Removes conversations from the index of a cluster, if that is the source. Returns its address if
@@ -170,7 +186,7 @@ impl Forgetter<'_> {
         // Another process may have removed it a moment ago, and left its text in free pages.
         let had = |kind| again || found.iter().any(|one| one.sources.contains(&kind));
         let config = self.sources.config();
-        let mut outcome = AttachmentStore::of(config).forget(ids);
+        let mut outcome = Ok(());
         let mut note = |path: PathBuf, done: Result<Option<bool>, Error>| match done {
             Ok(done) => removed.extend(done.map(|is_clean| (path, is_clean))),
             Err(error) => outcome = std::mem::replace(&mut outcome, Ok(())).and(Err(error)),

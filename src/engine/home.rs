@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    attachments::{ATTACHMENTS, is_in_store},
+    attachments::{ATTACHMENTS, AttachmentStore, is_in_store},
     config::{Config, TRANSCRIPTS},
     error::Error,
     flags::FLAGS,
@@ -98,24 +98,20 @@ impl OldHome {
         kept.map(|path| to.join(path)).find(|path| path.exists())
     }
 
-    /// Moves the databases and the list of forgotten conversations to another home, and removes the
-    /// indexes, which belong to their old paths.
+    /// Moves the databases, the files of messages and the list of forgotten conversations to another
+    /// home, and removes the indexes, which belong to their old paths.
     pub(crate) fn move_to(&self, to: &Path) -> Result<(), Error> {
         let old = Config { home: self.folder.clone(), ..Config::default() };
         let new = Config { home: to.to_owned(), ..Config::default() };
         // Before the chats: no import into the other home brings back what was forgotten.
         Forgotten::adopt(&new, &old)?;
+        AttachmentStore::of(&new).adopt(&AttachmentStore::of(&old))?;
         // The chats come last: while they are there, the home is found again, and the rest is moved.
         for path in self.databases.iter().rev() {
             // A store of transcripts that the other home has already stays where it is.
             if !to.join(path).exists() {
                 db::relocate(&self.folder.join(path), &to.join(path))?;
             }
-        }
-        let [from, into] = [&*self.folder, to].map(|home| home.join(ATTACHMENTS));
-        if !into.exists() {
-            // On another disk they stay; the next import of their export brings them in.
-            drop(fs::rename(from, into));
         }
         Forgotten::remove(&old);
         let left = fs::read_dir(old.index_folder()).into_iter().flatten().flatten();

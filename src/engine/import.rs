@@ -218,7 +218,7 @@ pub(crate) fn import_until(
         progress,
         shown: Cell::new(Progress { total, ..Progress::default() }),
         writer,
-        attachments: target.attachments.as_ref().map(AttachmentImport::new),
+        attachments: store.map(|store| AttachmentImport::new(store, stop)),
         report,
     };
     let mut is_any_read = false;
@@ -234,11 +234,12 @@ pub(crate) fn import_until(
         counted.push(counts);
     }
     let Reading { writer, mut report, attachments, .. } = reading;
-    report.attachments = attachments.map(AttachmentImport::into_counts);
+    report.attachments = attachments.as_ref().map(|it| it.counts().clone());
     let is_whole = !report.stopped && report.missing().is_empty();
     let finished =
         known.filter(|_| is_whole).and_then(|known| known.finished(report.found(counted), store));
     report.changes = writer.finish_import(finished)?;
+    report.attachments = attachments.map(AttachmentImport::publish);
     report.took = begun.elapsed();
     if !is_any_read && report.tally.conversations == 0 && !report.failures.is_empty() {
         return Err(report.failures.swap_remove(0).into());
@@ -319,7 +320,7 @@ impl Reading<'_> {
             Err(ReadError::Stopped) => report.stopped = true,
         }
         if let Some(attachments) = attachments {
-            attachments.finish(&mut export, stop, &|| tell(&|now| now.source.files += 1));
+            attachments.finish(&mut export, &|| tell(&|now| now.source.files += 1));
             report.stopped |= stop.requested();
         }
         Ok((is_whole, counts))

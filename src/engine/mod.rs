@@ -90,7 +90,7 @@ pub(crate) use crate::{
     embed::Key,
     workspace,
 };
-pub(crate) use attachments::{Attachment, AttachmentCounts};
+pub(crate) use attachments::{Attachment, AttachmentCounts, MAX_ALL, MAX_FILE};
 pub(crate) use describe::{ConversationKey, Described};
 pub(crate) use exact::{Render, Searched};
 pub(crate) use exclusions::{Excluding, Exclusions};

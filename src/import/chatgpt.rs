@@ -46,21 +46,27 @@ fn conversation(
     }
     let mut messages: Vec<Message> = Vec::with_capacity(order.len());
     let mut files = Vec::new();
+    // The id of the message of each node; of a node without one, that of the node before it.
     let mut read: HashMap<usize, String> = HashMap::new();
     for (place, at) in order.into_iter().enumerate() {
         let node = &tree.nodes[at];
-        let Some(raw) = node.message else { continue };
+        let before = node.parent.and_then(|parent| read.get(&parent)).cloned().unwrap_or_default();
+        let Some(raw) = node.message else {
+            read.insert(at, before);
+            continue;
+        };
         match message(raw, &node.id, tally)? {
             Some((mut message, own)) => {
-                if place >= shown.len() {
-                    message.follows = Some(tree.read_before(at, &read));
-                }
                 read.insert(at, message.id.clone());
+                message.follows = (place >= shown.len()).then_some(before);
                 let at = messages.len();
                 files.extend(own.into_iter().map(|file| AttachedFile { message: at, ..file }));
                 messages.push(message);
             }
-            None => tally.empty += 1,
+            None => {
+                read.insert(at, before);
+                tally.empty += 1;
+            }
         }
     }
     let own_id = own_id(fields, ["id", "conversation_id", "uuid"]);
@@ -230,18 +236,6 @@ impl<'a> Tree<'a> {
         }
         path.reverse();
         path
-    }
-
-    /// Returns a node, its parent, and so on up to the root.
-    fn up(&self, node: usize) -> impl Iterator<Item = usize> {
-        let mut seen = HashSet::new();
-        let up = std::iter::successors(Some(node), |at| self.nodes[*at].parent);
-        up.take_while(move |at| seen.insert(*at))
-    }
-
-    /// Returns the id of the last message on the way to a node that was read; empty if there is none.
-    fn read_before(&self, node: usize, read: &HashMap<usize, String>) -> String {
-        self.up(node).skip(1).find_map(|at| read.get(&at).cloned()).unwrap_or_default()
     }
 
     /// Returns the newest leaf. If there is none, because the parents form a circle, returns the

@@ -41,20 +41,23 @@ fn conversation(
     let parents = Parents::of(&turns);
     let (order, shown) =
         parents.order(fields.text("current_leaf_message_uuid").as_deref(), branches);
+    // The id of each turn that was read; of an empty one, that of the turn before it.
     let mut read: HashMap<usize, String> = HashMap::new();
     for (place, at) in order.into_iter().enumerate() {
+        let before = parents.parents[at].and_then(|parent| read.get(&parent)).cloned();
+        let before = before.unwrap_or_default();
         match message(&turns[at], at, tally)? {
             Some((mut message, own)) => {
-                if place >= shown {
-                    let before = parents.up(at).skip(1).find_map(|at| read.get(&at).cloned());
-                    message.follows = Some(before.unwrap_or_default());
-                }
                 read.insert(at, message.id.clone());
+                message.follows = (place >= shown).then_some(before);
                 let at = messages.len();
                 files.extend(own.into_iter().map(|file| AttachedFile { message: at, ..file }));
                 messages.push(message);
             }
-            None => tally.empty += 1,
+            None => {
+                read.insert(at, before);
+                tally.empty += 1;
+            }
         }
     }
     let own_id = own_id(fields, ["uuid", "id", "conversation_id"]);
@@ -107,7 +110,8 @@ impl<'a> Parents<'a> {
     }
 
     /// Returns the messages to read, and how many of them, at the beginning, the service shows: the
-    /// path to the current message, or the whole list if the messages do not name their parents.
+    /// path to the current message, or the whole list if the messages do not name their parents. The
+    /// others come in the order of the list, but none before the message that it follows.
     fn order(&self, current: Option<&str>, branches: Branches) -> (Vec<usize>, usize) {
         let leaf = current.and_then(|id| self.by_id.get(id));
         let mut path: Vec<usize> = leaf.map(|leaf| self.up(*leaf).collect()).unwrap_or_default();
@@ -117,11 +121,17 @@ impl<'a> Parents<'a> {
         if path.is_empty() || self.parents.iter().all(Option::is_none) {
             return ((0..all).collect(), all);
         }
-        let shown: HashSet<usize> = path.iter().copied().collect();
+        let shown = path.len();
         if branches == Branches::All {
-            path.extend((0..all).filter(|at| !shown.contains(at)));
+            let mut seen: HashSet<usize> = path.iter().copied().collect();
+            for turn in 0..all {
+                let begin = path.len();
+                let up = std::iter::successors(Some(turn), |at| self.parents[*at]);
+                path.extend(up.take_while(|at| seen.insert(*at)));
+                path[begin..].reverse();
+            }
         }
-        (path, shown.len())
+        (path, shown)
     }
 }
 
@@ -145,6 +155,7 @@ fn message(
     }
     let mut attachments = Vec::new();
     let mut contents = Vec::new();
+    let mut ids = HashSet::new();
     if let Some(list) = fields.get("attachments") {
         attachments.extend(names(list, &["file_name", "name"])?);
         for file in list.value()?.items() {
@@ -159,17 +170,14 @@ fn message(
     for list in ["files", "files_v2"] {
         if let Some(list) = fields.get(list) {
             for file in list.value()?.items() {
-                let content = AttachedContent::Id(file.str("file_uuid").to_owned());
-                let is_known = contents.iter().any(|file: &AttachedFile| file.content == content);
-                if !file.str("file_uuid").is_empty() && !is_known {
-                    contents.push(attached(file.str("file_name"), content));
+                let id = file.str("file_uuid").to_owned();
+                if !id.is_empty() && ids.insert(id.clone()) {
+                    contents.push(attached(file.str("file_name"), AttachedContent::Id(id)));
                 }
             }
-            for name in names(list, &["file_name", "name"])? {
-                if !attachments.contains(&name) {
-                    attachments.push(name);
-                }
-            }
+            let mut known: HashSet<String> = attachments.iter().cloned().collect();
+            let names = names(list, &["file_name", "name"])?.into_iter();
+            attachments.extend(names.filter(|name| known.insert(name.clone())));
         }
     }
     if texts.is_empty() {
@@ -254,4 +262,18 @@ fn placeholder(kind: &str, block: &Value) -> String {
             source.map_or("", |it| it.str("data")),
         ],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_other_branches_come_after_what_they_follow() {
+        // Two versions of the answer to the first message; the list has the second one backwards.
+        let parents = vec![None, Some(0), Some(3), Some(0), Some(5), Some(4)];
+        let parents = Parents { by_id: HashMap::from([(Cow::Borrowed("leaf"), 1)]), parents };
+        assert_eq!(parents.order(Some("leaf"), Branches::All), (vec![0, 1, 3, 2, 5, 4], 2));
+        assert_eq!(parents.order(Some("leaf"), Branches::Shown), (vec![0, 1], 2));
+    }
 }

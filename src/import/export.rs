@@ -9,7 +9,7 @@ use super::{
     Error,
     file::{self, CountingReader, ExportFile},
     format::Format,
-    package::{OpenedFile, Package},
+    package::{FoundFile, Package},
     tally::{Branches, ImportTally},
 };
 use crate::model::Conversation;
@@ -109,9 +109,13 @@ impl Export {
         Err(error.into())
     }
 
-    /// Opens the file whose name begins with an id, as messages name their files. `None` if the export
-    /// has none; the error is a sentence about the file.
-    pub(crate) fn attached(&mut self, id: &str) -> Option<Result<OpenedFile<'_>, String>> {
-        self.package.other(id)
+    /// Returns the file whose name begins with an id, as messages name their files.
+    pub(crate) fn attached(&mut self, id: &str) -> Option<FoundFile> {
+        self.package.find(id)
+    }
+
+    /// Opens a file that was found; the error is a sentence about it.
+    pub(crate) fn open_attached(&mut self, file: &FoundFile) -> Result<Box<dyn Read + '_>, String> {
+        self.package.open_found(file)
     }
 }

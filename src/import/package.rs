@@ -50,6 +50,9 @@ pub(super) struct Package {
     unopened: Vec<usize>,
     /// A description of the path, for errors.
     kind: &'static str,
+    /// The length of the zip, and the unpacked bytes of what is read of it; 0 if it is no zip.
+    length: u64,
+    unpacked: u64,
 }
 
 #[derive(Debug)]
@@ -69,11 +72,13 @@ struct OtherFile {
     location: Location,
 }
 
-/// A file of an export, open for reading.
-pub(crate) struct OpenedFile<'a> {
+/// A file that a message names, found in an export.
+pub(crate) struct FoundFile {
     /// The name without its folders.
     pub(crate) name: String,
-    pub(crate) content: Box<dyn Read + 'a>,
+    /// The size in bytes, unpacked, as the zip says.
+    pub(crate) size: u64,
+    location: Location,
 }
 
 #[derive(Clone, Debug)]
@@ -126,7 +131,8 @@ impl Package {
 
     fn empty(kind: &'static str) -> Package {
         let (zips, files, others, refused, unopened) = Default::default();
-        Package { zips, files, others, refused, unopened, kind }
+        let (length, unpacked) = (0, 0);
+        Package { zips, files, others, refused, unopened, kind, length, unpacked }
     }
 
     fn open_zip(path: &Path, file: File, with_inner: bool) -> Result<Package, Error> {
@@ -151,6 +157,7 @@ impl Package {
         }
         let unpacked = package.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.size));
         check_ratio(path, unpacked, length)?;
+        (package.length, package.unpacked) = (length, unpacked);
         package.sort();
         Ok(package)
     }
@@ -303,9 +310,8 @@ impl Package {
         self.others.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
-    /// Opens the other file whose name begins with an id. `None` if there is none; the error is a
-    /// sentence about the file.
-    pub(super) fn other(&mut self, id: &str) -> Option<Result<OpenedFile<'_>, String>> {
+    /// Returns the other file whose name begins with an id.
+    pub(super) fn find(&mut self, id: &str) -> Option<FoundFile> {
         if id.len() < MIN_ID {
             return None;
         }
@@ -314,7 +320,28 @@ impl Package {
         let is_whole = |name: &str| !name[id.len()..].starts_with(|c: char| c.is_alphanumeric());
         let found = begin.into_iter().find(|file| is_whole(&file.name))?;
         let (name, location) = (found.name.clone(), found.location.clone());
-        Some(self.open_at(&location, None).map(|content| OpenedFile { name, content }))
+        let size = match &location {
+            Location::Path(path) => fs::metadata(path).map_or(0, |metadata| metadata.len()),
+            Location::Entry(zip, entry) => {
+                self.zips[*zip].by_index_raw(*entry).map_or(0, |entry| entry.size())
+            }
+        };
+        Some(FoundFile { name, size, location })
+    }
+
+    /// Opens a file that was found; the error is a sentence about it. Zips that unpack to far more than
+    /// any export does are read no further.
+    pub(super) fn open_found(&mut self, file: &FoundFile) -> Result<Box<dyn Read + '_>, String> {
+        if let Location::Entry(..) = file.location {
+            let unpacked = self.unpacked.saturating_add(file.size);
+            if is_bomb(unpacked, self.length) {
+                return Err(format!(
+                    "with it the zip unpacks to more than {RATIO} times its size, which no export does"
+                ));
+            }
+            self.unpacked = unpacked;
+        }
+        self.open_at(&file.location, file.size)
     }
 
     /// Returns the JSON files in reading order.
@@ -351,21 +378,16 @@ impl Package {
         let file = &self.files[at];
         let (location, size) = (file.location.clone(), file.size);
         let is_compressed = compressed::plain(Path::new(&file.name)).is_some();
-        let input = self.open_at(&location, Some(size))?;
+        let input = self.open_at(&location, size)?;
         Ok(if is_compressed { Box::new(compressed::unpacked(input)) } else { input })
     }
 
-    /// Opens the file at a place; one of a zip has at most the given size, or what the zip says.
-    fn open_at(
-        &mut self,
-        location: &Location,
-        size: Option<u64>,
-    ) -> Result<Box<dyn Read + '_>, String> {
+    /// Opens the file at a place; one of a zip has at most this size.
+    fn open_at(&mut self, location: &Location, size: u64) -> Result<Box<dyn Read + '_>, String> {
         Ok(match location {
             Location::Entry(zip, entry) => {
                 let entry = self.zips[*zip].by_index(*entry).map_err(|error| error.to_string())?;
-                let left = size.unwrap_or(entry.size());
-                Box::new(BoundedReader { inner: entry, left })
+                Box::new(BoundedReader { inner: entry, left: size })
             }
             Location::Path(path) => Box::new(File::open(path).map_err(|error| error.to_string())?),
         })
@@ -428,10 +450,14 @@ fn leads_out(name: &str) -> bool {
 
 /// Refuses a zip that would unpack to far more than any export does.
 fn check_ratio(path: &Path, unpacked: u64, length: u64) -> Result<(), Error> {
-    if unpacked > HARMLESS && unpacked > length.saturating_mul(RATIO) {
+    if is_bomb(unpacked, length) {
         return Err(Error::Bomb { path: path.to_owned(), unpacked, ratio: RATIO });
     }
     Ok(())
+}
+
+fn is_bomb(unpacked: u64, length: u64) -> bool {
+    unpacked > HARMLESS && unpacked > length.saturating_mul(RATIO)
 }
 
 /// Returns whether a file is a web page; ChatGPT puts one into its exports.

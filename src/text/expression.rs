@@ -36,6 +36,7 @@ pub static COMPILING: Mutex<()> = Mutex::new(());
 
 /// The reason why an expression is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(unnameable_types, reason = "programs read its message, in the errors that hold it")]
 pub enum ExpressionError {
     /// It does not parse; shows where.
     #[error("not a regular expression: {0}")]

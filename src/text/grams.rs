@@ -404,7 +404,8 @@ impl WildcardGap {
         end.push(char::MAX);
         // ASCII before a wide character makes a wide gram: pack them as one.
         let (start, end) = (Gram::pack(&start[..start.len().min(3)]), Gram::pack(&end));
-        (start, Gram(end.0 | if self.left.len() == 1 { 0x1F_FFFF } else { 0 }))
+        // Beyond the last character in the third place, whether that is the gap or what follows it.
+        (start, Gram(end.0 | 0x1F_FFFF))
     }
 
     /// Returns the character that a packed trigram in [`WildcardGap::wide_range`] has at the gap.
@@ -539,6 +540,23 @@ mod tests {
             let query = |text| query_grams(&Pattern::literal(text), &set);
             assert_eq!(query(one), query(other));
             assert!(query(one).iter().all(|gram| cut(other, &set).contains(gram)));
+        }
+    }
+
+    #[test]
+    fn a_gap_may_have_any_character_beyond_ascii() {
+        for (pattern, left, right) in
+            [("ab_cd", "ab", "cd"), ("b_cd", "b", "cd"), ("ж_x", "ж", "x")]
+        {
+            let [gap] = &wildcard_gaps(&Pattern::parse(pattern))[..] else { panic!("{pattern}") };
+            let (start, end) = gap.wide_range();
+            for character in ['\u{80}', '\u{FF}', '日', '\u{E000}', '\u{10FFFE}', '\u{10FFFF}'] {
+                let run: Vec<char> =
+                    format!("{left}{character}{right}").chars().map(fold).collect();
+                let gram = Gram::pack(&run[..3]);
+                assert!(start <= gram && gram < end, "{pattern} {character:?}");
+                assert_eq!(gap.filling(gram), Some(fold(character)));
+            }
         }
     }
 

@@ -7,6 +7,8 @@ use crate::engine::Session;
 /// The messages of a conversation that are read one after the other, by their turns.
 pub(super) struct Path {
     turns: Vec<usize>,
+    /// The place of each turn in `turns`; `None` for a turn on another branch, or left out.
+    places: Vec<Option<usize>>,
     tree: Option<Tree>,
 }
 
@@ -27,11 +29,14 @@ impl Path {
         follows: &HashMap<String, String>,
         turn: Option<usize>,
     ) -> Path {
-        if follows.is_empty() {
-            return Path { turns: (0..session.turns()).collect(), tree: None };
-        }
-        let tree = Tree::of(session, follows);
-        Path { turns: tree.through(turn), tree: Some(tree) }
+        let tree = (!follows.is_empty()).then(|| Tree::of(session, follows));
+        let turns = match &tree {
+            None => (0..session.turns()).collect(),
+            Some(tree) => tree.through(turn),
+        };
+        let mut path = Path { turns, places: vec![None; session.turns()], tree };
+        path.retain(|_| true);
+        path
     }
 
     pub(super) fn turns(&self) -> &[usize] {
@@ -41,14 +46,15 @@ impl Path {
     /// Leaves turns out.
     pub(super) fn retain(&mut self, is_kept: impl Fn(usize) -> bool) {
         self.turns.retain(|turn| is_kept(*turn));
+        self.places.fill(None);
+        for (place, turn) in self.turns.iter().enumerate() {
+            self.places[*turn] = Some(place);
+        }
     }
 
     /// Returns the place of a turn; `None` if it is on another branch, or left out.
     pub(super) fn place(&self, turn: usize) -> Option<usize> {
-        match self.turns.get(turn) == Some(&turn) {
-            true => Some(turn),
-            false => self.turns.iter().position(|other| *other == turn),
-        }
+        self.places.get(turn).copied().flatten()
     }
 
     /// Returns the turns that stand at the place of one, itself included, oldest first.

@@ -54,27 +54,69 @@ impl FileChange<'_> {
 fn of_patch(text: &str) -> Option<FileChange<'_>> {
     const FILES: [&str; 6] =
         ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/", "+++ ", "--- "];
-    const HEADS: [&str; 7] = ["***", "diff ", "index ", "--- ", "+++ ", "@@", "new file"];
-
     let is_patch = text.lines().any(|line| line == "*** Begin Patch")
         || text.starts_with("diff --git ")
         || text.starts_with("--- ") && text.contains("\n+++ ") && text.contains("\n@@");
     if !is_patch {
         return None;
     }
-    let named = FILES.iter().find_map(|start| text.lines().find_map(|it| it.strip_prefix(start)));
-    let lines = text.lines().map(|line| {
-        if HEADS.iter().any(|start| line.starts_with(start)) {
+    let mut hunk = Hunk::default();
+    let lines: Vec<_> = text.lines().map(|line| hunk.line(line)).collect();
+    let heads = || lines.iter().filter(|(kind, _)| *kind == LineKind::Place);
+    let named = FILES.iter().find_map(|start| heads().find_map(|it| it.1.strip_prefix(start)));
+    Some(FileChange { file: named.unwrap_or_default(), lines })
+}
+
+/// How many lines of the old and of the new text the hunk still has; none in the head of a file.
+#[derive(Default)]
+struct Hunk {
+    old: usize,
+    new: usize,
+}
+
+impl Hunk {
+    /// Returns what the next line of a patch is. A line that goes and begins with `-- ` looks as the
+    /// head of a file does, so the lines of a hunk are counted.
+    fn line<'a>(&mut self, line: &'a str) -> (LineKind, &'a str) {
+        const HEADS: [&str; 4] = ["***", "diff ", "index ", "new file"];
+
+        if line.starts_with("@@") {
+            *self = Hunk::of(line);
             return (LineKind::Place, line);
         }
-        match line.as_bytes().first() {
+        let is_head = HEADS.iter().any(|start| line.starts_with(start))
+            || self.old == 0 && line.starts_with("--- ")
+            || self.new == 0 && line.starts_with("+++ ");
+        if is_head {
+            *self = Hunk::default();
+            return (LineKind::Place, line);
+        }
+        if line.starts_with('\\') {
+            // It says that the line before it, or the last one, has no end of line.
+            return (LineKind::Same, line);
+        }
+        let (kind, text) = match line.as_bytes().first() {
             Some(b'+') => (LineKind::New, &line[1..]),
             Some(b'-') => (LineKind::Gone, &line[1..]),
             Some(b' ') => (LineKind::Same, &line[1..]),
             _ => (LineKind::Same, line),
-        }
-    });
-    Some(FileChange { file: named.unwrap_or_default(), lines: lines.collect() })
+        };
+        self.old = self.old.saturating_sub(usize::from(kind != LineKind::New));
+        self.new = self.new.saturating_sub(usize::from(kind != LineKind::Gone));
+        (kind, text)
+    }
+
+    /// Reads `@@ -1,2 +1,3 @@`. Where no numbers are, as in a patch of Codex, the hunk goes on to the
+    /// next `@@` or `***`.
+    fn of(line: &str) -> Hunk {
+        let mut words = line.split(' ').skip(1);
+        let mut count = |sign| {
+            let range: &str = words.next()?.strip_prefix(sign)?;
+            range.split_once(',').map_or(Some(1), |(_, count)| count.parse().ok())
+        };
+        let counts = count('-').zip(count('+'));
+        counts.map_or(Hunk { old: usize::MAX, new: usize::MAX }, |(old, new)| Hunk { old, new })
+    }
 }
 
 /// Reads the arguments of a call that replaces texts.
@@ -156,6 +198,13 @@ mod tests {
         assert!(found.html().contains("<span>same\n</span><del>old\n</del>"));
         let git = "diff --git a/e b/e\n--- a/e\n+++ b/e\n@@ -1 +1 @@\n-x\n+y";
         assert_eq!(change(git).unwrap().file, "e");
+        let sql = "--- a/e.sql\n+++ b/e.sql\n@@ -1,2 +1,2 @@\n--- gone\n--- b/too\n\\ No newline at end of file\n+++ b/new\n+++ x\n--- f\n+++ f\n@@ -1 +0,0 @@\n--- y";
+        let found = change(sql).unwrap();
+        assert_eq!((found.file, found.size().as_str()), ("e.sql", "+2 −3"));
+        let html = found.html();
+        assert!(html.contains("<del>-- gone\n</del>") && html.contains("<b>--- f\n</b>"), "{html}");
+        let codex = "*** Begin Patch\n*** Update File: q.sql\n@@\n--- old\n+++ new\n*** End Patch";
+        assert_eq!(change(codex).unwrap().size(), "+1 −1");
         for other in ["", "command: ls", "old_string: x", "a\n+b\n-c", "file_path: x\ncontent: y"] {
             assert_eq!(change(other), None, "{other}");
         }

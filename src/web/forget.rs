@@ -68,9 +68,14 @@ pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
         html! {
             h1 { "“" bdi { (title) } "” is forgotten" }
             p role="status" { (counted(found.messages as usize, "message")) " removed. " (way_back(&found)) }
-            @for path in &left {
+            @for path in &left.logs {
                 p.say.warn { b { "Warning" } " The log of " code { (path.display()) }
                     " still has the text, because a program reads an older state. End that program, then forget the conversation again: "
+                    code { "verbatim forget " (found.id) } }
+            }
+            @for path in &left.lists {
+                p.say.warn { b { "Warning" } " The list of files " code { (path.display()) }
+                    " is damaged. Files of messages stay, because they may be of its conversation. Delete the list, import its export again, then forget this conversation again: "
                     code { "verbatim forget " (found.id) } }
             }
             p.row.acts { a.btn href="/" { "Search" } }

@@ -2,9 +2,10 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use serde_json::{Value, json};
@@ -15,10 +16,15 @@ use crate::{corpus::folder, import::zip_of};
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n picture";
 const OTHER: &[u8] = b"\x89PNG\r\n\x1a\n another";
 
-fn run(home: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+fn program(home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_verbatim"));
     command.env_clear().env("HOME", home).args(["--no-archive", "--home"]).arg(home.join("v"));
-    let output = command.args(arguments).current_dir(home).output().unwrap();
+    command.args(arguments).current_dir(home);
+    command
+}
+
+fn run(home: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = program(home, arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
@@ -87,7 +93,7 @@ fn files_are_kept_shown_and_written_out() {
     );
     let (code, out, err) = run(home, &["import", &zip]);
     assert!(code == Some(1) && err.contains("leads out"), "{out}{err}");
-    assert!(out.contains("4 files of messages kept, "), "{out}");
+    assert!(out.contains("3 files of messages kept, "), "each content once: {out}");
     assert!(out.contains("not in the export: 1 file that messages name"), "{out}");
     // Each content once; nobody else reads them.
     let store = home.join("v/attachments");
@@ -193,4 +199,147 @@ fn texts_of_claude_are_kept_and_other_databases_get_none() {
     assert_eq!(fs::read(home.join("notes/2025/attachments/cc/paste 2.txt")).unwrap(), b"two");
     let (_, out, _) = run(home, &["import", "conversations.json", "--out", "other.db"]);
     assert!(!out.contains("kept"), "{out}");
+}
+
+/// Returns the contents in the store of a home, sorted.
+fn contents(home: &Path) -> Vec<Vec<u8>> {
+    let paths = all(&home.join("v/attachments/files"));
+    let mut contents: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
+    contents.sort();
+    contents
+}
+
+#[test]
+fn what_others_put_there_and_damaged_lists_keep_no_forget_from_its_work() {
+    let folder = folder();
+    let home = folder.path();
+    let one = json!([{"id": "file-abc", "name": "one.md"}]);
+    let two = json!([{"id": "file-def", "name": "two.md"}]);
+    let files: [(&str, &[u8]); 2] = [("file-abc.md", b"ONE"), ("file-def.md", b"TWO")];
+    let zip = export(home, "a.zip", &[chat("aa", &one), chat("bb", &two)], &files);
+    run(home, &["import", &zip]);
+    let store = home.join("v/attachments");
+    let lists = || -> Vec<PathBuf> {
+        let lists = all(&store.join("chats")).into_iter();
+        lists.filter(|path| path.extension().is_some_and(|end| end == "json")).collect()
+    };
+    for place in ["chats", "files"] {
+        fs::write(store.join(place).join(".DS_Store"), b"\0\0\0\x01Bud1").unwrap();
+    }
+    let of_bb = lists().into_iter().find(|path| fs::read_to_string(path).unwrap().contains("two"));
+    let of_bb = of_bb.unwrap();
+    fs::write(&of_bb, "{cut").unwrap();
+    let (code, _, err) = run(home, &["forget", "aa", "--yes"]);
+    assert!(code != Some(0) && err.contains("is damaged"), "{err}");
+    assert!(
+        err.contains(of_bb.to_str().unwrap()) && err.contains("import its export again"),
+        "{err}"
+    );
+    // The conversation is forgotten, and nothing of the other one is lost.
+    assert_ne!(run(home, &["show", "aa"]).0, Some(0));
+    assert_eq!((lists(), contents(home).len()), (vec![of_bb.clone()], 3));
+    // What the message says helps.
+    fs::remove_file(of_bb).unwrap();
+    run(home, &["import", &zip]);
+    let (code, _, err) = run(home, &["forget", "aa", "--yes"]);
+    assert!(code == Some(0) && !err.contains("damaged"), "{err}");
+    assert_eq!(contents(home), [b"\0\0\0\x01Bud1".to_vec(), b"TWO".to_vec()]);
+}
+
+#[test]
+fn a_file_is_read_once_and_not_at_all_if_it_is_too_large() {
+    let folder = folder();
+    let home = folder.path();
+    let chats = [chat("aa", &json!([])), chat("bb", &json!([])), chat("cc", &json!([]))];
+    let exported = home.join("exported");
+    fs::create_dir(&exported).unwrap();
+    fs::write(exported.join("conversations.json"), Value::from(&chats[..]).to_string()).unwrap();
+    let large = fs::File::create(exported.join("file_00ff-film.mp4")).unwrap();
+    large.set_len(100_000_001).unwrap();
+    let (_, out, err) = run(home, &["import", "exported"]);
+    assert!(
+        out.contains("1 file of messages left out, more than 100 MB long: film.mp4\n"),
+        "{out}{err}"
+    );
+    assert!(!out.contains("kept"), "{out}");
+    // The store is full.
+    large.set_len(1_000).unwrap();
+    let full = home.join("v/attachments/files").join("a".repeat(64));
+    fs::File::create(&full).unwrap().set_len(7_999_999_001).unwrap();
+    let (_, out, _) = run(home, &["import", "exported"]);
+    assert!(
+        out.contains("1 file of messages left out, because 8.0 GB are kept at most: film.mp4\n")
+    );
+    assert!(out.contains("`verbatim forget` makes room"), "{out}");
+    fs::remove_file(full).unwrap();
+    let (_, out, _) = run(home, &["import", "exported"]);
+    assert!(out.contains("1 file of messages kept, 1 KB"), "{out}");
+}
+
+#[test]
+fn files_that_unpack_to_far_too_much_are_left_out() {
+    let folder = folder();
+    let home = folder.path();
+    let listed = json!([{"id": "file-abc", "name": "zeros"}, {"id": "file-def", "name": "small"}]);
+    let zeros = vec![0; 17 << 20];
+    let files: [(&str, &[u8]); 2] = [("file-abc.bin", &zeros), ("file-def.md", b"small")];
+    let zip = export(home, "a.zip", &[chat("aa", &listed), chat("bb", &listed)], &files);
+    let (code, out, err) = run(home, &["import", &zip]);
+    assert!(code == Some(1) && out.contains("1 file of messages kept, 5 bytes"), "{out}{err}");
+    assert_eq!(out.matches("zeros: the file is not kept: with it the zip unpacks to").count(), 1);
+    assert_eq!(contents(home), [b"small"]);
+}
+
+#[test]
+fn a_killed_import_leaves_no_files_of_chats_that_are_not_there() {
+    let listed = json!([{"id": "file-abc", "name": "notes.md"}]);
+    let mut places = Vec::new();
+    for number in 1.. {
+        let folder = folder();
+        let home = folder.path();
+        let files: [(&str, &[u8]); 2] = [("file-abc.md", b"red"), ("file_00ff.png", PNG)];
+        let zip = export(home, "a.zip", &[chat("aa", &listed)], &files);
+        let other = export(home, "b.zip", &[chat("bb", &json!([]))], &[("file_00ff.png", OTHER)]);
+        run(home, &["import", "--no-index", &other]);
+        let mut killed = program(home, &["import", "--no-index", &zip]);
+        let output = killed.env("VERBATIM_FAILPOINT", number.to_string()).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        let mark = format!("failpoint {number}: ");
+        let killed_at = errors.lines().find_map(|line| line.strip_prefix(&mark)).map(str::to_owned);
+        run(home, &["import", "--no-index", &other]);
+        let lists = all(&home.join("v/attachments/chats")).len();
+        // All that is kept is in a list, and each list has its chat.
+        assert_eq!(contents(home).len(), if lists == 2 { 3 } else { 1 }, "{killed_at:?}");
+        assert!(lists == 1 || run(home, &["show", "aa"]).0 == Some(0), "{killed_at:?}");
+        run(home, &["import", "--no-index", &zip]);
+        assert_eq!(contents(home), [&b"red"[..], OTHER, PNG], "{killed_at:?}");
+        assert_eq!(run(home, &["forget", "aa", "bb", "--yes"]).0, Some(0), "{killed_at:?}");
+        assert!(contents(home).is_empty(), "{killed_at:?}");
+        let Some(place) = killed_at else { break };
+        places.push(place);
+    }
+    for place in ["import to be committed", "files of messages kept", "lists of files written"] {
+        assert!(places.iter().any(|passed| passed == place), "{place} is not among {places:?}");
+    }
+}
+
+#[test]
+fn a_forget_during_an_import_says_that_it_waits() {
+    let folder = folder();
+    let home = folder.path();
+    let zip = export(home, "a.zip", &[chat("aa", &json!([]))], &[("file_00ff.png", PNG)]);
+    run(home, &["import", &zip]);
+    // As an import holds it.
+    let lock = fs::File::open(home.join("v/attachments/lock")).unwrap();
+    lock.lock().unwrap();
+    let mut command = program(home, &["forget", "aa", "--yes"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let said = lines.next().unwrap().unwrap();
+    assert!(said.contains("waiting for another process that writes"), "{said}");
+    assert_eq!(contents(home), [PNG]);
+    lock.unlock().unwrap();
+    drop(lines);
+    assert!(child.wait().unwrap().success());
+    assert!(contents(home).is_empty());
 }

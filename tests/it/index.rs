@@ -477,6 +477,33 @@ fn packed_texts_and_titles_of_many_conversations_are_found() {
 }
 
 #[test]
+fn a_gap_is_filled_by_the_first_and_the_last_character_beyond_ascii() {
+    let text = |number: usize| match number {
+        0 => "ab\u{10FFFF}cd last".to_owned(),
+        1 => "ab\u{10FFFE}cd last".to_owned(),
+        2 => "x\u{10FFFF}cd last".to_owned(),
+        3 => "ab\u{80}cd first".to_owned(),
+        number => format!("abxxcd {number}"),
+    };
+    let messages = (0..6_000).map(|number| Message {
+        conversation: 0,
+        role: Value::Text("user".to_owned()),
+        content: Value::Text(text(number)),
+        time: Value::Integer(1_700_000_000 + number as i64),
+        position: number as i64,
+    });
+    let pair = Pair::of(&words(&["a title"]), &messages.collect::<Vec<_>>());
+    let mut narrowed = 0;
+    for text in ["ab_cd", "b_cd", "x_cd la", "_b_cd la", "ab_c_"] {
+        let request = Request { text: text.to_owned(), limit: None, ..Request::default() };
+        if let SearchPlan::ByIndex { trace, .. } = pair.compare(&request) {
+            narrowed += trace.gaps;
+        }
+    }
+    assert!(narrowed > 0, "no gap was used");
+}
+
+#[test]
 fn a_changed_database_is_answered_by_like_until_it_is_indexed_again() {
     let pair = Pair::of(&words(&["a", "b", "c"]), &wordy(300));
     let request = Request { text: "thing".to_owned(), ..Request::default() };

@@ -20,6 +20,7 @@ use crate::{
         writer::{Error, FinishedImport, SourceCounts, Writer},
     },
     engine::{
+        self,
         attachments::{AttachmentCounts, AttachmentStore},
         withheld::Withheld,
     },
@@ -49,7 +50,8 @@ pub(super) struct FoundBefore {
     pub(super) forgotten: u64,
     /// What became of the files of messages.
     pub(super) attachments: Option<AttachmentCounts>,
-    /// The state of their store afterwards; empty if messages have no files.
+    /// The state of their store before new lists were written; empty if messages have no files. So an import
+    /// that brings files is not the last one that reads them.
     pub(super) store: String,
 }
 
@@ -82,7 +84,7 @@ impl KnownImport {
         store: Option<&AttachmentStore>,
     ) -> Option<FoundBefore> {
         let found: FoundBefore = serde_json::from_str(writer.found_before(&self.key)?).ok()?;
-        let is_kept = found.store == state(found.attachments.as_ref(), store);
+        let is_kept = state(found.attachments.as_ref(), store).is_ok_and(|now| found.store == now);
         is_kept.then_some(found)
     }
 
@@ -105,16 +107,19 @@ impl KnownImport {
         let is_same = |(path, stamp): &(PathBuf, Stamp)| {
             fs::metadata(path).is_ok_and(|now| Stamp::of(&now) == *stamp)
         };
-        let store = state(found.attachments.as_ref(), store);
+        let store = state(found.attachments.as_ref(), store).ok()?;
         let found = serde_json::to_string(&FoundBefore { store, ..found }).ok()?;
         self.files.iter().all(is_same).then_some(FinishedImport { key: self.key, found })
     }
 }
 
 /// Returns the state of the store of files, if messages have any.
-fn state(counts: Option<&AttachmentCounts>, store: Option<&AttachmentStore>) -> String {
+fn state(
+    counts: Option<&AttachmentCounts>,
+    store: Option<&AttachmentStore>,
+) -> Result<String, engine::Error> {
     let has_files = counts.is_some_and(AttachmentCounts::any);
-    store.filter(|_| has_files).map(AttachmentStore::state).unwrap_or_default()
+    store.filter(|_| has_files).map_or(Ok(String::new()), AttachmentStore::state)
 }
 
 fn hash_file(path: &Path, hash: &mut Sha256) -> io::Result<()> {

@@ -1,5 +1,7 @@
 //! The files that a ChatGPT message names by their ids: attachments, pictures and sounds.
 
+use std::collections::HashSet;
+
 use crate::{
     import::json::Value,
     model::{AttachedContent, AttachedFile},
@@ -15,41 +17,50 @@ const TEXTS: [&str; 4] = ["text", "code", "thoughts", "execution_output"];
 /// Returns the files of a message, each once: those of its list of attachments, then those that its
 /// content points to. Their place in the conversation is 0.
 pub(super) fn of_message(list: Option<Value>, content: Option<&Value>) -> Vec<AttachedFile> {
-    let mut files = Vec::new();
+    let mut files = MessageFiles::default();
     for file in list.as_ref().map(Value::items).unwrap_or_default() {
         let name = ["name", "file_name"].map(|field| file.str(field));
-        add(file.str("id"), name.into_iter().find(|name| !name.is_empty()), &mut files);
+        files.add(file.str("id"), name.into_iter().find(|name| !name.is_empty()));
     }
     if let Some(content) = content.filter(|content| !TEXTS.contains(&content.str("content_type"))) {
-        add_pointers(content, &mut files);
+        files.add_pointers(content);
     }
-    files
+    files.list
 }
 
-fn add_pointers(value: &Value, files: &mut Vec<AttachedFile>) {
-    match value {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                match value {
-                    Value::String(pointer) if POINTERS.contains(&name.as_str()) => {
-                        add(pointer, None, files);
+/// The files of a message, each once.
+#[derive(Default)]
+struct MessageFiles {
+    list: Vec<AttachedFile>,
+    ids: HashSet<String>,
+}
+
+impl MessageFiles {
+    fn add_pointers(&mut self, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    match value {
+                        Value::String(pointer) if POINTERS.contains(&name.as_str()) => {
+                            self.add(pointer, None);
+                        }
+                        value => self.add_pointers(value),
                     }
-                    value => add_pointers(value, files),
                 }
             }
+            Value::Array(items) => items.iter().for_each(|item| self.add_pointers(item)),
+            _ => {}
         }
-        Value::Array(items) => items.iter().for_each(|item| add_pointers(item, files)),
-        _ => {}
     }
-}
 
-/// Adds the file of an id or a pointer such as `file-service://file-abc`.
-fn add(pointer: &str, name: Option<&str>, files: &mut Vec<AttachedFile>) {
-    let id = pointer.rsplit("://").next().unwrap_or_default();
-    let end = id.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
-    let id = &id[..end.unwrap_or(id.len())];
-    let content = AttachedContent::Id(id.to_owned());
-    if !id.is_empty() && !files.iter().any(|file| file.content == content) {
-        files.push(AttachedFile { message: 0, name: name.unwrap_or_default().to_owned(), content });
+    /// Adds the file of an id or a pointer such as `file-service://file-abc`.
+    fn add(&mut self, pointer: &str, name: Option<&str>) {
+        let id = pointer.rsplit("://").next().unwrap_or_default();
+        let end = id.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
+        let id = &id[..end.unwrap_or(id.len())];
+        if !id.is_empty() && self.ids.insert(id.to_owned()) {
+            let (name, content) = (name.unwrap_or_default(), AttachedContent::Id(id.to_owned()));
+            self.list.push(AttachedFile { message: 0, name: name.to_owned(), content });
+        }
     }
 }

@@ -11,7 +11,8 @@
 //!                     terms of the title, terms of the summary, and which terms
 //! ```
 //!
-//! The numbers of a record take seven bits per byte. Othernumbers are little-endian. Without vectors there are no dimensions.
+//! The numbers of a record take seven bits per byte. Other numbers are little-endian. Without
+//! vectors there are no dimensions.
 //!
 //! Invariant: a file that is damaged or of another format counts as missing.
 
