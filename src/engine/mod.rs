@@ -109,6 +109,9 @@ pub struct Engine {
     memory: Memory,
 }
 
+/// Lists the conversations of a source that are in a scope.
+type List = fn(&Source, &Scope, &Stop) -> Result<Box<dyn Listing>, Error>;
+
 impl Engine {
     /// Returns an engine; nothing is opened before the first question.
     pub fn new(config: Config) -> Engine {
@@ -280,7 +283,9 @@ impl Engine {
         limit: usize,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
-        self.page(scope, offset..offset.saturating_add(limit), |list, n| list.about(n), stop)
+        let list: List = |source, scope, stop| source.reader(stop).list(scope, stop);
+        let wanted = offset..offset.saturating_add(limit);
+        self.page(scope, wanted, list, |list, n| list.about(n), stop)
     }
 
     /// Does as [`Engine::listed`] does, without summaries.
@@ -291,20 +296,36 @@ impl Engine {
         limit: usize,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
-        self.page(scope, offset..offset.saturating_add(limit), |list, n| list.brief(n), stop)
+        let list: List = |source, scope, stop| source.reader(stop).list(scope, stop);
+        let wanted = offset..offset.saturating_add(limit);
+        self.page(scope, wanted, list, |list, n| list.brief(n), stop)
+    }
+
+    /// Does as [`Engine::listed_briefly`] does, with the conversations of an export that have no
+    /// messages.
+    pub(crate) fn sessions_listed(
+        &self,
+        scope: &Scope,
+        offset: usize,
+        limit: usize,
+        stop: &Stop,
+    ) -> Result<ListedPage, Error> {
+        let wanted = offset..offset.saturating_add(limit);
+        self.page(scope, wanted, Source::sessions, |list, n| list.brief(n), stop)
     }
 
     fn page(
         &self,
         scope: &Scope,
         wanted: Range<usize>,
+        list: List,
         describe: fn(&dyn Listing, usize) -> About,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
         let (sources, mut notes) = self.sources.readable(scope, stop)?;
         let (scope, unknown) = self.sources.resolved(scope, &sources, stop)?;
         let (listings, unreadable) =
-            self.sources.each(&scope, |source| source.reader(stop).list(&scope, stop))?;
+            self.sources.each(&scope, |source| list(&source, &scope, stop))?;
         let mut places = Vec::new();
         for (number, listing) in listings.iter().enumerate() {
             places.extend((0..listing.len()).map(|place| (listing.last(place), number, place)));

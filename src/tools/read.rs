@@ -6,8 +6,7 @@ use super::{
     bound,
     error::Error,
     tool::{
-        self, Answer, Call, Effect, Options, SHORTEST_ID, Tool, conversation, first_turn, object,
-        plain_error,
+        self, Answer, Call, Effect, Options, Tool, conversation, first_turn, object, plain_error,
     },
 };
 use crate::{
@@ -81,7 +80,6 @@ fn read(call: &Call<'_>) -> Result<Answer, Error> {
     let session = match conversation(call, "path", path) {
         Ok(Some(about)) => engine.session(about.source, &about.id, options.raw_content, stop)?,
         Ok(None) => None,
-        Err(Error::Refused(_)) if path.chars().count() < SHORTEST_ID => None,
         Err(error) => return Err(error),
     };
     let session = session.ok_or_else(|| {

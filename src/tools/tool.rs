@@ -204,10 +204,6 @@ pub(super) fn conversation(
     handle: &str,
 ) -> Result<Option<About>, Error> {
     match call.engine.find(call.stop).by_handle(handle, SHORTEST_ID) {
-        Ok(None) if handle.chars().count() < SHORTEST_ID => Err(Error::Refused(format!(
-            "{name} takes a whole id or at least {SHORTEST_ID} characters of its beginning, a key, a title, \
-             a path or a verbatim:// address; got {handle:?}"
-        ))),
         Err(engine::Error::Ambiguous { word, candidates, total }) => {
             let ids: Vec<&str> = candidates.iter().take(5).map(|one| one.id.as_str()).collect();
             let more = match total - ids.len() {
@@ -215,7 +211,7 @@ pub(super) fn conversation(
                 more => format!(" and {more} more"),
             };
             Err(Error::Refused(format!(
-                "{name} {word:?} may be any of: {}{more}; give the whole id",
+                "{name} {word:?} may be any of: {}{more}; give one of these",
                 ids.join(", ")
             )))
         }

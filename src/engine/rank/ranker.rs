@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::question::Question;
+use super::{every::InCommon, question::Question};
 use crate::{
     engine::{
         error::Error,
@@ -32,13 +32,27 @@ pub(crate) struct Ranker<'a> {
     pub(super) in_time: Stop,
     /// Whether large sources without an index are left out.
     pub(super) is_quick: bool,
+    /// Whether only the best candidates of a concept were scored.
+    pub(super) is_cut: bool,
+    /// The conversations that contain every concept, if there are several and the mode needs their text.
+    pub(super) common: Option<InCommon>,
     pub(super) notes: Vec<Note>,
 }
 
 impl<'a> Ranker<'a> {
     pub(crate) fn new(sources: &'a Sources, question: &'a Question, stop: &'a Stop) -> Ranker<'a> {
         let (scope, in_time) = (question.scope.clone(), stop.within(MAX_WAIT));
-        Ranker { sources, question, scope, stop, in_time, is_quick: false, notes: Vec::new() }
+        Ranker {
+            sources,
+            question,
+            scope,
+            stop,
+            in_time,
+            is_quick: false,
+            is_cut: false,
+            common: None,
+            notes: Vec::new(),
+        }
     }
 
     /// Waits less for indexes, and scans no large source: for answers that are worth a second.

@@ -190,6 +190,7 @@ impl Listing for ClusterListing {
             source: KIND,
             id: it.stored.id.clone(),
             title: it.title.clone(),
+            is_title_made: false,
             summary: String::new(),
             turns: u32::try_from(it.messages.len()).unwrap_or(u32::MAX),
             begun: it.begun,

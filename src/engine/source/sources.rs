@@ -19,6 +19,7 @@ use super::{
     note::Note,
     scope::Scope,
     scoring::Searcher,
+    sessions::Timeless,
     work::{Task, Tended},
 };
 use crate::{
@@ -75,6 +76,8 @@ struct SharedState {
     exclusions: Arc<CurrentExclusions>,
     /// The excluded conversations of the state of a database that was asked for last.
     excluded: Mutex<Option<Excluded>>,
+    /// The conversations without times of the state of a database that was asked for last.
+    timeless: Mutex<Option<Timeless>>,
     /// The index in a cluster that holds the source, if the user named one.
     cluster: Option<Arc<Cluster>>,
 }
@@ -120,6 +123,7 @@ impl Sources {
                 model: model.clone(),
                 exclusions: Arc::clone(&exclusions),
                 excluded: Mutex::default(),
+                timeless: Mutex::default(),
                 cluster: cluster.clone().filter(|_| kind == SourceKind::Export),
             })
         });
@@ -310,6 +314,10 @@ impl Source {
     /// The conversations that are left out, of all kinds of sources.
     pub(super) fn hidden_ids(&self) -> &HiddenIds {
         &self.state.hidden
+    }
+
+    pub(super) fn timeless_cache(&self) -> &Mutex<Option<Timeless>> {
+        &self.state.timeless
     }
 
     /// Fails if the source cannot be read.
