@@ -182,11 +182,12 @@ impl Lookup<'_> {
             if let Ok(snapshot) = source.current_index(self.stop) {
                 let catalogue = source.catalogue(&snapshot);
                 for (id, length) in ids.iter().zip(&mut lengths) {
-                    *length = catalogue.shared_start(id).max(*length);
+                    let with_empty = source.shared_with_empty(id, self.stop)?;
+                    *length = catalogue.shared_start(id).max(with_empty).max(*length);
                 }
                 continue;
             }
-            let listing = source.reader(self.stop).list(&Scope::default(), self.stop);
+            let listing = source.sessions(&Scope::default(), self.stop);
             let Some(listing) = readable(listing, &mut failed)? else { continue };
             for (id, length) in ids.iter().zip(&mut lengths) {
                 *length = listing.shared_start(id).max(*length);
@@ -359,11 +360,8 @@ impl Meant {
     /// Returns the error that a word means several conversations.
     fn ambiguous(mut self, word: &str) -> Error {
         self.first.sort_by(|a, b| a.id.cmp(&b.id));
-        // An id that several sources have is no handle; its keys name the sources.
-        let ids: Vec<String> = self.first.iter().map(|about| about.id.clone()).collect();
-        let is_shared = |id: &String| ids.iter().filter(|other| *other == id).count() > 1;
         let heading = |about: About| Heading {
-            id: if is_shared(&about.id) { made_key(&about) } else { about.id },
+            id: about.id,
             title: snippet::echo(&about.title).into_owned(),
             messages: about.turns,
             last: about.last,

@@ -7,7 +7,7 @@ use super::{
     kind::SourceKind,
     lock::lock,
     reader::Listing,
-    scope::{About, Scope},
+    scope::{About, Scope, shared_start},
     sources::Source,
 };
 use crate::{
@@ -76,6 +76,14 @@ impl Source {
         let scope = Scope { conversation: Some(id.to_owned()), ..Scope::default() };
         let sessions = self.sessions(&scope, stop)?;
         Ok((!sessions.is_empty()).then(|| sessions.about(0)))
+    }
+
+    /// Returns how many bytes an id has in common with the most similar other id of a conversation
+    /// without messages, as [`Listing::shared_start`] does for those with messages.
+    pub(crate) fn shared_with_empty(&self, id: &str, stop: &Stop) -> Result<usize, Error> {
+        let timeless = self.timeless(stop)?;
+        let others = timeless.keys().filter(|other| *other != id);
+        Ok(others.map(|other| shared_start(id, other)).max().unwrap_or(0))
     }
 
     /// Returns the conversations that have no message with a time; none of a cluster, which does not
