@@ -239,10 +239,12 @@ fn an_id_of_two_sources_is_asked_for_by_its_keys() {
     let connection =
         database(&db, &[("else", Some("Other"), 1, &[("a heron", Some(1_700_000_000))])]);
     let [engine, _] = engines(&db);
-    let save = json!({"title": "Kept", "turns": [{"role": "user", "content": "saved"}]});
-    let saved: Value =
-        serde_json::from_str(&found(&engine, "save_conversation_context", save)).unwrap();
-    let id = saved["sessionId"].as_str().or(saved["id"].as_str()).expect("an id").to_owned();
+    let save = json!({"title": "Kept", "summary": "what was saved"});
+    found(&engine, "save_conversation_context", save);
+    let list = query(&engine, json!({"mode": "list"}));
+    let mut listed = list["conversations"].as_array().unwrap().iter();
+    let saved = listed.find(|one| one["title"] == "Kept").unwrap();
+    let id = saved["sessionId"].as_str().unwrap().to_owned();
     connection.execute("UPDATE conversations SET id = ?1", [&id]).unwrap();
     connection.execute("UPDATE messages SET conversation_id = ?1", [&id]).unwrap();
     let arguments = json!({"mode": "get", "sessionId": id});

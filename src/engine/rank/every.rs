@@ -1,15 +1,10 @@
 //! Narrows a question of several concepts to the conversations that contain every one as text.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-    ops::ControlFlow,
-    sync::Arc,
-};
+use std::{borrow::Cow, collections::HashSet, ops::ControlFlow, sync::Arc};
 
 use super::{
     question::{ConversationMatch, Mode, Ranking},
-    ranker::Ranker,
+    ranker::{InCommon, Ranker},
 };
 use crate::{
     engine::{
@@ -19,9 +14,6 @@ use crate::{
     model::{Hit, Matching, Request},
     text::query::Query,
 };
-
-/// The ids of the conversations that contain every concept, by source.
-pub(super) type InCommon = HashMap<SourceKind, Arc<HashSet<String>>>;
 
 impl Ranker<'_> {
     /// Finds the conversations that contain every concept, if there are several. A question by meaning

@@ -1,12 +1,16 @@
 //! The state of ranking one question.
 
-use std::time::Duration;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use super::{every::InCommon, question::Question};
+use super::question::Question;
 use crate::{
     engine::{
         error::Error,
-        source::{Note, Scope, Sources},
+        source::{Note, Scope, SourceKind, Sources},
     },
     model::Stop,
     text::snippet,
@@ -20,6 +24,9 @@ const QUICK_WAIT: Duration = Duration::from_secs(1);
 
 /// A database of at most so many bytes is indexed or scanned in about a second.
 pub(super) const SMALL: u64 = 8 << 20;
+
+/// The ids of the conversations that contain every concept, by source.
+pub(super) type InCommon = HashMap<SourceKind, Arc<HashSet<String>>>;
 
 /// Answers one question.
 pub(crate) struct Ranker<'a> {

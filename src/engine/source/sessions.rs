@@ -1,29 +1,20 @@
 //! Conversations as sessions: also those without messages. Where no message has a time, a conversation
 //! has its own.
 
-use std::{cmp::Reverse, collections::HashMap, path::PathBuf, sync::Arc};
+use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 
 use super::{
     kind::SourceKind,
     lock::lock,
     reader::Listing,
     scope::{About, Scope, shared_start},
-    sources::Source,
+    sources::{Source, Timeless},
 };
 use crate::{
-    db::{self, Outline, State},
+    db::{self, Outline},
     engine::error::Error,
     model::{Instant, Origin, Stop},
 };
-
-/// The conversations of one state of a database that have no message with a time, by id. Their times
-/// are those of the conversations' own rows.
-#[derive(Debug)]
-pub(super) struct Timeless {
-    path: PathBuf,
-    state: State,
-    outlines: Arc<HashMap<String, Outline>>,
-}
 
 impl Source {
     /// Lists the conversations in a scope as [`Reader::list`](super::reader::Reader::list) does, with

@@ -1,7 +1,7 @@
 //! Sources, and everything of theirs that is open.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fmt, fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, TryLockError},
@@ -19,12 +19,11 @@ use super::{
     note::Note,
     scope::Scope,
     scoring::Searcher,
-    sessions::Timeless,
     work::{Task, Tended},
 };
 use crate::{
     cluster::Cluster,
-    db::{self, Probe, State},
+    db::{self, Outline, Probe, State},
     embed::Model,
     engine::{
         config::Config,
@@ -89,6 +88,15 @@ struct Excluded {
     state: State,
     by: Arc<Exclusions>,
     ids: Arc<HashSet<String>>,
+}
+
+/// The conversations of one state of a database that have no message with a time, by id. Their times
+/// are those of the conversations' own rows.
+#[derive(Debug)]
+pub(super) struct Timeless {
+    pub(super) path: PathBuf,
+    pub(super) state: State,
+    pub(super) outlines: Arc<HashMap<String, Outline>>,
 }
 
 #[derive(Debug)]

@@ -27,7 +27,8 @@ struct Count {
 }
 
 /// Conversations of an answer.
-const LIMIT: Count = Count { default: 20, most: 50, takes: "an integer from 1 to 50" };
+const LIMIT: Count =
+    Count { default: 20, most: answer::MOST_CONVERSATIONS, takes: "an integer from 1 to 50" };
 
 /// Turns of each conversation that a search finds.
 const TURNS_OF_MATCH: Count = Count { default: 10, most: 50, takes: "an integer from 1 to 50" };
