@@ -251,7 +251,7 @@ fn an_id_of_two_sources_is_asked_for_by_its_keys() {
     let refused = refused(&engine, "query_conversations", arguments);
     let keys: Vec<&str> = refused
         .split([' ', ',', ';'])
-        .filter(|word| word.contains("-other-") || word.contains("-kept-"))
+        .filter(|word| word.starts_with("export-other-") || word.starts_with("kept-"))
         .collect();
     assert_eq!(keys.len(), 2, "{refused}");
     for key in keys {
