@@ -44,7 +44,7 @@ pub use layout::Layout;
 pub use long_content::LongContent;
 pub use open::{Database, open, open_again, read};
 pub use outline::{Outline, origins, outline};
-pub(crate) use outline::{last_changes, provenance, withheld};
+pub(crate) use outline::{conversation_rows, last_changes, provenance, withheld};
 pub(crate) use relocate::relocate;
 pub use row_reader::{ConversationEntry, Row, RowReader};
 pub use rows::{Heading, conversation};

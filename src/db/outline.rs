@@ -6,7 +6,7 @@ use super::{Database, Error, functions, rows};
 use crate::model::{Instant, Origin, Provenance};
 
 /// A conversation that has messages, as lists show it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
     /// The id of the conversation.
     pub id: String,
@@ -48,6 +48,34 @@ pub fn outline(database: &Database, roles: &[String]) -> Result<Vec<Outline>, Er
                 begun: functions::from_key(row.get_ref(3)?),
                 last: functions::from_key(row.get_ref(4)?),
             });
+        }
+        Ok(outlines)
+    };
+    read().map_err(|error| database.error(error))
+}
+
+/// Returns every row of `conversations`, with its own times as far as the database has them, and without
+/// its messages.
+pub(crate) fn conversation_rows(database: &Database) -> Result<Vec<Outline>, Error> {
+    let read = || -> rusqlite::Result<Vec<Outline>> {
+        let connection = database.connection();
+        let time = |column: &str| -> rusqlite::Result<String> {
+            let sql = "SELECT count(*) > 0 FROM pragma_table_info('conversations') WHERE name = ?1";
+            let has_column: bool = connection.query_one(sql, [column], |row| row.get(0))?;
+            let column = if has_column { column } else { "NULL" };
+            Ok(format!("verbatim_instant({column})"))
+        };
+        let (begun, last) = (time("create_time")?, time("update_time")?);
+        let mut statement = connection.prepare(&format!(
+            "SELECT CAST(id AS TEXT), CAST(title AS TEXT), {begun}, {last} FROM conversations"
+        ))?;
+        let mut found = statement.query([])?;
+        let mut outlines = Vec::new();
+        while let Some(row) = found.next()? {
+            let begun = functions::from_key(row.get_ref(2)?);
+            let last = functions::from_key(row.get_ref(3)?).or(begun);
+            let (id, title) = (rows::text(row, 0)?, rows::text(row, 1)?);
+            outlines.push(Outline { id, title, turns: 0, begun: begun.or(last), last });
         }
         Ok(outlines)
     };

@@ -28,6 +28,9 @@ const MAX_CANDIDATES: usize = 20;
 /// Characters of an id that are shown at least where ids are cut.
 const SHORT_ID: usize = 8;
 
+/// Characters from which on the beginning of one id alone counts more than a title.
+const SURE_START: usize = 4;
+
 /// Hexadecimal digits at the end of a key.
 const DIGITS: usize = 8;
 
@@ -58,16 +61,16 @@ impl Lookup<'_> {
     /// The case of letters matters only where a handle would have several meanings without it. A
     /// source that cannot be read is an error only if no other source can be read.
     pub fn by_handle(&self, handle: &str, shortest: usize) -> Result<Option<About>, Error> {
-        let handle = snippet::trim(handle);
+        let (whole, handle) = (handle, snippet::trim(handle));
         if handle.is_empty() {
             return Ok(None);
         }
         let mut failed = None;
-        if let Some(about) = readable(self.by_path(handle), &mut failed)?.flatten() {
-            return Ok(Some(about));
+        // White space at the ends may be a part of an id.
+        let mut found = self.exactly(whole, &mut failed)?;
+        if found.total == 0 && handle != whole {
+            found = self.exactly(handle, &mut failed)?;
         }
-        let id = id_at(handle);
-        let mut found = self.with_id(id.as_deref().unwrap_or(handle), &mut failed)?;
         if found.total == 0 {
             found.add_one(readable(self.by_key(handle), &mut failed)?.flatten());
         }
@@ -85,17 +88,28 @@ impl Lookup<'_> {
         }
     }
 
-    /// Returns the conversations with an id, of all sources.
-    fn with_id(&self, id: &str, failed: &mut Option<Error>) -> Result<Meant, Error> {
+    /// Returns the conversation at a path, else those with an id or an address.
+    fn exactly(&self, handle: &str, failed: &mut Option<Error>) -> Result<Meant, Error> {
         let mut found = Meant::default();
-        for source in self.sources.present() {
-            found.add_one(readable(source.about(id, self.stop), failed)?.flatten());
+        found.add_one(readable(self.by_path(handle), failed)?.flatten());
+        if found.total == 0 {
+            let id = id_at(handle);
+            found = self.with_id(id.as_deref().unwrap_or(handle), failed)?;
         }
         Ok(found)
     }
 
-    /// Returns the conversations that have a word for their title, else those whose ids begin with
-    /// it.
+    /// Returns the conversations with an id, of all sources.
+    fn with_id(&self, id: &str, failed: &mut Option<Error>) -> Result<Meant, Error> {
+        let mut found = Meant::default();
+        for source in self.sources.present() {
+            found.add_one(readable(source.session_about(id, self.stop), failed)?.flatten());
+        }
+        Ok(found)
+    }
+
+    /// Returns the conversation whose id alone begins with a word, else those that have it for their
+    /// title, else those whose ids begin with it. A short word is a title before it begins an id.
     fn called(
         &self,
         word: &str,
@@ -103,27 +117,32 @@ impl Lookup<'_> {
         failed: &mut Option<Error>,
     ) -> Result<Meant, Error> {
         let is_long = word.chars().count() >= shortest;
-        // Equal titles, titles in other letters, equal ids in other letters, beginnings of ids.
+        // Equal ids in other letters, equal titles, titles in other letters, beginnings of ids.
         let mut found: [Meant; 4] = Default::default();
         for source in self.sources.present() {
-            let listing = source.reader(self.stop).list(&Scope::default(), self.stop);
+            let listing = source.sessions(&Scope::default(), self.stop);
             let Some(listing) = readable(listing, failed)? else { continue };
             let mut places: [Vec<usize>; 4] = Default::default();
             for place in 0..listing.len() {
                 let (id, title) = listing.heading(place);
                 let title = snippet::trim(title);
-                let class = match () {
-                    () if title == word => 0,
-                    () if is_same_folded(title, word) => 1,
-                    () if id.eq_ignore_ascii_case(word) => 2,
-                    () if is_long && shared_start(id, word) == word.len() => 3,
-                    () => continue,
-                };
-                places[class].push(place);
+                let fits = [
+                    id.eq_ignore_ascii_case(word),
+                    title == word,
+                    is_same_folded(title, word),
+                    is_long && shared_start(id, word) == word.len(),
+                ];
+                let fitting = places.iter_mut().zip(fits).filter(|(_, fits)| *fits);
+                fitting.for_each(|(places, _)| places.push(place));
             }
             for (found, places) in found.iter_mut().zip(places) {
                 found.add(&*listing, places);
             }
+        }
+        let [same, .., begun] = &found;
+        let is_sure = word.chars().count() >= SURE_START && (same.total, begun.total) == (0, 1);
+        if is_sure {
+            found.reverse();
         }
         Ok(found.into_iter().find(|found| found.total > 0).unwrap_or_default())
     }
@@ -163,11 +182,12 @@ impl Lookup<'_> {
             if let Ok(snapshot) = source.current_index(self.stop) {
                 let catalogue = source.catalogue(&snapshot);
                 for (id, length) in ids.iter().zip(&mut lengths) {
-                    *length = catalogue.shared_start(id).max(*length);
+                    let with_empty = source.shared_with_empty(id, self.stop)?;
+                    *length = catalogue.shared_start(id).max(with_empty).max(*length);
                 }
                 continue;
             }
-            let listing = source.reader(self.stop).list(&Scope::default(), self.stop);
+            let listing = source.sessions(&Scope::default(), self.stop);
             let Some(listing) = readable(listing, &mut failed)? else { continue };
             for (id, length) in ids.iter().zip(&mut lengths) {
                 *length = listing.shared_start(id).max(*length);
@@ -235,7 +255,7 @@ impl Lookup<'_> {
     fn matching(&self, test: &dyn Fn(SourceKind, &str, &str) -> bool) -> Result<Meant, Error> {
         let mut found = Meant::default();
         for source in self.readable()? {
-            let listing = source.reader(self.stop).list(&Scope::default(), self.stop)?;
+            let listing = source.sessions(&Scope::default(), self.stop)?;
             let passes = |place: &usize| {
                 let (id, title) = listing.heading(*place);
                 test(source.kind, id, title)
@@ -294,7 +314,7 @@ impl Lookup<'_> {
                 return Ok(Some(about));
             }
             if let Some(id) = id_within(&source, path)
-                && let Some(about) = source.about(id, self.stop)?
+                && let Some(about) = source.session_about(id, self.stop)?
             {
                 return Ok(Some(about));
             }
@@ -368,7 +388,7 @@ fn id_in_link(text: &str) -> Option<&str> {
 fn readable<T>(read: Result<T, Error>, failed: &mut Option<Error>) -> Result<Option<T>, Error> {
     match read {
         Ok(read) => Ok(Some(read)),
-        Err(error) if error.is_stopped() => Err(error),
+        Err(error) if error.is_stopped() || matches!(error, Error::Ambiguous { .. }) => Err(error),
         Err(error) => {
             failed.get_or_insert(error);
             Ok(None)
@@ -405,7 +425,7 @@ pub(crate) fn id_at(address: &str) -> Option<String> {
 
 /// Returns a key made of a conversation's source, title and id.
 fn made_key(about: &About) -> String {
-    format!("{}-{}-{:08x}", about.source.name(), slug(&about.title), hash_of(&about.id))
+    format!("{}-{}-{:08x}", about.source.name(), slug(about.own_title()), hash_of(&about.id))
 }
 
 /// Returns the id that follows a database's own path in `path`.
@@ -463,6 +483,7 @@ mod tests {
             source: SourceKind::Export,
             id: id.to_owned(),
             title: title.to_owned(),
+            is_title_made: false,
             summary: String::new(),
             turns: 0,
             begun: None,

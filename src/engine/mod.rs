@@ -119,6 +119,9 @@ pub struct Engine {
     memory: Memory,
 }
 
+/// Lists the conversations of a source that are in a scope.
+type List = fn(&Source, &Scope, &Stop) -> Result<Box<dyn Listing>, Error>;
+
 impl Engine {
     /// Returns an engine; nothing is opened before the first question.
     pub fn new(config: Config) -> Engine {
@@ -290,7 +293,9 @@ impl Engine {
         limit: usize,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
-        self.page(scope, offset..offset.saturating_add(limit), false, stop)
+        let list: List = |source, scope, stop| source.reader(stop).list(scope, stop);
+        let wanted = offset..offset.saturating_add(limit);
+        self.page(scope, wanted, list, false, stop)
     }
 
     /// Does as [`Engine::listed`] does, without summaries.
@@ -301,20 +306,36 @@ impl Engine {
         limit: usize,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
-        self.page(scope, offset..offset.saturating_add(limit), true, stop)
+        let list: List = |source, scope, stop| source.reader(stop).list(scope, stop);
+        let wanted = offset..offset.saturating_add(limit);
+        self.page(scope, wanted, list, true, stop)
+    }
+
+    /// Does as [`Engine::listed_briefly`] does, with the conversations of an export that have no
+    /// messages.
+    pub(crate) fn sessions_listed(
+        &self,
+        scope: &Scope,
+        offset: usize,
+        limit: usize,
+        stop: &Stop,
+    ) -> Result<ListedPage, Error> {
+        let wanted = offset..offset.saturating_add(limit);
+        self.page(scope, wanted, Source::sessions, true, stop)
     }
 
     fn page(
         &self,
         scope: &Scope,
         wanted: Range<usize>,
+        list: List,
         briefly: bool,
         stop: &Stop,
     ) -> Result<ListedPage, Error> {
         let (sources, mut notes) = self.sources.readable(scope, stop)?;
         let (scope, unknown) = self.sources.resolved(scope, &sources, stop)?;
         let (listings, unreadable) =
-            self.sources.each(&scope, |source| source.reader(stop).list(&scope, stop))?;
+            self.sources.each(&scope, |source| list(&source, &scope, stop))?;
         let mut places = Vec::new();
         for (number, listing) in listings.iter().enumerate() {
             places.extend((0..listing.len()).map(|place| (listing.last(place), number, place)));

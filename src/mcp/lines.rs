@@ -20,6 +20,7 @@ use rmcp::{
     },
     transport::Transport,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +36,13 @@ const GRACE: Duration = Duration::from_secs(1);
 
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
+const INVALID_PARAMS: i64 = -32602;
+
+/// What is read of a line with a number that is out of range.
+#[derive(Deserialize)]
+struct Envelope {
+    id: Option<Value>,
+}
 
 pub(super) enum LineAction {
     Deliver(Box<ClientJsonRpcMessage>),
@@ -224,7 +232,13 @@ pub(super) fn parse(bytes: &[u8]) -> LineAction {
     };
     // Only a line that is no message is parsed again, to answer it.
     match serde_json::from_str::<Value>(&text) {
-        Err(error) => refused(Value::Null, PARSE_ERROR, &format!("the line is not JSON: {error}")),
+        // A number that no program can hold is JSON all the same, in a request that can be answered.
+        Err(error) => match serde_json::from_str::<Envelope>(&text) {
+            Ok(Envelope { id: Some(envelope) }) => {
+                refused(id(&json!({"id": envelope})), INVALID_PARAMS, &error.to_string())
+            }
+            _ => refused(Value::Null, PARSE_ERROR, &format!("the line is not JSON: {error}")),
+        },
         Ok(Value::Array(items)) => LineAction::Batch(items),
         // A message with a method and no id is a notification, and those are never answered.
         Ok(json) if json.get("method").is_some() && json.get("id").is_none() => LineAction::Ignore,

@@ -47,7 +47,14 @@ fn line(note: &Note) -> String {
 /// Returns how many of all answers are given, as a line; `None` if these are all.
 pub(super) fn more(given: usize, total: usize, is_exact: bool) -> Option<String> {
     let at_least = if is_exact { "" } else { "at least " };
-    (given < total).then(|| format!("{given} of {at_least}{} conversations", grouped(total)))
+    match given < total {
+        true => Some(format!("{given} of {at_least}{} conversations", grouped(total))),
+        false if is_exact => None,
+        false => {
+            let best = "only the best matches were compared, so there may be more conversations";
+            Some(best.to_owned())
+        }
+    }
 }
 
 /// Returns a number with commas between its thousands.
@@ -71,6 +78,7 @@ mod tests {
     fn how_many_more() {
         assert_eq!(more(10, 10, true), None);
         assert_eq!(more(10, 1204, true).as_deref(), Some("10 of 1,204 conversations"));
+        assert!(more(10, 10, false).is_some_and(|more| more.contains("there may be more")));
         assert_eq!(more(1, 57, false).as_deref(), Some("1 of at least 57 conversations"));
     }
 }

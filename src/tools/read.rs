@@ -6,8 +6,7 @@ use super::{
     bound,
     error::Error,
     tool::{
-        self, Answer, Call, Effect, Options, SHORTEST_ID, Tool, conversation, first_turn, object,
-        plain_error,
+        self, Answer, Call, Effect, Options, Tool, conversation, first_turn, object, plain_error,
     },
 };
 use crate::{
@@ -78,11 +77,13 @@ fn read(call: &Call<'_>) -> Result<Answer, Error> {
     let takes = "a number of characters from 0 to 4294967295";
     let offset = arguments.integer_in("offset", takes, 0..=u32::MAX as usize);
     let offset = offset.map_err(|error| out_of_range(error.to_string()))?.unwrap_or(0);
-    let session = match conversation(call, "path", path) {
-        Ok(Some(about)) => engine.session(about.source, &about.id, options.raw_content, stop)?,
-        Ok(None) => None,
-        Err(Error::Refused(_)) if path.chars().count() < SHORTEST_ID => None,
-        Err(error) => return Err(error),
+    let session = match conversation(call, "path", path)? {
+        Some(about) => {
+            let session = engine.session(about.source, &about.id, options.raw_content, stop)?;
+            let id = snippet::echo(&about.id);
+            Some(session.ok_or_else(|| Error::Refused(format!("{id} has no messages to read")))?)
+        }
+        None => None,
     };
     let session = session.ok_or_else(|| {
         let path = snippet::echo(path);

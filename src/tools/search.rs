@@ -11,7 +11,7 @@ use super::{
     tool::{self, Answer, Call, Effect, Tool, object, plain_error},
 };
 use crate::{
-    engine::{ConversationMatch, Engine, Fields, Match, Mode, Question, Scope, SourceKind},
+    engine::{self, ConversationMatch, Engine, Fields, Match, Mode, Question, Scope, SourceKind},
     model::{Instant, Matching, Stop},
     text::{
         date::{self, Edge},
@@ -39,6 +39,15 @@ const PASSAGE: usize = 320;
 
 /// Lines before and after a match that the answer suggests to read.
 const LINES_AROUND: u32 = 10;
+
+/// What an answer says that has no conversation.
+const NOTHING: &str = "No conversations found";
+const BROADER: &str =
+    "Try a broader query, or remove filters (after, before, project, session_id).";
+
+/// What an answer by meaning to several concepts says.
+const NEAR: &str = "mode vector takes what is near to every concept, whether its text is there or not; \
+                    mode both gives only conversations that contain all.";
 
 const ARGUMENTS: [&str; 9] = [
     "query",
@@ -127,9 +136,18 @@ fn search(call: &Call<'_>) -> Result<Answer, Error> {
     let is_complete = ranking.is_complete();
     let mut notes = notes::lines(&ranking.notes);
     let items = ranking.items;
+    if question.mode == Mode::Vector && question.concepts.len() > 1 && !items.is_empty() {
+        notes.push(NEAR.to_owned());
+    }
+    if is_json && items.is_empty() && is_complete {
+        notes.push(format!("{NOTHING}. {BROADER}"));
+    }
     if let Some(more) = notes::more(items.len(), ranking.total, ranking.is_total_exact) {
-        let how = if limit < MAX_LIMIT { "raise limit (at most 50), or " } else { "" };
-        notes.push(format!("{more}: {how}narrow it with after, before or more concepts."));
+        let is_full = items.len() >= limit;
+        let raise = if is_full && limit < MAX_LIMIT { "raise limit (at most 50), or " } else { "" };
+        let text = if question.mode == Mode::Exact { "" } else { "; mode text leaves nothing out" };
+        let how = format!("{raise}narrow it with after, before or more concepts{text}");
+        notes.push(format!("{more}: {how}."));
     }
     let mut results: Vec<ShownConversation> =
         items.iter().map(|item| ShownConversation::of(call.engine, item)).collect();
@@ -153,7 +171,8 @@ fn search(call: &Call<'_>) -> Result<Answer, Error> {
 
 fn parse(given: &Arguments<'_>) -> Result<Parsed, Error> {
     given.only(&ARGUMENTS)?;
-    let concepts = concepts(given.values.get("query"))?;
+    let query = given.values.get("query");
+    concepts(query, false)?;
     let takes = "\"vector\", \"text\" or \"both\"";
     let mode = given.choice("mode", takes, &MODES)?;
     let takes = "\"literal\", \"fold\", \"word\", \"regex\" or \"like\"";
@@ -167,6 +186,7 @@ fn parse(given: &Arguments<'_>) -> Result<Parsed, Error> {
             "match is for mode text; leave out match, or set mode text".to_owned(),
         ));
     }
+    let concepts = concepts(query, mode == Mode::Exact)?;
     let limit = given.integer_in("limit", "an integer from 1 to 50", 1..=MAX_LIMIT)?;
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let since = day(given, "after", Edge::Start)?;
@@ -200,7 +220,8 @@ fn parse(given: &Arguments<'_>) -> Result<Parsed, Error> {
     Ok(Parsed { question, limit, is_json })
 }
 
-fn concepts(query: Option<&Value>) -> Result<Vec<String>, Error> {
+/// Returns the concepts of a query. White space at their ends is a part of what is looked for exactly.
+fn concepts(query: Option<&Value>, is_exact: bool) -> Result<Vec<String>, Error> {
     let not_a_query =
         |got: &str| Error::Refused(format!("Query must be string or array; got {got}"));
     let not_a_concept = |item: &Value| {
@@ -208,7 +229,8 @@ fn concepts(query: Option<&Value>) -> Result<Vec<String>, Error> {
         Error::Refused(format!("Query must be string or array of strings; got {got} in it"))
     };
     let concept = |text: &str| {
-        let text = searchable(text)?;
+        let words = searchable(text)?;
+        let text = if is_exact && !words.is_empty() { text } else { words };
         if text.chars().count() < SHORTEST_CONCEPT {
             return Err(Error::Refused(format!(
                 "Query too short: {text:?} has fewer than {SHORTEST_CONCEPT} characters"
@@ -251,6 +273,9 @@ pub(super) fn day<'a>(
 #[derive(Debug, Serialize)]
 struct ShownConversation {
     path: String,
+    /// The path, or the address where a line of Markdown cannot show the path as it is.
+    #[serde(skip)]
+    shown_path: String,
     project: String,
     date: Option<String>,
     score: f64,
@@ -270,8 +295,11 @@ impl ShownConversation {
             "" => title.clone(),
             summary => bound::line(summary, SUMMARY),
         };
+        let path = engine.find(&Stop::never()).path_of(about);
+        let is_shown = path == bound::line_breaks_as_spaces(&path) && path == snippet::trim(&path);
         ShownConversation {
-            path: engine.find(&Stop::never()).path_of(about),
+            shown_path: if is_shown { path.clone() } else { engine::address_of(&about.id) },
+            path,
             project: bound::line(about.project.as_deref().unwrap_or(about.source.name()), TITLE),
             date: tool::day(time),
             score: (item.score * 1e4).round() / 1e4,
@@ -328,10 +356,7 @@ impl FoundConversations {
         let FoundConversations { results, is_complete, notes, .. } = self;
         let mut text = String::new();
         if results.is_empty() && *is_complete {
-            text.push_str("No conversations found\n\n");
-            text.push_str(
-                "Try a broader query, or remove filters (after, before, project, session_id).\n",
-            );
+            text.push_str(&format!("{NOTHING}\n\n{BROADER}\n"));
         } else if results.is_empty() {
             text.push_str("Nothing found so far: not everything was searched.\n");
         } else {
@@ -354,9 +379,7 @@ impl ShownConversation {
         let date = self.date.as_deref().unwrap_or("no date");
         text.push_str(&format!(
             "{rule}\n### {number}. [{}] - {date}\n**Path:** `{}`\n**Score:** {:.2}\n",
-            self.project,
-            bound::line_breaks_as_spaces(&self.path),
-            self.score
+            self.project, self.shown_path, self.score
         ));
         if let Some(line) = self.line {
             let (start, end) =

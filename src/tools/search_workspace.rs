@@ -157,7 +157,7 @@ fn listed(folders: &[PathBuf]) -> String {
 fn question(given: &Arguments<'_>) -> Result<(Question, usize), Error> {
     given.only(&ARGUMENTS)?;
     let pattern = given.string("query", "a regular expression as a string")?;
-    let pattern = pattern.map(snippet::trim).filter(|text| !text.is_empty());
+    let pattern = pattern.filter(|text| !snippet::trim(text).is_empty());
     let pattern =
         pattern.ok_or_else(|| Error::refused("query is required: a regular expression"))?;
     let kind = given.string("type", "a conversation type as a string")?;

@@ -207,23 +207,35 @@ pub(super) fn conversation(
     handle: &str,
 ) -> Result<Option<About>, Error> {
     match call.engine.find(call.stop).by_handle(handle, SHORTEST_ID) {
-        Ok(None) if handle.chars().count() < SHORTEST_ID => Err(Error::Refused(format!(
-            "{name} takes a whole id or at least {SHORTEST_ID} characters of its beginning, a key, a title, \
-             a path or a verbatim:// address; got {handle:?}"
-        ))),
         Err(engine::Error::Ambiguous { word, candidates, total }) => {
-            let ids: Vec<&str> = candidates.iter().take(5).map(|one| one.id.as_str()).collect();
-            let more = match total - ids.len() {
+            let ids = candidates.iter().take(5).map(|one| one.id.clone());
+            let mut ids: Vec<String> = ids.collect();
+            // An id that several sources have names none of its conversations; a key does.
+            if ids.len() == total && ids.windows(2).all(|two| two[0] == two[1]) {
+                ids = keys(call, &ids[0])?;
+            }
+            let more = match total.saturating_sub(ids.len()) {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
             Err(Error::Refused(format!(
-                "{name} {word:?} may be any of: {}{more}; give the whole id",
+                "{name} {word:?} may be any of: {}{more}; give one of these",
                 ids.join(", ")
             )))
         }
         found => Ok(found?),
     }
+}
+
+/// Returns the keys of the conversations with an id, one of each source.
+fn keys(call: &Call<'_>, id: &str) -> Result<Vec<String>, Error> {
+    let mut keys = Vec::new();
+    for source in call.engine.sources() {
+        if let Some(about) = call.engine.about(source.kind, id, call.stop)? {
+            keys.push(call.engine.find(call.stop).key_of(&about)?);
+        }
+    }
+    Ok(keys)
 }
 
 pub(super) fn object(literal: Value) -> Map<String, Value> {

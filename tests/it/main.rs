@@ -57,6 +57,7 @@ mod picker;
 mod private;
 #[cfg(unix)]
 mod program;
+mod promises;
 mod provider;
 mod public;
 mod query_conversations;

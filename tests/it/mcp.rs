@@ -278,6 +278,7 @@ fn lines_that_are_wrong_are_answered() {
     for (line, code, id) in [
         (&b"{\"jsonrpc\""[..], -32700, Value::Null),
         (b"no JSON", -32700, Value::Null),
+        (br#"{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"limit":1e400}}"#, -32602, json!(6)),
         (b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"\xff\"}", -32700, json!(5)),
         (b"[]", -32600, Value::Null),
         (br#"[{"jsonrpc":"2.0","id":70,"method":"ping"},{"jsonrpc":"2.0","method":"ping"}]"#, -32600, json!(70)),

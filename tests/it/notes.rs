@@ -294,7 +294,7 @@ fn a_project_and_a_session_are_taken_as_they_are_printed() {
         ] {
             let (found, answer) = count(arguments.clone());
             assert!(expected.map_or(found >= text, |it| it == found), "{arguments}: {answer}");
-            assert_eq!(answer.get("notes"), None, "{arguments}: {answer}");
+            assert_eq!(answer.get("notes").is_none(), found > 0, "{arguments}: {answer}");
         }
         let (none, answer) = count(json!({"project": "exprot"}));
         assert_eq!((none, answer.get("complete")), (0, None));

@@ -157,7 +157,8 @@ fn searching_for_an_exact_text() {
         let none = json(
             json!({"query": ["React Router", "REST API"], "mode": "text", "response_format": "json"}),
         );
-        assert_eq!(none, json!({"total": 0, "results": []}));
+        assert_eq!((&none["total"], &none["results"]), (&json!(0), &json!([])));
+        assert!(none["notes"][0].as_str().unwrap().starts_with("No conversations found"));
         // Days are inclusive; numbers may come as text.
         for (after, before, total) in [
             ("2025-12-01", "2025-12-01", 1),

@@ -310,6 +310,9 @@ fn expressions_as_ripgrep_reads_them() {
     assert_eq!(lines(r"\p{Greek}|€"), ["Total: 5 €"]);
     assert_eq!(lines("crlf"), ["crlf line"]);
     assert_eq!(lines("^line"), ["line"]);
+    assert_eq!(lines("crlf "), ["crlf line"]);
+    assert_eq!(lines(" crlf"), [""; 0]);
+    assert_eq!(lines(r"crlf\ "), ["crlf line"]);
 }
 
 #[test]

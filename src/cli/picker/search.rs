@@ -154,6 +154,8 @@ fn unreadable(engine: &Engine, stop: &Stop) -> Option<String> {
 
 /// Puts the messages that contain a text into `results`; returns what could not be searched.
 fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Option<String> {
+    // A blank at the end is the beginning of a next word.
+    let text = engine::trimmed(text);
     let matching = Matching::Literal;
     let request = Request { text: text.to_owned(), matching, ..Request::default() };
     let pattern = LiteralPattern::new(text, false);

@@ -83,7 +83,7 @@ impl Ranker<'_> {
         let scored = match by_concept.len() {
             0 => Vec::new(),
             1 => by_concept.remove(0),
-            _ => in_common_conversations(&sources, by_concept),
+            _ => in_common_conversations(&sources, by_concept, self.common.is_some()),
         };
         Ok(Found::Scored(ScoredMessages { sources, concepts, scored }, scanned))
     }
@@ -260,9 +260,14 @@ impl<'a> Passages<'a> {
     }
 }
 
-/// Returns the messages of the conversations that answer all of several concepts. A message has the
-/// mean of its best score and of how well its conversation answers all concepts.
-fn in_common_conversations(sources: &[RankedSource], by_concept: Vec<Vec<Scored>>) -> Vec<Scored> {
+/// Returns the messages of the conversations that answer all of several concepts; `are_common` says
+/// that all do. A message has the mean of its best score and of how well its conversation answers all
+/// concepts.
+fn in_common_conversations(
+    sources: &[RankedSource],
+    by_concept: Vec<Vec<Scored>>,
+    are_common: bool,
+) -> Vec<Scored> {
     let conversation = |scored: &Scored| -> Option<ConversationKey> {
         Some((scored.source, sources[scored.source].scorer.conversation(scored.doc_id)?))
     };
@@ -279,6 +284,7 @@ fn in_common_conversations(sources: &[RankedSource], by_concept: Vec<Vec<Scored>
         }
         let here: HashSet<_> = best.keys().copied().collect();
         common = Some(match common {
+            Some(common) if are_common => &common | &here,
             Some(common) => common.intersection(&here).copied().collect(),
             None => here,
         });

@@ -117,6 +117,7 @@ impl Ranker<'_> {
             }
         }
         for found in [&mut all.by_terms, &mut all.by_vector] {
+            self.is_cut |= found.len() >= depth;
             found.sort_unstable_by(Scored::order);
             found.truncate(depth);
         }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod concept;
+mod every;
 mod fuse;
 mod passage;
 mod prepare;
@@ -32,7 +33,7 @@ impl Ranker<'_> {
         let limit = self.question.limit;
         let mut items = self.matches(&found, &found.scored, limit);
         let mut total = found.scored.len();
-        let mut is_cut = total >= self.depth();
+        let mut is_cut = self.is_cut;
         let scanned = self.to_scan(&found, scanned, items.is_empty());
         if !scanned.is_empty() {
             let scan = self.scan(&scanned)?;
@@ -71,7 +72,7 @@ impl Ranker<'_> {
             Found::BySubstring(sources) => return self.conversations_by_substring(&sources),
         };
         let (mut items, mut total) = self.ranked_conversations(&found)?;
-        let mut is_cut = found.scored.len() >= self.depth();
+        let mut is_cut = self.is_cut;
         let scanned = self.to_scan(&found, scanned, items.is_empty());
         if !scanned.is_empty() {
             let scan = self.scan(&scanned)?;
@@ -83,6 +84,9 @@ impl Ranker<'_> {
             items.truncate(self.question.limit);
         }
         self.note_unknown_role(items.is_empty())?;
+        if self.common.is_some() {
+            return self.completed(items);
+        }
         let is_total_exact = total <= self.question.limit && !is_cut;
         Ok(Ranking { items, total, is_total_exact, notes: self.notes })
     }

@@ -63,7 +63,9 @@ impl Ranker<'_> {
     /// Opens the sources in the question's scope, and notes what is missing.
     pub(super) fn open_sources(&mut self) -> Result<OpenedSources, Error> {
         let mut opened = OpenedSources { ranked: Vec::new(), scanned: Vec::new() };
-        for source in self.readable_sources()? {
+        let sources = self.readable_sources()?;
+        self.narrow(&sources)?;
+        for source in sources {
             match self.open(&source)? {
                 Some(ranked) => opened.ranked.push(ranked),
                 None => opened.scanned.push(source),
@@ -86,15 +88,16 @@ impl Ranker<'_> {
         self.check_stop()?;
         let is_current = !is_here || source.current_index(self.stop).is_ok();
         let reader = source.latest_reader(self.stop);
-        let scorer = match reader.map(|reader| reader.scorer(&self.scope, self.stop)) {
-            None => None,
-            Some(Ok(scorer)) => scorer,
-            Some(Err(error)) if error.is_of_source() => {
-                self.note(Note::Unreadable { source: source.kind, reason: error.to_string() });
-                return Ok(None);
-            }
-            Some(Err(error)) => return Err(error),
-        };
+        let scorer =
+            match reader.map(|reader| reader.scorer(&self.narrowed_scope(), self.stop)) {
+                None => None,
+                Some(Ok(scorer)) => scorer,
+                Some(Err(error)) if error.is_of_source() => {
+                    self.note(Note::Unreadable { source: source.kind, reason: error.to_string() });
+                    return Ok(None);
+                }
+                Some(Err(error)) => return Err(error),
+            };
         let Some(scorer) = scorer else {
             self.note_unindexed(source);
             return Ok(None);

@@ -1,12 +1,16 @@
 //! The state of ranking one question.
 
-use std::time::Duration;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use super::question::Question;
 use crate::{
     engine::{
         error::Error,
-        source::{Note, Scope, Sources},
+        source::{Note, Scope, SourceKind, Sources},
     },
     model::Stop,
     text::snippet,
@@ -21,6 +25,9 @@ const QUICK_WAIT: Duration = Duration::from_secs(1);
 /// A database of at most so many bytes is indexed or scanned in about a second.
 pub(super) const SMALL: u64 = 8 << 20;
 
+/// The ids of the conversations that contain every concept, by source.
+pub(super) type InCommon = HashMap<SourceKind, HashSet<String>>;
+
 /// Answers one question.
 pub(crate) struct Ranker<'a> {
     pub(super) sources: &'a Sources,
@@ -32,13 +39,27 @@ pub(crate) struct Ranker<'a> {
     pub(super) in_time: Stop,
     /// Whether large sources without an index are left out.
     pub(super) is_quick: bool,
+    /// Whether only the best candidates of a concept were scored.
+    pub(super) is_cut: bool,
+    /// The conversations that contain every concept, if there are several and the mode needs their text.
+    pub(super) common: Option<Arc<InCommon>>,
     pub(super) notes: Vec<Note>,
 }
 
 impl<'a> Ranker<'a> {
     pub(crate) fn new(sources: &'a Sources, question: &'a Question, stop: &'a Stop) -> Ranker<'a> {
         let (scope, in_time) = (question.scope.clone(), stop.within(MAX_WAIT));
-        Ranker { sources, question, scope, stop, in_time, is_quick: false, notes: Vec::new() }
+        Ranker {
+            sources,
+            question,
+            scope,
+            stop,
+            in_time,
+            is_quick: false,
+            is_cut: false,
+            common: None,
+            notes: Vec::new(),
+        }
     }
 
     /// Waits less for indexes, and scans no large source: for answers that are worth a second.

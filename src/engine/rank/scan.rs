@@ -171,8 +171,9 @@ impl Ranker<'_> {
         result.is_cut |= count > depth;
         let kind = source.kind;
         let common = in_common(&found);
+        let are_common = self.common.is_some();
         for (score, hit) in found.into_iter().flatten() {
-            if common.contains(&*hit.conversation_id) {
+            if are_common || common.contains(&*hit.conversation_id) {
                 result.hits.push(ScannedHit { kind, score, hit });
             }
         }

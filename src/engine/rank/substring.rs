@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     passage,
-    question::{ConversationMatch, MAX_MATCHES, Match, Ranking},
+    question::{ConversationMatch, MAX_MATCHES, Match, Mode, Ranking},
     ranker::Ranker,
 };
 use crate::{
@@ -191,8 +191,9 @@ impl Ranker<'_> {
     /// Returns the request that finds a concept.
     fn request(&self, concept: &str) -> Request {
         let matching = self.question.matching.unwrap_or(Matching::Literal);
-        let is_regex = matching == Matching::Regex;
-        let text = if is_regex { concept } else { trimmed(concept) }.to_owned();
+        // White space at the ends of what is looked for exactly is a part of it.
+        let is_exact = self.question.mode == Mode::Exact && matching != Matching::Word;
+        let text = if is_exact { concept } else { trimmed(concept) }.to_owned();
         let ignore_accents = self.question.ignore_accents;
         Request { text, matching, ignore_accents, ..Request::default() }
     }
@@ -265,7 +266,7 @@ impl Ranker<'_> {
         &self,
         source: &Source,
     ) -> Result<Option<HashSet<String>>, Error> {
-        let scope = &self.scope;
+        let scope = self.narrowed_scope();
         let has_no_names = scope.project.is_none()
             && scope.session.is_none()
             && scope.conversations.is_none()

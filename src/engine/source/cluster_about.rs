@@ -37,6 +37,7 @@ pub(super) fn about(it: &ClusterConversation) -> About {
         source: KIND,
         id: it.stored.id.clone(),
         title: if it.made.is_empty() { it.title.clone() } else { it.made.clone() },
+        is_title_made: !it.made.is_empty(),
         summary: it.summary.clone(),
         turns: u32::try_from(it.messages.len()).unwrap_or(u32::MAX),
         begun: it.begun,

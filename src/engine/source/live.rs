@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    path::PathBuf,
     sync::OnceLock,
     time::Instant as Clock,
 };
@@ -205,21 +204,8 @@ impl Listing for LiveListing {
     }
 
     fn about(&self, place: usize) -> About {
-        let outline = &self.outlines[place];
         let origin = self.origin(place).cloned().unwrap_or_default();
-        About {
-            source: self.kind,
-            id: outline.id.clone(),
-            title: outline.title.clone(),
-            summary: String::new(),
-            turns: outline.turns,
-            begun: outline.begun,
-            last: outline.last,
-            file: origin.file.map(PathBuf::from),
-            project: origin.project,
-            session: origin.session,
-            gone: origin.gone,
-        }
+        About::of_outline(self.kind, self.outlines[place].clone(), origin)
     }
 }
 

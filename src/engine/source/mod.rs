@@ -24,6 +24,7 @@ mod resolve;
 mod scope;
 pub mod scoring;
 mod session;
+mod sessions;
 pub(crate) mod sink;
 mod sketch;
 mod sorted_ids;

@@ -122,9 +122,16 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Note::NotIndexed { source, can_be } => {
-                let can_be = if *can_be { "has no index" } else { "cannot have an index" };
+                let (has, it_was) = match source {
+                    SourceKind::Threads => ("have", "they were"),
+                    SourceKind::Export | SourceKind::Archive => ("has", "it was"),
+                };
                 let source = source.name();
-                write!(f, "the {source} {can_be}: it was searched for the words of the query only")
+                match can_be {
+                    true => write!(f, "the {source} {has} no index")?,
+                    false => write!(f, "the {source} cannot have an index")?,
+                }
+                write!(f, ": {it_was} searched for the words of the query only")
             }
             Note::Building { source, percent, .. } => {
                 write!(f, "the index of the {} is being built", source.name())?;
@@ -144,7 +151,7 @@ impl fmt::Display for Note {
                 write!(
                     f,
                     "the index of the {source} is older than its database: what was written since \
-                     is not ranked"
+                     is not ranked, and what was deleted since may still be shown"
                 )
             }
             Note::NotEmbedded { source, count, what } => {

@@ -16,8 +16,8 @@ pub fn trimmed(text: &str) -> &str {
 /// The most texts that one request looks for.
 const MOST_TEXTS: usize = 64;
 
-/// Returns the request with its texts trimmed and checked; an empty text is no filter. White space
-/// at the ends of a regular expression stays.
+/// Returns the request with its texts checked; a blank text is no filter. White space at the ends of
+/// a `LIKE` text and of words is removed; what is looked for literally, and regular expressions, keep it.
 pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
     let others = [&request.or, &request.and, &request.not];
     let count = 1 + others.iter().map(|texts| texts.len()).sum::<usize>();
@@ -46,7 +46,11 @@ pub(crate) fn checked(request: &Request) -> Result<Cow<'_, Request>, Error> {
 
 /// Returns a text of a request trimmed.
 fn checked_text<'t>(text: &'t str, request: &Request) -> Result<&'t str, Error> {
-    let text = if request.matching == Matching::Regex { text } else { trimmed(text) };
+    let text = match request.matching {
+        Matching::Like | Matching::Word => trimmed(text),
+        Matching::Literal if trimmed(text).is_empty() => "",
+        Matching::Literal | Matching::Regex => text,
+    };
     if text.contains('\0') {
         return Err(Error::NulInQuery);
     }
@@ -98,6 +102,11 @@ mod tests {
             checked(&request).map(|_| ()).map_err(|error| error.to_string())
         };
         assert_eq!(literal(50_000), Ok(()));
+        let matching = Matching::Literal;
+        let blank = Request { text: " \t".to_owned(), matching, ..Request::default() };
+        assert_eq!(checked(&blank).expect("nothing is wrong").text, "");
+        let request = Request { text: " a ".to_owned(), ..blank };
+        assert_eq!(checked(&request).expect("nothing is wrong").text, " a ");
         let error = literal(50_001).expect_err("one byte too long");
         assert!(error.contains("50001 bytes") && !error.contains("LIKE"), "{error}");
         assert!(text("a\0b").expect_err("a NUL").contains("NUL"));

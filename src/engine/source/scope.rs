@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::kind::SourceKind;
-use crate::model::{Instant, Origin};
+use crate::{
+    db::Outline,
+    model::{Instant, Origin},
+};
 
 /// The ids of conversations of each kind of source. Two sources may share an id.
 pub(crate) type ConversationIds = HashMap<SourceKind, HashSet<String>>;
@@ -109,6 +112,8 @@ pub struct About {
     pub id: String,
     /// `conversations.title`, or a title made from its messages; empty if there is neither.
     pub title: String,
+    /// Whether the title was made from the messages, because the source has none.
+    pub is_title_made: bool,
     /// One or two of the conversation's own sentences, as a summary; may be empty.
     pub summary: String,
     /// The number of messages of the conversation.
@@ -125,4 +130,29 @@ pub struct About {
     pub session: Option<String>,
     /// Since when the transcript's file is gone, if it is.
     pub gone: Option<Instant>,
+}
+
+impl About {
+    /// Describes a conversation of a database.
+    pub(super) fn of_outline(source: SourceKind, outline: Outline, origin: Origin) -> About {
+        About {
+            source,
+            id: outline.id,
+            title: outline.title,
+            is_title_made: false,
+            summary: String::new(),
+            turns: outline.turns,
+            begun: outline.begun,
+            last: outline.last,
+            file: origin.file.map(PathBuf::from),
+            project: origin.project,
+            session: origin.session,
+            gone: origin.gone,
+        }
+    }
+
+    /// The title that the source has; empty if it has none.
+    pub(crate) fn own_title(&self) -> &str {
+        if self.is_title_made { "" } else { &self.title }
+    }
 }

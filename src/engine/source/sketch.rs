@@ -1,6 +1,6 @@
 //! Conversations of an answer: what is known of them, and at which lines their messages are.
 
-use std::{collections::HashMap, path::PathBuf};
+use std::collections::HashMap;
 
 use super::{
     kind::SourceKind,
@@ -11,7 +11,7 @@ use super::{
     turns::TurnFinder,
 };
 use crate::{
-    db::{self, Skeleton},
+    db::{self, Outline, Skeleton},
     engine::error::Error,
     model::{Hit, Origin, Stop},
 };
@@ -96,19 +96,14 @@ impl Source {
             let known = origins.remove(&id);
             let origin = known.clone().unwrap_or_default();
             let times = || skeleton.messages.iter().filter_map(|(_, _, time)| *time);
-            let about = About {
-                source: self.kind,
+            let outline = Outline {
                 id: id.clone(),
                 title: skeleton.title.clone(),
-                summary: String::new(),
                 turns: u32::try_from(skeleton.messages.len()).unwrap_or(u32::MAX),
                 begun: times().min(),
                 last: times().max(),
-                file: origin.file.map(PathBuf::from),
-                project: origin.project,
-                session: origin.session,
-                gone: origin.gone,
             };
+            let about = About::of_outline(self.kind, outline, origin);
             let order = ReadingOrder::Read(skeleton, TurnFinder::default());
             (id, Sketch { about, origin: known, order })
         };

@@ -1,7 +1,7 @@
 //! Sources, and everything of theirs that is open.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fmt, fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, TryLockError},
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     cluster::Cluster,
-    db::{self, Probe, State},
+    db::{self, Outline, Probe, State},
     embed::Model,
     engine::{
         config::Config,
@@ -75,6 +75,8 @@ struct SharedState {
     exclusions: Arc<CurrentExclusions>,
     /// The excluded conversations of the state of a database that was asked for last.
     excluded: Mutex<Option<Excluded>>,
+    /// The conversations without times of the state of a database that was asked for last.
+    timeless: Mutex<Option<Timeless>>,
     /// The index in a cluster that holds the source, if the user named one.
     cluster: Option<Arc<Cluster>>,
 }
@@ -86,6 +88,15 @@ struct Excluded {
     state: State,
     by: Arc<Exclusions>,
     ids: Arc<HashSet<String>>,
+}
+
+/// The conversations of one state of a database that have no message with a time, by id. Their times
+/// are those of the conversations' own rows.
+#[derive(Debug)]
+pub(super) struct Timeless {
+    pub(super) path: PathBuf,
+    pub(super) state: State,
+    pub(super) outlines: Arc<HashMap<String, Outline>>,
 }
 
 #[derive(Debug)]
@@ -120,6 +131,7 @@ impl Sources {
                 model: model.clone(),
                 exclusions: Arc::clone(&exclusions),
                 excluded: Mutex::default(),
+                timeless: Mutex::default(),
                 cluster: cluster.clone().filter(|_| kind == SourceKind::Export),
             })
         });
@@ -310,6 +322,10 @@ impl Source {
     /// The conversations that are left out, of all kinds of sources.
     pub(super) fn hidden_ids(&self) -> &HiddenIds {
         &self.state.hidden
+    }
+
+    pub(super) fn timeless_cache(&self) -> &Mutex<Option<Timeless>> {
+        &self.state.timeless
     }
 
     /// Fails if the source cannot be read.

@@ -13,6 +13,9 @@ use crate::{
     },
 };
 
+/// Conversations of an answer at most.
+pub(super) const MOST_CONVERSATIONS: usize = 50;
+
 /// Characters of a title at most.
 const LONGEST_TITLE: usize = 500;
 

@@ -8,7 +8,7 @@ use super::{
     turn::{ANSWER_TOKENS, Budget, CompactTurn, TurnText},
 };
 use crate::{
-    engine::{Scope, Session},
+    engine::{self, About, Scope, Session},
     text::snippet,
     tools::{
         bound,
@@ -63,6 +63,7 @@ pub(super) fn get(
     id: Option<&str>,
     key: Option<&str>,
     most_turns: usize,
+    ignored: Option<String>,
 ) -> Result<Answer, Error> {
     let Call { engine, options, stop, .. } = call;
     let (about, word) = match (id, key) {
@@ -82,18 +83,32 @@ pub(super) fn get(
         Some(about) => engine.session(about.source, &about.id, options.raw_content, stop)?,
         None => None,
     };
-    let Some(session) = session else { return Ok(not_found(call, &word)) };
-    let about = &session.about;
-    let (title, summary) = (title(&about.title), summary(call, about)?);
+    let Some(about) = about else { return Ok(not_found(call, &word)) };
+    // A session without messages is as the lookup found it; so are times that no message has.
+    let about = &match &session {
+        Some(session) => About {
+            begun: session.about.begun.or(about.begun),
+            last: session.about.last.or(about.last),
+            ..session.about.clone()
+        },
+        None => about,
+    };
+    let mut notes: Vec<String> =
+        ignored.into_iter().chain(other_key(call, about, id, key)?).collect();
+    let (title, summary) = (title(about.own_title()), summary(call, about)?);
     let texts = [&title, &summary].into_iter().flatten().map(|text| bound::tokens(text));
     let mut budget = Budget::new(ANSWER_TOKENS.saturating_sub(texts.sum()), READ_TURN_TOKENS);
-    let first = first_turn(&session);
-    let total = session.turns() - first;
-    let wanted = first..first + total.min(most_turns);
-    let turns: Vec<TurnText> =
-        wanted.map_while(|at| TurnText::of(&session, at, &mut budget)).collect();
-    let message = (budget.is_cut || turns.len() < total)
-        .then(|| rest(call, &session, turns.len(), budget.is_cut));
+    let (mut turns, mut total) = (Vec::new(), 0);
+    if let Some(session) = &session {
+        let first = first_turn(session);
+        total = session.turns() - first;
+        let wanted = first..first + total.min(most_turns);
+        turns.extend(wanted.map_while(|at| TurnText::of(session, at, &mut budget)));
+        if budget.is_cut || turns.len() < total {
+            notes.push(rest(call, session, turns.len(), budget.is_cut));
+        }
+    }
+    let message = (!notes.is_empty()).then(|| notes.join(". "));
     let described = Described {
         id: about.id.clone(),
         session_key: engine.find(stop).key_of(about)?,
@@ -115,6 +130,23 @@ pub(super) fn get(
     let got =
         Got { mode: "get", found: true, session: Some(described), turns: Some(turns), message };
     Ok(answer(options, &compact, &got))
+}
+
+/// Says that a key beside an id is of another session, or of none.
+fn other_key(
+    call: &Call<'_>,
+    about: &About,
+    id: Option<&str>,
+    key: Option<&str>,
+) -> Result<Option<String>, Error> {
+    let (Some(_), Some(key)) = (id, key) else { return Ok(None) };
+    let named = match call.engine.find(call.stop).by_key(snippet::trim(key)) {
+        Err(engine::Error::Ambiguous { .. }) => return Ok(None),
+        named => named?,
+    };
+    let is_same = named.is_some_and(|it| (it.source, &it.id) == (about.source, &about.id));
+    let ignored = || format!("sessionKey {:?} is not of this session: ignored", snippet::echo(key));
+    Ok((!is_same).then(ignored))
 }
 
 fn not_found(call: &Call<'_>, word: &str) -> Answer {

@@ -77,20 +77,22 @@ pub(super) fn list(
     scope: &Scope,
     offset: usize,
     limit: usize,
+    ignored: Option<String>,
 ) -> Result<Answer, Error> {
-    let listed = call.engine.listed_briefly(scope, offset, limit, call.stop)?;
+    let listed = call.engine.sessions_listed(scope, offset, limit, call.stop)?;
     let mut conversations = Vec::new();
     for about in &listed.abouts {
         conversations.push(ListItem {
             session_id: about.id.clone(),
             session_key: call.engine.find(call.stop).key_of(about)?,
-            title: shown(&about.title, LONGEST_TITLE),
+            title: shown(about.own_title(), LONGEST_TITLE),
             turn_count: turn_count(call.engine, about)?,
             last_activity: iso(about.last),
             created_at: iso(about.begun),
         });
     }
-    let notes = notes::lines(&listed.notes);
+    let mut notes = notes::lines(&listed.notes);
+    notes.extend(ignored);
     let page = ListPage {
         mode: "list",
         total: listed.total,

@@ -9,7 +9,7 @@ mod turn;
 use serde_json::{Map, Value, json};
 
 use super::{
-    arguments::wrong,
+    arguments::{Arguments, wrong},
     error::Error,
     search::day,
     tool::{Answer, Call, Effect, Tool, object},
@@ -27,7 +27,8 @@ struct Count {
 }
 
 /// Conversations of an answer.
-const LIMIT: Count = Count { default: 20, most: 50, takes: "an integer from 1 to 50" };
+const LIMIT: Count =
+    Count { default: 20, most: answer::MOST_CONVERSATIONS, takes: "an integer from 1 to 50" };
 
 /// Turns of each conversation that a search finds.
 const TURNS_OF_MATCH: Count = Count { default: 10, most: 50, takes: "an integer from 1 to 50" };
@@ -151,25 +152,44 @@ fn run(call: &Call<'_>) -> Result<Answer, Error> {
     let limit = count("limit", LIMIT)?;
     let offset =
         given.integer_in("offset", "an integer from 0 to 4294967295", 0..=u32::MAX as usize)?;
+    // White space at the ends of an id may be a part of it.
     let word = |name| {
-        let word = given.string(name, "a string")?.map(snippet::trim);
-        Ok::<_, Error>(word.filter(|word| !word.is_empty()))
+        let word = given.string(name, "a string")?;
+        Ok::<_, Error>(word.filter(|word| !snippet::trim(word).is_empty()))
     };
     let (id, key) = (word("sessionId")?, word("sessionKey")?);
     let scope = Scope {
         since: day(given, "after", Edge::Start)?.map(|(instant, _)| instant),
         until: day(given, "before", Edge::End)?.map(|(instant, _)| instant),
-        project: word("project")?.map(str::to_owned),
+        project: word("project")?.map(|word| snippet::trim(word).to_owned()),
         ..Scope::default()
     };
+    let ignored = ignored(given, mode);
     match mode {
         CallMode::Search => {
             let question = Question { scope, ..question(query, fields, limit)? };
-            search::search(call, &question, with_transcript.then_some(turns_of_match))
+            search::search(call, &question, with_transcript.then_some(turns_of_match), ignored)
         }
-        CallMode::Get => get::get(call, id, key, turns),
-        CallMode::List => list::list(call, &scope, offset.unwrap_or(0), limit),
+        CallMode::Get => get::get(call, id, key, turns, ignored),
+        CallMode::List => list::list(call, &scope, offset.unwrap_or(0), limit, ignored),
     }
+}
+
+/// Says which of the given arguments belong to other modes.
+fn ignored(given: &Arguments<'_>, mode: CallMode) -> Option<String> {
+    const OF_SEARCH: [&str; 4] =
+        ["query", "searchMode", "includeTranscript", "maxTurnsPerConversation"];
+    const OF_GET: [&str; 3] = ["sessionId", "sessionKey", "maxTurns"];
+    const OF_LIST: [&str; 1] = ["offset"];
+    const OF_SCOPE: [&str; 4] = ["limit", "after", "before", "project"];
+    let (name, others): (_, [&[&str]; 3]) = match mode {
+        CallMode::Search => ("search", [&OF_GET, &OF_LIST, &[]]),
+        CallMode::Get => ("get", [&OF_SEARCH, &OF_LIST, &OF_SCOPE]),
+        CallMode::List => ("list", [&OF_SEARCH, &OF_GET, &[]]),
+    };
+    let others = others.into_iter().flatten().copied();
+    let given: Vec<&str> = others.filter(|name| given.value(name).is_some()).collect();
+    (!given.is_empty()).then(|| format!("ignored, not for mode=\"{name}\": {}", given.join(", ")))
 }
 
 fn question(query: Option<&str>, fields: Fields, limit: usize) -> Result<Question, Error> {

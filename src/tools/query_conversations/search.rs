@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    answer::{answer, summary, title},
+    answer::{MOST_CONVERSATIONS, answer, summary, title},
     turn::{ANSWER_TOKENS, Budget, CompactTurn, TURN_FRAME, TurnText, without_summaries},
 };
 use crate::{
@@ -101,6 +101,7 @@ pub(super) fn search(
     call: &Call<'_>,
     question: &Question,
     transcript: Option<usize>,
+    ignored: Option<String>,
 ) -> Result<Answer, Error> {
     let mut ranking = call.engine.rank_conversations(question, call.stop)?;
     let found = ranking.items.len();
@@ -110,7 +111,12 @@ pub(super) fn search(
     ranking.total -= found - ranking.items.len();
     let is_complete = ranking.is_complete();
     let mut notes = notes::lines(&ranking.notes);
-    notes.extend(notes::more(ranking.items.len(), ranking.total, ranking.is_total_exact));
+    let more = notes::more(ranking.items.len(), ranking.total, ranking.is_total_exact);
+    let is_full = found >= question.limit && question.limit < MOST_CONVERSATIONS;
+    let raise = if is_full { "raise limit (at most 50), or " } else { "" };
+    notes
+        .extend(more.map(|more| format!("{more}: {raise}narrow it with after, before or project")));
+    notes.extend(ignored);
     let mut field_tokens = 0;
     let mut fits: Vec<(&ConversationMatch, Option<String>)> = Vec::new();
     for item in &ranking.items {
@@ -141,7 +147,7 @@ pub(super) fn search(
         conversations.push(SearchItem {
             session_id: about.id.clone(),
             session_key: call.engine.find(call.stop).key_of(about)?,
-            title: title(&about.title),
+            title: title(about.own_title()),
             summary,
             score: (item.score * 100.0).round() / 100.0,
             turns,

@@ -110,16 +110,17 @@ impl Catalogue {
     /// Returns what is known of a conversation without its summary, which takes time to make.
     pub(super) fn brief(&self, conversation: u32, origins: Option<&Origins>) -> About {
         let listed = &self.conversations()[conversation as usize];
-        let title = match listed.title.trim() {
-            "" => &self.summary(conversation).title,
-            _ => &listed.title,
+        let made = match listed.title.trim() {
+            "" => Some(&self.summary(conversation).title).filter(|made| !made.is_empty()),
+            _ => None,
         };
         let origin = origins.and_then(|origins| origins.get(&listed.id));
         let origin = origin.cloned().unwrap_or_default();
         About {
             source: self.kind(),
             id: listed.id.clone(),
-            title: if title.is_empty() { &listed.title } else { title }.clone(),
+            title: made.unwrap_or(&listed.title).clone(),
+            is_title_made: made.is_some(),
             summary: String::new(),
             turns: listed.turns(),
             begun: listed.begun,

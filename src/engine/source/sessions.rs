@@ -1,0 +1,184 @@
+//! Conversations as sessions: also those without messages. Where no message has a time, a conversation
+//! has its own.
+
+use std::{cmp::Reverse, collections::HashMap, sync::Arc};
+
+use super::{
+    kind::SourceKind,
+    lock::lock,
+    reader::Listing,
+    scope::{About, Scope, shared_start},
+    sources::{Source, Timeless},
+};
+use crate::{
+    db::{self, Outline},
+    engine::error::Error,
+    model::{Instant, Origin, Stop},
+};
+
+impl Source {
+    /// Lists the conversations in a scope as [`Reader::list`](super::reader::Reader::list) does, with
+    /// those of an export that have no messages.
+    pub(crate) fn sessions(&self, scope: &Scope, stop: &Stop) -> Result<Box<dyn Listing>, Error> {
+        let reader = self.reader(stop);
+        let listing = reader.list(scope, stop)?;
+        let timeless = self.timeless(stop)?;
+        if timeless.is_empty() {
+            return Ok(listing);
+        }
+        let mut entries = Vec::new();
+        let is_dated = scope.since.is_some() || scope.until.is_some();
+        for place in 0..listing.len() {
+            let own = timeless.get(listing.heading(place).0).cloned();
+            entries.push(Entry { place: Some((0, place)), own });
+        }
+        let mut lists = vec![listing];
+        if is_dated {
+            let undated = Scope { since: None, until: None, ..scope.clone() };
+            let listing = reader.list(&undated, stop)?;
+            for place in 0..listing.len() {
+                let own = timeless.get(listing.heading(place).0);
+                if let Some(own) = own.filter(|own| scope.covers(own.begun, own.last)) {
+                    entries.push(Entry { place: Some((1, place)), own: Some(own.clone()) });
+                }
+            }
+            lists.push(listing);
+        }
+        let left_out = self.left_out(stop)?;
+        let is_wanted = |own: &&Outline| {
+            own.turns == 0
+                && scope.roles.is_empty()
+                && scope.accepts_id(self.kind, &own.id)
+                && scope.accepts_origin(self.kind, None)
+                && scope.covers(own.begun, own.last)
+                && !left_out.contains(&own.id)
+        };
+        let empty = timeless.values().filter(is_wanted);
+        entries.extend(empty.map(|own| Entry { place: None, own: Some(own.clone()) }));
+        let sessions = Sessions { kind: self.kind, lists, entries: Vec::new() };
+        entries.sort_by_cached_key(|entry| {
+            (Reverse(sessions.last_of(entry)), sessions.heading_of(entry).0.to_owned())
+        });
+        Ok(Box::new(Sessions { entries, ..sessions }))
+    }
+
+    /// Returns what is known of a conversation, with messages or without.
+    pub(crate) fn session_about(&self, id: &str, stop: &Stop) -> Result<Option<About>, Error> {
+        let scope = Scope { conversation: Some(id.to_owned()), ..Scope::default() };
+        let sessions = self.sessions(&scope, stop)?;
+        Ok((!sessions.is_empty()).then(|| sessions.about(0)))
+    }
+
+    /// Returns how many bytes an id has in common with the most similar other id of a conversation
+    /// without messages, as [`Listing::shared_start`] does for those with messages.
+    pub(crate) fn shared_with_empty(&self, id: &str, stop: &Stop) -> Result<usize, Error> {
+        let timeless = self.timeless(stop)?;
+        let others = timeless.keys().filter(|other| *other != id);
+        Ok(others.map(|other| shared_start(id, other)).max().unwrap_or(0))
+    }
+
+    /// Returns the conversations that have no message with a time; none of a cluster, which does not
+    /// hold them, and none of the stores that we write, which have the times of all messages.
+    fn timeless(&self, stop: &Stop) -> Result<Arc<HashMap<String, Outline>>, Error> {
+        if self.kind != SourceKind::Export || self.cluster().is_some() {
+            return Ok(Arc::default());
+        }
+        let found = self.on_database(|path| {
+            let state = db::state(path)?;
+            if let Some(known) = &*lock(self.timeless_cache())
+                && known.path == path
+                && known.state == state
+            {
+                return Ok((None, Arc::clone(&known.outlines)));
+            }
+            let rows = db::read(path, stop, db::conversation_rows)?;
+            let rows = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
+            Ok((Some((path.to_owned(), state)), Arc::new(rows)))
+        })?;
+        let (Some((path, state)), rows) = found else { return Ok(found.1) };
+        let mut rows = Arc::unwrap_or_clone(rows);
+        let listing = self.whole_reader(stop).list(&Scope::default(), stop)?;
+        for place in 0..listing.len() {
+            let (id, _) = listing.heading(place);
+            if listing.last(place).is_some() {
+                rows.remove(id);
+            } else if let Some(row) = rows.get_mut(id) {
+                row.turns = listing.turns(place);
+            }
+        }
+        let outlines = Arc::new(rows);
+        let known = Timeless { path, state, outlines: Arc::clone(&outlines) };
+        *lock(self.timeless_cache()) = Some(known);
+        Ok(outlines)
+    }
+}
+
+/// A session: its place in one of the lists, if it has messages, and its own row, if none of these has
+/// a time.
+struct Entry {
+    place: Option<(usize, usize)>,
+    own: Option<Outline>,
+}
+
+struct Sessions {
+    kind: SourceKind,
+    lists: Vec<Box<dyn Listing>>,
+    entries: Vec<Entry>,
+}
+
+impl Sessions {
+    fn last_of(&self, Entry { place, own }: &Entry) -> Option<Instant> {
+        let listed = place.and_then(|(list, place)| self.lists[list].last(place));
+        listed.or(own.as_ref().and_then(|own| own.last))
+    }
+
+    fn heading_of<'a>(&'a self, Entry { place, own }: &'a Entry) -> (&'a str, &'a str) {
+        match (place, own) {
+            (Some((list, place)), _) => self.lists[*list].heading(*place),
+            (None, Some(own)) => (&own.id, &own.title),
+            (None, None) => ("", ""),
+        }
+    }
+
+    fn described(&self, at: usize, describe: impl Fn(&dyn Listing, usize) -> About) -> About {
+        let Entry { place, own } = &self.entries[at];
+        let own = own.clone().unwrap_or_default();
+        match place {
+            Some((list, place)) => {
+                let about = describe(&*self.lists[*list], *place);
+                About { begun: about.begun.or(own.begun), last: about.last.or(own.last), ..about }
+            }
+            None => About::of_outline(self.kind, own, Origin::default()),
+        }
+    }
+}
+
+impl Listing for Sessions {
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn last(&self, place: usize) -> Option<Instant> {
+        self.last_of(&self.entries[place])
+    }
+
+    fn heading(&self, place: usize) -> (&str, &str) {
+        self.heading_of(&self.entries[place])
+    }
+
+    fn turns(&self, place: usize) -> u32 {
+        self.entries[place].place.map_or(0, |(list, place)| self.lists[list].turns(place))
+    }
+
+    fn origin(&self, place: usize) -> Option<&Origin> {
+        self.entries[place].place.and_then(|(list, place)| self.lists[list].origin(place))
+    }
+
+    fn about(&self, place: usize) -> About {
+        self.described(place, |listing, place| listing.about(place))
+    }
+
+    fn brief(&self, place: usize) -> About {
+        self.described(place, |listing, place| listing.brief(place))
+    }
+}
