@@ -34,10 +34,7 @@ pub(super) fn candidates(
 ) -> Value {
     let [any, all] = matchers.runs(request);
     let mut left = MOST_CLAUSES;
-    let mut number = 0;
-    let mut clause = |runs: &RunQuery| {
-        let place = number;
-        number += 1;
+    let mut clause = |place: usize, runs: &RunQuery| {
         let query = of_runs(runs, &mut left)?;
         let titles = titled(place);
         if titles.len() > MOST_TITLES {
@@ -50,11 +47,15 @@ pub(super) fn candidates(
         Some(json!({ "bool": { "should": one_of, "minimum_should_match": 1 } }))
     };
     let mut filters = vec![json!({ "term": { "kind": MESSAGE } })];
-    let any: Option<Vec<Value>> = any.iter().map(&mut clause).collect();
+    let texts = any.len();
+    // Once one of the texts may be anywhere, the others say nothing.
+    let any: Option<Vec<Value>> =
+        any.iter().enumerate().map(|(place, runs)| clause(place, runs)).collect();
     if let Some(any) = any.filter(|any| !any.is_empty()) {
         filters.push(json!({ "bool": { "should": any, "minimum_should_match": 1 } }));
     }
-    filters.extend(all.iter().filter_map(&mut clause));
+    let needed = all.iter().enumerate();
+    filters.extend(needed.filter_map(|(place, runs)| clause(texts + place, runs)));
     if !request.roles.is_empty() {
         let roles: Vec<i64> = request.roles.iter().map(|role| document::hash(role)).collect();
         filters.push(json!({ "terms": { "rh": roles } }));
@@ -103,4 +104,32 @@ fn of_run(run: &str, left: &mut usize) -> Option<Value> {
     }
     *left -= grams.len();
     Some(json!({ "bool": { "filter": grams } }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Matching;
+
+    /// The titles of a needed text propose messages, whether or not the texts before it have runs.
+    #[test]
+    fn titles_are_those_of_the_text_itself() {
+        let request = |text: &str| Request {
+            text: text.to_owned(),
+            or: vec!["foo".to_owned()],
+            and: vec!["bar".to_owned()],
+            matching: Matching::Regex,
+            ..Request::default()
+        };
+        for (text, places) in [(r"\d+", vec![2]), ("red", vec![0, 1, 2])] {
+            let request = request(text);
+            let matchers = Matchers::of(&request).expect("expressions");
+            let mut asked = Vec::new();
+            candidates(&request, &matchers, &mut |place| {
+                asked.push(place);
+                Vec::new()
+            });
+            assert_eq!(asked, places, "{text}");
+        }
+    }
 }

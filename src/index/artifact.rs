@@ -162,7 +162,8 @@ impl FileRecord {
         let before = file.metadata()?;
         let checksum = checksum(&file, &Stop::never())?;
         let metadata = file.metadata()?;
-        if written.is_some_and(|written| written != checksum) || stamp(&metadata) != stamp(&before) {
+        if written.is_some_and(|written| written != checksum) || stamp(&metadata) != stamp(&before)
+        {
             let text = format!("{name} was changed by something else while it was written");
             return Err(io::Error::other(text));
         }

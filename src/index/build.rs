@@ -77,9 +77,8 @@ impl<'a> Build<'a> {
             Inverter::start(folder, Arc::clone(&common), sample(), plan.text_bytes, resources)
                 .map_err(failed)?;
         let sizes = (plan.messages as usize, plan.conversations.len());
-        let store =
-            DocStoreWriter::create(folder, ROWS, sizes, &sample().collect::<Vec<_>>())
-                .map_err(failed)?;
+        let store = DocStoreWriter::create(folder, ROWS, sizes, &sample().collect::<Vec<_>>())
+            .map_err(failed)?;
         let signatures = SignatureWriter::create(folder, SIGNATURES).map_err(failed)?;
         failpoint::pass("segment begun");
         Ok(Build {

@@ -51,8 +51,7 @@ impl Snapshot {
         make: &(dyn Fn() -> T + Sync),
         add: &(dyn Fn(&mut T, TextMatch<'_>) + Sync),
     ) -> Result<Vec<(usize, T)>, Error> {
-        let (mut query, mut grams) =
-            GramQuery::new(request, &self.common)?;
+        let (mut query, mut grams) = GramQuery::new(request, &self.common)?;
         query.texts_only = true;
         let mut values = Vec::new();
         for (number, segment) in self.segments.iter().enumerate() {

@@ -407,7 +407,7 @@ impl<'a> Conjunction<'a> {
                         return END;
                     }
                     doc = found;
-                    if place > 0 {
+                    if place > 0 || !self.trees.is_empty() {
                         continue 'candidates;
                     }
                 }

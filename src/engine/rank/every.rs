@@ -41,10 +41,9 @@ impl Ranker<'_> {
     pub(super) fn narrowed_scope(&self) -> Cow<'_, Scope> {
         match &self.common {
             None => Cow::Borrowed(&self.scope),
-            Some(common) => Cow::Owned(Scope {
-                conversations: Some(Arc::clone(common)),
-                ..self.scope.clone()
-            }),
+            Some(common) => {
+                Cow::Owned(Scope { conversations: Some(Arc::clone(common)), ..self.scope.clone() })
+            }
         }
     }
 

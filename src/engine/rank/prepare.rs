@@ -88,16 +88,15 @@ impl Ranker<'_> {
         self.check_stop()?;
         let is_current = !is_here || source.current_index(self.stop).is_ok();
         let reader = source.latest_reader(self.stop);
-        let scorer =
-            match reader.map(|reader| reader.scorer(&self.narrowed_scope(), self.stop)) {
-                None => None,
-                Some(Ok(scorer)) => scorer,
-                Some(Err(error)) if error.is_of_source() => {
-                    self.note(Note::Unreadable { source: source.kind, reason: error.to_string() });
-                    return Ok(None);
-                }
-                Some(Err(error)) => return Err(error),
-            };
+        let scorer = match reader.map(|reader| reader.scorer(&self.narrowed_scope(), self.stop)) {
+            None => None,
+            Some(Ok(scorer)) => scorer,
+            Some(Err(error)) if error.is_of_source() => {
+                self.note(Note::Unreadable { source: source.kind, reason: error.to_string() });
+                return Ok(None);
+            }
+            Some(Err(error)) => return Err(error),
+        };
         let Some(scorer) = scorer else {
             self.note_unindexed(source);
             return Ok(None);

@@ -448,7 +448,8 @@ mod tests {
             ("client-created-root", 0, ("", true), at(7), Some(-1), "日本", None),
             ("0123ABCD-0000-4000-8000-00000000FFFF", 0, ("user", false), None, None, "", None),
         ];
-        let mut writer = DocStoreWriter::create(folder.path(), "rows", (3, 2), &[]).expect("create");
+        let mut writer =
+            DocStoreWriter::create(folder.path(), "rows", (3, 2), &[]).expect("create");
         for (id, conversation, (role, is_text_role), time, position, shown, stored) in documents {
             let (key, bytes) = (-5, Some(shown.as_bytes()));
             let document = Document {
