@@ -21,6 +21,7 @@ fn explained(error: &engine::Error) -> String {
             "there are no chats yet; `verbatim import` finds the exports in your downloads, \
              `verbatim demo` shows a sample\n{says}"
         ),
+        _ if error.is_not_found() => error.reason(),
         _ => says.to_string(),
     }
 }

@@ -17,7 +17,9 @@ const SHARDS: u32 = 3;
 const LONGEST_TERM: u32 = 1_000;
 
 /// The parameters of BM25, k1 and b, that propose messages. They are scored again here.
-const NORMS: (f32, f32) = (1.0, 0.5);
+const SATURATION: f32 = 1.0;
+const LENGTH_WEIGHT: f32 = 0.5;
+
 /// The longest gram, in characters.
 pub(super) const LONGEST_GRAM: usize = 3;
 
@@ -66,7 +68,7 @@ pub(super) fn new_index(meta: &Value) -> Value {
                     "words": { "type": "custom", "tokenizer": "words" },
                 },
             },
-            "similarity": { "words": { "type": "BM25", "k1": NORMS.0, "b": NORMS.1 } },
+            "similarity": { "words": { "type": "BM25", "k1": SATURATION, "b": LENGTH_WEIGHT } },
         },
         "mappings": mapping(meta),
     })

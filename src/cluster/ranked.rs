@@ -39,7 +39,8 @@ const MOST_SLIPS: usize = 50;
 const SUMMARY_WEIGHT: f32 = 0.8;
 
 /// The most conversations that titles propose by their terms, and by their vectors.
-const MOST_TITLES: (usize, usize) = (1_000, 100);
+const MOST_TITLES: usize = 1_000;
+const MOST_NEAR_TITLES: usize = 100;
 
 /// Which messages of an index are ranked.
 #[derive(Clone, Debug, Default)]
@@ -333,12 +334,12 @@ impl<'a> Ranked<'a> {
         let mut by_terms: Vec<HashMap<usize, f32>> = Vec::new();
         for (terms, vector) in questions {
             let mut scores = HashMap::new();
-            for (place, score, vector) in self.titled(term_words(terms), &filter, MOST_TITLES.0)? {
+            for (place, score, vector) in self.titled(term_words(terms), &filter, MOST_TITLES)? {
                 scores.insert(place, score);
                 packed.insert(place, vector);
             }
             if let Some(vector) = vector {
-                let count = COMPARED * MOST_TITLES.1;
+                let count = COMPARED * MOST_NEAR_TITLES;
                 for (place, _, vector) in self.titled(near_words(vector), &filter, count)? {
                     packed.insert(place, vector);
                 }

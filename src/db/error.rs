@@ -12,7 +12,7 @@ pub(super) const LOCK_WAIT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no such file.
-    #[error("Database not found: {}{}", path.display(), if path.is_dir() { " is a folder" } else { "" })]
+    #[error("Database not found: {}", path.display())]
     NotFound {
         /// The path of the file.
         path: PathBuf,

@@ -196,6 +196,15 @@ impl Error {
         matches!(self, Error::NoDatabase { .. } | Error::Db(db::Error::NotFound { .. }))
     }
 
+    /// Returns the message, which says too if a folder is where the database should be.
+    pub(crate) fn reason(&self) -> String {
+        let note = match self {
+            Error::Db(db::Error::NotFound { path }) if path.is_dir() => " is a folder",
+            _ => "",
+        };
+        format!("{self}{note}")
+    }
+
     /// Returns whether the reason is one source; then the other sources can still answer.
     pub(crate) fn is_of_source(&self) -> bool {
         !self.is_stopped()

@@ -665,7 +665,7 @@ mod tests {
         let target = file("chats.db");
         let meanwhile = |progress: Progress| {
             if progress.source.conversations == 1 && !target.exists() {
-                import(&[fast.clone()], &target, Branches::Shown, &|_| {}).unwrap();
+                import(std::slice::from_ref(&fast), &target, Branches::Shown, &|_| {}).unwrap();
             }
         };
         let report = import(&[slow], &target, Branches::Shown, &meanwhile).unwrap();

@@ -509,7 +509,7 @@ mod tests {
     fn a_file_that_is_changed_before_it_is_sealed_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let written = write_file(folder.path(), "rows", b"what was said").unwrap();
-        assert_eq!(seal(folder.path(), &[written.clone()]).unwrap().len(), 1);
+        assert_eq!(seal(folder.path(), std::slice::from_ref(&written)).unwrap().len(), 1);
         fs::write(folder.path().join("rows"), b"what was sold").unwrap();
         let error = seal(folder.path(), &[written]).unwrap_err().to_string();
         assert!(error.contains("rows was changed by something else"), "{error}");

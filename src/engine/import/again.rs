@@ -20,8 +20,8 @@ use crate::{
         writer::{Error, FinishedImport, SourceCounts, Writer},
     },
     engine::{
-        self,
         attachments::{AttachmentCounts, AttachmentStore},
+        error,
         withheld::Withheld,
     },
     import::{Branches, Export},
@@ -117,7 +117,7 @@ impl KnownImport {
 fn state(
     counts: Option<&AttachmentCounts>,
     store: Option<&AttachmentStore>,
-) -> Result<String, engine::Error> {
+) -> Result<String, error::Error> {
     let has_files = counts.is_some_and(AttachmentCounts::any);
     store.filter(|_| has_files).map_or(Ok(String::new()), AttachmentStore::state)
 }

@@ -26,7 +26,7 @@ impl Ranker<'_> {
         for source in sources {
             match self.with_every_concept(source) {
                 Err(error) if error.is_of_source() && sources.len() > 1 => {
-                    self.note(Note::Unreadable { source: source.kind, reason: error.to_string() });
+                    self.note(Note::Unreadable { source: source.kind, reason: error.reason() });
                 }
                 ids => {
                     common.insert(source.kind, ids?);

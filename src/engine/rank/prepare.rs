@@ -92,7 +92,7 @@ impl Ranker<'_> {
             None => None,
             Some(Ok(scorer)) => scorer,
             Some(Err(error)) if error.is_of_source() => {
-                self.note(Note::Unreadable { source: source.kind, reason: error.to_string() });
+                self.note(Note::Unreadable { source: source.kind, reason: error.reason() });
                 return Ok(None);
             }
             Some(Err(error)) => return Err(error),

@@ -130,7 +130,7 @@ impl Ranker<'_> {
         for source in sources {
             match self.scan_one(source, &mut result) {
                 Err(error) if error.is_of_source() && self.sources.present().len() > 1 => {
-                    self.note(Note::Unreadable { source: source.kind, reason: error.to_string() });
+                    self.note(Note::Unreadable { source: source.kind, reason: error.reason() });
                 }
                 outcome => outcome?,
             }

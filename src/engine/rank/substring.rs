@@ -160,7 +160,7 @@ impl Ranker<'_> {
                 match self.containing_in(source, concept, count, &mut found) {
                     Err(error) if error.is_of_source() && sources.len() > 1 => {
                         found.truncate(before);
-                        self.note(Note::Unreadable { source: kind, reason: error.to_string() });
+                        self.note(Note::Unreadable { source: kind, reason: error.reason() });
                     }
                     outcome => outcome?,
                 }

@@ -209,7 +209,7 @@ impl Sources {
             match outcome {
                 Ok(one) => done.push(one),
                 Err(error) if error.is_of_source() => {
-                    notes.push(Note::Unreadable { source: kind, reason: error.to_string() });
+                    notes.push(Note::Unreadable { source: kind, reason: error.reason() });
                     first.get_or_insert(error);
                 }
                 Err(error) => return Err(error),
@@ -250,7 +250,7 @@ impl Sources {
             match self.readable(&scope, stop) {
                 Ok((_, notes)) => notes,
                 Err(error) if error.is_of_source() => {
-                    vec![Note::Unreadable { source: *kind, reason: error.to_string() }]
+                    vec![Note::Unreadable { source: *kind, reason: error.reason() }]
                 }
                 Err(_) => Vec::new(),
             }
