@@ -85,7 +85,7 @@ impl<'a> Bulk<'a> {
     fn send(&mut self) -> Result<(), Error> {
         self.wait_for(MOST_ON_THE_WAY - 1)?;
         let mut batch = std::mem::take(&mut self.batch);
-        // What waited may be much, too.
+        // Many documents may have waited: a batch stays bounded.
         while batch.len() < 2 * BATCH_BYTES
             && let Some((needed, _)) = self.waiting.front()
             && *needed <= self.arrived

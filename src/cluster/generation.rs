@@ -25,7 +25,7 @@ pub(super) struct Generation {
     pub(super) import: String,
     /// The index that it is a copy of; empty for the first one.
     pub(super) base: String,
-    /// Whether it began as a copy of that.
+    /// Whether the index began as a copy of `base`.
     is_copy: bool,
     /// The model of its vectors; empty if they are of several.
     pub(super) model: String,
@@ -34,7 +34,7 @@ pub(super) struct Generation {
 }
 
 impl Generation {
-    /// Returns whether it is as this version would write it.
+    /// Returns whether the index has the format and the vectors of this version.
     pub(super) fn is_current(&self) -> bool {
         self.format == FORMAT && self.model == vector_model().name()
     }

@@ -80,11 +80,11 @@ pub(super) const ORDER: [&str; 5] = ["s", "n", "p", "r", "k"];
 
 /// Returns the fields of an index.
 fn mapping(meta: &Value) -> Value {
-    // Only which messages have a gram: their texts are compared here.
+    // No frequencies and positions: the client compares the texts itself.
     let grams = json!({
         "type": "text", "analyzer": "grams", "norms": false, "index_options": "docs",
     });
-    // Words with weights of their own: the sum of those that a question names.
+    // The score of a document is the sum of the boosts of the words that a query has.
     let words = json!({
         "type": "text", "analyzer": "words", "norms": false, "index_options": "docs",
         "similarity": "boolean",

@@ -79,7 +79,7 @@ pub(crate) struct RankedMessage {
     pub(crate) hit: Hit<'static>,
     /// The packed vector; empty if there is none.
     pub(crate) packed: Vec<u8>,
-    /// The newer message is the greater one.
+    /// The place in the order of messages; newer messages are greater.
     pub(crate) order: MessageOrder,
 }
 

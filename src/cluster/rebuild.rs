@@ -72,7 +72,7 @@ pub(crate) fn rebuild(
 pub(crate) enum Forgot {
     /// The index had none of them.
     None,
-    /// They are gone from the files of the index too.
+    /// The conversations are gone, from the files of the index too.
     Clean,
     /// They are gone, and shards still keep their text for a time.
     Kept,
@@ -86,7 +86,7 @@ pub(crate) fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<For
     let found: Vec<ClusterConversation> =
         all.into_iter().filter(|it| wanted.contains(&it.stored.id)).collect();
     if found.is_empty() {
-        // Of an earlier attempt the states before may be left.
+        // An earlier attempt may have been killed before it deleted the older indexes.
         generation::keep_only(client, &current, stop)?;
         return Ok(Forgot::None);
     }
@@ -103,7 +103,7 @@ pub(crate) fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<For
             Ok(forgot)
         }
         Err(error) => {
-            // Nobody goes on with it.
+            // No later attempt uses this index.
             let _ = generation::delete(client, &target.name, &Stop::never());
             Err(error)
         }

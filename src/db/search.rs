@@ -282,7 +282,7 @@ mod tests {
         connection.execute_batch(schema).unwrap();
         let long = |needle: &[u8]| {
             let mut text = "é".repeat(LONG / 2).into_bytes();
-            // Across two pieces.
+            // The needle lies across two pieces.
             text.splice((1 << 20) - 2..(1 << 20) - 2, needle.iter().copied());
             text
         };

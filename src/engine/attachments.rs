@@ -602,7 +602,7 @@ impl<'a> AttachmentImport<'a> {
             // The chats are more important than their files: the import goes on without these.
             LeftOut::Failed(error) => {
                 self.is_broken = true;
-                // What was stopped says so itself.
+                // The import itself says that it was stopped.
                 if !error.is_stopped() {
                     self.counts.failures.push(error.to_string());
                 }

@@ -186,7 +186,7 @@ impl<'a> Plan<'a> {
         }))
     }
 
-    /// Returns the plan for some of its documents only.
+    /// Returns the plan with the candidates of a range of documents only.
     pub(super) fn within(self, docs: Range<u32>) -> Plan<'a> {
         let (next, end) = (self.next.max(docs.start), self.end.min(docs.end));
         let irregular: Box<dyn Iterator<Item = u32>> = Box::new(self.store.irregular(next));

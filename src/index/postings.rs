@@ -49,7 +49,7 @@ pub(super) struct PostingsWriter<'a> {
     pub(super) texts: Inverter,
     /// The grams of the titles, by conversation.
     pub(super) titles: Inverter,
-    /// Knows the roles.
+    /// The document store, which knows the roles of the messages.
     pub(super) store: &'a DocStoreWriter,
 }
 

@@ -251,7 +251,7 @@ impl Signature<'_> {
             }
             let end = (last + 1) * self.piece + LONGEST_CHARACTER * characters;
             let (start, end) = ((first * self.piece).min(text.len()), end.min(text.len()));
-            // The character that is cut at the end goes on for so many bytes at most.
+            // A character that begins before the end may have three more bytes behind it.
             let read = (end + LONGEST_CHARACTER - 1).min(text.len());
             let part = text.part(start..read, buffer);
             let begin = part.iter().position(begins).unwrap_or(part.len());

@@ -29,7 +29,7 @@ pub(super) async fn set(site: &Arc<Site>, id: String, query: String) -> Response
         let what = || Problem::Wrong("The address does not say what is to be changed.".to_owned());
         let (flag, is_set) = wanted.ok_or_else(what)?;
         let (session, card) = talk::find(site, &id, &Stop::never())?;
-        // A word that means another conversation by now changes nothing.
+        // If the address leads to another conversation now, nothing changes.
         if card.id != id {
             return Err(Error::NoConversation { word: id.clone() }.into());
         }

@@ -24,7 +24,7 @@ const MOST_TEXTS: usize = 5;
 /// Messages of which the share is shown.
 const SHARE_OF: u64 = 1_000;
 
-/// What is compared.
+/// The texts that a person compares by month.
 struct Wanted {
     texts: Vec<String>,
     /// Whether shares of all messages are shown, and not numbers.

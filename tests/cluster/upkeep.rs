@@ -150,7 +150,7 @@ fn an_index_of_an_earlier_version_is_written_anew() {
 #[test]
 fn a_forgotten_conversation_is_gone_for_good() {
     let Some(scene) = Scene::new() else { return };
-    // A second state, so that there is one before.
+    // A second index behind the alias, so that there is an older one.
     scene.text(&["reindex", "--full"]);
     let said = scene.text(&["forget", "--yes", "conversation-3"]);
     assert!(said.contains("1 conversation forgotten, 40 messages"), "{said}");

@@ -54,7 +54,7 @@ pub enum Error {
     InUse {
         /// The address of the index.
         address: PathBuf,
-        /// How many messages it has.
+        /// The number of messages in the index.
         messages: u64,
     },
     /// The messages cannot be indexed or ranked.

@@ -114,7 +114,7 @@ impl Upkeep<'_> {
         progress: &mut dyn FnMut(Completing),
     ) -> Result<(), Error> {
         if source.cluster().is_some() {
-            // A cluster has it from the beginning.
+            // An import into a cluster makes the index, the words and the vectors at once.
             return Ok(());
         }
         let options = Reindex { resources, full: false };

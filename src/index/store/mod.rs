@@ -416,7 +416,7 @@ pub(super) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Returns the same of a text that may be owned.
+/// Returns a text with U+FFFD for invalid UTF-8, as [`lossy`] does; the bytes may be owned.
 pub(super) fn lossy_text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     match bytes {
         Cow::Borrowed(bytes) => lossy(bytes),
