@@ -306,8 +306,8 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
     let provider = places::embeddings(environment);
-    // If the provider is unknown, the indexes stay as they are: vectors of another model would
-    // replace its own.
+    // If the provider is unknown, the indexes stay as they are: vectors of another model would replace
+    // the existing vectors.
     config.leave_indexes = provider.is_err();
     let no_provider = match provider {
         Ok(provider) => {
@@ -401,7 +401,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
 /// Opens the picker; without a terminal, prints example commands.
 fn pick(places: &Places, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
     if !environment.full_screen {
-        // A script without a command has a mistake: standard output stays empty, and the exit code is an error.
+        // A script without a command has a mistake: standard output stays empty, and the exit code is 2.
         anstream::eprint!("{EXAMPLES}");
         return Ok(TROUBLE);
     }

@@ -464,7 +464,7 @@ impl<'a> Exact<'a> {
         !is_open || conversation.is_some() || conversations.is_some()
     }
 
-    /// Returns how many messages an index searched, and the time; an empty text if SQLite searched.
+    /// Returns how many messages were searched, and the time; an empty text with SQLite or with filters.
     fn searched(&self, searched: &Searched) -> Result<String, Error> {
         let mut took = Duration::ZERO;
         for (_, plan, _) in &searched.plans {
@@ -482,7 +482,7 @@ impl<'a> Exact<'a> {
         Ok(format!(" (of {} searched in {took:.1} ms)", counted(tally.messages)))
     }
 
-    /// Returns the message that nothing was found, with the searched sources and a hint.
+    /// Returns the message that nothing was found, with the number of searched messages and a hint.
     fn nothing(&self) -> Result<String, Error> {
         let none = patterns::none_has(&self.request);
         let advice = match self.request.text.contains(char::is_whitespace) {

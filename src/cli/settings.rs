@@ -94,7 +94,7 @@ pub(super) fn given(
     }
 }
 
-/// Returns whether a switch is on: from its flag, else from the configuration file.
+/// Returns whether a switch is on: from its flag, else from the environment or the configuration file.
 pub(super) fn is_on(setting: &Setting, flag: Option<bool>, environment: &Environment) -> bool {
     flag.or_else(|| given(setting, None, environment).switch()) == Some(true)
 }

@@ -288,7 +288,7 @@ fn described(value: &DeValue<'_>) -> String {
     }
 }
 
-/// Returns an absolute path of a path in the file.
+/// Returns a path of the file; an error if the path is relative.
 fn whole_path(text: &str, user: Option<&Path>) -> Result<PathBuf, String> {
     let path = PathBuf::from(from_user_folder(text, user)?);
     match path.is_absolute() || is_address(&path) {
