@@ -162,7 +162,7 @@ pub(super) async fn answer(site: &Arc<Site>, id: String, hash: String) -> Respon
 
 fn find(site: &Site, id: &str, hash: &str, stop: &Stop) -> Result<(File, Attachment), Problem> {
     let missing = || Problem::Missing("There is no such file in this conversation.".to_owned());
-    // The files of a hidden or forgotten conversation are not shown either.
+    // The files of an excluded conversation are not shown either.
     let there = site.engine.about(SourceKind::Export, id, stop)?;
     let files = match there {
         Some(_) => site.engine.attachments(SourceKind::Export, id)?,
