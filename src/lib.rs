@@ -197,24 +197,24 @@
 //! feature `internals`.
 //!
 //! - `cli`: the commands, one file each
-//! - `http`: listens, lets clients in, and serves MCP, the search and the page
+//! - `http`: the HTTP server: access control, MCP, the search and the page
 //! - `mcp`: the tool table over the Model Context Protocol
 //! - `watch`: file events, and a thread that keeps the indexes current
 //! - `web`: the page in the browser, as a router without authorisation
 //! - `tools`: the tool contracts: arguments, engine, answer; knows no protocol
 //! - `engine`: the only room that joins `db`, `index`, `import` and `workspace`
-//! - `cluster`: the same in an index of OpenSearch; `db`: canonical SQLite databases; `index`: n-grams in tantivy, derived and rebuildable;
-//!   `embed`: texts into vectors; `import`: exports read into `model`; `workspace`: dated
-//!   conversation folders, searched as ripgrep does
+//! - `cluster`: chats in an index of OpenSearch; `db`: canonical SQLite databases; `index`: n-grams in
+//!   tantivy, derived from a database and rebuildable; `embed`: vectors of texts; `import`: exports read
+//!   into `model`; `workspace`: dated conversation folders, searched as ripgrep does
 //! - `text`: LIKE patterns, n-grams, dates, snippets: pure functions over text
-//! - `model`: plain data; `int8`: rounded vectors; `map_faults`: mapped files that are cut;
+//! - `model`: plain data; `int8`: rounded vectors; `map_faults`: faults of mapped files that were cut;
 //!   `failpoint`: where tests kill the program; `private`: files that only their owner can read;
 //!   `log`: the lines of a server on standard error
 
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
 #![cfg_attr(not(feature = "internals"), warn(unnameable_types))]
 
-// Not for doctests: the indented examples in the help texts of `cli` are command lines.
+// Left out of doctests, because the indented examples in the help texts of `cli` are command lines.
 #[cfg(all(feature = "internals", not(doctest)))]
 pub mod cli;
 #[cfg(all(not(feature = "internals"), not(doctest)))]

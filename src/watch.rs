@@ -26,10 +26,10 @@ use crate::{
 /// The time between two polls without an event.
 const POLL: Duration = Duration::from_secs(5);
 
-/// Pause between two polls if the system sends no file events.
+/// The time between two polls if the system sends no file events.
 const BLIND_POLL: Duration = Duration::from_secs(2);
 
-/// The least time between two polls: a busy folder must not keep a core busy.
+/// The minimum time between two polls: a busy folder must not keep a core busy.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Keeps the indexes current until it is ended or dropped.
@@ -86,7 +86,7 @@ pub fn start(
 }
 
 impl Watch {
-    /// Asks the thread to stop and waits until it has, at most for `patience`.
+    /// Stops the thread, and waits at most `patience` for its end.
     pub fn end(mut self, patience: Duration) {
         self.request_stop();
         let start = Instant::now();
@@ -122,7 +122,7 @@ fn maintain(
     let wake = Arc::clone(notify);
     let mut watcher = FolderWatcher::new(engine.config().index_folder(), move || wake.notify());
     while !stop.requested() {
-        // Before the poll: a change in between is then an event.
+        // The folders are watched before the poll, so that a change during the poll causes an event.
         watcher.rewatch(&engine.upkeep().watched_folders(), &mut |problem| {
             report(Event::Blind(problem));
         });

@@ -18,7 +18,7 @@ pub(super) fn sync(
     environment: &Environment,
     stop: &Stop,
 ) -> Option<ArchiveReport> {
-    // Where nothing has changed, nothing is shown.
+    // The progress bar begins with the first transcript that changed.
     let step = OnceCell::new();
     let result = engine.upkeep().sync_transcripts(stop, &|progress| {
         let step = step.get_or_init(|| Step::begin(environment, "Transcripts"));
@@ -39,7 +39,7 @@ pub(super) fn sync(
             }
             Some(report)
         }
-        // Whoever stopped it says so.
+        // The command itself says that it was stopped.
         Err(error) if error.is_stopped() => None,
         Err(error) => {
             complain(&error.to_string());

@@ -1,4 +1,4 @@
-//! The clock of a command: that of this computer, or UTC.
+//! The clock of a command: local time, or UTC.
 
 use super::environment::Environment;
 

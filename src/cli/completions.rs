@@ -1,4 +1,4 @@
-//! `verbatim completions` and `verbatim man`: what a shell completes, and manual pages.
+//! `verbatim completions` and `verbatim man`: shell completion and manual pages.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -19,16 +19,16 @@ use super::{
 };
 use crate::{engine::Engine, model::Stop, text::shell::quoted};
 
-/// The shell that asks. The variable is gone when candidates are made.
+/// The shell that asks. The variable is removed before the candidates are made.
 static SHELL: OnceLock<OsString> = OnceLock::new();
 
-/// The name of the program, as shells know it.
+/// The name of the program in completion scripts.
 const PROGRAM: &str = "verbatim";
 
-/// Candidates that are proposed at most.
+/// The maximum number of candidates.
 const MAX_CANDIDATES: usize = 100;
 
-/// How long conversations are looked for.
+/// The time limit of a search for conversations.
 const MAX_WAIT: Duration = Duration::from_millis(700);
 
 /// Characters of a title that a shell shows beside an id.
@@ -84,7 +84,7 @@ pub(super) fn write_pages(
     Ok(FOUND)
 }
 
-/// Answers a shell that asks for completions; returns whether one did.
+/// Answers a shell that asks for completions; returns whether a shell asked.
 pub(super) fn answer(
     command: fn() -> clap::Command,
     arguments: impl IntoIterator<Item = OsString>,
@@ -95,14 +95,15 @@ pub(super) fn answer(
     completions.try_complete(arguments, Some(&environment.working_folder)).map_err(Error::Usage)
 }
 
-/// Proposes conversations: ids that begin with what was typed, and titles that do.
+/// Proposes conversations whose id or title begins with the typed text.
 pub(super) fn conversations(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy().to_lowercase();
     let Ok(environment) = Environment::of_process() else { return Vec::new() };
     let Ok(environment) = environment.with_settings() else { return Vec::new() };
     let engine = Engine::new(places::config(&places::Places::default(), &environment));
     let stop = Stop::never().within(MAX_WAIT);
-    // These shells put a candidate on the line as it is, and a title may hold anything. Others quote it.
+    // These shells insert a candidate without quotes, and a title may hold any character. Other
+    // shells quote it.
     let shell = SHELL.get().and_then(|shell| shell.to_str());
     let word = |title: String| match shell {
         Some("bash") => quoted(&title),

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::engine::Config;
 
-/// Columns of the names of settings.
+/// The width of the column of names.
 const NAMES: usize = 20;
 
 /// Show each setting, its value, and what set it
@@ -32,7 +32,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Writes the settings as the flags of places, the environment and the file give them.
+/// Writes the settings with their values and where each value comes from.
 pub(super) fn run(
     args: &Args,
     places: &Places,
@@ -46,7 +46,7 @@ pub(super) fn run(
         if let (true, SetBy::Default, Some(key)) =
             (setting.key == "embeddings-key", &given.by, &environment.openai_api_key)
         {
-            // It is used for OpenAI's own URL.
+            // The variable holds a key for OpenAI's own URL only.
             given = Given { values: vec![key.0.clone()], by: SetBy::Variable("OPENAI_API_KEY") };
         }
         (*setting, values(setting, &given, config), given.by)
@@ -79,7 +79,7 @@ pub(super) fn run(
     Ok(FOUND)
 }
 
-/// Returns the values of a setting, its default included, as they are shown.
+/// Returns the values of a setting as text, or its default.
 fn values(setting: &Setting, given: &Given, config: &Config) -> Vec<String> {
     let texts = |given: &Given| -> Vec<String> {
         given.values.iter().map(|value| value.to_string_lossy().into_owned()).collect()

@@ -36,13 +36,13 @@ const IDS: [&str; 12] = [
     "opencode",
 ];
 
-/// The address of MCP if the server listens where it does by default.
+/// The address of MCP if the server listens on the default port.
 const DEFAULT_URL: &str = "http://127.0.0.1:8377/mcp";
 
 /// Lines shown around a change.
 const CONTEXT: usize = 2;
 
-/// Characters shown of a line.
+/// The maximum number of characters shown of a line.
 const LONGEST_LINE: usize = 200;
 
 /// Let an AI client search your chats
@@ -98,22 +98,22 @@ struct How {
     json: bool,
 }
 
-/// What became of a change.
+/// The outcome of a change to a client's configuration.
 enum Outcome {
-    /// The configuration is as it should be already.
+    /// The configuration needs no change.
     Same,
     /// The change was shown and not made.
     Shown,
-    /// The user did not want it.
+    /// The user said no.
     Refused,
-    /// The change was made; the file as it was is kept here.
+    /// The change was made; holds the path of the backup.
     Made(Option<PathBuf>),
 }
 
-/// An error of the change of a client's configuration.
+/// An error of changing a client's configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The client has no place for its configuration here.
+    /// The client has no configuration folder on this system.
     #[error("{0}: this machine has no folder for its configuration (is HOME set?)")]
     NoFolder(String),
     /// The configuration cannot be read or written.
@@ -124,7 +124,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// The configuration is not what its client reads.
+    /// The client cannot parse its configuration.
     #[error(
         "{}: the client cannot read this file: {reason}; correct it first, nothing was changed",
         path.display()
@@ -135,10 +135,10 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// The client's configuration has no servers over HTTP.
+    /// The client does not support servers over HTTP.
     #[error("{0} has no servers over HTTP in its configuration; leave out --http")]
     NoHttp(&'static str),
-    /// The address is none of HTTP.
+    /// The address is not an HTTP address.
     #[error(
         "{0:?} is no address of a server; it begins with http:// or https:// and ends with /mcp"
     )]
@@ -149,7 +149,7 @@ pub enum Error {
          own token with --token-file FILE, or in {TOKEN_VARIABLE}"
     )]
     ForeignServer(String),
-    /// There is no token.
+    /// The token cannot be read.
     #[error(transparent)]
     Token(#[from] crate::http::Error),
     /// There is no terminal to ask for a yes.
@@ -160,7 +160,7 @@ pub enum Error {
     Write(#[from] io::Error),
 }
 
-/// Connects a client, or lists the clients. `config` holds the places that the server is to use.
+/// Connects a client, or lists the clients. `config` holds the paths that the server uses.
 pub(super) fn connect(
     args: &ConnectArgs,
     config: &Config,
@@ -185,7 +185,7 @@ pub(super) fn connect(
     let syntax = |reason| Error::Syntax { path: client.path.clone(), reason };
     let (name, was_remote) =
         present(&client, &file)?.unwrap_or_else(|| (SERVER.to_owned(), remote.is_some()));
-    // An entry of the other kind keeps nothing: no client takes a command and an address.
+    // No client takes both a command and an address, so an entry of the other kind is replaced.
     let base = match was_remote == remote.is_some() {
         true => file.text().to_owned(),
         false => file.without_server(client.key, &name).map_err(syntax)?,
@@ -269,7 +269,7 @@ pub(super) fn disconnect(
     Ok(FOUND)
 }
 
-/// Lists the clients, and starts the server of each that is connected.
+/// Lists the clients, and starts the server of each connected client to test it.
 fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
     let (here, missing): (Vec<Client>, Vec<Client>) =
         known(environment).into_iter().partition(Client::is_installed);
@@ -292,7 +292,7 @@ fn list(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
     Ok(FOUND)
 }
 
-/// Lists every client that is known as JSON, and starts the server of each that is connected.
+/// Lists every known client as JSON, and starts the server of each connected client to test it.
 fn list_json(environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
     for client in known(environment) {
         let is_installed = client.is_installed();
@@ -318,7 +318,7 @@ impl Outcome {
     }
 }
 
-/// Writes what became of a change as JSON. `text` is the configuration with the change.
+/// Writes the outcome of a change as JSON. `text` is the configuration with the change.
 fn write_json(
     client: &Client,
     text: &str,
@@ -370,7 +370,7 @@ fn remote_entry(
     let is_here = is_of_this_computer(url);
     let token = match &args.token_file {
         Some(path) => Some(AccessToken::in_file(path).map_err(crate::http::Error::from)?),
-        // The token of this computer's home is a secret between its user and its own server.
+        // The token of this home must not go to a server on another computer.
         None => (is_here || environment.names_token())
             .then(|| token_of(config, environment))
             .transpose()?,
@@ -383,14 +383,13 @@ fn remote_entry(
     }
 }
 
-/// Returns the name of the server in a configuration that is this program, and whether it is reached
-/// over HTTP.
+/// Returns the name of this program's entry in a configuration, and whether the entry uses HTTP.
 fn present(client: &Client, file: &ConfigFile) -> Result<Option<(String, bool)>, Error> {
     let config =
         file.parse().map_err(|reason| Error::Syntax { path: client.path.clone(), reason })?;
     let list = &config[client.key];
     let mut ours = clients::servers(&config).into_iter();
-    // A project of the client may list a server of the same name.
+    // A project in the configuration may have a server with this name too.
     let at_the_top = |server: &clients::Server<'_>| {
         let there = list.get(server.name).and_then(serde_json::Value::as_object);
         server.key == client.key && there.is_some_and(|there| std::ptr::eq(there, server.entry))
@@ -398,7 +397,7 @@ fn present(client: &Client, file: &ConfigFile) -> Result<Option<(String, bool)>,
     Ok(ours.find(at_the_top).map(|server| (server.name.to_owned(), server.url().is_some())))
 }
 
-/// Returns whether the token of a server is in a configuration.
+/// Returns whether a configuration holds the token of a server.
 fn holds_token(file: &ConfigFile) -> bool {
     let config = file.parse().unwrap_or_default();
     clients::servers(&config).iter().any(clients::Server::holds_token)
@@ -489,7 +488,8 @@ fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()
     let last = &after[after.len() - tail..];
     let last = last[..around(last)].iter().map(|line| (" ", line));
     for (mark, line) in first.chain(removed).chain(added).chain(last) {
-        // A file on one line is not printed whole: it may hold keys of other programs.
+        // A whole file can be one line, which may hold keys of other programs: only its beginning
+        // is printed.
         match line.char_indices().nth(LONGEST_LINE) {
             Some((end, _)) => writeln!(out, "  {mark} {}…", harmless(&line[..end]))?,
             None => writeln!(out, "  {mark} {}", harmless(line))?,
@@ -498,15 +498,14 @@ fn write_change(out: &mut dyn Write, before: &str, after: &str) -> io::Result<()
     Ok(())
 }
 
-/// Returns the arguments with which a client starts the server: those places that are not the
-/// default are named.
+/// Returns the arguments with which a client starts the server. Default paths are left out.
 fn server_arguments(config: &Config, environment: &Environment) -> Vec<String> {
     let mut arguments = ["serve", "--tools", PROFILE].map(str::to_owned).to_vec();
     arguments.extend(server_places(config, environment));
     arguments
 }
 
-/// Returns the flags that name the places of a server that are not the default.
+/// Returns the flags for the paths of a server that are not the default.
 pub(super) fn server_places(config: &Config, environment: &Environment) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut add = |flag: &str, path: &Path| {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{engine::SourceKind, model::Hit, text::matcher::Matchers};
 
-/// The messages that match by their content, and the conversations that match by their title alone.
+/// The number of messages that match by content, and of conversations that match by title alone.
 #[derive(Default)]
 pub(super) struct Count {
     messages: usize,

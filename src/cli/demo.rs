@@ -1,4 +1,4 @@
-//! `verbatim demo`: shows the program on a sample that comes with it.
+//! `verbatim demo`: shows the program on sample chats.
 
 use std::{
     io::{self, Write},
@@ -100,7 +100,7 @@ fn search(engine: &Engine, query: &str, out: &mut dyn Write) -> Result<(), Error
     Ok(written?)
 }
 
-/// Writes a hit's date, role and title, and the first of its lines that matches.
+/// Writes a hit's date, role and title, and its first matching line.
 fn write_hit(hit: &Hit, query: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  {}  {}  {}", clock(hit), hit.role, harmless(&hit.title))?;
     let matches = |line: &&str| line.to_ascii_lowercase().contains(&query.to_ascii_lowercase());
@@ -112,7 +112,7 @@ fn write_hit(hit: &Hit, query: &str, out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes the next steps: a client's configuration, and the user's own chats.
 fn explain(program: &Path, database: &Path, out: &mut dyn Write) -> io::Result<()> {
-    // `json!` sorts the keys.
+    // The text is not made with `json!`, which sorts the keys.
     let [program, database] =
         [program, database].map(|path| serde_json::Value::from(path.to_string_lossy()));
     let server = format!(

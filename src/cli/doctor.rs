@@ -45,7 +45,7 @@ pub(super) fn run(
     let is_elsewhere = clients::names_other_places(&configured, parse);
     let mut report = |mut finding: Finding| {
         if is_elsewhere && finding.verdict == Verdict::Wrong && finding.about == "database" {
-            // A client that names its own database does not need the default one.
+            // The default database is not needed if a client names its own one.
             finding.verdict = Verdict::Note;
         }
         if !args.json && written.is_ok() {

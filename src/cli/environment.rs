@@ -56,7 +56,7 @@ pub struct Environment {
     pub verbatim_config: Option<OsString>,
     /// The platform's folder for a user's configuration, if the process says who the user is.
     pub settings_folder: Option<PathBuf>,
-    /// What the configuration file says; nothing before a command reads it.
+    /// The content of the configuration file; empty until a command reads the file.
     pub settings: SettingsFile,
     /// `VERBATIM_FORGET_DELETED`.
     pub verbatim_forget_deleted: Option<OsString>,
@@ -72,8 +72,8 @@ pub struct Environment {
     pub working_folder: PathBuf,
     /// The platform's folder for a user's data that stay on this machine.
     pub data_folder: Option<PathBuf>,
-    /// The platform's folder for a user's data that follow the user, if that is another one. Homes
-    /// of an older version are in it.
+    /// The platform's roaming data folder, if it differs from the local one. Older versions had
+    /// their home there.
     pub roaming_folder: Option<PathBuf>,
     /// The folder in which browsers put what they download.
     pub download_folder: Option<PathBuf>,
@@ -91,7 +91,7 @@ pub struct Environment {
     pub full_screen: bool,
     /// The columns of that terminal.
     pub columns: Option<usize>,
-    /// Whether that terminal is known to show links.
+    /// Whether the terminal is known to support links.
     pub shows_links: bool,
     /// `VERBATIM_PAGER`, else `PAGER`.
     pub pager: Option<OsString>,
@@ -166,13 +166,13 @@ impl Environment {
     }
 }
 
-/// Returns whether a variable switches something off.
+/// Returns whether the value of a variable means off.
 pub(super) fn is_off(variable: Option<&OsStr>) -> bool {
     let value = variable.and_then(OsStr::to_str).unwrap_or_default().trim().to_ascii_lowercase();
     ["false", "0", "no", "off"].contains(&value.as_str())
 }
 
-/// A value that `Debug` does not show.
+/// A value that `Debug` hides.
 #[derive(Clone)]
 pub struct Secret(pub OsString);
 

@@ -13,7 +13,7 @@ use crate::{
     tools::{self, hint::Explained},
 };
 
-/// Returns an error of the engine with what helps; where there are no chats, that comes first.
+/// Returns an error of the engine with a hint. If there are no chats, the hint to import comes first.
 fn explained(error: &engine::Error) -> String {
     let says = Explained(error);
     match error {
@@ -47,7 +47,7 @@ pub enum Error {
     /// The named tools cannot be offered.
     #[error("{by}: {source}")]
     Tools {
-        /// What names them.
+        /// The flag or variable that names the tools.
         by: String,
         /// The reason.
         source: tools::OfferError,
@@ -55,7 +55,7 @@ pub enum Error {
     /// The configuration file cannot be read, or says something wrong.
     #[error(transparent)]
     Settings(#[from] settings_file::Error),
-    /// Nothing was forgotten; what would help.
+    /// Nothing was forgotten; the text is a hint.
     #[error("{0}")]
     Forget(String),
     /// The import failed.
@@ -109,7 +109,7 @@ pub enum Error {
     /// A program could not be started.
     #[error("cannot start {what}: {source}")]
     Start {
-        /// The program, and for what.
+        /// The program and its purpose.
         what: String,
         /// The system's error.
         source: io::Error,

@@ -58,7 +58,7 @@ pub(super) struct Args {
 const MODES: [(&str, Mode); 3] =
     [("text", Mode::Text), ("vector", Mode::Vector), ("both", Mode::Both)];
 
-/// Messages ranked for a question.
+/// The number of messages ranked for a question.
 const DEPTH: usize = 10;
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -109,12 +109,12 @@ pub(super) fn run(
     Ok(FOUND)
 }
 
-/// Questions over an index of the messages.
+/// Questions and the index that they are asked of.
 struct Evaluation {
     engine: Engine,
     corpus: Corpus,
     queries: Vec<EvalQuery>,
-    /// Questions with known answers.
+    /// The number of questions with known answers.
     count: usize,
     /// Whether every question is ranked over all conversations.
     is_across: bool,
@@ -124,7 +124,7 @@ struct Evaluation {
 impl Evaluation {
     /// Returns the figures of a mode: the means over all questions with known answers.
     fn figures(&self, mode: Mode) -> Result<Figures, Error> {
-        // The first question opens the index; its time does not count.
+        // The first question opens the index, so its time does not count.
         self.rank(&self.queries[0], mode)?;
         let mut sum = Figures::default();
         let mut took = Duration::ZERO;
@@ -146,14 +146,14 @@ impl Evaluation {
         })
     }
 
-    /// Returns the ids of the messages that answer a question best.
+    /// Returns the ids of the best messages for a question.
     fn rank(&self, query: &EvalQuery, mode: Mode) -> Result<Vec<String>, Error> {
         let conversation = query.conversation.as_ref().filter(|_| !self.is_across);
         let question = Question {
             concepts: vec![query.text.clone()],
             mode,
             scope: Scope {
-                // A question about a conversation that the corpus lacks is ranked over all of them.
+                // If the corpus lacks the conversation, the question is ranked over all conversations.
                 conversation: conversation.and_then(|name| self.corpus.conversation(name)),
                 ..Scope::default()
             },
@@ -204,7 +204,7 @@ fn prepare(corpus: &Corpus, folder: &Path) -> Result<Engine, Error> {
     Ok(engine)
 }
 
-/// Imports the messages into an index of a cluster, unless it has other ones.
+/// Imports the messages into an index of a cluster, unless the index has other messages.
 fn prepare_in(
     cluster: &Cluster,
     corpus: &Corpus,
@@ -227,7 +227,7 @@ fn prepare_in(
     Ok(engine)
 }
 
-/// Adds the figures of one question; `found` is its ranking, the best first.
+/// Adds the figures of one question; `found` is its ranking, best first.
 fn add(sum: &mut Figures, found: &[&str], relevant: &HashSet<String>) {
     let is_relevant: Vec<bool> = found.iter().map(|id| relevant.contains(*id)).collect();
     let count = relevant.len() as f64;

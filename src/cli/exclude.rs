@@ -1,4 +1,4 @@
-//! What the configuration file excludes, for a server that runs while the file is changed.
+//! The exclusions of the configuration file, for a server that runs while the file is changed.
 
 use std::{
     fs::{self, Metadata},
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::engine::Engine;
 
-/// How long the system may give a file that is changed again the same time of change.
+/// The resolution of file times: two changes within this time can have the same time stamp.
 const TICK: Duration = Duration::from_secs(2);
 
-/// Lets the answers of a server leave out what the configuration file excludes at that moment.
+/// Makes a server follow the exclusions in the configuration file.
 pub(super) fn follow(engine: &Engine, environment: &Environment) {
     let Some(path) = environment.settings.path.clone() else { return };
     let user = environment.user_folder.clone();
@@ -25,22 +25,22 @@ pub(super) fn follow(engine: &Engine, environment: &Environment) {
     engine.follow_exclusions(Box::new(move || follower.look()));
 }
 
-/// Looks into the configuration file where that was changed.
+/// Reads the configuration file again after a change.
 struct ExcludeFollower {
     path: PathBuf,
     user: Option<PathBuf>,
     last: Mutex<LastLook>,
 }
 
-/// What was seen last.
+/// The state after the last read of the configuration file.
 #[derive(Default)]
 struct LastLook {
     file: Option<Stamp>,
-    /// The problem that was reported, so that it is reported once.
+    /// The problem that was reported; a problem is reported once.
     problem: Option<String>,
 }
 
-/// What changes with a file.
+/// The time, length and inode of a file, which tell whether the file changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     changed: Option<SystemTime>,
@@ -49,8 +49,8 @@ struct Stamp {
 }
 
 impl ExcludeFollower {
-    /// Returns what is excluded, unless the file is as it was. While the file is gone or wrong, the
-    /// last exclusions hold: nothing that was excluded may come up because of a slip.
+    /// Returns the exclusions, or `None` if the file is unchanged. If the file is missing or wrong,
+    /// the last exclusions stay in force: a typing error must not reveal an excluded conversation.
     fn look(&self) -> Option<Vec<String>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = fs::metadata(&self.path).ok().map(|file| Stamp::of(&file));
@@ -85,7 +85,7 @@ impl Stamp {
         Stamp { changed: file.modified().ok(), length: file.len(), number }
     }
 
-    /// Returns whether the file was changed so lately that another change may not show.
+    /// Returns whether the last change is so recent that a next change may have the same time stamp.
     fn is_new(self) -> bool {
         let age = self.changed.and_then(|changed| changed.elapsed().ok());
         age.is_none_or(|age| age < TICK)

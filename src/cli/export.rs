@@ -26,16 +26,16 @@ use crate::{
     text::{date, snippet},
 };
 
-/// Characters of a title that are part of a file's name.
+/// The maximum number of characters of a title in a file name.
 const MAX_NAME: usize = 60;
 
-/// Characters of an id that are part of a file's name.
+/// The maximum number of characters of an id in a file name.
 const MAX_ID: usize = 8;
 
-/// Bytes of a file that are read to find out which conversation it has.
+/// The maximum number of bytes read of a file to find its conversation.
 const MAX_START: u64 = 4 << 10;
 
-/// The longest ending of a file's name that is kept.
+/// The longest file extension that is kept.
 const MAX_ENDING: usize = 8;
 
 /// The folder of attachments, beside the files of conversations.
@@ -153,8 +153,8 @@ struct Link<'a> {
     place: String,
 }
 
-/// Returns links to the attachments of a conversation. Their names are safe on every system, and
-/// differ.
+/// Returns links to the attachments of a conversation. Their file names are unique and valid on
+/// every system.
 fn links<'a>(attachments: &'a [Attachment], about: &About) -> Vec<Link<'a>> {
     let mut given = HashSet::new();
     let link = |attachment: &'a Attachment| {
@@ -172,8 +172,8 @@ fn links<'a>(attachments: &'a [Attachment], about: &About) -> Vec<Link<'a>> {
     attachments.iter().map(link).collect()
 }
 
-/// Returns the name of an attachment's file, and its ending: that of the name the export gives, else
-/// that of its type.
+/// Returns the file name of an attachment and its extension. The extension comes from the export's
+/// name of the file, else from the type.
 fn name_of(attachment: &Attachment) -> (String, String) {
     let name = Path::new(&attachment.name);
     let stem = name.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
@@ -197,7 +197,7 @@ fn name_of(attachment: &Attachment) -> (String, String) {
         _ => "bin",
     };
     match &*given {
-        // What Claude.ai keeps of a document is the text in it.
+        // Claude.ai exports only the text of a document.
         "pdf" | "docx" | "xlsx" | "pptx" if by_type == "txt" => {
             (plain(&attachment.name), "txt".into())
         }
@@ -206,7 +206,7 @@ fn name_of(attachment: &Attachment) -> (String, String) {
     }
 }
 
-/// Copies a content of a length to a file, unless the file has it already.
+/// Copies `length` bytes of content to a file, unless the file has this content already.
 fn copy(content: &mut fs::File, target: &Path, length: u64) -> io::Result<()> {
     if fs::metadata(target).is_ok_and(|there| there.len() == length) {
         let mut known = fs::File::open(target)?;
@@ -222,7 +222,7 @@ fn copy(content: &mut fs::File, target: &Path, length: u64) -> io::Result<()> {
     io::copy(content, &mut file).map(drop)
 }
 
-/// Returns whether two files of one length have the same content.
+/// Returns whether two files of the same length have the same content.
 fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
     let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
     loop {
@@ -242,16 +242,16 @@ fn is_same(one: &mut fs::File, other: &mut fs::File) -> io::Result<bool> {
 /// The files of an export.
 struct Files {
     folder: PathBuf,
-    /// The files of earlier exports by their first lines, which name the conversation.
+    /// The files of earlier exports by their first lines, which hold the conversation's id.
     before: HashMap<String, PathBuf>,
-    /// The names that this export has given.
+    /// The paths that this export has used.
     given: HashSet<PathBuf>,
 }
 
 impl Files {
     fn in_folder(folder: &Path) -> Files {
         let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
-        // What the user has moved to folders of other names is no longer ours.
+        // Files that the user moved to other folders are left alone.
         let is_year = |name: &str| {
             name == NO_YEAR || name.len() == 4 && name.bytes().all(|byte| byte.is_ascii_digit())
         };
@@ -274,8 +274,8 @@ impl Files {
             let name = format!("{start}{} ({id}).md", plain(&about.title));
             self.folder.join(year).join(name)
         };
-        // Conversations that an agent started share the beginning of their ids, and what no file's
-        // name takes is left out of ids.
+        // Ids of conversations that an agent started begin alike, and characters that no file name
+        // may hold are removed from ids. So two short ids can be equal.
         let whole = plain(&about.id);
         let numbered = (2..).map(|number| named(&format!("{whole} {number}")));
         let mut paths = [named(&plain(short)), named(&whole)].into_iter().chain(numbered);
@@ -284,8 +284,8 @@ impl Files {
         path
     }
 
-    /// Writes a file; returns whether it changed. A file of the same conversation that has another
-    /// name, because the title changed, is removed.
+    /// Writes a file; returns whether it changed. If the title changed, removes the conversation's
+    /// file with the old name.
     fn write(&self, path: &Path, id: &str, text: &[u8]) -> io::Result<bool> {
         if fs::read(path).is_ok_and(|now| now == text) {
             return Ok(false);
@@ -294,7 +294,7 @@ impl Files {
             private::create_dir_all(folder)?;
         }
         let before = self.before.get(&front(id));
-        // Before the new one is written: some file systems take two names for one.
+        // The old file goes first: on some file systems its name and the new one are the same file.
         if let Some(before) = before.filter(|before| !self.given.contains(*before)) {
             fs::remove_file(before)?;
         }
@@ -303,7 +303,7 @@ impl Files {
     }
 }
 
-/// Returns the first lines of a file, which name its conversation. A text in JSON is a text in YAML.
+/// Returns the first lines of a conversation's file, which hold its id. A JSON string is valid YAML.
 fn front(id: &str) -> String {
     format!("---\nid: {}\n", serde_json::Value::from(id))
 }
@@ -315,7 +315,7 @@ fn first_lines(file: &Path) -> Option<String> {
     Some(format!("{}\n{}\n", lines.next()?, lines.next()?))
 }
 
-/// Returns a text as a part of a file's name that every system takes.
+/// Returns a text without characters that a file name cannot have on some system.
 fn plain(text: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || "-_'+".contains(c) { c } else { ' ' };
     let text: String = text.chars().map(plain).collect();

@@ -9,7 +9,7 @@ use crate::{
     text::date::Edge,
 };
 
-/// Services and agents whose conversations a source can have, beside the sources themselves.
+/// Services and agents that `--source` accepts beside the kinds of sources.
 const SERVICES: [&str; 4] = ["chatgpt", "claude", "claude-code", "codex"];
 
 /// The agents, whose conversations are transcripts.
@@ -67,14 +67,14 @@ fn source(name: &str) -> Result<String, String> {
 }
 
 impl Filters {
-    /// Returns whether the transcripts of coding agents can be in the answer.
+    /// Returns whether the answer can include transcripts of coding agents.
     pub(super) fn takes_transcripts(&self) -> bool {
         let is_archive =
             |name: &String| name == SourceKind::Archive.name() || AGENTS.contains(&name.as_str());
         self.source.is_empty() || self.source.iter().any(is_archive)
     }
 
-    /// Returns the scope that the filters mean; notes names that nothing has.
+    /// Returns the scope of the filters. Notes name the filters that nothing matches.
     pub(super) fn scope(
         &self,
         engine: &Engine,
@@ -124,7 +124,7 @@ impl Filters {
     }
 }
 
-/// Returns an error that names the sources that cannot be read: the conversation may be there.
+/// Adds the sources that cannot be read to a not-found error: the conversation may be in one of them.
 fn not_found(error: engine::Error, engine: &Engine, stop: &Stop) -> Error {
     let unread = notes::lines(&engine.unreadable(&Scope::default(), stop));
     match error {

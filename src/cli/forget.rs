@@ -137,8 +137,8 @@ pub(super) fn run(
     Ok(if left.is_empty() && is_all { FOUND } else { NOTHING })
 }
 
-/// Names the damaged transcript stores that were set aside, and deletes them if the user says yes.
-/// Returns whether none is left.
+/// Names the damaged transcript stores that were set aside, and deletes them after a yes. Returns
+/// whether none is left.
 fn delete_damaged(
     args: &Args,
     found: &[Forgettable],
@@ -161,14 +161,14 @@ fn delete_damaged(
     Ok(is_all)
 }
 
-/// Returns the conversations that words mean. Those that the user excludes are found too.
+/// Returns the conversations that words name, excluded conversations included.
 fn found(words: &[String], engine: &Engine, stop: &Stop) -> Result<Vec<Forgettable>, Error> {
     let all = Engine::new(Config { exclude: Vec::new(), ..engine.config().clone() });
     let mut found: Vec<Forgettable> = Vec::new();
     for word in words {
         let id = match all.find(stop).by_word(word) {
             Ok(about) => about.id,
-            // Several sources may have the same conversation.
+            // The same conversation may be in several sources.
             Err(EngineError::Ambiguous { candidates, total, .. })
                 if total == candidates.len()
                     && candidates.iter().all(|it| it.id == candidates[0].id) =>

@@ -1,4 +1,4 @@
-//! Conversations and messages of an answer: their numbers, and what is shown of where they are from.
+//! Conversations and messages of an answer: their numbers, and how their origin is shown.
 
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
@@ -18,7 +18,7 @@ use crate::{
 
 pub(super) use crate::engine::ConversationKey as Key;
 
-/// What finds a message in its conversation again.
+/// The fields that identify a message in its conversation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct MessageKey {
     message_id: String,
@@ -55,18 +55,18 @@ impl MessageKey {
     }
 }
 
-/// What an answer is shown with.
+/// The settings with which an answer is shown.
 #[derive(Clone, Copy)]
 pub(super) struct Page<'a> {
     pub(super) engine: &'a Engine,
     pub(super) look: Look,
     pub(super) clock: Clock,
-    /// How many messages before and after each are shown too.
+    /// The number of messages of context before and after each match.
     pub(super) context: usize,
     pub(super) raw_content: bool,
 }
 
-/// A message, or the title of a conversation, that matches.
+/// A matching message, or a conversation with a matching title.
 pub(super) struct Found {
     pub(super) key: Key,
     pub(super) message: MessageKey,
@@ -77,7 +77,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Makes what is shown of a hit; `mark` returns the matches in a text.
+    /// Makes the displayed form of a hit; `mark` returns the matches in a text.
     pub(super) fn of(
         kind: SourceKind,
         hit: &Hit<'_>,
@@ -109,24 +109,24 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// Returns the number by which `verbatim show` finds a message: that of the message in its
-    /// conversation or, in a transcript, its line.
+    /// Returns the number by which `verbatim show` finds a message: its line in a transcript, else
+    /// its place in the conversation.
     pub(super) fn number(&self, message: &Hit<'_>) -> Option<u32> {
         self.sketch.as_ref().map(|sketch| sketch.line(message))
     }
 
-    /// The service, the agent or the source.
+    /// Returns the name of the service, the agent or the source.
     pub(super) fn source(&self) -> &str {
         let service = self.provenance.as_ref().map(|provenance| provenance.service.as_str());
         service.filter(|service| !service.is_empty()).unwrap_or(self.kind.name())
     }
 
-    /// The address on the service's site.
+    /// Returns the address on the service's site.
     pub(super) fn link(&self) -> Option<&str> {
         self.provenance.as_ref()?.link.as_deref()
     }
 
-    /// Since when the transcript's file is gone.
+    /// Returns the time at which the transcript's file was found missing.
     pub(super) fn gone(&self) -> Option<Instant> {
         self.origin.as_ref()?.gone
     }
@@ -149,7 +149,7 @@ impl Conversation {
         harmless(&format!("{}{project}", self.source()))
     }
 
-    /// Returns what is shown beside the title in a heading.
+    /// Returns the place, the time and the id for the heading of a conversation.
     pub(super) fn facts(&self, page: &Page<'_>, time: Option<Instant>) -> [String; 3] {
         [self.place_on(page.look), page.clock.words(time), harmless(&self.short_id)]
     }
@@ -161,7 +161,7 @@ impl Conversation {
     }
 }
 
-/// Returns the conversation that a word names, and the number of a message behind it.
+/// Returns the conversation that a word names, and the number of a message if the word ends with it.
 pub(super) fn target(
     engine: &Engine,
     word: &str,
@@ -182,7 +182,7 @@ pub(super) fn conversation(engine: &Engine, key: Key, stop: &Stop) -> Result<Con
     Ok(found.remove(&key).expect("every conversation that is asked for is described"))
 }
 
-/// Looks conversations up; each is in the answer, whatever of it can be read.
+/// Looks conversations up. Every conversation is in the answer, even if its details cannot be read.
 pub(super) fn conversations(
     engine: &Engine,
     keys: &[Key],
@@ -241,7 +241,7 @@ fn title(hit: &Hit<'_>, mark: impl Fn(&str) -> Vec<Range<usize>>, look: Look) ->
 /// Returns the beginning of a text on one line, its matches marked.
 fn excerpt_from_start(text: &str, spans: &[Range<usize>], columns: usize) -> Vec<Piece> {
     let first = spans.first().map_or(0, |span| span.start);
-    // A match far behind is worth more than the beginning.
+    // If the first match is beyond the columns, the text around the match is shown.
     if first + 1 >= columns {
         return excerpt(text, spans, columns);
     }

@@ -1,4 +1,4 @@
-//! The messages that were found, grouped by conversation.
+//! The found messages, grouped by conversation.
 
 use std::{
     collections::HashMap,
@@ -20,13 +20,13 @@ use crate::{
     model::{Instant, Stop},
 };
 
-/// Bytes of lines that are held in memory. The rest is in a temporary file.
+/// The maximum number of bytes of lines in memory. The rest is in a temporary file.
 const IN_MEMORY: usize = 1 << 20;
 
-/// Conversations that are looked up at once.
+/// The number of conversations looked up at once.
 const AT_ONCE: usize = 500;
 
-/// The messages that were found, grouped by conversation: those with the newest match first.
+/// The found messages, grouped by conversation; the conversation with the newest match comes first.
 pub(super) struct Groups {
     /// The most messages and titles to show.
     most: usize,
@@ -36,13 +36,13 @@ pub(super) struct Groups {
     groups: Vec<Group>,
     lines: BufWriter<SpooledTempFile>,
     end: u64,
-    /// Messages and titles that are shown, and only messages.
+    /// The number of shown messages and titles, and of shown messages.
     shown: usize,
     shown_messages: usize,
     messages: usize,
 }
 
-/// A conversation of which a message or the title was found.
+/// A conversation with a found message or title.
 #[derive(Clone, Copy)]
 struct Seen {
     group: Option<usize>,
@@ -53,7 +53,7 @@ struct Group {
     key: Key,
     title: Vec<Piece>,
     time: Option<Instant>,
-    /// Where its lines begin.
+    /// The offsets of the group's lines in the temporary file.
     lines: Vec<u64>,
 }
 
@@ -79,7 +79,7 @@ impl Groups {
         }
     }
 
-    /// Returns whether as much was found as is to be shown.
+    /// Returns whether the limit is reached.
     pub(super) fn is_full(&self) -> bool {
         self.shown >= self.most
     }
@@ -121,7 +121,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Returns how many messages and conversations there are in all.
+    /// Returns the total numbers of messages and conversations as text.
     pub(super) fn totals(&self) -> String {
         let with_message = self.seen.values().filter(|seen| seen.has_message).count();
         let by_title = self.seen.len() - with_message;
@@ -147,7 +147,7 @@ impl Groups {
         totals
     }
 
-    /// Writes the groups; returns how many messages and titles there are.
+    /// Writes the groups; returns the number of messages and titles.
     pub(super) fn write(
         &mut self,
         page: &Page<'_>,
@@ -220,7 +220,7 @@ impl Group {
         Ok(())
     }
 
-    /// Writes the lines with the messages before and after each.
+    /// Writes the lines with their context.
     fn write_with_context(
         &self,
         page: &Page<'_>,

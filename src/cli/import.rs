@@ -36,10 +36,10 @@ use crate::{
 /// The exit code if some of the exports could not be read, and the rest was imported.
 const PARTIAL: u8 = 1;
 
-/// How many titles of the user's own chats are looked at for a query to suggest.
+/// The number of recent titles from which an example query is chosen.
 const TITLES: usize = 20;
 
-/// The letters of a word that is worth searching for.
+/// The length in letters of a word for an example query.
 const LETTERS: std::ops::RangeInclusive<usize> = 5..=16;
 
 /// Import exported chats, and index them
@@ -191,7 +191,7 @@ pub(super) fn run(
             let how = ClusterImport { cluster, branches, withheld: &withheld, stop: &stop };
             import::import_into_cluster(&sources, &how, &show)
         }
-        // The error says what is wrong with the address.
+        // The error of the engine says what is wrong with the address.
         None if is_address(&target) => return Err(wrong_address(&reading)),
         None => import::import_until(&sources, &into, branches, &stop, &show),
     };
@@ -242,7 +242,7 @@ pub(super) fn run(
     Ok(code)
 }
 
-/// Returns what is wrong with the address of a cluster.
+/// Returns the error of a wrong cluster address.
 fn wrong_address(engine: &Engine) -> Error {
     match engine.config().export_database() {
         Err(error) => error.into(),
@@ -253,7 +253,7 @@ fn wrong_address(engine: &Engine) -> Error {
     }
 }
 
-/// Says that chats are in a cluster now.
+/// Writes the last lines of an import into a cluster.
 fn ended_in_cluster(
     args: &ImportArgs,
     report: &Report,
@@ -270,7 +270,7 @@ fn ended_in_cluster(
     Ok(())
 }
 
-/// Returns the database to import into; an error if another program made the one that is named.
+/// Returns the database to import into; an error if another program made the named database.
 fn target(
     args: &ImportArgs,
     config: &Config,
@@ -312,7 +312,7 @@ impl SourceLines<'_> {
         step.show(now.done as f64 / now.total.max(1) as f64, &text);
     }
 
-    /// Ends the line of an export: it stays if conversations were read.
+    /// Ends the line of an export. The line stays if conversations were read.
     fn end(&self, is_whole: bool) {
         match self.current.borrow_mut().take() {
             Some((step, last)) if is_whole && last.conversations > 0 => step.finish(&counts(&last)),
@@ -334,7 +334,7 @@ fn counts(source: &SourceProgress) -> String {
     )
 }
 
-/// Returns whether an import read everything; says on standard error what is missing.
+/// Returns whether an import read everything; names the missing parts on standard error.
 fn is_complete(report: &Report) -> bool {
     let missing = report.missing();
     if let Some(first) = missing.first() {
@@ -347,18 +347,18 @@ fn is_complete(report: &Report) -> bool {
     missing.is_empty()
 }
 
-/// Returns whether nothing of what was read was there before.
+/// Returns whether all imported conversations and messages are new.
 fn is_all_new(report: &Report) -> bool {
     report.changes.updated_conversations + report.changes.unchanged_conversations == 0
 }
 
-/// Writes what an import did.
+/// Writes the report of an import.
 pub(super) fn write_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     write_changes(report, false, out)?;
     write_left_out(report, out)
 }
 
-/// Writes what was read and what of it is new.
+/// Writes the numbers of read and new messages.
 fn write_changes(report: &Report, verbose: bool, out: &mut dyn Write) -> io::Result<()> {
     let (tally, changes) = (&report.tally, &report.changes);
     write!(
@@ -394,7 +394,7 @@ fn write_changes(report: &Report, verbose: bool, out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Writes what was not imported, a line each.
+/// Writes what was not imported, one line each.
 fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let tally = &report.tally;
     if tally.empty > 0 {
@@ -452,7 +452,7 @@ fn write_left_out(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes what became of the files of messages.
+/// Writes the outcome for attachments.
 fn write_attachments(counts: &AttachmentCounts, out: &mut dyn Write) -> io::Result<()> {
     if counts.kept > 0 {
         let (files, size) = (count(counts.kept, "file"), bytes(counts.bytes));
@@ -522,7 +522,7 @@ fn write_json(
     Ok(writeln!(out, "{json}")?)
 }
 
-/// Transcripts that the user wants to import, and that are followed already.
+/// Transcripts that the user wants to import but that are already followed.
 struct Followed<'a> {
     sources: Vec<PathBuf>,
     engine: &'a Engine,
@@ -530,8 +530,7 @@ struct Followed<'a> {
 }
 
 impl Followed<'_> {
-    /// Does what is left of an import if everything is followed already: brings the transcript store
-    /// and the indexes up to date.
+    /// Brings the transcript store and the indexes up to date if everything is followed already.
     fn index(&self, args: &ImportArgs, target: &Path, out: &mut dyn Write) -> Result<u8, Error> {
         match args.no_index {
             true => drop(archives::sync(self.engine, self.environment, &Stop::never())),
@@ -607,7 +606,7 @@ impl Ending<'_> {
         writeln!(out, "Try: {} {}", self.command("search"), quoted_text(words))
     }
 
-    /// Returns a command that reads what was imported.
+    /// Returns a command that reads the imported chats.
     fn command(&self, name: &str) -> String {
         let config = self.engine.config();
         let flag = |flag: &str, path: &Path| {
@@ -631,12 +630,12 @@ impl Ending<'_> {
             let letters = word.chars().count();
             word.chars().all(char::is_alphabetic) && LETTERS.contains(&letters)
         });
-        // The longest of the newest titles; of equally long ones the first.
+        // The longest word wins; of equally long words, the word of the newest title.
         good.rev().max_by_key(|word| word.chars().count()).map(str::to_owned)
     }
 }
 
-/// Returns a text in quotes, as a person would type it.
+/// Returns a text in quotation marks, as a person would type it.
 fn quoted_text(text: &str) -> String {
     format!("\"{text}\"")
 }

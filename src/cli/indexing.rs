@@ -1,4 +1,4 @@
-//! Indexing with its line of progress, and what is said of it.
+//! Indexing with a progress line, and its report.
 
 use std::{
     io::{self, Write},
@@ -24,13 +24,13 @@ use crate::{
     model::Stop,
 };
 
-/// The shares of the time that indexing takes: up to the end of sorting the messages, of reading
-/// them and of writing the index. The rest makes what ranked search needs.
+/// The share of the indexing time until the messages are sorted, until they are read and until the
+/// index is written. The rest is for the files of ranked search.
 const SORTED: f64 = 0.2;
 const READ: f64 = 0.4;
 const WRITTEN: f64 = 0.45;
 
-/// The memory that indexing uses at most.
+/// The default memory limit of indexing.
 const MEMORY: usize = 1 << 30;
 
 /// What indexing may use.
@@ -47,7 +47,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Returns what the flags allow, else the configuration file.
+    /// Returns the limits of the flags, else of the configuration file.
     pub(super) fn resources(&self, environment: &Environment) -> Resources {
         let text = |setting: &Setting| settings::given(setting, None, environment).text();
         let memory = self.memory.or_else(|| parse_size(&text(&settings_file::MEMORY)?).ok());
@@ -60,23 +60,23 @@ impl Limits {
     }
 }
 
-/// What came of indexing a source.
+/// The result of indexing a source.
 #[derive(Debug)]
 pub(super) struct Indexed {
     kind: SourceKind,
-    /// Messages in the index now.
+    /// The number of messages in the index.
     pub(super) messages: u64,
     result: Reindexed,
     enriched: Enriched,
     took: Duration,
-    /// How long the words and vectors took of that.
+    /// The part of the time for words and vectors.
     ranking: Duration,
     /// Bytes of the index, words and vectors included.
     bytes: u64,
 }
 
-/// Indexes every source with the usual resources, for an import. Returns what was indexed of the
-/// export, and the first error.
+/// Indexes every source with the default limits, for an import. Returns the result for the export,
+/// and the first error.
 pub(super) fn index_all(
     engine: &Engine,
     environment: &Environment,
@@ -101,13 +101,13 @@ pub(super) fn index_all(
     (export, failed)
 }
 
-/// Makes what ranking needs and sources of some kinds lack, all kinds if none is named, with a bar on a
-/// terminal. What cannot be made is said with the answer.
+/// Makes the missing files of ranked search for sources of some kinds; an empty list means all
+/// kinds. A terminal shows a progress bar. Failures are reported with the answer.
 pub(super) fn complete(engine: &Engine, kinds: &[SourceKind], environment: &Environment) {
     let resources = Limits::default().resources(environment);
     let is_asked = |source: &Source| kinds.is_empty() || kinds.contains(&source.kind);
     for source in engine.sources().into_iter().filter(is_asked) {
-        // Where nothing is lacking, nothing is shown.
+        // The progress bar begins only if something is missing.
         let mut step = None;
         let (mut messages, mut done_before) = (0, 0.0);
         let what = kind_of_messages(source.kind);
@@ -128,8 +128,8 @@ pub(super) fn complete(engine: &Engine, kinds: &[SourceKind], environment: &Envi
     }
 }
 
-/// Builds the index of a source, and the words and vectors in it. An error of the words and vectors
-/// is returned beside the rest: exact search does without them.
+/// Builds the index of a source, with its words and vectors. An error of the words and vectors is
+/// returned beside the result, because exact search works without them.
 pub(super) fn index(
     engine: &Engine,
     source: &Source,
@@ -167,7 +167,7 @@ fn kind_of_messages(kind: SourceKind) -> &'static str {
     }
 }
 
-/// Shows how far the files of ranked search are; `before` is the share that was done before them.
+/// Shows the progress of the files of ranked search; `before` is the share of the work before them.
 fn show_ranking(step: &Step, progress: EnrichProgress, before: f64) {
     let (stage, unit) = match progress.stage {
         EnrichStage::Words => ("words", "messages"),
@@ -227,7 +227,7 @@ pub(super) fn write_result(
             let added = HumanCount((*added).into());
             writeln!(out, "index updated in {took}: {added} messages added{gone}, {count} in all")
         }
-        // A cluster counts its own bytes.
+        // A cluster does not report the size of its index here.
         Reindexed::Built { .. } if indexed.bytes == 0 => {
             writeln!(out, "{count} messages indexed in {took}")
         }
@@ -284,7 +284,7 @@ fn write_details(indexed: &Indexed, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// Returns what came of indexing a source as JSON.
+/// Returns the result of indexing a source as JSON.
 pub(super) fn json(indexed: &Indexed) -> Value {
     let Indexed { kind, messages, result, enriched, took, bytes, .. } = indexed;
     let (what, added, removed) = match result {

@@ -1,16 +1,15 @@
-//! Ctrl-C: the work ends in good order, and says what is done.
+//! Ctrl-C: the command stops its work cleanly and reports what is done.
 
 use std::{process, thread};
 
 use super::{environment::Environment, output::complain};
 use crate::model::Stop;
 
-/// The exit code of a program that Ctrl-C ended, as shells have it.
+/// The usual exit code of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
-/// Returns a stop that Ctrl-C requests. A second Ctrl-C ends the program at once.
-///
-/// Only with a terminal: elsewhere the signal ends the program as usual.
+/// Returns a stop that Ctrl-C requests. A second Ctrl-C ends the program at once. Without a
+/// terminal, the signal ends the program as usual.
 pub(super) fn stop_on_interrupt(environment: &Environment) -> Stop {
     let stop = Stop::never();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
@@ -31,7 +30,7 @@ pub(super) fn stop_on_interrupt(environment: &Environment) -> Stop {
     stop
 }
 
-/// Says what is done, and returns the exit code.
+/// Reports what is done, and returns the exit code.
 pub(super) fn stopped(what: &str) -> u8 {
     complain(&format!("stopped: {what}"));
     INTERRUPTED

@@ -1,4 +1,4 @@
-//! The messages that were found, a line each, as they are found.
+//! The found messages, one line each, written during the search.
 
 use std::{
     collections::HashSet,
@@ -21,19 +21,18 @@ use crate::{
     model::{Hit, Stop},
 };
 
-/// Lines that are written at once at first, and later.
+/// The number of lines in the first batch; later batches have `BATCH` lines.
 const FIRST_BATCH: usize = 64;
 const BATCH: usize = 2048;
 
-/// Bytes of one hit that are held in memory, and of those that are written at once. The rest is in a
-/// temporary file.
+/// The maximum number of bytes in memory, for a hit and for a batch. The rest is in a temporary file.
 const HIT_IN_MEMORY: usize = 64 << 10;
 const BATCH_IN_MEMORY: usize = 1 << 20;
 
-/// Columns of an id with a number.
+/// The width of an id with a message number.
 const ID: usize = 13;
 
-/// Collects what is found and writes it in batches, until `most` are written.
+/// Collects items and writes them in batches, until `most` are written.
 struct Batches<T> {
     most: usize,
     count: usize,
@@ -64,7 +63,7 @@ impl<T> Batches<T> {
         }
     }
 
-    /// Writes what is held; returns how much was found.
+    /// Writes the last batch; returns the number of found items.
     fn finish(self, write: &mut dyn FnMut(Vec<T>) -> Result<(), Error>) -> Result<usize, Error> {
         self.outcome?;
         write(self.held)?;
@@ -77,7 +76,7 @@ pub(super) struct FlatLines<'a> {
     page: Page<'a>,
     out: &'a mut dyn Write,
     batches: Batches<Found>,
-    /// Conversations whose title matches.
+    /// Conversations whose title matches; a title is written once.
     titles: HashSet<Key>,
 }
 
@@ -124,7 +123,7 @@ fn write_flat(page: &Page<'_>, out: &mut dyn Write, batch: &[Found]) -> Result<(
     Ok(())
 }
 
-/// What was written as JSON lines, and what was not.
+/// The result of writing JSON lines.
 pub(super) struct JsonAnswer {
     /// Messages that were written.
     pub(super) count: usize,
@@ -141,14 +140,14 @@ pub(super) struct JsonLines<'a> {
     spool: SpooledTempFile,
 }
 
-/// A hit as JSON, without what is known of its conversation.
+/// A hit as JSON, without the fields of its conversation.
 pub(super) struct JsonPage {
     key: Key,
     message: MessageKey,
     json: io::Result<SpooledTempFile>,
 }
 
-/// Where a hit of a batch ends, and what is still to be said of it.
+/// The length of a hit's JSON in the batch, and the keys to look up its other fields.
 struct JsonEnd {
     key: Key,
     message: MessageKey,
@@ -168,7 +167,8 @@ impl JsonLines<'_> {
         JsonLines { page, out, batches: Batches::new(most), spool }
     }
 
-    /// A hit is written before it may be shown: its text is lent, and may be too long to be copied.
+    /// Writes the JSON of a hit to a temporary file: the hit's text is borrowed, and may be too
+    /// long to copy.
     pub(super) fn render(kind: SourceKind, hit: &Hit<'_>, clock: Clock) -> JsonPage {
         let write = || -> io::Result<SpooledTempFile> {
             let mut page = BufWriter::new(tempfile::spooled_tempfile(HIT_IN_MEMORY));
@@ -218,7 +218,7 @@ fn write_json(
             number: conversation.number(&message.hit(&key.1)),
             url: conversation.link(),
         };
-        // The two objects become one: without the brace between them.
+        // The two objects become one object: the brace between them is left out.
         io::copy(&mut (&mut *spool).take(length - 1), out)?;
         spool.seek(SeekFrom::Current(1))?;
         let place = serde_json::to_string(&place).map_err(io::Error::from)?;

@@ -20,7 +20,7 @@ use crate::{
     model::Stop,
 };
 
-/// Columns of the longest id that others are aligned with, of a time and of a number of messages.
+/// The width of the id, time and count columns; longer ids are not aligned.
 const LONGEST_ID: usize = 16;
 const TIME: usize = 15;
 const COUNT: usize = 6;
@@ -93,7 +93,7 @@ pub(super) fn run(
     Ok(if abouts.is_empty() { NOTHING } else { FOUND })
 }
 
-/// How the lines of a list are aligned.
+/// The widths of the columns of a list.
 struct Columns {
     look: Look,
     clock: Clock,

@@ -1,4 +1,4 @@
-//! What `serve --http` and `web` share: where the server listens, and whom it lets in.
+//! The code that `serve --http` and `web` share: the address of the server, and who may connect.
 
 use std::{
     io,
@@ -22,10 +22,10 @@ use crate::{
     },
 };
 
-/// The port, if no other is named.
+/// The default port.
 pub(super) const PORT: u16 = 8377;
 
-/// The address, if no other is named, as clap shows it.
+/// The default address, as clap shows it.
 pub(super) const ADDRESS: &str = "127.0.0.1:8377";
 
 /// Whom the server lets in.
@@ -42,19 +42,19 @@ pub(super) struct Admission {
     hosts: Vec<String>,
 }
 
-/// Where a server listens.
+/// The addresses of a server.
 #[derive(Debug, Default)]
 pub(super) struct ListenAt<'a> {
-    /// The address that was named, or [`ADDRESS`].
+    /// The address from the command line, or [`ADDRESS`].
     pub(super) address: Option<&'a str>,
     /// The path of a Unix socket.
     pub(super) socket: Option<&'a Path>,
-    /// Whether another port serves as well if the usual one is taken.
+    /// Whether another port may be used if the default port is taken.
     pub(super) may_move: bool,
 }
 
 impl Admission {
-    /// Returns a server that listens already.
+    /// Returns a server that already listens.
     pub(super) fn server(
         &self,
         places: &ListenAt<'_>,
@@ -77,7 +77,7 @@ impl Admission {
         Ok(server)
     }
 
-    /// Returns the token that the server takes.
+    /// Returns the token that clients must send.
     pub(super) fn token(
         &self,
         config: &Config,
@@ -89,8 +89,7 @@ impl Admission {
         }
     }
 
-    /// Returns the address of the page for other machines too: behind a proxy, which speaks TLS, it is
-    /// the first name that was given to the server.
+    /// Returns the page's address for other machines: behind a TLS proxy, the first name of the server.
     pub(super) fn outer_url(&self, url: Option<String>) -> Option<String> {
         let url = url?;
         Some(match self.hosts.first() {
@@ -100,7 +99,7 @@ impl Admission {
         })
     }
 
-    /// Says where the token is found, for the end of a sentence.
+    /// Returns where the token is found, as the end of a sentence.
     pub(super) fn token_hint(&self) -> String {
         match &self.token_file {
             _ if self.no_token => String::new(),
@@ -136,7 +135,7 @@ fn sockets(places: &ListenAt<'_>) -> Result<Sockets, Error> {
     Ok(sockets)
 }
 
-/// Listens on an address. The usual port may be taken; another one serves as well if none was named.
+/// Listens on an address. If the default port is taken, listens on a free port.
 fn tcp(named: &str) -> Result<TcpListener, Error> {
     let address = parse(named)?;
     let bound = match TcpListener::bind(address) {
@@ -152,7 +151,7 @@ fn tcp(named: &str) -> Result<TcpListener, Error> {
     Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
 }
 
-/// Listens on this address and no other: clients are configured for it.
+/// Listens on this address only, because clients are configured for it.
 fn bound_at(named: &str) -> Result<TcpListener, Error> {
     let bound = TcpListener::bind(parse(named)?);
     Ok(bound.map_err(|source| http::Error::Bind { address: named.to_owned(), source })?)
@@ -167,12 +166,12 @@ fn parse(text: &str) -> Result<SocketAddr, Error> {
         return Ok(SocketAddr::new(address, PORT));
     }
     let found = match text.contains(':') {
-        // The system would take a number for an address of IPv4.
+        // The system would read a plain number as an IPv4 address.
         _ if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Vec::new().into_iter()),
         true => text.to_socket_addrs(),
         false => (text, PORT).to_socket_addrs(),
     };
-    // A name can have an address of each kind; clients try that of IPv4 too.
+    // A name can have IPv4 and IPv6 addresses; clients try the IPv4 address too.
     let found: Vec<SocketAddr> = found.map(Iterator::collect).unwrap_or_default();
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
     first.copied().ok_or_else(|| {
@@ -182,7 +181,7 @@ fn parse(text: &str) -> Result<SocketAddr, Error> {
     })
 }
 
-/// Returns what answers `/search`.
+/// Returns the function that answers `/search`.
 pub(super) fn search_by(engine: &Arc<Engine>, environment: &Environment) -> Arc<SearchRun> {
     let (engine, environment) = (Arc::clone(engine), environment.clone());
     Arc::new(move |asked, stop, out| {
@@ -212,7 +211,7 @@ mod tests {
 
     #[test]
     fn only_the_page_moves_to_another_port() {
-        // Whoever has the port, it is taken.
+        // The port is taken during the test, by this listener or by another program.
         let _held = TcpListener::bind(ADDRESS);
         let at = |may_move| ListenAt { address: Some(ADDRESS), socket: None, may_move };
         assert!(sockets(&at(false)).is_err());

@@ -13,30 +13,30 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{environment::Environment, output::harmless};
 
-/// Columns of a line where there is no terminal.
+/// The width of a line without a terminal.
 const COLUMNS: usize = 100;
 
-/// Columns of a line at least, however narrow the terminal is.
+/// The minimum width of a line.
 const FEWEST_COLUMNS: usize = 40;
 
-/// Characters of a text that are looked at for each column: some take none.
+/// The maximum number of characters per column: some characters have no width.
 const PER_COLUMN: usize = 4;
 
-/// Columns of the longest of the usual roles.
+/// The width of the longest common role.
 pub(super) const ROLE: usize = 9;
 
 pub(super) const MATCH: Style = AnsiColor::Red.on_default().bold();
 pub(super) const TITLE: Style = AnsiColor::Green.on_default().bold();
 pub(super) const DIM: Style = Style::new().dimmed();
 
-/// A stretch of a line.
+/// A piece of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Piece {
     pub(super) is_match: bool,
     pub(super) text: String,
 }
 
-/// What the terminal shows.
+/// The capabilities of the terminal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     pub(super) columns: usize,
@@ -63,7 +63,7 @@ impl Color {
     }
 }
 
-/// The beginning of a line, and the columns that it takes.
+/// The beginning of a line, and its width.
 #[derive(Debug, Default)]
 pub(super) struct Start {
     pub(super) text: String,
@@ -83,14 +83,14 @@ impl Look {
         }
     }
 
-    /// Returns the pieces as one text, its matches in colour.
+    /// Returns the pieces as one text, with coloured matches.
     pub(super) fn joined(self, pieces: &[Piece], style: Style) -> String {
         let piece =
             |piece: &Piece| self.styled(if piece.is_match { MATCH } else { style }, &piece.text);
         pieces.iter().map(piece).collect()
     }
 
-    /// Returns a text that leads to an address where the terminal shows links.
+    /// Returns a text as a link to an address, if the terminal supports links.
     pub(super) fn linked(self, text: &str, address: Option<&str>) -> String {
         let is_safe = |address: &&str| address.chars().all(|c| c.is_ascii_graphic());
         match address.filter(|_| self.links).filter(is_safe) {
@@ -99,7 +99,7 @@ impl Look {
         }
     }
 
-    /// Writes the heading of a conversation: its title, and where and when it was at the right edge.
+    /// Writes the heading of a conversation: the title, and the place and time at the right edge.
     pub(super) fn heading(
         self,
         out: &mut dyn Write,
@@ -110,7 +110,7 @@ impl Look {
         self.between(out, Start::default(), (title, TITLE, link), &facts.join("  "))
     }
 
-    /// Writes a line of a list: what begins it, a title, and the rest at the right edge.
+    /// Writes a line of a list: its beginning, a title, and the rest at the right edge.
     pub(super) fn entry(
         self,
         out: &mut dyn Write,
@@ -151,12 +151,12 @@ impl Look {
     }
 }
 
-/// Returns a text with spaces after it, so that it takes some columns.
+/// Returns a text padded with spaces to some columns.
 pub(super) fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
 }
 
-/// Returns the columns that pieces take.
+/// Returns the width of pieces.
 pub(super) fn width(pieces: &[Piece]) -> usize {
     pieces.iter().map(|piece| piece.text.width()).sum()
 }
@@ -180,8 +180,8 @@ pub(super) fn fitted(pieces: &[Piece], columns: usize) -> Vec<Piece> {
     fitted
 }
 
-/// Returns where the part of a text ends that takes no more than some columns. Letters are counted
-/// with their marks: an emoji with a variation selector takes two columns.
+/// Returns the byte length of the longest beginning of a text that fits into some columns. Grapheme
+/// clusters are measured whole: an emoji with a variation selector takes two columns.
 pub(super) fn end_within(text: &str, columns: usize) -> usize {
     let mut taken = 0;
     for (at, letter) in text.grapheme_indices(true) {
@@ -197,14 +197,14 @@ pub(super) fn plain(text: &str) -> Piece {
     Piece { is_match: false, text: text.to_owned() }
 }
 
-/// Returns a part of a text on one line: some columns around its first match.
+/// Returns the part of a text around its first match, on one line of some columns.
 pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec<Piece> {
     let text = text.trim_end();
     let focus = spans.first().map_or(0, |span| span.start).min(text.len());
     let all = columns * PER_COLUMN;
     let after = &text[focus..];
     let after = &after[..after.char_indices().nth(all).map_or(after.len(), |(at, _)| at)];
-    // Enough before the match for a third of the line, and for more where the text ends soon after it.
+    // At least a third of the line is text before the match, and more if little text follows the match.
     let before = columns.saturating_sub(after.width()).max(columns / 3);
     let mut taken = 0;
     let fits = |(_, c): &(usize, char)| {
@@ -235,8 +235,7 @@ pub(super) fn excerpt(text: &str, spans: &[Range<usize>], columns: usize) -> Vec
     fitted(&pieces, columns)
 }
 
-/// Returns the pieces with one space in place of each white space, and without characters that
-/// control a terminal.
+/// Returns the pieces with white space as single spaces, and without control characters of the terminal.
 fn on_one_line(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut is_after_space = true;
     let mut joined = Vec::new();

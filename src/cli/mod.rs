@@ -80,10 +80,10 @@ use crate::{
     text::shell::quoted,
 };
 
-/// Columns of help if there is no terminal.
+/// The width of help without a terminal.
 const HELP_WIDTH: usize = 100;
 
-/// What the program says without a command and without a terminal.
+/// The output of the program without a command and without a terminal.
 const EXAMPLES: &str = "\
 Verbatim finds what was said in your AI chats, exactly.
 
@@ -97,11 +97,11 @@ Verbatim finds what was said in your AI chats, exactly.
 On a terminal, `verbatim` alone searches as you type; `verbatim --help` lists all commands.
 ";
 
-/// What the help of a command says of the flags that all commands have.
+/// The part of a command's help about the flags that all commands have.
 const PLACES: &str = "Where the data is: --db, --home, --index, --archive, --no-archive; \
                       `verbatim --help` explains them";
 
-/// What the picker says if there is nothing to search.
+/// The message of the picker if there are no chats.
 const NO_CHATS: &str = "there are no chats yet. `verbatim import` brings in the exports of ChatGPT \
                         and Claude in your downloads; `verbatim demo` shows a sample";
 
@@ -183,12 +183,12 @@ impl Command {
         }
     }
 
-    /// Returns whether the command may make vectors, or those of a question.
+    /// Returns whether the command may compute vectors, of messages or of a question.
     fn makes_vectors(&self) -> bool {
         self.writes() || matches!(self, Command::Search(_) | Command::Eval(_))
     }
 
-    /// Returns whether the command prints from mapped files without a retry of its own.
+    /// Returns whether the command prints from mapped files without a retry.
     fn may_be_torn(&self) -> bool {
         match self {
             Command::List(_) | Command::Show(_) | Command::Stats(_) | Command::Export(_) => true,
@@ -197,7 +197,7 @@ impl Command {
         }
     }
 
-    /// Returns what is said while the command reads, which takes seconds without an index.
+    /// Returns the text on the waiting line while the command reads, which takes seconds without an index.
     fn waits_for(&self) -> Option<&'static str> {
         match self {
             Command::Search(_) => Some("searching"),
@@ -224,7 +224,7 @@ impl Command {
     }
 }
 
-/// Runs the command that `arguments` name, the program's own name first; returns the exit code.
+/// Runs the command in `arguments`, which begin with the program's name; returns the exit code.
 pub fn run(
     arguments: impl IntoIterator<Item = OsString>,
     environment: &Environment,
@@ -240,7 +240,7 @@ pub fn run(
     match parsed {
         Ok(cli) if environment.terminal => {
             let environment = &environment.with_settings()?;
-            // What the picker shows is paged too.
+            // The picker can end in `show`, whose output is paged too.
             let is_paged = cli.command.as_ref().is_none_or(Command::is_paged);
             let mut out = Paged::new(out, environment, is_paged);
             let mut out_on_terminal = TerminalWriter::new(&mut out);
@@ -264,14 +264,14 @@ pub fn run(
     }
 }
 
-/// Leaves the flags that say where the data is to the help of the program; every command takes them.
+/// Hides the flags for the paths of the data in the help of commands; the program's help has them.
 fn without_places(command: clap::Command) -> clap::Command {
     let flags = command.get_arguments().filter(|flag| flag.is_global_set());
     let flags: Vec<Arg> = flags.cloned().map(|flag| flag.hide(true)).collect();
     command.mut_subcommands(|command| command.args(flags.clone()).after_help(PLACES))
 }
 
-/// Says how to search for a word that is no command, and shows an example of what is missing.
+/// Adds to an error how to search for a word that is no command, or an example of a missing argument.
 fn with_tip(mut error: clap::Error) -> clap::Error {
     let tip = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (_, Some(ContextValue::String(word))) => {
@@ -289,7 +289,7 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Returns where a missing argument comes from, or an example of it.
+/// Returns where to find the value of a missing argument, or an example of the value.
 fn example_of(missing: &str) -> Option<String> {
     let example = match missing {
         "<WORDS>..." => "for example: verbatim search borrow checker",
@@ -306,7 +306,8 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     let named = places::named_by(&cli.places, environment);
     let mut config = places::config(&cli.places, environment);
     let provider = places::embeddings(environment);
-    // Without a provider no vectors are made: those of another model would take the place of its.
+    // If the provider is unknown, the indexes stay as they are: vectors of another model would replace
+    // the existing vectors.
     config.leave_indexes = provider.is_err();
     let no_provider = match provider {
         Ok(provider) => {
@@ -332,7 +333,7 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     }
     let ask = |has_yes: bool, with_yes: Consent| if has_yes { with_yes } else { Consent::Asked };
     match &command {
-        // A yes to an import is none to this.
+        // `--yes` of an import does not allow to move the home of an older version.
         Command::Import(args) => {
             old_home::offer(&config, ask(args.yes, Consent::Missing), environment)?;
         }
@@ -397,10 +398,10 @@ fn execute(cli: Cli, environment: &Environment, out: &mut dyn Write) -> Result<u
     if may_be_torn && map_faults::count() > 0 { Err(torn.into()) } else { Ok(code) }
 }
 
-/// Opens the picker; says what the program can do if there is no terminal for it.
+/// Opens the picker; without a terminal, prints example commands.
 fn pick(places: &Places, environment: &Environment, out: &mut dyn Write) -> Result<u8, Error> {
     if !environment.full_screen {
-        // Nothing was asked for, which is a mistake in a script: no output, and an exit code for it.
+        // A script without a command has a mistake: standard output stays empty, and the exit code is 2.
         anstream::eprint!("{EXAMPLES}");
         return Ok(TROUBLE);
     }
@@ -435,7 +436,7 @@ fn pick(places: &Places, environment: &Environment, out: &mut dyn Write) -> Resu
     }
 }
 
-/// Parses the arguments that a client gives the program; `None` if they name another command than serve.
+/// Parses the arguments with which a client starts the program; `None` if the command is not `serve`.
 fn parse_serve(arguments: &[&str]) -> Result<Option<Places>, clap::Error> {
     let words = std::iter::once("verbatim").chain(arguments.iter().copied());
     let mut matches = Cli::command().try_get_matches_from(words)?;

@@ -1,16 +1,16 @@
-//! What the engine's notes say to a person, with the command that helps.
+//! The text of the engine's notes for people, with the command that helps.
 
 use super::output::complain;
 use crate::engine::Note;
 
-/// Writes the lines of some notes to standard error.
+/// Writes notes to standard error, one line each.
 pub(super) fn print(notes: &[Note]) {
     for note in notes {
         complain(&line(note));
     }
 }
 
-/// Returns the lines of some notes.
+/// Returns the lines of notes.
 pub(super) fn lines(notes: &[Note]) -> Vec<String> {
     notes.iter().map(line).collect()
 }

@@ -1,4 +1,4 @@
-//! A home of an older version: found where a command runs, and moved after a yes.
+//! Finds the home of an older version, and moves it after the user agrees.
 
 use super::{
     environment::Environment,
@@ -14,7 +14,7 @@ use crate::{
 /// Whether the home of an older version may be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consent {
-    /// The user said yes to that.
+    /// The user agreed to the move.
     Given,
     /// The user is asked, if there is a terminal.
     Asked,
@@ -22,14 +22,14 @@ pub(super) enum Consent {
     Missing,
 }
 
-/// Moves the chats of an older version's home to the home, if there are any and the user says yes.
-/// Where nobody is asked, one line says how to do it.
+/// Moves the chats from the home of an older version, if there is one and the user says yes. If the
+/// user is not asked, one line says how to move the chats.
 pub(super) fn offer(
     config: &Config,
     consent: Consent,
     environment: &Environment,
 ) -> Result<(), Error> {
-    // A home that the user named is where the user wants it.
+    // The move is for the default home only, not for a home that the user named.
     let is_default = config.home == places::default_home(environment);
     if !is_default || config.db.is_some() || config.local_databases.is_none() {
         return Ok(());

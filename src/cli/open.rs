@@ -1,4 +1,4 @@
-//! `verbatim open` and `verbatim resume`: back to where a conversation took place.
+//! `verbatim open` and `verbatim resume`: go back to the site or the session of a conversation.
 
 use std::{
     io::{self, Write},
@@ -82,14 +82,14 @@ pub(super) fn open(args: &OpenArgs, engine: &Engine, out: &mut dyn Write) -> Res
     Ok(FOUND)
 }
 
-/// Returns whether a link is for a browser. Links come from exports, and the platform opens more.
+/// Returns whether a link is a web address. Links come from exports, and the platform opens other kinds too.
 pub(super) fn is_web(link: &str) -> bool {
     ["https://", "http://"].iter().any(|start| link.starts_with(start))
 }
 
 /// Opens a link in the browser.
 pub(super) fn browse(link: &str) -> Result<(), Error> {
-    // The crate's error names a command of its own.
+    // The error of the `open` crate names a command that the user did not type.
     let reason = || io::Error::other("none could be started; open the address yourself");
     let failed = |_| Error::Start { what: format!("a browser for {link}"), source: reason() };
     open::that_detached(link).map_err(failed)
@@ -134,7 +134,7 @@ pub(super) fn resume(
         return Ok(FOUND);
     }
     let Session { folder, words } = session;
-    // Agents are scripts on Windows, which only its shell starts by their names.
+    // On Windows the agents are scripts, which only the shell finds by name.
     let mut command = Command::new(if cfg!(windows) { "cmd" } else { words[0] });
     if cfg!(windows) {
         command.arg("/C").arg(words[0]);
@@ -157,7 +157,7 @@ fn find(engine: &Engine, word: &str) -> Result<(About, Conversation), Error> {
     Ok((about, found))
 }
 
-/// Returns the session of a conversation; `None` if no agent that we know can resume it.
+/// Returns the session of a conversation; `None` if no known agent can resume it.
 pub(super) fn session(found: &Conversation) -> Option<Session<'_>> {
     Session::of(found.source(), found.origin()?)
 }

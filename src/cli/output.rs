@@ -27,12 +27,12 @@ pub(super) fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "verbatim: {}", harmless(message));
 }
 
-/// Writes to a terminal: characters that control it become escapes as in JSON, in every output.
-/// Those below U+0020 stay, because colours and lines need them; [`harmless`] replaces them where
-/// text of others is shown, and JSON escapes them.
+/// Writes to a terminal. Bidi controls and characters from U+007F to U+009F become escapes as in JSON.
+/// Characters below U+0020 stay, because colours and lines need them; [`harmless`] replaces them in text
+/// of others, and JSON escapes them.
 pub(super) struct TerminalWriter<'a> {
     out: &'a mut dyn Write,
-    /// The beginning of a character whose other bytes are still to come.
+    /// The first bytes of a character whose other bytes are still to come.
     begun: Vec<u8>,
 }
 
@@ -85,12 +85,12 @@ impl Write for TerminalWriter<'_> {
     }
 }
 
-/// Returns `""` for one and `"s"` for any other number.
+/// Returns `""` for 1 and `"s"` for any other number.
 pub(super) fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// Returns a number with a comma at each thousand.
+/// Returns a number with thousands separators.
 pub(super) fn counted(number: u64) -> String {
     let digits = number.to_string();
     let mut counted = String::new();
@@ -103,24 +103,24 @@ pub(super) fn counted(number: u64) -> String {
     counted
 }
 
-/// Returns a number of things.
+/// Returns a number with its unit.
 pub(super) fn counted_of(number: usize, unit: &str) -> String {
     format!("{} {unit}{}", counted(number as u64), plural(number as u64))
 }
 
-/// Asks for a yes on standard error; an empty line is a yes.
+/// Asks a question on standard error; an empty line means yes.
 pub(super) fn confirmed(question: &str) -> io::Result<bool> {
     waiting::end();
     let mut log = io::stderr();
     write!(log, "{question} [Y/n] ")?;
     log.flush()?;
     let mut line = String::new();
-    // The end of the input is no yes.
+    // The end of the input does not mean yes.
     let is_answer = io::stdin().read_line(&mut line)? > 0;
     Ok(is_answer && ["", "y", "yes"].contains(&line.trim().to_lowercase().as_str()))
 }
 
-/// Asks for a yes on standard error to what cannot be undone; an empty line is a no.
+/// Asks on standard error before an action that cannot be undone; an empty line means no.
 pub(super) fn agreed(question: &str) -> io::Result<bool> {
     waiting::end();
     let mut log = io::stderr();
@@ -131,12 +131,12 @@ pub(super) fn agreed(question: &str) -> io::Result<bool> {
     Ok(["y", "yes"].contains(&line.trim().to_lowercase().as_str()))
 }
 
-/// Returns the minute at which a message was written, for a person.
+/// Returns the minute of a message, for people.
 pub(super) fn clock(hit: &Hit) -> String {
     hit.time.and_then(date::to_minute).unwrap_or_else(|| "(no time)".to_owned())
 }
 
-/// Returns the role of a message, for a person.
+/// Returns the role of a message, for people.
 pub(super) fn role(hit: &Hit) -> String {
     if hit.role.is_empty() { "unknown".to_owned() } else { harmless(&hit.role) }
 }

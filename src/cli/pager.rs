@@ -1,4 +1,4 @@
-//! A pager for long answers on a terminal, as git does it.
+//! A pager for long answers on a terminal, as in git.
 
 use std::{
     env,
@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use super::{environment::Environment, output::complain};
 
-/// The pager if none is named, and how it behaves: it ends by itself if the answer fits on the screen,
-/// and leaves colours and the screen as they are.
+/// The default pager and its options: it ends if the answer fits on the screen, and keeps the
+/// colours and the screen.
 const PAGER: &str = "less";
 const LESS: &str = "FRX";
 
-/// Writes to a pager, which starts with the first byte; without a pager, to `out`.
+/// Writes to a pager, which starts with the first byte; to `out` without a pager.
 pub(super) struct Paged<'a> {
     out: &'a mut dyn Write,
     command: Option<Command>,
@@ -40,7 +40,7 @@ impl<'a> Paged<'a> {
             && let Ok(mut child) = command.spawn()
             && let Some(input) = child.stdin.take()
         {
-            // Ctrl-C is for the pager: without this program, the shell would take its keys.
+            // Ctrl-C is for the pager: if this program ended, the shell would read the pager's keys.
             #[cfg(unix)]
             let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::default());
             self.running = Some((child, BufWriter::new(input)));
@@ -51,7 +51,7 @@ impl<'a> Paged<'a> {
         }
     }
 
-    /// Waits until the user has left the pager. That it was left early is no error.
+    /// Waits until the user leaves the pager. Leaving early is not an error.
     pub(super) fn finish(mut self) -> io::Result<()> {
         let Some((mut child, mut input)) = self.running.take() else { return self.out.flush() };
         let flushed = input.flush();

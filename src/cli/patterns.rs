@@ -1,4 +1,4 @@
-//! What an exact search looks for, and how it matches.
+//! The texts of an exact search, and how they match.
 
 use clap::error::ErrorKind;
 
@@ -50,7 +50,7 @@ impl Patterns {
         self.words.join(" ")
     }
 
-    /// Does not ignore the case of letters unless a flag says so.
+    /// Makes the search case-sensitive unless a flag says otherwise.
     pub(super) fn heed_case(&mut self) {
         self.case_sensitive |= !self.ignore_case;
     }
@@ -82,7 +82,7 @@ impl Patterns {
         Request { case_sensitive, ..request }
     }
 
-    /// Refuses what ranked search does not take.
+    /// Refuses flags that ranked search does not support.
     pub(super) fn refuse_for_ranking(&self) -> Result<(), Error> {
         for (given, name) in [
             (!self.regexp.is_empty(), "--regexp"),
@@ -110,7 +110,7 @@ pub(super) fn refuse(given: bool, name: &str) -> Result<(), Error> {
     Err(Error::Usage(clap::Error::raw(ErrorKind::ArgumentConflict, message)))
 }
 
-/// Returns whether one of the letters to find is upper case.
+/// Returns whether a text to find has an upper-case letter.
 fn has_upper_case(request: &Request) -> bool {
     let Request { text, or, and, not, matching, .. } = request;
     let mut texts = std::iter::once(text).chain(or).chain(and).chain(not);
@@ -120,7 +120,7 @@ fn has_upper_case(request: &Request) -> bool {
     }
 }
 
-/// Says that no message has what is looked for.
+/// Returns the message that no message matches.
 pub(super) fn none_has(request: &Request) -> String {
     let Request { text, or, and, not, matching, .. } = request;
     let quoted_all = |texts: &[String], word: &str| -> String {

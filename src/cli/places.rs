@@ -72,7 +72,7 @@ pub(super) fn config(places: &Places, environment: &Environment) -> Config {
     }
 }
 
-/// Returns what the flags of places say of a setting.
+/// Returns the value of a setting from the path flags.
 pub(super) fn flag(setting: &Setting, places: &Places) -> Option<Vec<OsString>> {
     let one = |path: &Option<PathBuf>| Some(vec![path.as_ref()?.clone().into_os_string()]);
     match setting.key {
@@ -87,7 +87,7 @@ pub(super) fn flag(setting: &Setting, places: &Places) -> Option<Vec<OsString>> 
     }
 }
 
-/// Says that the database of the working folder is searched, if it is.
+/// Returns a note if the database of the working folder is searched.
 pub(super) fn local_note(config: &Config) -> Option<String> {
     config.local_folder()?;
     let database = config.export_database().ok()?;
@@ -98,7 +98,7 @@ pub(super) fn local_note(config: &Config) -> Option<String> {
     ))
 }
 
-/// Says which databases beside the searched one are not searched, if there are any with chats.
+/// Returns a note about databases with chats that are not searched, if there are any.
 pub(super) fn passed_over_note(config: &Config) -> Option<String> {
     let others = config.passed_over();
     let others = others.iter().filter(|(_, is_canonical)| *is_canonical);
@@ -111,7 +111,7 @@ pub(super) fn passed_over_note(config: &Config) -> Option<String> {
     ))
 }
 
-/// Returns a path for a person to read: `~` is the user's folder.
+/// Returns a path for people: `~` stands for the user's folder.
 pub(super) fn short(path: &Path, environment: &Environment) -> String {
     let user = environment.user_folder.as_deref().filter(|user| user.parent().is_some());
     match user.and_then(|user| path.strip_prefix(user).ok()) {
@@ -120,7 +120,7 @@ pub(super) fn short(path: &Path, environment: &Environment) -> String {
     }
 }
 
-/// Returns the home folder that is used if no other is named.
+/// Returns the default home folder.
 pub(super) fn default_home(environment: &Environment) -> PathBuf {
     let data = environment.data_folder.as_ref().map(|data| data.join("verbatim"));
     data.unwrap_or_else(|| environment.working_folder.clone())
@@ -138,7 +138,7 @@ fn all_agents_folders(environment: &Environment) -> impl Iterator<Item = PathBuf
         named.or_else(|| Some(environment.user_folder.as_ref()?.join(name)))
     };
     let claude = agent(&environment.claude_config_dir, ".claude");
-    // Some systems have the data folder here, unless the variable names another folder.
+    // On some systems, Claude Code uses this folder, unless CLAUDE_CONFIG_DIR is set.
     let user_folder = &environment.user_folder;
     let xdg_claude = user_folder.as_ref().filter(|_| environment.claude_config_dir.is_none());
     let xdg_claude = xdg_claude.map(|folder| folder.join(".config/claude"));
@@ -153,7 +153,7 @@ fn all_agents_folders(environment: &Environment) -> impl Iterator<Item = PathBuf
     .filter_map(|(folder, inner)| Some(folder?.join(inner)))
 }
 
-/// What names a provider of vectors that does not exist.
+/// An unknown provider of vectors, and the variable or file that names it.
 #[derive(Debug, thiserror::Error)]
 #[error("{by}: {source}")]
 pub struct WrongProvider {
@@ -161,7 +161,7 @@ pub struct WrongProvider {
     source: UnknownProvider,
 }
 
-/// Returns the provider of vectors that the environment or the configuration file names.
+/// Returns the provider of vectors from the environment or the configuration file.
 pub(super) fn embeddings(environment: &Environment) -> Result<Provider, WrongProvider> {
     let named = settings::given(&settings_file::EMBEDDINGS, None, environment);
     let Some(name) = named.text() else { return Ok(Provider::BuiltIn) };
@@ -173,26 +173,25 @@ pub(super) fn embeddings(environment: &Environment) -> Result<Provider, WrongPro
     Ok(provider.with_keys(key, openai))
 }
 
-/// Why the password of a cluster cannot be used. Its text does not show it.
+/// An error of the cluster's login. The error text does not show the password.
 #[derive(Debug, thiserror::Error)]
 pub enum WrongLogin {
     /// The file cannot be read.
     #[error("{by}: cannot read the password of the cluster from {}: {source}", path.display())]
     Unreadable {
-        /// What names the file.
+        /// The variable or key that names the file.
         by: String,
         /// The file.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
     },
-    /// It is empty or has control characters.
+    /// The login is empty or has control characters.
     #[error("{0}: the login of the cluster must be one line, user:password or ApiKey KEY")]
     Form(String),
 }
 
-/// Returns the login of the cluster, from the environment, the configuration file or the file that
-/// one of them names.
+/// Returns the login of the cluster from the environment, the configuration file or a login file.
 pub(super) fn cluster_login(environment: &Environment) -> Result<Option<Key>, WrongLogin> {
     let given = settings::given(&settings_file::CLUSTER_LOGIN, None, environment);
     let (text, by) = match given.text() {
@@ -210,7 +209,7 @@ pub(super) fn cluster_login(environment: &Environment) -> Result<Option<Key>, Wr
     Key::login(&text).map(Some).ok_or(WrongLogin::Form(by))
 }
 
-/// Returns what names the database, if anything does.
+/// Returns the flag or variable that names the database.
 pub(super) fn named_by(places: &Places, environment: &Environment) -> Option<&'static str> {
     let flag = flag(&settings_file::DB, places);
     match settings::given(&settings_file::DB, flag, environment).by {
@@ -276,7 +275,7 @@ mod tests {
         };
         let found = config(&places([None; 3]), &environment);
         assert_eq!(found.archives, [claude, codex]);
-        // They may have been there, and what was kept of them is searched.
+        // The folders may have existed before: their stored transcripts are searched.
         let past = [".config/claude/projects", "elsewhere/archived_sessions"];
         assert_eq!(found.past_archives, past.map(|folder| user.path().join(folder)));
         environment.verbatim_archive = Some("a".into());

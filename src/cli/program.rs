@@ -15,8 +15,9 @@ use super::{
 };
 use crate::map_faults;
 
-/// Runs the program `verbatim` with the arguments, the environment and the streams of this process;
-/// returns its exit code, which is as in grep: 0 if something was found, 1 if not, 2 for errors.
+/// Runs the program `verbatim` with the arguments, the environment and the streams of this process.
+/// Returns the exit code as in grep: 0 if something was found, 1 if nothing was found, 2 for
+/// errors.
 pub fn run_program() -> ExitCode {
     match run_command() {
         Ok(code) => ExitCode::from(code),
@@ -34,14 +35,14 @@ fn run_command() -> anyhow::Result<u8> {
     if completions::answer(super::command, env::args_os(), &environment)? {
         return Ok(FOUND);
     }
-    // `colours` above decides on colours; on old Windows consoles the stream still converts them.
+    // `colours` above decides on colours; the stream only converts them for old Windows consoles.
     let mut out = BufWriter::new(AutoStream::always(io::stdout()));
     let code = run(env::args_os(), &environment, &mut out)?;
     out.flush()?;
     Ok(code)
 }
 
-/// Prints the error to standard error. A reader that closed the pipe is no error.
+/// Prints an error to standard error. A closed pipe is not an error.
 fn report(error: &anyhow::Error) -> ExitCode {
     let broken = error.chain().any(|cause| {
         let error = cause.downcast_ref::<io::Error>();

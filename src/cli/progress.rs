@@ -1,4 +1,4 @@
-//! Progress on standard error: a line for each step, which never wraps.
+//! Progress on standard error: one line for each step.
 
 use std::{
     cell::Cell,
@@ -10,31 +10,31 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{environment::Environment, waiting};
 
-/// The length of the bars of [`Step`].
+/// The length of the bar of [`Step`].
 const STEPS: u64 = 10_000;
 
-/// A bar of a step that is done.
+/// The bar of a finished step.
 const FULL: &str = "████████████████████";
 
-/// How often a line is drawn again, so that the seconds go on while nothing else is known.
+/// The time between two redraws, so that the elapsed time stays current.
 const TICK: Duration = Duration::from_millis(200);
 
-/// From when on, and from which share on, the time left is told: before, it would be a guess.
+/// The elapsed time and the share from which on the time left is shown: an earlier number would be a guess.
 const KNOWN_AFTER: Duration = Duration::from_secs(2);
 const KNOWN_FROM: f64 = 0.25;
 
-/// The least time left that is told.
+/// The shortest time left that is shown.
 const LEAST_LEFT: Duration = Duration::from_secs(1);
 
-/// The lines of a step: while the time left is not known, the time that has passed is shown. What
-/// does not fit is cut.
+/// The templates of a step's line: before the time left is known, the elapsed time is shown. Long
+/// lines are cut.
 const UNKNOWN: &str = "{prefix:11} {bar:20} {elapsed}  {wide_msg}";
 const KNOWN: &str = "{prefix:11} {bar:20} {wide_msg}";
 
 /// The cells of a bar: full, full at its end, and empty.
 const CELLS: &str = "██░";
 
-/// Returns a progress bar; a hidden one if standard error is no terminal.
+/// Returns a progress bar; a hidden bar if standard error is not a terminal.
 pub(super) fn bar(environment: &Environment, length: u64, template: &str) -> ProgressBar {
     waiting::end();
     let bar = match environment.progress {
@@ -46,7 +46,7 @@ pub(super) fn bar(environment: &Environment, length: u64, template: &str) -> Pro
     bar
 }
 
-/// A step of the work. On a terminal it is a line: a name, a bar, and how far it is.
+/// A step of the work. A terminal shows a line with a name, a bar and the progress.
 #[derive(Debug)]
 pub(super) struct Step {
     bar: ProgressBar,
@@ -70,7 +70,7 @@ impl Step {
         self.bar.set_prefix(name.to_owned());
     }
 
-    /// Shows the share of the step that is done, from 0 to 1, and a text. The bar never goes back.
+    /// Shows the progress of the step, from 0 to 1, and a text. The bar never goes back.
     pub(super) fn show(&self, share: f64, text: &str) {
         if self.bar.is_hidden() {
             return;
@@ -87,7 +87,7 @@ impl Step {
             let style = style.expect("templates are constants that indicatif takes");
             self.bar.set_style(style.progress_chars(CELLS));
         }
-        // Before the text, which is cut at the end of the line.
+        // The time left comes before the text, which is cut at the end of the line.
         let left = Duration::from_secs_f64(passed.as_secs_f64() * (1.0 - share).max(0.0) / share);
         self.bar.set_message(format!("{} left  {text}", duration(left.max(LEAST_LEFT))));
     }
@@ -97,7 +97,7 @@ impl Step {
         let (is_hidden, name) = (self.bar.is_hidden(), self.bar.prefix());
         self.clear();
         if !is_hidden {
-            // Its end is a real one, so that what follows is on a line of its own.
+            // The line ends with a line break, so that the next output begins on a new line.
             let _ = writeln!(io::stderr(), "{name:11} {FULL}  {text}");
         }
     }
@@ -108,7 +108,7 @@ impl Step {
     }
 }
 
-/// Returns a length of time as people say it: `0.4 s`, `41 s`, `3 min 5 s`, `1 h 2 min`.
+/// Returns a duration for people: `0.4 s`, `41 s`, `3 min 5 s`, `1 h 2 min`.
 pub(super) fn duration(length: Duration) -> String {
     let seconds = length.as_secs_f64();
     let whole = seconds.round() as u64;
@@ -120,7 +120,7 @@ pub(super) fn duration(length: Duration) -> String {
     }
 }
 
-/// Returns a number of bytes as people say it: `340 KB`, `214 MB`, `1.2 GB`.
+/// Returns a number of bytes for people: `340 KB`, `214 MB`, `1.2 GB`.
 pub(super) fn bytes(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} bytes"),

@@ -1,4 +1,4 @@
-//! `verbatim search --mode text|vector|both`: the messages that answer a question best.
+//! `verbatim search --mode text|vector|both`: the best messages for a question.
 
 use std::io::Write;
 
@@ -21,10 +21,10 @@ use crate::{
     model::{Hit, Stop},
 };
 
-/// Messages printed with `--limit 0`: later ones do not answer the question.
+/// The limit for `--limit 0`: lower-ranked messages do not answer the question.
 const MOST: usize = 1_000;
 
-/// What is asked.
+/// The question and its limits.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) text: String,
@@ -33,14 +33,14 @@ pub(super) struct Asked {
     pub(super) limit: usize,
 }
 
-/// How the messages are written.
+/// The output format of the messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     pub(super) flat: bool,
     pub(super) json: bool,
 }
 
-/// Writes the messages that answer a question, the best first.
+/// Writes the best messages for a question, best first.
 pub(super) fn run(
     asked: Asked,
     form: Form,
@@ -90,7 +90,7 @@ pub(super) fn run(
         let content = one.passage.as_str().into();
         let hit = Hit { content, ..one.hit.lent() };
         let found = Found::of(one.source, &hit, page.look, &mark);
-        // A message that answers is shown, even if only its title has the words.
+        // A ranked message is shown even if only the title has the words.
         let text = found
             .text
             .unwrap_or_else(|| super::look::excerpt(&hit.content, &[], page.look.columns));
@@ -114,7 +114,7 @@ pub(super) fn run(
     Ok(FOUND)
 }
 
-/// Writes the messages that answer a question as JSON.
+/// Writes the best messages for a question as JSON.
 pub(super) fn json(
     asked: Asked,
     page: Page<'_>,
@@ -154,8 +154,7 @@ fn write_json(
     Ok(())
 }
 
-/// Returns a note with words as they are written in the question and in its answers, not in the form
-/// that is ranked.
+/// Returns a note in which words are as the question or its answers have them, not stemmed terms.
 fn as_written(note: &Note, question: &str, found: &[Match], words: &Words) -> Note {
     let Note::Slip { word, meant } = note else { return note.clone() };
     let passages = found.iter().map(|one| one.passage.as_str());

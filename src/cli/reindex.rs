@@ -61,7 +61,7 @@ pub(super) fn run(
     }
     let sources = engine.sources();
     if !has_export && (sources.is_empty() || engine.config().db.is_some()) {
-        // The error says which database is missing.
+        // The error names the missing database.
         engine.config().export_database()?;
     }
     let options = Reindex { resources: args.limits.resources(environment), full: args.full };
@@ -73,7 +73,7 @@ pub(super) fn run(
             Err(error) if error.is_stopped() => {
                 return Ok(interrupt::stopped("what was indexed stays; run it again to go on"));
             }
-            // The other sources are indexed all the same.
+            // An error of one source does not stop the indexing of the other sources.
             Err(error) => {
                 failed = failed.or(Some(error));
                 continue;

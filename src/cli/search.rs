@@ -31,10 +31,10 @@ use crate::{
     text::{matcher::Matchers, snippet},
 };
 
-/// Matches of a message that are marked at most.
+/// The maximum number of highlighted matches in a message.
 const MOST_SPANS: usize = 100;
 
-/// How long messages beyond the limit are counted.
+/// The time limit of counting messages beyond the limit.
 const MOST_COUNTING: Duration = Duration::from_millis(400);
 
 /// Find a piece of text in your chats
@@ -91,9 +91,9 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Takes what the configuration file says.
+    /// Applies the settings of the configuration file.
     pub(super) fn take(&mut self, environment: &Environment) {
-        // Ranked search takes neither.
+        // Ranked search supports neither setting.
         if self.ranks() {
             return;
         }
@@ -191,10 +191,10 @@ const SWITCHES: [&str; 7] =
 /// The parameter of `/search` that makes the text a regular expression.
 const REGEX: &str = "regex";
 
-/// The last line of an answer of `/search` that leaves something out.
+/// The last line of an incomplete answer of `/search`.
 #[derive(Serialize)]
 struct LeftOut {
-    /// Whether everything was searched that was asked for.
+    /// Whether the search covered everything that was requested.
     complete: bool,
     /// Whether the limit left messages out.
     more: bool,
@@ -212,8 +212,8 @@ impl LeftOut {
     }
 }
 
-/// Answers `/search`: the parameters are the flags of this command, and `q` is the text. Writes what
-/// `--json` writes and, if the answer leaves something out, a last line that says what.
+/// Answers `/search`: the parameters are the flags of this command, and `q` is the text. Writes the
+/// lines of `--json`. If the answer is incomplete, a last line says what is missing.
 pub(super) fn answer(
     asked: &[(String, String)],
     engine: &Engine,
@@ -328,14 +328,14 @@ impl<'a> Exact<'a> {
         Ok(searched)
     }
 
-    /// Searches, and prints no notes.
+    /// Searches without printing notes.
     fn quietly<T: Send>(
         &self,
         limit: Option<usize>,
         render: Render<'_, T>,
         show: &mut dyn FnMut(T) -> ControlFlow<()>,
     ) -> Result<Searched, Error> {
-        // The source can stop at the limit only if every hit of it is shown.
+        // A source may stop at the limit only if all its hits are shown.
         let is_narrow = self.scope.conversation.is_some() || self.scope.conversations.is_some();
         let request = Request { limit: limit.filter(|_| !is_narrow), ..self.request.clone() };
         let engine = self.page.engine;
@@ -387,7 +387,7 @@ impl<'a> Exact<'a> {
                 return ControlFlow::Break(());
             }
             count += 1;
-            // One more than is written says whether there are more.
+            // A hit beyond the limit is needed to know whether there are more.
             match lines.show(page) {
                 ControlFlow::Break(()) if count == most => ControlFlow::Continue(()),
                 flow => flow,
@@ -406,7 +406,7 @@ impl<'a> Exact<'a> {
         lines.finish()
     }
 
-    /// Returns how many hits of each source are enough where a title shows only once.
+    /// Returns the limit for each source; `None` if titles can match, because a title is shown only once.
     fn limit_of_source(&self) -> Option<usize> {
         let has_text = !self.matchers.any.is_empty() || !self.matchers.all.is_empty();
         self.at_most().filter(|_| !has_text)
@@ -447,7 +447,7 @@ impl<'a> Exact<'a> {
         Ok(count)
     }
 
-    /// Says that the limit may have left something out.
+    /// Says that the limit may have left out messages.
     fn say_if_cut(&self, is_cut: bool) {
         if is_cut && self.limit > 0 {
             let limit = self.limit;
@@ -464,7 +464,7 @@ impl<'a> Exact<'a> {
         !is_open || conversation.is_some() || conversations.is_some()
     }
 
-    /// Returns how many messages an index searched, and in what time; nothing where SQLite searched.
+    /// Returns how many messages were searched, and the time; an empty text with SQLite or with filters.
     fn searched(&self, searched: &Searched) -> Result<String, Error> {
         let mut took = Duration::ZERO;
         for (_, plan, _) in &searched.plans {
@@ -482,7 +482,7 @@ impl<'a> Exact<'a> {
         Ok(format!(" (of {} searched in {took:.1} ms)", counted(tally.messages)))
     }
 
-    /// Says that nothing was found, where it was looked for and what else may help.
+    /// Returns the message that nothing was found, with the number of searched messages and a hint.
     fn nothing(&self) -> Result<String, Error> {
         let none = patterns::none_has(&self.request);
         let advice = match self.request.text.contains(char::is_whitespace) {

@@ -21,7 +21,7 @@ use crate::{
     watch, web,
 };
 
-/// What a person reads who starts the server in a terminal.
+/// The text for a person who starts the server in a terminal.
 const BY_HAND: &str = "serving AI clients on standard input, which clients start by themselves; \
                        `verbatim connect` tells them so. Ctrl-D ends it";
 
@@ -69,7 +69,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Takes what the configuration file says.
+    /// Applies the settings of the configuration file.
     pub(super) fn take(&mut self, environment: &Environment) {
         let is_on = |setting, flag| Some(settings::is_on(setting, flag, environment));
         self.case_sensitive = is_on(&settings_file::CASE_SENSITIVE, self.case_sensitive);
@@ -78,13 +78,13 @@ impl Args {
         self.no_watch = self.no_watch.or(watches.map(|watches| !watches));
     }
 
-    /// Returns whether indexes are left as they are.
+    /// Returns whether the server leaves the indexes as they are.
     pub(super) fn leaves_indexes(&self) -> bool {
         self.no_watch == Some(true)
     }
 }
 
-/// Returns how the tools answer and which of them are offered, by the flags and the settings.
+/// Returns the options of the tools and the offered tools, from the flags and the settings.
 pub(super) fn offered(
     args: &Args,
     engine: &Engine,
@@ -143,7 +143,7 @@ pub(super) fn run(args: &Args, engine: Engine, environment: &Environment) -> Res
     served
 }
 
-/// Answers over HTTP until the user or the system wants the program to end.
+/// Answers over HTTP until a signal ends the program.
 pub(super) fn over_http(
     server: HttpServer,
     engine: Arc<Engine>,
@@ -161,8 +161,8 @@ pub(super) fn page(engine: &Arc<Engine>, environment: &Environment) -> axum::Rou
     web::router(Arc::clone(engine), environment.local_time, resources)
 }
 
-/// Follows the databases, unless that is not wanted. Searches are right without it, so a server that
-/// cannot start its thread still serves.
+/// Starts the watch of the databases, unless it is switched off. Searches are correct without the
+/// watch, so the server runs even if the thread cannot start.
 pub(super) fn watched(engine: &Arc<Engine>, is_off: bool) -> Option<watch::Watch> {
     let start = || watch::start(Arc::clone(engine), |event| log(&described(&event)));
     let started = (!is_off).then(start)?;

@@ -1,4 +1,4 @@
-//! `verbatim service`: the system starts the server over HTTP, and again when it ends.
+//! `verbatim service`: the system starts the HTTP server, and restarts it when it ends.
 
 use std::{
     io::{self, Write},
@@ -57,7 +57,7 @@ enum ServiceAction {
     },
 }
 
-/// What the server may not do, as far as systemd can forbid it without root.
+/// The sandbox of the server, as far as systemd can apply it without root.
 const SANDBOX: &str = "\
 NoNewPrivileges=true
 LockPersonality=true
@@ -74,7 +74,7 @@ SystemCallFilter=@system-service
 /// The service manager of the platform.
 struct Manager {
     path: PathBuf,
-    /// The commands that start the service, and those that stop it.
+    /// The commands that start and stop the service.
     start: Vec<Vec<String>>,
     stop: Vec<Vec<String>>,
 }
@@ -182,7 +182,7 @@ fn agreed(
     Ok(confirmed(question)?)
 }
 
-/// Runs commands; says which of them failed. Returns whether none did.
+/// Runs commands; reports those that failed. Returns whether all succeeded.
 fn all_run(commands: &[Vec<String>]) -> bool {
     commands.iter().all(|words| {
         let ran = Command::new(&words[0]).args(&words[1..]).status();
@@ -195,7 +195,7 @@ fn all_run(commands: &[Vec<String>]) -> bool {
     })
 }
 
-/// Returns a unit of systemd.
+/// Returns the text of a systemd unit.
 fn systemd(program: &Path, words: &[String]) -> String {
     // In quotes, systemd still replaces % and $, and reads backslashes.
     let quoted = |word: &str| {
@@ -212,7 +212,7 @@ fn systemd(program: &Path, words: &[String]) -> String {
     )
 }
 
-/// Returns a file of launchd.
+/// Returns the text of a launchd file.
 fn launchd(program: &Path, words: &[String]) -> String {
     let escaped = |word: &str| word.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let program = program.to_string_lossy();

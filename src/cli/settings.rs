@@ -1,4 +1,5 @@
-//! What sets a setting: a flag, else the environment, else the configuration file, else a default.
+//! The source of a setting's value: a flag, else the environment, else the configuration file, else
+//! a default.
 
 use std::{
     env,
@@ -12,12 +13,12 @@ use super::{
     settings_file::{Error, Setting, SettingKind, SettingsFile},
 };
 
-/// What set a setting.
+/// The source of a setting's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SetBy {
     Flag(&'static str),
     Variable(&'static str),
-    /// The configuration file, in this line.
+    /// The configuration file, with the line.
     File(PathBuf, usize),
     Default,
 }
@@ -32,7 +33,7 @@ impl fmt::Display for SetBy {
     }
 }
 
-/// The values of a setting, and what set them. Without values it has its default, or is none.
+/// The values of a setting, and their source. Without values, the default applies.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
     pub(super) values: Vec<OsString>,
@@ -61,7 +62,7 @@ impl Given {
     }
 }
 
-/// Returns what is given for a setting: by the flag, else the environment, else the file.
+/// Returns the values of a setting: from the flag, else the environment, else the file.
 pub(super) fn given(
     setting: &Setting,
     flag: Option<Vec<OsString>>,
@@ -93,20 +94,20 @@ pub(super) fn given(
     }
 }
 
-/// Returns whether a switch is on: as its flag says, else the configuration file.
+/// Returns whether a switch is on: from its flag, else from the environment or the configuration file.
 pub(super) fn is_on(setting: &Setting, flag: Option<bool>, environment: &Environment) -> bool {
     flag.or_else(|| given(setting, None, environment).switch()) == Some(true)
 }
 
 impl Environment {
-    /// Returns this environment with what the configuration file says.
+    /// Returns this environment with the content of the configuration file.
     pub(super) fn with_settings(&self) -> Result<Environment, Error> {
         let (named, folder) = (self.verbatim_config.as_deref(), self.settings_folder.as_deref());
         let settings = SettingsFile::read(named, folder, self.user_folder.as_deref())?;
         Ok(Environment { settings, ..self.clone() })
     }
 
-    /// Returns the value of a variable that sets a setting.
+    /// Returns the value of a setting's variable.
     fn variable(&self, name: &str) -> Option<&OsStr> {
         let value = match name {
             "VERBATIM_HOME" => &self.verbatim_home,

@@ -17,25 +17,25 @@ use crate::{
 /// The variable that names the configuration file; empty for none.
 pub(super) const FILE_VARIABLE: &str = "VERBATIM_CONFIG";
 
-/// The likeness from which on an unknown key is taken for a misspelt one.
+/// The minimum similarity at which an unknown key counts as a misspelt key.
 const LIKENESS: f64 = 0.7;
 
-/// The most threads that can be asked for.
+/// The maximum value of the setting for threads.
 const MAX_THREADS: u16 = 256;
 
-/// A setting: where it can be set, and what it takes.
+/// A setting: its key, flag and variables, and the kind of its values.
 #[derive(Debug)]
 pub(super) struct Setting {
-    /// Its key in the configuration file.
+    /// The key in the configuration file.
     pub(super) key: &'static str,
-    /// The flag that sets it.
+    /// The flag of the setting.
     pub(super) flag: Option<&'static str>,
-    /// The variables that set it; the first one counts.
+    /// The variables of the setting; the first one that is set counts.
     pub(super) variables: &'static [&'static str],
     pub(super) kind: SettingKind,
 }
 
-/// What a setting takes.
+/// The kind of a setting's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SettingKind {
     Path,
@@ -83,10 +83,10 @@ settings! {
     RAW_CONTENT "raw-content" Switch Some("--raw-content"), [];
 }
 
-/// What the configuration file says.
+/// The content of the configuration file.
 #[derive(Clone, Debug, Default)]
 pub struct SettingsFile {
-    /// Its path, whether it exists or not; `None` if it is left out.
+    /// The path, even if the file does not exist; `None` if no file is used.
     pub(super) path: Option<PathBuf>,
     entries: Vec<SettingEntry>,
 }
@@ -109,24 +109,24 @@ impl fmt::Debug for SettingEntry {
 /// An error of the configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{}: cannot read the configuration file: {source}{}", path.display(), hint(*is_named))]
     Unreadable {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
-        /// Whether the variable names it.
+        /// Whether the variable names the file.
         is_named: bool,
     },
-    /// It says something that it cannot say.
+    /// The file has a wrong key or value.
     #[error("{}:{line}: {reason}", path.display())]
     Wrong {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
         /// The line.
         line: usize,
-        /// What is wrong with it.
+        /// The problem of the line.
         reason: String,
     },
 }
@@ -136,7 +136,7 @@ fn hint(is_named: bool) -> String {
 }
 
 impl SettingsFile {
-    /// Reads the configuration file that is named, else the one in a folder; without one, nothing is
+    /// Reads the named configuration file, else the file in a folder; without a file, nothing is
     /// set. `user` is the user's folder, for which `~` stands.
     pub(super) fn read(
         named: Option<&OsStr>,
@@ -178,15 +178,14 @@ impl SettingsFile {
         Ok(SettingsFile { path: Some(path), entries })
     }
 
-    /// Returns what the file says of a setting, with its path.
+    /// Returns the entry of a setting, with the path of the file.
     pub(super) fn entry(&self, setting: &Setting) -> Option<(&Path, &SettingEntry)> {
         let entry = self.entries.iter().find(|entry| entry.key == setting.key)?;
         Some((self.path.as_deref()?, entry))
     }
 }
 
-/// Returns the entries of a configuration file; the error is a place in the text, and what is wrong
-/// there.
+/// Returns the entries of a configuration file; the error is an offset in the text and a reason.
 fn parse(text: &str, user: Option<&Path>) -> Result<Vec<SettingEntry>, (usize, String)> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -205,7 +204,7 @@ fn parse(text: &str, user: Option<&Path>) -> Result<Vec<SettingEntry>, (usize, S
     Ok(entries)
 }
 
-/// Says that there is no such key, and which one may be meant.
+/// Returns the error of an unknown key, with the key that may be meant.
 fn unknown(name: &str) -> String {
     let likeness = |setting: &&&Setting| strsim::jaro_winkler(name, setting.key);
     let nearest = ALL.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
@@ -218,7 +217,7 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// Returns the values that the file gives a setting; the error says what the setting takes.
+/// Returns the values of a setting in the file; the error says which kind of value is expected.
 fn values(
     setting: &Setting,
     value: &DeValue<'_>,
@@ -276,7 +275,7 @@ fn values(
     }
 }
 
-/// Returns what a value of the file is, for a person.
+/// Returns the kind of a value in the file, for people.
 fn described(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) if text.is_empty() => "an empty text".to_owned(),
@@ -289,7 +288,7 @@ fn described(value: &DeValue<'_>) -> String {
     }
 }
 
-/// Returns a path of the file, which does not depend on the working folder.
+/// Returns a path of the file; an error if the path is relative.
 fn whole_path(text: &str, user: Option<&Path>) -> Result<PathBuf, String> {
     let path = PathBuf::from(from_user_folder(text, user)?);
     match path.is_absolute() || is_address(&path) {
@@ -313,7 +312,7 @@ fn is_secret(key: &str) -> bool {
     ALL.iter().any(|setting| setting.key == key && setting.is_secret())
 }
 
-/// Returns the variable that sets what a key of the file sets.
+/// Returns the variable for a key of the file.
 fn variable_of(key: &str) -> &'static str {
     let setting = ALL.iter().find(|setting| setting.key == key);
     setting.and_then(|setting| setting.variables.first()).copied().unwrap_or_default()
@@ -325,12 +324,12 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 impl Setting {
-    /// Returns whether its value is shown to nobody.
+    /// Returns whether the setting's value is hidden.
     pub(super) fn is_secret(&self) -> bool {
         self.kind == SettingKind::Secret
     }
 
-    /// Returns whether it takes a list.
+    /// Returns whether the setting is a list.
     pub(super) fn is_list(&self) -> bool {
         matches!(self.kind, SettingKind::Folders | SettingKind::Patterns)
     }

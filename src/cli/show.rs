@@ -72,20 +72,20 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Takes what the configuration file says.
+    /// Applies the settings of the configuration file.
     pub(super) fn take(&mut self, environment: &Environment) {
         let is_raw = settings::is_on(&settings_file::RAW_CONTENT, self.raw_content, environment);
         self.raw_content = Some(is_raw);
     }
 }
 
-/// Messages that are shown before the one that is asked for.
+/// The number of messages shown before the requested message.
 const BEFORE: usize = 2;
 
-/// Places of a block that are marked at most.
+/// The maximum number of highlighted matches in a block.
 const MOST_MARKS: usize = 1_000;
 
-/// Bytes that are made harmless at once.
+/// The number of bytes that are escaped at once.
 const PIECE: usize = 64 << 10;
 
 fn lines(text: &str) -> Result<RangeInclusive<u32>, String> {
@@ -184,7 +184,7 @@ fn of_message<'a>(
     attachments.iter().filter(|it| it.is_of(&message.conversation_id, &message.message_id))
 }
 
-/// Returns the attachments of a conversation; none, and says why, if they cannot be read.
+/// Returns the attachments of a conversation. If they cannot be read, reports the error and returns none.
 pub(super) fn attachments(engine: &Engine, source: SourceKind, id: &str) -> Vec<Attachment> {
     engine.attachments(source, id).unwrap_or_else(|error| {
         complain(&error.to_string());
@@ -192,13 +192,13 @@ pub(super) fn attachments(engine: &Engine, source: SourceKind, id: &str) -> Vec<
     })
 }
 
-/// How a conversation is written.
+/// The settings with which a conversation is written.
 struct ConversationPage<'w> {
     out: &'w mut dyn Write,
     attachments: Vec<Attachment>,
-    /// What the terminal shows; `None` where the Markdown is written as it is.
+    /// The look of the terminal; `None` if the Markdown is written as it is.
     rendered: Option<Look>,
-    /// Whether the output is a terminal, which no text may control.
+    /// Whether the output is a terminal: control characters must be escaped.
     is_terminal: bool,
     clock: Clock,
     pattern: Option<LiteralPattern>,
@@ -289,14 +289,14 @@ impl ConversationPage<'_> {
             None => Vec::new(),
         };
         match role {
-            // What a tool answers is no Markdown.
+            // The output of a tool is not Markdown.
             "tool" => markdown::write_plain(self.out, content, look, &mark),
             _ => markdown::write(self.out, content, look, &self.highlighter, &mark),
         }
     }
 }
 
-/// Returns a text in pieces, so that no copy of a very long one is made.
+/// Returns a text in pieces, so that a very long text is not copied.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -24,10 +24,10 @@ use crate::{
     model::Stop,
 };
 
-/// Characters of the longest bar.
+/// The length of the longest bar in characters.
 const BAR_WIDTH: u64 = 40;
 
-/// Bars of a chart at most; the last one is the sum of all others.
+/// The maximum number of bars; the last bar is the sum of all other values.
 const MOST_BARS: usize = 15;
 
 /// Count messages by month, role, source and model
@@ -139,10 +139,10 @@ fn months(tally: &Tally) -> Vec<(String, u64)> {
     months
 }
 
-/// Empty months shown in a row at most: one message with a wrong date must not make a thousand lines.
+/// The maximum number of empty months in a row: a message with a wrong date must not add a thousand lines.
 const LONGEST_GAP: u32 = 36;
 
-/// Returns the number of a month since the year 0; `None` without a time or a year of four digits.
+/// Returns the number of a month since the year 0; `None` if the month has no year of four digits.
 fn number_of(month: &str) -> Option<u32> {
     let (year, month) = month.split_once('-').filter(|(year, _)| year.len() == 4)?;
     Some(year.parse::<u32>().ok()? * 12 + month.parse::<u32>().ok()?.checked_sub(1)?)
@@ -203,7 +203,7 @@ fn svg(months: &[(String, u64)]) -> String {
     const TOP: u64 = 24;
     const BELOW: u64 = 40;
     let most = months.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
-    // The last label begins at the last column.
+    // The label of the last year begins at the last column, and needs room.
     let width = LEFT + COLUMN * months.len().max(20) + RIGHT;
     let height = TOP + HEIGHT + BELOW;
     let floor = TOP + HEIGHT;

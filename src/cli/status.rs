@@ -88,7 +88,7 @@ pub(super) fn run(
     Ok(FOUND)
 }
 
-/// Says why a source's database was chosen, and names those that were not.
+/// Returns why a source's database was chosen, and the databases that were not chosen.
 fn chosen(source: &SourceStatus, named: Option<&'static str>, engine: &Engine) -> String {
     let config = engine.config();
     if source.source != "export" {
@@ -162,7 +162,7 @@ fn described(source: &SourceStatus, chosen: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns how many messages a source has, and from when to when.
+/// Returns the number of messages of a source, and the times of the first and last message.
 fn contents(source: &SourceStatus) -> String {
     let mut text = match (&source.error, source.messages) {
         (Some(error), _) => error.clone(),
@@ -204,7 +204,7 @@ fn count(number: u64, what: &str) -> String {
     format!("{} {what}{}", HumanCount(number), plural(number))
 }
 
-/// Returns a length of time in its largest unit.
+/// Returns a duration in its largest unit.
 fn human(length: Duration) -> String {
     let seconds = length.as_secs();
     let (number, unit) = match seconds {

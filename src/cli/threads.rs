@@ -209,7 +209,7 @@ fn write(args: &Args, engine: &Engine, out: &mut dyn Write) -> Result<u8, Error>
     Ok(FOUND)
 }
 
-/// Records a turn, and writes what it reminds of.
+/// Records a turn, and writes the related passages from memory.
 fn go_on(
     engine: &Engine,
     continuation: &str,
@@ -295,7 +295,7 @@ fn write_analytics(engine: &Engine, json: bool, out: &mut dyn Write) -> Result<(
     Ok(())
 }
 
-/// Removes a thread if `is_confirmed`, else shows which one it is.
+/// Removes a thread if `is_confirmed`, else shows the thread.
 fn delete(
     engine: &Engine,
     word: &str,
@@ -321,7 +321,7 @@ fn delete(
     Ok(if is_confirmed { FOUND } else { NOTHING })
 }
 
-/// Returns the one thread whose id, or its beginning, is a word.
+/// Returns the thread whose id is a word or begins with the word.
 fn one(engine: &Engine, word: &str) -> Result<Thread, Error> {
     let mut found = engine.memory().threads_named(word)?;
     match (found.pop(), found.pop()) {

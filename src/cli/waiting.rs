@@ -1,6 +1,6 @@
 //! A line on standard error while a command has nothing to print yet.
 //!
-//! Whatever is printed first removes it: standard output, messages, and bars of progress.
+//! Any other output removes the line first: standard output, messages, and progress bars.
 
 use std::{
     io::{self, Write},
@@ -16,10 +16,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::environment::Environment;
 
-/// From when on the line is shown; a quicker command prints its answer alone.
+/// The delay before the line is shown; a quicker command shows no line.
 const AFTER: Duration = Duration::from_millis(60);
 
-/// How often the seconds are drawn again.
+/// The time between two redraws of the seconds.
 const TICK: Duration = Duration::from_millis(250);
 
 const LINE: &str = "{wide_msg} {elapsed}";
@@ -36,7 +36,8 @@ fn line() -> MutexGuard<'static, Option<ProgressBar>> {
 pub(super) struct Waiting;
 
 impl Waiting {
-    /// Says what is done, if that takes a moment; nothing if standard error is no terminal.
+    /// Shows what the command does, if the command takes a moment; nothing if standard error is not
+    /// a terminal.
     pub(super) fn begin(environment: &Environment, text: &'static str) -> Waiting {
         if environment.progress {
             say(text);
@@ -51,7 +52,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Says something else than before.
+/// Changes the text of the line.
 pub(super) fn say(text: impl Into<String>) {
     end();
     let bar = ProgressBar::new_spinner().with_message(text.into());
@@ -61,7 +62,7 @@ pub(super) fn say(text: impl Into<String>) {
     IS_WAITING.store(true, Ordering::Release);
     thread::spawn(move || {
         thread::sleep(AFTER);
-        // The lock is held, so that nothing is drawn once the line was removed.
+        // The lock is held, so that nothing is drawn after the line is removed.
         let _line = line();
         if !bar.is_finished() {
             bar.enable_steady_tick(TICK);
@@ -79,7 +80,7 @@ pub(super) fn end() {
     }
 }
 
-/// Removes the line before anything is written.
+/// A writer that removes the line before each write.
 pub(super) struct EndsWaiting<'a>(pub(super) &'a mut dyn Write);
 
 impl Write for EndsWaiting<'_> {

@@ -89,7 +89,7 @@ pub(super) async fn interrupted() -> std::io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-/// Describes an event for a log, with the command that helps if one does.
+/// Returns the text of an event for a log, with the command that helps, if there is one.
 pub(super) fn described(event: &watch::Event) -> String {
     match event {
         watch::Event::Index(UpkeepEvent::NotImported { .. }) => {

@@ -47,7 +47,7 @@ pub(super) fn run(
     let engine = Arc::new(engine);
     let (mut options, offer) = serve::offered(&args.serving, &engine, environment)?;
     let address = args.address.as_deref();
-    // The usual port may be taken; the page is opened wherever it is.
+    // The default port may be taken: the server then uses another port, and the browser opens that address.
     let places =
         ListenAt { address: address.or(Some(ADDRESS)), socket: None, may_move: address.is_none() };
     let page = serve::page(&engine, environment);
@@ -55,7 +55,7 @@ pub(super) fn run(
     let server = args.admission.server(&places, Some(page), config, environment)?;
     let server = server.with_search(listen::search_by(&engine, environment));
     let Some(address) = server.url() else { return Ok(FOUND) };
-    // The token stays out of the command line of the browser, which other users can see.
+    // Other users can see the command line of the browser, so the token must not be in the address.
     let (mut printed, mut opened) = (address.clone(), address);
     if let Some(code) = server.login_code()? {
         let token = args.admission.token(config, environment)?;
@@ -64,7 +64,7 @@ pub(super) fn run(
     }
     writeln!(out, "{printed}")?;
     out.flush()?;
-    // The crate's error names the address with the code, which is for the browser alone.
+    // The error of the `open` crate holds the address with the code, which only the browser may see.
     if !args.no_open && open::that_detached(&opened).is_err() {
         complain("no browser could be started; open the address above");
     }

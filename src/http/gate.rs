@@ -1,4 +1,4 @@
-//! Who is let in: the checks that every request passes before a route sees it.
+//! Access control: the checks that every request passes before it reaches a route.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -14,42 +14,42 @@ use super::{login, paths, token::AccessToken};
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// The name under which every platform reaches itself.
+/// The name of the own computer on every platform.
 const LOCALHOST: &str = "localhost";
 
 /// The connection that a request came through.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Peer {
-    /// TCP; the address is that of this end.
+    /// A TCP connection, with the server's own address.
     Tcp(IpAddr),
-    /// A Unix socket, whose file says who may connect.
+    /// A Unix socket; the permissions of its file say who may connect.
     #[cfg_attr(not(unix), allow(dead_code, reason = "only Unix has such sockets"))]
     Socket,
 }
 
-/// How a client showed that it may come in.
+/// The credential of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Credential {
-    /// The token in a header, or none where none is needed.
+    /// The token in a header; also if no token is needed.
     Token,
-    /// The cookie of a browser. It opens the page only.
+    /// The cookie of a browser, which opens only the page.
     Cookie,
 }
 
-/// Lets requests in, or refuses them.
+/// The access control of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
-    /// `None` lets every client in that reaches the server.
+    /// The token; `None` admits every client.
     pub(super) token: Option<AccessToken>,
-    /// The name of the cookie. Cookies do not know ports, so the name has the port.
+    /// The name of the cookie. It contains the port, because browsers share cookies between ports.
     pub(super) cookie_name: String,
-    /// The names of this server, beside `localhost` and its address.
+    /// The names of this server, besides `localhost` and its address.
     pub(super) names: Vec<String>,
     /// Whether there is a page that a browser can open.
     pub(super) has_page: bool,
 }
 
-/// The paths that need no token: they tell nothing.
+/// The paths that need no token, because they reveal nothing.
 const OPEN: [(&str, Method); 4] = [
     (paths::HEALTH, Method::GET),
     (login::LOGIN, Method::POST),
@@ -63,10 +63,10 @@ pub(super) fn is_open<B>(request: &axum::http::Request<B>) -> bool {
     OPEN.iter().any(|(open, method)| path == *open && request.method() == method)
 }
 
-/// The paths for programs, which the cookie of a browser does not open.
+/// The paths for programs, for which the cookie is not enough.
 const FOR_PROGRAMS: [&str; 2] = [paths::MCP, paths::METRICS];
 
-/// Passes a request on if the gate admits it.
+/// Passes a request on if the request is admitted.
 pub(super) async fn guard(
     State(gate): State<Arc<Gate>>,
     mut request: Request,
@@ -106,8 +106,8 @@ impl Gate {
         Err(self.unauthorised(request))
     }
 
-    /// Checks that the request names this server: a page that has made its own name mean this
-    /// machine (DNS rebinding) sends that name.
+    /// Checks that `Host` names this server. In a DNS rebinding attack, a foreign site lets its own
+    /// name point to this computer, and the request has that name.
     #[expect(clippy::result_large_err, reason = "the answer is the error")]
     fn check_host(&self, request: &Request, peer: Option<Peer>) -> Result<(), Response> {
         let headers = request.headers();
@@ -140,7 +140,7 @@ impl Gate {
         names.any(|own| own.eq_ignore_ascii_case(name))
     }
 
-    /// Checks that no page of another site makes the request.
+    /// Checks that the request does not come from a page of another site.
     #[expect(clippy::result_large_err, reason = "the answer is the error")]
     fn check_origin(&self, request: &Request) -> Result<(), Response> {
         let headers = request.headers();
@@ -154,8 +154,9 @@ impl Gate {
                 false => refused(StatusCode::FORBIDDEN, "a page of another site asks"),
             });
         }
-        // Browsers say `null` for the form of a page that sends no referrer, and say with the other
-        // header, which no page can set, that it is ours.
+        // For forms of a page without a referrer, browsers send the origin `null`. Then the
+        // `Sec-Fetch-Site` header, which pages cannot set, says whether the request is from this
+        // server's page.
         let is_ours = headers.get_all(header::ORIGIN).iter().all(|origin| {
             let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
             let origin = origin.as_bytes();
@@ -170,7 +171,7 @@ impl Gate {
         }
     }
 
-    /// Returns the answer to a client without the token: the form for a browser.
+    /// Returns the answer to a client without the token: browsers get the login form.
     fn unauthorised(&self, request: &Request) -> Response {
         let accepts_html = request
             .headers()
@@ -192,12 +193,12 @@ impl Gate {
     }
 }
 
-/// Returns whether a request with a cookie may change something: only our own page asks so.
+/// Returns whether a request comes from this server's own page, which alone may change something.
 pub(super) fn is_from_page(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN) || headers.contains_key(FETCH_SITE)
 }
 
-/// Returns the one token in the headers.
+/// Returns the token in the headers, if there is exactly one.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (given.next(), given.next()) else { return None };
@@ -205,7 +206,7 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
 }
 
-/// Returns the values of the cookies of a name.
+/// Returns the values of all cookies with a name.
 fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let cookies = lines.flat_map(|line| line.split(';'));
@@ -219,7 +220,7 @@ fn path_and_query(request: &Request) -> String {
     path.map_or_else(|| "/".to_owned(), |path| path.as_str().to_owned())
 }
 
-/// Returns an answer that says why a request is refused.
+/// Returns an error answer with the reason.
 pub(super) fn refused(status: StatusCode, why: &str) -> Response {
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{why}\n"))
         .into_response()

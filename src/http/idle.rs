@@ -1,5 +1,5 @@
-//! Connections without a request. Where too many are open, those that wait longest are closed, so
-//! that clients that say nothing keep nobody out.
+//! Connections that wait for a request. If too many connections are open, those with the longest
+//! wait are closed, so that idle clients do not block others.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
 
-/// The connections that wait for a request, those that wait longest first.
+/// The waiting connections, the longest wait first.
 #[derive(Debug, Default)]
 pub(super) struct IdleConnections(Mutex<IdleList>);
 
@@ -23,7 +23,7 @@ struct IdleList {
 }
 
 impl IdleConnections {
-    /// Closes those that wait longest, up to a number.
+    /// Closes at most `most` connections with the longest wait.
     pub(super) fn close(&self, most: usize) {
         let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..most {
@@ -45,7 +45,7 @@ impl IdleConnections {
     }
 }
 
-/// A connection, which waits for requests and answers them, one after the other.
+/// A connection that waits for requests and answers them one after the other.
 #[derive(Debug)]
 pub(super) struct ConnectionTurn {
     idle: Arc<IdleConnections>,
@@ -54,13 +54,13 @@ pub(super) struct ConnectionTurn {
 }
 
 impl ConnectionTurn {
-    /// Returns a connection that waits; `close` is cancelled when it is to be closed.
+    /// Returns a waiting connection; cancelling `close` closes the connection.
     pub(super) fn new(idle: Arc<IdleConnections>, close: CancellationToken) -> ConnectionTurn {
         let place = Mutex::new(Some(idle.add(close.clone())));
         ConnectionTurn { idle, close, place }
     }
 
-    /// Says that a request has come. The connection waits again when what is returned is dropped.
+    /// Marks the beginning of a request. When the result is dropped, the connection waits again.
     pub(super) fn begin(self: &Arc<Self>) -> RequestTurn {
         self.set(None);
         RequestTurn(Arc::clone(self))
@@ -90,7 +90,7 @@ impl Drop for RequestTurn {
     }
 }
 
-/// The body of an answer, with the request that it ends.
+/// The body of an answer; dropping it ends the request.
 pub(super) struct TurnBody {
     pub(super) body: Body,
     pub(super) _turn: Option<RequestTurn>,

@@ -1,4 +1,4 @@
-//! Connections: accepted, bounded in number and in time, and closed in good order.
+//! Accepts connections, limits their number and time, and closes them cleanly.
 
 use std::{
     convert::Infallible,
@@ -29,19 +29,19 @@ use super::{
     timed::Timed,
 };
 
-/// What connections may take.
+/// The limits of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// Connections that are open at one time. For further ones, those are closed that wait longest
-    /// for a request; if none waits, the further ones do.
+    /// The maximum number of open connections. If there are more, those with the longest wait for a
+    /// request are closed; if none waits, new connections wait.
     pub connections: usize,
-    /// The time for the headers of a request, and for a connection without one.
+    /// The time limit for the headers of a request, and for a connection without a request.
     pub header_time: Duration,
-    /// The time in which a client takes something of its answer.
+    /// The time limit until the client reads the next part of an answer.
     pub write_time: Duration,
-    /// The time between two parts of a request's body.
+    /// The time limit between two parts of a request's body.
     pub body_time: Duration,
-    /// How long open connections may go on when the server is told to end.
+    /// How long open connections may continue after the server is told to end.
     pub grace: Duration,
 }
 
@@ -57,16 +57,16 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// Bytes of a request's headers at most.
+/// The maximum size of a request's headers in bytes.
 const HEADER_BYTES: usize = 32 << 10;
 
-/// Headers of a request at most.
+/// The maximum number of headers of a request.
 const HEADERS: usize = 100;
 
-/// How long the server waits after an error of the system, such as no free file number.
+/// The pause after a system error, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections that are closed at once where there are too many, and how long that may take.
+/// The number of connections to close at once if too many are open, and the time limit of closing.
 const CLOSED_AT_ONCE: usize = 16;
 const CLOSING: Duration = Duration::from_millis(5);
 
@@ -78,7 +78,7 @@ pub(super) enum Listener {
     Unix(UnixListener, Option<FileIdentity>),
 }
 
-/// The device and the number of a file.
+/// The device and the inode of a file.
 #[cfg(unix)]
 type FileIdentity = (u64, u64);
 
@@ -95,7 +95,7 @@ impl Drop for Listener {
         if let Listener::Unix(listener, ours) = self
             && let Ok(address) = listener.local_addr()
             && let Some(path) = address.as_pathname()
-            // Another server may have taken the path since.
+            // Another server may have replaced the file since.
             && identity(path) == *ours
         {
             drop(std::fs::remove_file(path));
@@ -103,7 +103,7 @@ impl Drop for Listener {
     }
 }
 
-/// What a connection reads and writes.
+/// A stream of bytes that a connection reads and writes.
 pub(super) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
@@ -125,9 +125,9 @@ impl Listener {
         match self {
             Listener::Tcp(listener) => loop {
                 let (stream, _) = listener.accept().await?;
-                // Answers are short: waiting for more of them helps nobody.
+                // Answers are short, so waiting to fill a packet would only delay them.
                 let _ = stream.set_nodelay(true);
-                // A client that is gone already needs no answer.
+                // If the client is already gone, there is no address.
                 if let Ok(address) = stream.local_addr() {
                     return Ok((Box::new(stream), Peer::Tcp(address.ip())));
                 }
@@ -170,7 +170,7 @@ impl Acceptor {
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
-        // Nobody connects to a server that stops.
+        // No new connections are accepted while the server stops.
         drop(listener);
         while connections.join_next().await.is_some() {}
     }
@@ -196,8 +196,8 @@ impl Acceptor {
         let close = CancellationToken::new();
         let connection = Arc::new(ConnectionTurn::new(idle, close.clone()));
         let service = service_fn(move |mut request: Request<Incoming>| {
-            // Whoever has shown no token may be closed in the middle of a request, so that slow ones
-            // keep nobody out.
+            // Connections without a token may be closed during a request, so that slow clients do
+            // not block others.
             let turn = (!gate::is_open(&request)).then(|| connection.begin());
             request.extensions_mut().insert(peer);
             let answering = app.clone().oneshot(request);
@@ -213,7 +213,7 @@ impl Acceptor {
             .max_buf_size(HEADER_BYTES)
             .serve_connection(stream, service);
         let mut connection = std::pin::pin!(connection);
-        // How a connection ends is the client's matter.
+        // The client may end a connection in any way, so errors are ignored.
         tokio::select! {
             _ = connection.as_mut() => {}
             () = close.cancelled() => {

@@ -1,4 +1,4 @@
-//! How a browser gets its cookie: the page that asks for the token, and the form that it posts.
+//! How a browser gets its cookie: the page that asks for the token, and its form.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -13,7 +13,7 @@ use maud::{DOCTYPE, html};
 
 use super::token::{self, AccessToken, is_equal};
 
-/// The paths of the form and of what its page needs.
+/// The paths of the login form and of its files.
 pub(super) const LOGIN: &str = "/login";
 pub(super) const SCRIPT: &str = "/login.js";
 pub(super) const STYLE: &str = "/login.css";
@@ -21,10 +21,11 @@ pub(super) const STYLE: &str = "/login.css";
 /// How long a browser keeps the cookie.
 const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
 
-/// How long the code in the address of a browser that the program starts is good.
+/// How long the login code is valid.
 const CODE_LIFE: Duration = Duration::from_secs(120);
 
-/// Takes the token out of the address, and posts it. The address's fragment is never sent.
+/// The script that moves the token from the address into the form. Browsers never send the fragment
+/// of an address.
 const SCRIPT_TEXT: &str = "\
 'use strict';
 const form = document.querySelector('form');
@@ -46,9 +47,9 @@ input { font: inherit; width: 100%; box-sizing: border-box; padding: .5rem .75re
 button { font: inherit; margin-top: .75rem; padding: .5rem 1.25rem; }
 ";
 
-/// The code that lets the browser in that the program starts: it works once, and not for long.
-///
-/// Other users of the machine see the command line of the browser, so the token must not be in it.
+/// The code that logs in the browser that the program starts. It works once and for a short time.
+/// The token must not be in the command line of the browser, because other users can see command
+/// lines.
 #[derive(Debug, Default)]
 pub(super) struct LoginCode(Mutex<Option<(String, Instant)>>);
 
@@ -60,7 +61,7 @@ impl LoginCode {
         Ok(code)
     }
 
-    /// Takes the code; returns whether it was the right one.
+    /// Takes the code; returns whether the given code is right.
     fn take(&self, given: &[u8]) -> bool {
         let mut held = self.locked();
         let is_right = held.as_ref().is_some_and(|(code, until)| {
@@ -77,7 +78,7 @@ impl LoginCode {
     }
 }
 
-/// What the form posts.
+/// The fields of the form.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct LoginForm {
     token: String,
@@ -85,7 +86,7 @@ pub(super) struct LoginForm {
     next: String,
 }
 
-/// Answers the form: with the cookie and the page that was asked for, or with the form again.
+/// Answers the form: with the cookie and a redirect, or with the form again.
 pub(super) fn log_in(
     form: &LoginForm,
     token: &AccessToken,
@@ -149,8 +150,8 @@ pub(super) fn page(status: StatusCode, problem: &str) -> Response {
         .into_response()
 }
 
-/// Returns the page for a visitor whom another site sent here: the cookie does not come with such a
-/// request, and the link makes one that has it.
+/// Returns a page for a visitor that comes from another site. The browser does not send the cookie
+/// with such a request; the link on the page makes a request with the cookie.
 pub(super) fn sent_by_another_site(path: &str) -> Response {
     let path = if is_path(path) { path } else { "/" };
     let page = html! {

@@ -1,4 +1,4 @@
-//! Counts and times of requests, for Prometheus and for the log. No address, query or token is in them.
+//! Counts and times of requests, for Prometheus and for the log. They contain no address, query or token.
 
 use std::{
     collections::BTreeMap,
@@ -23,18 +23,18 @@ use crate::log::log;
 /// The upper bounds of the histogram, in seconds.
 const BOUNDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
 
-/// Counts of a route.
+/// The counts of a route.
 #[derive(Debug, Default)]
 struct RouteCounts {
     /// Requests by the status of their answer.
     by_status: BTreeMap<u16, u64>,
-    /// Requests that took at most each bound of [`BOUNDS`], and longer than the one before.
+    /// The number of requests in each interval of [`BOUNDS`].
     by_time: [u64; BOUNDS.len()],
     total: u64,
     seconds: f64,
 }
 
-/// What the server counts.
+/// The counters of the server.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     routes: Mutex<BTreeMap<&'static str, RouteCounts>>,
@@ -44,7 +44,7 @@ pub(super) struct Metrics {
     logs: bool,
 }
 
-/// Counts a request and the time until its answer begins.
+/// Counts a request, and the time until its answer begins.
 pub(super) async fn measure(
     State(metrics): State<Arc<Metrics>>,
     request: Request,
@@ -64,7 +64,7 @@ impl Metrics {
 
     fn count(&self, method: &Method, route: &'static str, status: u16, took: Duration) {
         if self.logs {
-            // A method can be any word.
+            // Clients can send any word as the method, so long words are not logged.
             let method = if method.as_str().len() > 10 { "?" } else { method.as_str() };
             log(&format!("{method} {route} {status} {} ms", took.as_millis()));
         }
@@ -123,7 +123,7 @@ pub(super) async fn answer(State(metrics): State<Arc<Metrics>>) -> Response {
     ([(header::CONTENT_TYPE, kind)], metrics.text()).into_response()
 }
 
-/// Returns the name of a path's route: paths can hold ids.
+/// Returns the route of a path, because paths can hold ids.
 fn route(path: &str) -> &'static str {
     let known = [MCP, SEARCH, METRICS, HEALTH, login::LOGIN];
     known.into_iter().find(|known| *known == path).map_or("page", |known| &known[1..])

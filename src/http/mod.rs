@@ -48,21 +48,21 @@ pub use listener::ConnectionLimits;
 
 use crate::log::{flush, log};
 
-/// Bytes of the form with the token at most.
+/// The maximum size of the login form in bytes.
 const FORM_BYTES: usize = 4 << 10;
 
-/// Files that the program may have open, if the system allows it.
+/// The number of files that the program asks to open.
 #[cfg(unix)]
 const OPEN_FILES: u64 = 4096;
 
-/// Calls of the page that run at one time on threads of their own, beside those of MCP.
+/// The number of threads for the page, besides the threads for MCP.
 const PAGE_THREADS: usize = 16;
 
-/// Nothing is loaded from anywhere but this server, and no text of a chat is run.
+/// The page loads files only from this server and runs no text of a chat.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The headers of every answer, unless the answer has its own.
+/// The default headers of every answer.
 const HEADERS: [(&str, &str); 7] = [
     ("content-security-policy", CONTENT_SECURITY_POLICY),
     ("x-content-type-options", "nosniff"),
@@ -73,10 +73,10 @@ const HEADERS: [(&str, &str); 7] = [
     ("cache-control", "no-store"),
 ];
 
-/// What can go wrong with serving.
+/// An error of the HTTP server.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address cannot be listened on.
+    /// The server cannot listen on the address.
     #[error("cannot listen on {address}: {source}")]
     Bind {
         /// The address, or the path of the socket.
@@ -84,7 +84,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// There is no token, and others could reach the server.
+    /// There is no token, and other machines could reach the server.
     #[error(
         "{0} can be reached from other machines, so it needs a token; leave out --no-token, or listen \
          on 127.0.0.1"
@@ -93,7 +93,7 @@ pub enum Error {
     /// The server could not be started.
     #[error("cannot start the server: {0}")]
     Start(#[source] io::Error),
-    /// The token cannot be had.
+    /// The token cannot be read or made.
     #[error(transparent)]
     Token(#[from] token::Error),
 }
@@ -122,13 +122,13 @@ impl Sockets {
     }
 }
 
-/// What a server does beside MCP.
+/// An HTTP server with MCP, the search and the page.
 pub struct HttpServer {
     sockets: Sockets,
     gate: Gate,
     page: Option<Router>,
     code: Arc<LoginCode>,
-    /// What connections may take.
+    /// The limits of connections.
     pub limits: ConnectionLimits,
     /// Whether each request is logged.
     pub logs: bool,
@@ -136,9 +136,9 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Returns a server. `token` lets clients in over TCP; `None` lets every user of this machine in,
-    /// and is refused where other machines reach the server. `names` are the server's names beside
-    /// `localhost` and its address.
+    /// Returns a server. `token` is what TCP clients must send; `None` admits every user of this
+    /// machine, and is refused if other machines can reach the server. `names` are the server's
+    /// names besides `localhost` and its address.
     pub fn new(
         sockets: Sockets,
         token: Option<AccessToken>,
@@ -159,7 +159,7 @@ impl HttpServer {
         Ok(HttpServer { sockets, gate, page, code, limits, logs: false, search: None })
     }
 
-    /// Answers `/search` by a function.
+    /// Adds `/search`, which the function answers.
     pub(crate) fn with_search(self, search: Arc<SearchRun>) -> HttpServer {
         HttpServer { search: Some(search), ..self }
     }
@@ -169,7 +169,7 @@ impl HttpServer {
         self.sockets.tcp.as_ref().and_then(|tcp| tcp.local_addr().ok())
     }
 
-    /// Returns the address under which this computer reaches the server, as a browser takes it.
+    /// Returns the URL by which a browser on this computer reaches the server.
     pub fn url(&self) -> Option<String> {
         let mut address = self.address()?;
         if address.ip().is_unspecified() {
@@ -178,14 +178,14 @@ impl HttpServer {
         Some(format!("http://{address}"))
     }
 
-    /// Returns a code that lets one browser in, for the fragment of the page's address.
+    /// Returns a login code for one browser, for the fragment of the page's address.
     pub fn login_code(&self) -> Result<Option<String>, Error> {
         let make = || self.code.make();
         Ok(self.gate.token.is_some().then(make).transpose()?)
     }
 
-    /// Answers requests until `end` comes. `mcp` makes what answers at `/mcp`; its token is cancelled
-    /// when calls must end.
+    /// Answers requests until `end` completes. `mcp` makes the handler of `/mcp`; cancelling its
+    /// token ends calls.
     pub fn serve(
         self,
         mcp: impl FnOnce(CancellationToken) -> MethodRouter,
@@ -225,7 +225,7 @@ impl HttpServer {
         outcome
     }
 
-    /// Returns the routes with all that guards them.
+    /// Returns the routes with all access checks.
     fn app(&self, mcp: MethodRouter) -> (Router, Arc<Metrics>) {
         let metrics = Arc::new(Metrics::new(self.logs));
         let login = LoginState {
@@ -269,7 +269,7 @@ impl HttpServer {
     }
 }
 
-/// Lets the program open more files, where the system allows it: each connection is one.
+/// Raises the limit of open files, if the system allows it: each connection is an open file.
 fn allow_files() {
     #[cfg(unix)]
     {
@@ -277,13 +277,13 @@ fn allow_files() {
         let limit = getrlimit(Resource::Nofile);
         let wanted = limit.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
         if limit.current.is_some_and(|now| now < wanted) {
-            // Without it, the server serves fewer clients at a time.
+            // If this fails, the server serves fewer clients at once.
             let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
         }
     }
 }
 
-/// What answers `/search`: JSON for programs, the page for browsers.
+/// The handlers of `/search`: JSON for programs, the page for browsers.
 #[derive(Clone)]
 struct FoundBy {
     searches: Searches,
@@ -293,7 +293,7 @@ struct FoundBy {
 async fn search_for(State(found): State<FoundBy>, request: Request) -> Response {
     let headers = request.headers();
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    // Browsers ask for HTML, and programs do not unless they say so.
+    // Browsers accept HTML; programs do not, unless they say so.
     let is_browser = !headers.contains_key(header::AUTHORIZATION)
         && accept.is_some_and(|accept| accept.contains("text/html"));
     match found.page {
@@ -302,7 +302,7 @@ async fn search_for(State(found): State<FoundBy>, request: Request) -> Response 
     }
 }
 
-/// What the form with the token needs.
+/// The state of the login routes.
 struct LoginState {
     token: Option<AccessToken>,
     code: Arc<LoginCode>,
@@ -314,7 +314,7 @@ async fn log_in(
     headers: HeaderMap,
     Form(form): Form<LoginForm>,
 ) -> Response {
-    // A proxy that speaks TLS is known by the origin.
+    // The origin shows whether a proxy speaks TLS.
     let is_secure =
         headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
     match &login.token {
@@ -323,7 +323,7 @@ async fn log_in(
     }
 }
 
-/// Refuses a change that a browser asks for with its cookie, but not from our page.
+/// Refuses a change with a browser's cookie unless the request comes from this server's page.
 async fn only_the_page_changes(request: Request, next: Next) -> Response {
     let reads = [Method::GET, Method::HEAD].contains(request.method());
     let has_cookie = request.extensions().get() == Some(&Credential::Cookie);
@@ -333,7 +333,7 @@ async fn only_the_page_changes(request: Request, next: Next) -> Response {
     }
 }
 
-/// Answers where a route panicked; the panic is in the log.
+/// Answers after a panic of a route; the panic is in the log.
 #[expect(clippy::needless_pass_by_value, reason = "the layer gives it so")]
 fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
     let text = panic.downcast_ref::<String>().map(String::as_str);

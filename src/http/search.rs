@@ -27,35 +27,35 @@ use tokio::{
 use super::gate::refused;
 use crate::{log::log, map_faults, model::Stop};
 
-/// Searches that run at one time; further ones wait.
+/// The number of concurrent searches; further searches wait.
 const CONCURRENT: usize = 8;
 
-/// How long a search waits until it can run.
+/// The maximum wait for a free place.
 const MOST_WAIT: Duration = Duration::from_secs(15);
 
-/// How long a search may run, until its client has taken the whole answer.
+/// The time limit of a search, with the sending of the answer.
 const MOST_TIME: Duration = Duration::from_secs(300);
 
-/// Bytes of an answer that are sent at once.
+/// The size of a part of an answer in bytes.
 const CHUNK: usize = 32 << 10;
 
-/// Chunks that wait for a client.
+/// The number of parts that wait for a client.
 const AHEAD: usize = 4;
 
-/// Why a search gives no answer.
+/// The reason why a search gives no answer.
 #[derive(Debug)]
 pub(crate) enum SearchFailure {
-    /// The parameters are wrong; the text says how.
+    /// The parameters are wrong; the text is the reason.
     Asked(String),
     /// The search failed.
     Failed(String),
 }
 
-/// Searches for the parameters of a query, and writes JSON lines.
+/// A function that searches with the parameters of a query, and writes JSON lines.
 pub(crate) type SearchRun =
     dyn Fn(&[(String, String)], &Stop, &mut dyn Write) -> Result<(), SearchFailure> + Send + Sync;
 
-/// What answers `/search`.
+/// The handler of `/search`.
 #[derive(Clone)]
 pub(super) struct Searches {
     run: Arc<SearchRun>,
@@ -71,7 +71,7 @@ impl Searches {
     }
 }
 
-/// What the search sends to the client: a part of the answer, or why there is none.
+/// A part of an answer, or the reason why there is no answer.
 type AnswerPart = Result<Bytes, SearchFailure>;
 
 pub(super) async fn answer(State(searches): State<Searches>, request: Request) -> Response {
@@ -95,13 +95,13 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
         let _permit = permit;
         let mut out = PartWriter { sender, held: Vec::new(), handle, deadline };
         let done = map_faults::caught(|| run(&asked, &stop, &mut out));
-        // A panic must not end the answer as if it were whole.
+        // After a panic, the answer must not look complete.
         let done = done.unwrap_or_else(|panic| {
             log(&format!("a search panicked: {panic}"));
             let why = "the search failed; see the server's log";
             Err(SearchFailure::Failed(why.to_owned()))
         });
-        // If the client has gone, nobody waits for the rest.
+        // If the client is gone, nobody waits for the rest.
         match done {
             Ok(()) => done_whole.store(out.flush().is_ok(), Ordering::Release),
             Err(SearchFailure::Failed(_)) if stop.requested() => {
@@ -114,7 +114,7 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
             Err(failure) => drop(out.send(Err(failure))),
         }
     });
-    // The status is known once something is found, or all is searched.
+    // The status is known after the first result or at the end of the search.
     let first = match parts.recv().await {
         Some(Ok(first)) => Some(first),
         Some(Err(SearchFailure::Asked(why))) => {
@@ -133,7 +133,7 @@ pub(super) async fn answer(State(searches): State<Searches>, request: Request) -
     ([(header::CONTENT_TYPE, "application/x-ndjson; charset=utf-8")], body).into_response()
 }
 
-/// Asks a search to stop when its client goes.
+/// Stops a search when its client disconnects.
 struct StopOnDrop(Stop);
 
 impl Drop for StopOnDrop {
@@ -142,12 +142,12 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Sends what is written, in parts; waits for a client that is slow, and fails when it has gone.
+/// Sends the output in parts; waits for a slow client, and fails when the client disconnects.
 struct PartWriter {
     sender: mpsc::Sender<AnswerPart>,
     held: Vec<u8>,
     handle: Handle,
-    /// Until then the client has time to take the answer.
+    /// The time until which the client must take the answer.
     deadline: Instant,
 }
 
@@ -178,12 +178,12 @@ impl Write for PartWriter {
     }
 }
 
-/// The body of an answer. A search that fails in the middle breaks the connection off, so that the
-/// client does not take a part for the whole.
+/// The body of an answer. If the search fails, the connection breaks off, so that the client does
+/// not take a part for the whole answer.
 struct PartBody {
     first: Option<Bytes>,
     parts: mpsc::Receiver<AnswerPart>,
-    /// Whether all of the answer was sent.
+    /// Whether the whole answer was sent.
     is_whole: Arc<AtomicBool>,
     _guard: StopOnDrop,
 }
@@ -278,7 +278,7 @@ mod tests {
         let most_time = Duration::from_millis(10);
         let (status, _) = asked_of(Searches { most_time, ..Searches::new(long) });
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-        // The client takes nothing of an answer without an end.
+        // The client reads nothing of an endless answer.
         let endless: Arc<SearchRun> = Arc::new(|_, _, out| {
             loop {
                 let part = out.write_all(&[b' '; CHUNK]);
@@ -290,7 +290,7 @@ mod tests {
         runtime.block_on(async {
             let request = Request::get("/search?q=a").body(Body::empty()).unwrap();
             let answer = answer(State(searches.clone()), request).await;
-            // All can search again.
+            // All permits are free again.
             drop(searches.permits.acquire_many(CONCURRENT as u32).await.unwrap());
             assert!(axum::body::to_bytes(answer.into_body(), usize::MAX).await.is_err());
         });

@@ -1,4 +1,4 @@
-//! A connection whose peer must take what is written to it.
+//! A connection that fails if the client does not read.
 
 use std::{
     io::{self, IoSlice},
@@ -12,12 +12,12 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-/// A connection that fails if its peer takes nothing of what is written for some time.
+/// A connection that fails if the client reads nothing for some time.
 pub(super) struct Timed<S> {
     stream: S,
     patience: Duration,
     deadline: Pin<Box<Sleep>>,
-    /// Whether a write waits for the peer.
+    /// Whether a write waits for the client.
     is_waiting: bool,
 }
 
@@ -27,7 +27,7 @@ impl<S: Unpin> Timed<S> {
         Timed { stream, patience, deadline, is_waiting: false }
     }
 
-    /// Returns what a write came to, or an error if it waits for too long.
+    /// Returns the result of a write, or an error if the write waits too long.
     fn timed<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -110,7 +110,7 @@ mod tests {
             let mut timed = Timed::new(near, patience);
             let error = timed.write_all(&[0; 64]).await.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-            // One that is slow, but takes something, is waited for.
+            // A slow client that still reads is not cut off.
             let reader = tokio::spawn(async move {
                 let mut taken = 0;
                 while taken < 128 {

@@ -11,13 +11,13 @@ use subtle::ConstantTimeEq;
 
 use crate::{engine::TOKEN_FILE, private};
 
-/// Random bytes of a token that the program makes.
+/// The number of random bytes of a new token.
 const RANDOM_BYTES: usize = 32;
 
-/// Characters of a token at least: 128 bits in base64.
+/// The minimum length of a token: 128 bits in base64.
 const SHORTEST: usize = 22;
 
-/// What the hash in the cookie is of, beside the token.
+/// The text that is hashed together with the token for the cookie.
 const COOKIE_PURPOSE: &[u8] = b"verbatim page cookie\0";
 
 /// An error of reading or making a token.
@@ -41,7 +41,7 @@ pub enum Error {
         /// The path of the file.
         path: PathBuf,
     },
-    /// The token is too short, or has characters that a header cannot hold.
+    /// The token is too short, or has characters that are not allowed in a header.
     #[error(
         "{place}: a token has at least {SHORTEST} characters, all of them letters, digits or \
          punctuation of ASCII, without spaces"
@@ -50,7 +50,7 @@ pub enum Error {
         /// The file or the variable.
         place: String,
     },
-    /// The system gives no random numbers.
+    /// The system cannot make random numbers.
     #[error("the system gives no random numbers for a token: {0}")]
     NoRandomness(String),
 }
@@ -66,7 +66,7 @@ impl fmt::Debug for AccessToken {
 }
 
 impl AccessToken {
-    /// Takes a token that the user made; `place` says where it stands.
+    /// Checks a token that the user made; `place` is where the token was found.
     pub fn given(text: &str, place: &str) -> Result<AccessToken, Error> {
         let text = text.trim();
         if text.len() < SHORTEST || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -75,7 +75,7 @@ impl AccessToken {
         Ok(AccessToken(text.to_owned()))
     }
 
-    /// Reads the token in a file of the user, which nobody else may read.
+    /// Reads the token from a file, which other users must not be able to read.
     pub fn in_file(path: &Path) -> Result<AccessToken, Error> {
         let is_exposed = fs::metadata(path)
             .is_ok_and(|file| file.is_file() && private::is_open_to_others(&file));
@@ -91,7 +91,7 @@ impl AccessToken {
         AccessToken::given(&text, &path.display().to_string())
     }
 
-    /// Reads the token of a home, and makes it if there is none.
+    /// Reads the token of a home; makes a token if there is none.
     pub fn of_home(home: &Path) -> Result<AccessToken, Error> {
         let path = home.join(TOKEN_FILE);
         private::tighten(&path);
@@ -102,7 +102,7 @@ impl AccessToken {
         let (token, file) = AccessToken::written(&path)?;
         match file.persist_noclobber(&path) {
             Ok(_) => Ok(token),
-            // Another process was faster: its token counts.
+            // Another process made a token first: that token counts.
             Err(_) => AccessToken::read(&path),
         }
     }
@@ -117,7 +117,7 @@ impl AccessToken {
         Ok(token)
     }
 
-    /// Makes a token and a temporary file beside `path` that holds it.
+    /// Makes a token, and writes it to a temporary file beside `path`.
     fn written(path: &Path) -> Result<(AccessToken, tempfile::NamedTempFile), Error> {
         let token = AccessToken(random()?);
         let failed = |source| Error::File { path: path.to_owned(), source };
@@ -128,30 +128,30 @@ impl AccessToken {
         Ok((token, file))
     }
 
-    /// Returns whether a client gave this token; how long it takes does not tell how much is right.
+    /// Returns whether a client sent this token, in constant time.
     pub(super) fn is(&self, given: &[u8]) -> bool {
         is_equal(self.0.as_bytes(), given)
     }
 
-    /// Returns whether a browser gave the cookie of this token.
+    /// Returns whether a browser sent the cookie of this token.
     pub(super) fn is_cookie(&self, given: &[u8]) -> bool {
         is_equal(self.cookie().as_bytes(), given)
     }
 
-    /// Returns the value of the cookie that stands for the token in a browser. The token cannot be
-    /// found from it, and it opens the page only.
+    /// Returns the value of the cookie. The token cannot be computed from the cookie, which opens
+    /// only the page.
     pub(super) fn cookie(&self) -> String {
         let hash = Sha256::new().chain_update(COOKIE_PURPOSE).chain_update(&self.0).finalize();
         hex(&hash)
     }
 
-    /// The token as text.
+    /// Returns the token as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Compares secrets; the time depends on their lengths only.
+/// Compares secrets in a time that depends only on their lengths.
 pub(super) fn is_equal(secret: &[u8], given: &[u8]) -> bool {
     secret.ct_eq(given).into()
 }
@@ -185,7 +185,7 @@ mod tests {
             let path = home.path().join("new").join(TOKEN_FILE);
             let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
             assert_eq!(mode(&path), 0o600);
-            // One that was left open is closed when it is read.
+            // A token file that other users can read is made private when it is read.
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
             assert!(matches!(AccessToken::in_file(&path), Err(Error::Exposed { .. })));
             AccessToken::of_home(&home.path().join("new")).unwrap();

@@ -1,6 +1,6 @@
-//! Batches: several messages in one array, which revision 2025-03-26 of the protocol has.
+//! Batches: several messages in one array, a feature of protocol revision 2025-03-26.
 //!
-//! The answers to a batch go out as one array, once all of them are there.
+//! The answers to a batch are sent as one array when all answers exist.
 
 use std::collections::HashSet;
 
@@ -23,14 +23,15 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Returns the answers if they are complete; an array without requests has none.
+    /// Returns the answers if they are complete; an array without requests has no answer.
     fn complete(self) -> Option<Value> {
         (!self.answers.is_empty()).then_some(Value::Array(self.answers))
     }
 }
 
 impl Batches {
-    /// Adds a batch before its requests are delivered; returns its answer if none is waited for.
+    /// Adds a batch before its requests are delivered; returns its answer if the batch has no
+    /// pending request.
     pub(super) fn begin(&mut self, batch: Batch) -> Option<Value> {
         if batch.waiting.is_empty() {
             return batch.complete();
@@ -39,13 +40,13 @@ impl Batches {
         None
     }
 
-    /// Returns whether a request came in a batch and is not answered.
+    /// Returns whether a request of a batch is still without an answer.
     pub(super) fn holds(&self, id: &RequestId) -> bool {
         self.open.iter().any(|batch| batch.waiting.contains(id))
     }
 
-    /// Takes the answer to a request of a batch; `None` for a request that was cancelled, which has
-    /// no answer. Returns the answer to the batch once it is complete.
+    /// Adds the answer to a request of a batch; `None` for a cancelled request, which has no
+    /// answer. Returns the answer to the batch if it is complete.
     pub(super) fn answer(&mut self, id: &RequestId, answer: Option<Value>) -> Option<Value> {
         let at = self.open.iter().position(|batch| batch.waiting.contains(id))?;
         let batch = &mut self.open[at];

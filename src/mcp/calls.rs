@@ -1,4 +1,4 @@
-//! Tool calls: they run off the async threads, stop when nobody waits for them, and send progress.
+//! Tool calls: they run off the async threads, stop when the client no longer waits, and send progress.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use crate::{
     tools::{Answer, Options},
 };
 
-/// The time between two progress notifications, and before the first.
+/// The time before the first progress notification, and between two notifications.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 impl ClientSession {
@@ -42,7 +42,7 @@ impl ClientSession {
         };
         let start = Instant::now();
         let arguments = Arc::new(request.arguments.unwrap_or_default());
-        // Returns nothing if the call has to scan, and may not.
+        // The result is `None` if the call needs a scan and scans are not allowed.
         let run = |may_scan: bool| {
             let arguments = Arc::clone(&arguments);
             self.work(&context, tool.name, move |engine, options, stop| match may_scan {
@@ -54,7 +54,7 @@ impl ClientSession {
             if let Some(answer) = run(false).await? {
                 return Ok(answer);
             }
-            // Waiting for this permit holds none of those that other calls need.
+            // A call that waits for this permit holds no permit that other calls need.
             let _permit = self.shared.scans.acquire().await;
             Ok(run(true).await?.expect("a call that may scan runs"))
         };
@@ -83,7 +83,7 @@ impl ClientSession {
         work: impl FnOnce(&Engine, &Options, &Stop) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
         let stop = Stop::never();
-        // Whoever no longer waits for this drops it.
+        // If this future is dropped, the client no longer waits, and the work must stop.
         let abandoned = StopOnDrop(stop.clone());
         let shared = self.shared.clone();
         let permit = shared.permits.clone().acquire_owned().await;
@@ -108,11 +108,11 @@ impl ClientSession {
     }
 }
 
-/// Requests the end of work that nobody waits for any more.
+/// Stops work when the client no longer waits for the work.
 struct StopOnDrop(Stop);
 
 impl StopOnDrop {
-    /// Asks work to stop, and waits for its end.
+    /// Stops the work, and waits for its end.
     async fn end<T>(&self, work: JoinHandle<T>) -> Result<T, JoinError> {
         self.0.request();
         work.await
@@ -145,7 +145,7 @@ async fn with_progress<T>(
                 let message = format!("{name}: at work for {seconds} s");
                 let note = ProgressNotificationParam::new(token.clone(), f64::from(seconds))
                     .with_message(message);
-                // If it does not arrive, the client still gets its answer.
+                // If the notification is lost, the client still gets its answer.
                 let _ = context.peer.notify_progress(note).await;
             }
         }

@@ -1,4 +1,4 @@
-//! Completion of arguments that a user types: titles, ids, projects, roles.
+//! Completion of arguments: titles, ids, projects, roles.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
 /// The roles of messages in every kind of source.
 const ROLES: [&str; 4] = ["assistant", "system", "tool", "user"];
 
-/// Completes an argument; the list is empty if there is nothing to propose.
+/// Completes an argument; the list is empty if there is no proposal.
 pub(super) fn complete(
     engine: &Engine,
     request: &CompleteRequestParams,
@@ -66,12 +66,12 @@ pub(super) fn complete(
     Ok(CompleteResult::new(completion))
 }
 
-/// How long completing one argument may take: people type on.
+/// Returns a stop with the time limit of a completion: the user continues to type.
 fn stop() -> Stop {
     Stop::after(Duration::from_secs(2))
 }
 
-/// Returns the titles that contain the typed text: first those that begin with it, the latest first.
+/// Returns the titles that contain the typed text. Titles that begin with the text come first, newest first.
 fn titles(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
     let mut titles: Vec<String> = Vec::new();
     let mut seen = BTreeSet::new();
@@ -85,7 +85,7 @@ fn titles(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
     Ok(titles)
 }
 
-/// Returns the ids that begin with the typed text, else those of conversations whose title contains it.
+/// Returns the ids that begin with the typed text, else the ids of conversations whose title contains it.
 fn ids(engine: &Engine, typed: &str) -> Result<Vec<String>, Error> {
     let mut found =
         engine.find(&stop()).headings(&|_, id, _| id.to_lowercase().starts_with(typed))?;

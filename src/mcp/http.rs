@@ -1,7 +1,7 @@
-//! The protocol over HTTP: each request stands for itself, so the server keeps no sessions.
+//! The protocol over HTTP: the server keeps no sessions, because each request is complete.
 //!
-//! rmcp answers the requests. This file reads the bodies, as [`lines`](super::lines) reads lines: what
-//! is no message gets an answer that says so, and batches are taken apart.
+//! rmcp answers the requests. This file reads the bodies, as [`lines`](super::lines) reads lines:
+//! wrong messages get an error answer, and batches are split.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,36 +29,35 @@ use crate::{
     tools::{CHATGPT_CLIENT, Offer, Options},
 };
 
-/// Bytes of a request's body at most.
+/// The maximum size of a request's body in bytes.
 const MOST_BYTES: usize = 4 << 20;
 
-/// The time in which the body of a request comes.
+/// The time limit for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
-/// Messages of a batch at most.
+/// The maximum number of messages in a batch.
 const MOST_MESSAGES: usize = 100;
 
-/// The header that says which revision of the protocol a client speaks.
+/// The header with the client's protocol revision.
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// The revision that has batches; clients of this revision send no version.
+/// The revision that has batches; clients of this revision send no version header.
 const WITH_BATCHES: &str = "2025-03-26";
 
 const INVALID_REQUEST: i64 = -32600;
 
 type McpService = StreamableHttpService<ClientSession, LocalSessionManager>;
 
-/// Answers requests: one service for each kind of client, because a request over HTTP does not say
-/// again how its client called itself.
+/// The services that answer requests, one for each kind of client: a request over HTTP does not
+/// contain the client's name.
 #[derive(Clone)]
 struct McpServices {
     usual: McpService,
     chatgpt: McpService,
 }
 
-/// Returns what answers MCP's requests over HTTP. Calls end when `is_over` is cancelled.
-///
-/// Whoever routes requests here has checked `Host`, `Origin` and the token.
+/// Returns the router for MCP over HTTP. Calls end when `is_over` is cancelled. The caller must
+/// check `Host`, `Origin` and the token first.
 pub(crate) fn router(
     engine: Arc<Engine>,
     options: Options,
@@ -116,7 +115,7 @@ async fn answer(State(services): State<McpServices>, request: Request) -> Respon
     };
     match parse(&body) {
         LineAction::Deliver(_) => {
-            // It was just found to be text.
+            // The body was just checked to be UTF-8.
             let text = mend_surrogates(&String::from_utf8_lossy(&body)).into_owned();
             let text = text.trim_start_matches('\u{FEFF}').to_owned();
             forward(&service, Request::from_parts(head, text.into())).await
@@ -135,7 +134,7 @@ async fn forward(service: &McpService, request: Request) -> Response {
     service.handle(request).await.map(Body::new)
 }
 
-/// Answers the messages of a batch, all at one time, in one array.
+/// Answers the messages of a batch concurrently, in one array.
 async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) -> Response {
     let why = match messages.len() {
         _ if !has_batches(&head.headers) => {
@@ -151,7 +150,7 @@ async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) 
     }
     let (mut answers, mut calls) = (Vec::new(), JoinSet::new());
     for mut message in messages {
-        // An answer in an array cannot be a stream, so there is no progress.
+        // An answer in an array cannot be a stream, so progress notifications are not possible.
         if let Some(params) = message.get_mut("params").and_then(Value::as_object_mut) {
             params.remove("_meta");
         }
@@ -174,7 +173,7 @@ async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) 
             LineAction::Ignore => {}
         }
     }
-    // If the client goes, this future is dropped, and the calls with it.
+    // If the client disconnects, this future is dropped, and its calls stop.
     while let Some(answer) = calls.join_next().await {
         // A notification has no answer.
         if let Ok(Ok(bytes)) = answer
@@ -190,8 +189,7 @@ async fn answer_batch(service: &McpService, head: &Parts, messages: Vec<Value>) 
     }
 }
 
-/// Returns whether a body that could not be read is longer than is allowed: it says so, or does not
-/// say how long it is.
+/// Returns whether a body that could not be read is too long, or has no length in its header.
 fn is_too_long(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     length.and_then(|length| length.parse::<usize>().ok()).is_none_or(|length| length > MOST_BYTES)

@@ -1,7 +1,7 @@
 //! Messages as lines of standard input and output.
 //!
-//! rmcp's own transport drops a line that is not JSON, so that its sender waits for ever. It also drops
-//! lines above 16 MB, and the last line if it has no line break. This transport answers all of them.
+//! rmcp's own transport drops a line that is not JSON, so the client waits for ever. It also drops
+//! lines above 16 MB, and a last line without a line break. This transport answers all these lines.
 
 use std::{
     convert::Infallible,
@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use super::batches::{Batch, Batches};
 use crate::text::{content::mend_surrogates, snippet};
 
-/// Messages read ahead of the session.
+/// The number of messages read ahead of the session.
 const READ_AHEAD: usize = 16;
 
 /// How long calls may still run after the end of input.
@@ -38,7 +38,7 @@ const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 
-/// What is read of a line with a number that is out of range.
+/// The fields to read from a line that has a number out of range.
 #[derive(Deserialize)]
 struct Envelope {
     id: Option<Value>,
@@ -56,7 +56,7 @@ pub struct Lines {
     /// The messages for the session.
     pub incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     outgoing: blocking::Sender<Vec<u8>>,
-    /// Whether a request has come that can begin a session; rmcp fails on a notification before it.
+    /// Whether a request has begun the session; rmcp fails on a notification before such a request.
     has_begun: bool,
     /// Cancelled [`GRACE`] after the end of input.
     is_over: CancellationToken,
@@ -65,9 +65,9 @@ pub struct Lines {
 
 pub(super) struct OutputThread(blocking::Receiver<Infallible>);
 
-/// Returns a transport on standard input and output, and the thread that writes the output.
-///
-/// Reading and writing have threads of their own, because a blocked read must not keep the program
+/// Returns a transport on standard input and output, and the thread that writes the output. Reading
+/// and writing have their own threads, because a blocked read must not delay the end of the
+/// program.
 /// from ending.
 pub(super) fn standard(is_over: CancellationToken) -> (Lines, OutputThread) {
     let (input, lines, to_write) = connected(READ_AHEAD, is_over);
@@ -98,14 +98,14 @@ pub fn connected(
 }
 
 impl OutputThread {
-    /// Waits until all output is written, at most for `patience`.
+    /// Waits at most `patience` until all output is written.
     pub(super) fn finish(self, patience: Duration) {
-        // Nothing is ever sent: the channel closes when the thread ends.
+        // The channel carries no data: it closes when the thread ends.
         let _ = self.0.recv_timeout(patience);
     }
 }
 
-/// Reads the input: answers a line or delivers its messages.
+/// The reader of the input: answers a line or delivers its messages.
 pub struct Input {
     session: mpsc::Sender<ClientJsonRpcMessage>,
     answers: blocking::Sender<Vec<u8>>,
@@ -113,7 +113,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Reads to the end of the input.
+    /// Reads the input to its end.
     pub fn read(&self, input: &mut impl BufRead) {
         let mut bytes = Vec::new();
         while matches!(input.read_until(b'\n', &mut bytes), Ok(1..)) {
@@ -128,13 +128,13 @@ impl Input {
         }
     }
 
-    /// Does what one message asks for; `None` if the session is over.
+    /// Performs the action of a message; `None` if the session is over.
     fn take(&self, action: LineAction) -> Option<()> {
         match action {
             LineAction::Deliver(message) => {
                 let cancelled = cancelled(&message).cloned();
                 self.session.blocking_send(*message).ok()?;
-                // A cancelled request is never answered, so that its batch must not wait for it.
+                // A cancelled request gets no answer, so its batch must not wait for an answer.
                 if let Some(id) = cancelled {
                     let complete = locked(&self.batches).answer(&id, None);
                     complete.map_or(Some(()), |answer| self.answer(&answer))?;
@@ -150,7 +150,7 @@ impl Input {
         self.answers.send(format!("{answer}\n").into_bytes()).ok()
     }
 
-    /// Delivers the messages of an array; where there are no batches, answers each of its requests.
+    /// Delivers the messages of an array; if batches are not allowed, answers each request with an error.
     fn take_batch(&self, items: Vec<Value>) -> Option<()> {
         if items.is_empty() {
             return self.take(refused(Value::Null, INVALID_REQUEST, "an empty batch"));
@@ -198,7 +198,7 @@ fn locked(batches: &Mutex<Batches>) -> MutexGuard<'_, Batches> {
     batches.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the id of the request that a message cancels.
+/// Returns the id of the request that a cancel notification names.
 fn cancelled(message: &ClientJsonRpcMessage) -> Option<&rmcp::model::RequestId> {
     match message {
         JsonRpcMessage::Notification(note) => match &note.notification {
@@ -225,14 +225,14 @@ pub(super) fn parse(bytes: &[u8]) -> LineAction {
     };
     let text = mend_surrogates(text);
     let problem = match serde_json::from_str(&text) {
-        // serde would take a list for the fields of a message.
+        // serde would read a list as the fields of a message.
         Ok(message) if !text.starts_with('[') => return LineAction::Deliver(Box::new(message)),
         Ok(_) => String::new(),
         Err(error) => error.to_string(),
     };
-    // Only a line that is no message is parsed again, to answer it.
+    // Only a line that is not a message is parsed again, to make an error answer.
     match serde_json::from_str::<Value>(&text) {
-        // A number that no program can hold is JSON all the same, in a request that can be answered.
+        // A line with a number out of range is still JSON, and may be a request that can be answered.
         Err(error) => match serde_json::from_str::<Envelope>(&text) {
             Ok(Envelope { id: Some(envelope) }) => {
                 refused(id(&json!({"id": envelope})), INVALID_PARAMS, &error.to_string())
@@ -240,7 +240,7 @@ pub(super) fn parse(bytes: &[u8]) -> LineAction {
             _ => refused(Value::Null, PARSE_ERROR, &format!("the line is not JSON: {error}")),
         },
         Ok(Value::Array(items)) => LineAction::Batch(items),
-        // A message with a method and no id is a notification, and those are never answered.
+        // A message with a method and without an id is a notification, which never gets an answer.
         Ok(json) if json.get("method").is_some() && json.get("id").is_none() => LineAction::Ignore,
         Ok(json) => refused(id(&json), INVALID_REQUEST, &problem),
     }
@@ -260,7 +260,7 @@ fn id(json: &Value) -> Value {
 }
 
 impl Lines {
-    /// Returns the line to write for a message; `None` if it waits for the rest of its batch.
+    /// Returns the line for a message; `None` if the message waits for the rest of its batch.
     pub fn line(&mut self, message: &ServerJsonRpcMessage) -> serde_json::Result<Option<Vec<u8>>> {
         let mut batches = locked(&self.batches);
         let id = match message {
@@ -282,7 +282,7 @@ impl Lines {
         }
     }
 
-    /// Returns whether the session should see the message.
+    /// Returns whether the session may get the message.
     fn admits(&mut self, message: &ClientJsonRpcMessage) -> bool {
         if let JsonRpcMessage::Request(request) = message {
             self.has_begun |= begins(&request.request);
@@ -292,7 +292,7 @@ impl Lines {
     }
 }
 
-/// Says what is wrong with a method where rmcp answers with its bare name.
+/// Explains the error if rmcp answers with only the name of the method.
 fn explain(message: &mut ServerJsonRpcMessage) {
     if let JsonRpcMessage::Error(answer) = message
         && answer.error.code == ErrorCode::METHOD_NOT_FOUND
@@ -304,7 +304,7 @@ fn explain(message: &mut ServerJsonRpcMessage) {
     }
 }
 
-/// Returns whether the request begins a session in rmcp: `initialize`, or any that carries its version.
+/// Returns whether a request begins a session in rmcp: `initialize`, or a request with a protocol version.
 fn begins(request: &ClientRequest) -> bool {
     let carries_version = || {
         let meta = request.get_meta();
@@ -343,7 +343,7 @@ impl Transport<RoleServer> for Lines {
                 return Some(message);
             }
         }
-        // rmcp sends answers for five more seconds; nobody waits that long for a search.
+        // rmcp sends answers for five more seconds, which is too long for a search.
         let is_over = self.is_over.clone();
         tokio::spawn(async move {
             tokio::time::sleep(GRACE).await;

@@ -1,7 +1,7 @@
-//! Log messages: on standard error, and to clients that ask for them.
+//! Log messages on standard error, and for clients that ask for them.
 //!
-//! The newest revision of the protocol puts the level into each request and deprecates the rest. Most
-//! clients are older and set the level once.
+//! The newest protocol revision has the log level in each request and deprecates the other log
+//! features. Most clients are older and set the level once.
 
 #![expect(deprecated, reason = "clients of older revisions know no other way")]
 
@@ -16,9 +16,8 @@ use serde_json::json;
 
 use crate::log::log;
 
-/// A client's level.
-///
-/// It starts above all levels, because some clients take the first line that comes for their answer.
+/// The log level of a client. The first level is above all levels, because some clients take the
+/// first line of output for their answer.
 #[derive(Debug)]
 pub(super) struct ClientLog {
     threshold: AtomicU8,
@@ -36,7 +35,7 @@ impl ClientLog {
         self.threshold.store(level as u8, Ordering::Relaxed);
     }
 
-    /// Reports an error that the client did not cause.
+    /// Reports an error that is not the client's fault.
     pub(super) async fn report(&self, context: &RequestContext<RoleServer>, message: &str) {
         log(message);
         self.send(context, Level::Error, message).await;
@@ -55,13 +54,13 @@ impl ClientLog {
         };
         if level as u8 >= threshold {
             let note = LoggingMessageNotificationParam::new(level, json!(message));
-            // If it does not arrive, the client still gets its answer.
+            // If the message is lost, the client still gets its answer.
             let _ = context.peer.notify_logging_message(note.with_logger("verbatim")).await;
         }
     }
 }
 
-/// Returns whether a request is of the newest revision of the protocol, or of a later one.
+/// Returns whether a request has the newest protocol revision or a later one.
 pub(super) fn is_newest(context: &RequestContext<RoleServer>) -> bool {
     let newest = ProtocolVersion::V_2026_07_28;
     context.protocol_version().is_some_and(|version| version.as_str() >= newest.as_str())

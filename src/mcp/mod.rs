@@ -1,6 +1,6 @@
 //! The tools over the Model Context Protocol, on standard input and output and over HTTP.
 //!
-//! Invariant: nothing but protocol messages goes to standard output.
+//! Invariant: only protocol messages go to standard output.
 //! Invariant: work runs off the async threads and ends when its call is cancelled.
 
 mod batches;
@@ -41,10 +41,10 @@ use crate::{
     tools::{self, Effect, Offer, Options},
 };
 
-/// How long the program waits at its end for calls that were asked to stop, and for the last output.
+/// How long the program waits at its end for stopped calls and for the last output.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_millis(300);
 
-/// What can go wrong with serving.
+/// An error of serving MCP.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The threads could not be started.
@@ -109,7 +109,7 @@ impl ServerHandler for ClientSession {
         context.peer.set_peer_info(request.clone());
         let mut result = self.negotiate_initialize(&request)?;
         if self.is_stateless {
-            // There is no session that a level could be set for.
+            // The server has no session for which a log level could be set.
             result.capabilities.logging = None;
         }
         Ok(result)
@@ -218,7 +218,7 @@ impl ServerHandler for ClientSession {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let is_removed = |method| is_newest(&context) && REMOVED.contains(&method);
-        // A known method comes here too, if its parameters do not have the protocol's shape.
+        // A known method comes here too if its parameters are wrong.
         Err(match request.method.as_str() {
             "tools/call" => ErrorData::invalid_params(
                 "tools/call takes {\"name\": string, \"arguments\": object}",
@@ -254,10 +254,10 @@ const METHODS: [&str; 11] = [
     "tools/list",
 ];
 
-/// The methods among them that the newest revision of the protocol does not have.
+/// The methods in `METHODS` that the newest protocol revision has removed.
 const REMOVED: [&str; 3] = ["initialize", "logging/setLevel", "ping"];
 
-/// Refuses a cursor to a list that always fits on one page.
+/// Refuses a cursor, because the list always fits on one page.
 fn on_one_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor.as_deref()) {
         None => Ok(()),
@@ -271,7 +271,7 @@ fn on_one_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData
     }
 }
 
-/// Says which tool is for what.
+/// Returns the instructions for the model: the purpose of each tool.
 fn instructions(tools: &[&'static tools::Tool]) -> String {
     let uses: Vec<String> =
         tools.iter().map(|tool| format!("{}: {}.", tool.name, tool.use_for)).collect();
@@ -282,7 +282,7 @@ fn instructions(tools: &[&'static tools::Tool]) -> String {
 fn described(tool: &'static tools::Tool) -> Tool {
     let mut hints =
         ToolAnnotations::new().read_only(tool.effect == Effect::Reads).open_world(false);
-    // The other hints are for tools that change something.
+    // The other annotations are only for tools that change something.
     if tool.effect != Effect::Reads {
         hints = hints.destructive(tool.effect == Effect::Removes);
         hints = hints.idempotent(tool.effect != Effect::Adds);

@@ -1,4 +1,4 @@
-//! Prompts that a user picks in a client. Each asks the model to search and to use what it finds.
+//! Prompts for users of a client. Each prompt asks the model to search and to use the results.
 
 use rmcp::{
     ErrorData,
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{text::snippet, tools::Tool};
 
-/// Characters of an argument at most.
+/// The maximum number of characters of an argument.
 const LONGEST_ARGUMENT: usize = 1000;
 
 struct PromptEntry {
@@ -53,7 +53,7 @@ const ARGUMENTS: [(&str, &str, bool); 3] = [
     ("role", "Only what this role said, such as user", false),
 ];
 
-/// Lists the prompts; none if no tool that searches is offered.
+/// Lists the prompts; the list is empty if no search tool is offered.
 pub(super) fn list(tools: &[&'static Tool]) -> ListPromptsResult {
     let argument = |(name, description, required): (&str, &str, bool)| {
         PromptArgument::new(name).with_description(description).with_required(required)
@@ -112,7 +112,7 @@ pub(super) fn get(
     Ok(GetPromptResult::new(messages).with_description(entry.description))
 }
 
-/// Says how to search with the tools that are offered; `None` if none of them searches.
+/// Returns how to search with the offered tools; `None` if no tool searches.
 fn instructions(tools: &[&'static Tool]) -> Option<&'static str> {
     let has = |name: &str| tools.iter().any(|tool| tool.name == name);
     if has("search") && has("read") {

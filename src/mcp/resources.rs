@@ -1,4 +1,4 @@
-//! Conversations as resources, so that a client can attach one: `verbatim://conversation/ID`.
+//! Conversations as resources, which a client can attach: `verbatim://conversation/ID`.
 
 use rmcp::{
     ErrorData,
@@ -16,13 +16,13 @@ use crate::{
     tools::{Options, hint::Explained, transcript},
 };
 
-/// The template of addresses.
+/// The template of resource addresses.
 pub(super) const TEMPLATE: &str = "verbatim://conversation/{id}";
 
-/// Conversations on one page.
+/// The number of conversations on a page of the list.
 const PAGE: usize = 50;
 
-/// Conversations in the whole list; the template leads to all others.
+/// The number of conversations in the list; the template addresses all others.
 const MOST: usize = 200;
 
 const MARKDOWN: &str = "text/markdown";
@@ -46,7 +46,7 @@ pub(super) fn list(
         engine.listed_briefly(&Scope::default(), offset, PAGE.min(MOST - offset), &Stop::never());
     let ListedPage { abouts, total, notes } = match listed {
         Ok(listed) => listed,
-        // A server may start before its database exists.
+        // The server may have started before its database exists.
         Err(error) if error.is_not_found() => ListedPage::default(),
         Err(error) => return Err(failed(&error)),
     };
@@ -65,7 +65,7 @@ fn offset_of(cursor: &str) -> Option<usize> {
     cursor.parse().ok().filter(|offset| *offset < MOST && *offset % PAGE == 0)
 }
 
-/// Describes the address of any conversation.
+/// Returns the template for the address of any conversation.
 pub(super) fn templates() -> ListResourceTemplatesResult {
     let template = ResourceTemplate::new(TEMPLATE, "conversation")
         .with_title("A conversation")

@@ -12,10 +12,11 @@ use crate::{
     tools::{Offer, Options, Tool},
 };
 
-/// Calls that run at one time; further calls wait.
+/// The number of concurrent calls; further calls wait.
 pub(crate) const CONCURRENT_CALLS: usize = 8;
 
-/// Calls among them that search without an index, which can take minutes. The others find room.
+/// The number of concurrent calls without an index, which can take minutes. The limit leaves room
+/// for other calls.
 const CONCURRENT_SCANS: usize = 4;
 
 /// The state that all sessions of a server share.
@@ -39,12 +40,12 @@ impl ServerState {
 
 pub(super) struct ClientSession {
     pub(super) shared: Arc<ServerState>,
-    /// Cancelled some time after the client has gone; calls end then.
+    /// Cancelled some time after the client disconnects, to end its calls.
     pub(super) is_over: CancellationToken,
     pub(super) log: ClientLog,
-    /// Whether nothing is kept between two requests, as over HTTP.
+    /// Whether the session keeps no state between requests, as over HTTP.
     pub(super) is_stateless: bool,
-    /// How the client calls itself, once it has said so.
+    /// The name of the client, once the client has sent its name.
     client: Mutex<Option<String>>,
 }
 
@@ -54,7 +55,7 @@ impl ClientSession {
         ClientSession { shared, is_over, log, is_stateless: false, client }
     }
 
-    /// Returns the session of one request over HTTP of a client.
+    /// Returns the session of one HTTP request.
     pub(super) fn of_request(
         shared: Arc<ServerState>,
         is_over: CancellationToken,
@@ -68,13 +69,12 @@ impl ClientSession {
         }
     }
 
-    /// Keeps how the client calls itself.
+    /// Stores the name of the client.
     pub(super) fn meet(&self, client: &str) {
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.to_owned());
     }
 
-    /// Returns the tools for this client. Clients of the newest revision say with each request who
-    /// they are.
+    /// Returns the tools for this client. Clients of the newest revision send their name with each request.
     pub(super) fn tools(&self, context: Option<&RequestContext<RoleServer>>) -> Vec<&'static Tool> {
         let said = context.and_then(|context| Some(context.meta.client_info()?.name));
         let met = || self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();

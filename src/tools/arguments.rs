@@ -1,4 +1,4 @@
-//! Reading a call's arguments. The error names the wrong argument, what it takes and what came.
+//! Parsing of a call's arguments. An error names the wrong argument, the expected value and the given value.
 
 use serde_json::{Map, Value};
 
@@ -49,7 +49,7 @@ impl<'a> Arguments<'a> {
         texts.ok_or_else(|| wrong(name, takes, value))
     }
 
-    /// Returns a whole number clamped to a range, also from `20.0` and `"20"`.
+    /// Returns an integer clamped to a range; `20.0` and `"20"` count as integers.
     pub(super) fn integer(
         &self,
         name: &str,
@@ -61,7 +61,7 @@ impl<'a> Arguments<'a> {
         Ok(Some(whole.clamp(*range.start() as f64, *range.end() as f64) as usize))
     }
 
-    /// Returns a whole number that must be in a range, also from `20.0` and `"20"`.
+    /// Returns an integer that must be in a range; `20.0` and `"20"` count as integers.
     pub(super) fn integer_in(
         &self,
         name: &str,
@@ -75,7 +75,7 @@ impl<'a> Arguments<'a> {
         Ok(Some(whole as usize))
     }
 
-    /// Returns a whole number with the value that it was read from.
+    /// Returns an integer, with the value from which it was read.
     fn number(&self, name: &str, takes: &str) -> Result<Option<(f64, &'a Value)>, Error> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let number = match value {
@@ -87,7 +87,7 @@ impl<'a> Arguments<'a> {
         Ok(Some((whole.ok_or_else(|| wrong(name, takes, value))?, value)))
     }
 
-    /// Returns the choice that a word names; `None` if it is absent.
+    /// Returns the choice with a name; `None` if the argument is absent.
     pub(super) fn choice<T: Copy>(
         &self,
         name: &str,
@@ -101,7 +101,7 @@ impl<'a> Arguments<'a> {
             .ok_or_else(|| wrong(name, takes, &self.values[name]))
     }
 
-    /// Returns `true` or `false`; `false` if it is absent.
+    /// Returns a boolean; `false` if the argument is absent.
     pub(super) fn flag(&self, name: &str) -> Result<bool, Error> {
         match self.value(name) {
             None => Ok(false),
@@ -111,8 +111,8 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Returns a text to search for, without white space at its ends. What is longer than any search takes
-/// is refused before anything is read.
+/// Returns a search text without white space at its ends. A text that is too long for any search is
+/// refused before anything is read.
 pub(super) fn searchable(text: &str) -> Result<&str, Error> {
     let text = snippet::trim(text);
     let bytes = text.len() + "%%".len();
@@ -122,7 +122,7 @@ pub(super) fn searchable(text: &str) -> Result<&str, Error> {
     Ok(text)
 }
 
-/// Returns the number that a text is in JSON's notation.
+/// Returns the number in a text in JSON's notation.
 fn number_in(text: &str) -> Option<f64> {
     let text = snippet::trim(text);
     text.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c)).then(|| text.parse().ok())?
@@ -132,7 +132,7 @@ pub(super) fn wrong(name: &str, takes: &str, value: &Value) -> Error {
     Error::Refused(format!("{name} takes {takes}; got {}", shown(value)))
 }
 
-/// Returns a value as JSON, cut if it is long.
+/// Returns a value as JSON, cut if the JSON is long.
 pub(super) fn shown(value: &Value) -> String {
     snippet::echo(&value.to_string()).into_owned()
 }

@@ -1,14 +1,14 @@
-//! Limits on how much of a model's context an answer takes.
+//! Limits on the size of an answer, in tokens of a model.
 
 use crate::text::snippet;
 
-/// Tokens of an answer at most, by [`tokens`].
+/// The maximum number of tokens of an answer, as [`tokens`] estimates them.
 pub(super) const MOST_TOKENS: usize = 20_000;
 
-/// Bytes of an answer at most, where bytes are counted: three for a token, whatever the script.
+/// The maximum number of bytes of an answer, where bytes are counted: three bytes for a token.
 pub(super) const MOST_BYTES: usize = 60_000;
 
-/// Tokens reserved for what frames the parts of an answer.
+/// The tokens reserved for the frame around the parts of an answer.
 pub(super) const FRAME: usize = 500;
 
 /// Returns an upper estimate of a text's tokens: one for every 3.5 ASCII characters, and one for each
@@ -19,9 +19,9 @@ pub(super) fn tokens(text: &str) -> usize {
     (ascii * 2).div_ceil(7) + others
 }
 
-/// Returns the beginning of a text that takes at most `most` tokens; `None` if the whole text does.
+/// Returns the beginning of a text with at most `most` tokens; `None` if the whole text fits.
 pub(super) fn cut(text: &str, most: usize) -> Option<&str> {
-    // A short text need not be counted.
+    // The estimate is not needed for a short text.
     if text.len() * 2 <= most * 7 && text.is_ascii() || tokens(text) <= most {
         return None;
     }
@@ -44,11 +44,11 @@ pub(super) fn start(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// The beginning of every line of a quoted text.
+/// The prefix of each line of a quoted text.
 pub(super) const QUOTE: &str = "> ";
 
-/// Returns a text of a conversation with [`QUOTE`] before each of its lines, so that none of them can
-/// pass for a line of the answer. It adds nothing else, so that the text can be taken back whole.
+/// Returns a text of a conversation with [`QUOTE`] before each line, so that no line looks like a
+/// line of the answer. Nothing else changes, so the original text can be restored.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + text.len() / 32 + QUOTE.len());
     quoted.push_str(QUOTE);
@@ -62,8 +62,8 @@ pub(super) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Returns the beginning of a text that takes at most `most` tokens when it is quoted, and how many
-/// it takes.
+/// Returns the beginning of a text that has at most `most` tokens as a quoted text, and its number
+/// of tokens.
 pub(super) fn quoted_start(text: &str, most: usize) -> (&str, usize) {
     let mut sevenths = 2 * QUOTE.len();
     for (at, character) in text.char_indices() {
@@ -82,7 +82,7 @@ pub(super) fn line_breaks_as_spaces(text: &str) -> String {
     text.replace(is_break, " ")
 }
 
-/// Returns whether programs show a line break at a character.
+/// Returns whether programs show a character as a line break.
 fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }

@@ -1,4 +1,4 @@
-//! The two tools that ChatGPT knows: `search` and `fetch`, in the shapes that it fixes.
+//! The tools `search` and `fetch` in the format that ChatGPT requires.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
@@ -17,16 +17,16 @@ use crate::{
     text::snippet,
 };
 
-/// Conversations of an answer.
+/// The number of conversations in an answer.
 const LIMIT: usize = 10;
 
-/// Characters shown of a title.
+/// The maximum number of characters shown of a title.
 const TITLE: usize = 100;
 
-/// What stays as it is in an id that is part of an address.
+/// The characters of an id that are not percent-encoded in an address.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Searches, as ChatGPT asks.
+/// The tool `search` in ChatGPT's format.
 pub const SEARCH: Tool = Tool {
     name: "search",
     title: "Search past conversations",
@@ -41,7 +41,7 @@ pub const SEARCH: Tool = Tool {
     refuse: plain_error,
 };
 
-/// Reads a conversation, as ChatGPT asks.
+/// The tool `fetch` in ChatGPT's format.
 pub const FETCH: Tool = Tool {
     name: "fetch",
     title: "Read a past conversation",
@@ -64,7 +64,7 @@ fn fetch_schema() -> Map<String, Value> {
     one_text("id")
 }
 
-/// Returns the schema of one argument that is a text.
+/// Returns the schema of one string argument.
 fn one_text(name: &str) -> Map<String, Value> {
     object(json!({
         "type": "object",
@@ -95,7 +95,7 @@ fn search(call: &Call<'_>) -> Result<Answer, Error> {
     };
     let ranking = call.engine.rank_conversations(&question, call.stop)?;
     if ranking.items.is_empty() && !ranking.is_complete() {
-        // An empty answer would say that there is nothing.
+        // An empty answer would mean that nothing matches, so notes become an error.
         let notes = notes::message(&notes::lines(&ranking.notes)).unwrap_or_default();
         return Err(Error::Refused(format!("Not everything was searched. {notes}")));
     }
@@ -130,8 +130,7 @@ fn fetch(call: &Call<'_>) -> Result<Answer, Error> {
     Ok(document.to_string().into())
 }
 
-/// Returns the conversation that an id names, and the place behind it: `ID`, `ID:LINE` or
-/// `ID:LINE:OFFSET`.
+/// Returns the conversation of an id, and the place to read from: `ID`, `ID:LINE` or `ID:LINE:OFFSET`.
 fn target(call: &Call<'_>, given: &str) -> Result<(About, ReadFrom), Error> {
     let number = |text: &str| text.parse::<u32>().ok();
     let mut ways = vec![(given, ReadFrom::default())];
@@ -169,8 +168,8 @@ fn title(about: &About) -> String {
     }
 }
 
-/// Returns the address of the chat on its service's site if it is known, else that of our page, else
-/// that of the resource.
+/// Returns the address of the chat: on its service's site if known, else on this server's page,
+/// else of the resource.
 fn url(call: &Call<'_>, about: &About) -> Result<String, Error> {
     let ids = [about.id.as_str()];
     let known = call.engine.provenance(about.source, &ids, call.stop)?.remove(&about.id);

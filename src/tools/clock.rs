@@ -1,4 +1,4 @@
-//! Times as a person reads and writes them.
+//! Times for people: shown and parsed.
 
 use chrono::{
     DateTime, Datelike, FixedOffset, Local, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc,
@@ -9,7 +9,7 @@ use crate::{
     text::date::{self, Edge},
 };
 
-/// Shows and reads times, in the time zone of this computer or in UTC.
+/// A clock that shows and parses times, in the time zone of this computer or in UTC.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     is_local: bool,
@@ -22,7 +22,7 @@ impl Clock {
         Clock { is_local, now: Utc::now() }
     }
 
-    /// Returns the name of the time zone as it is now.
+    /// Returns the current name of the time zone.
     pub(crate) fn zone(self) -> String {
         match self.is_local {
             true => self.at(self.now).format("UTC%:z").to_string(),
@@ -63,14 +63,14 @@ impl Clock {
         time.format(format).to_string()
     }
 
-    /// Returns the minute of a time, with its day in numbers.
+    /// Returns a time to the minute, with its date in digits.
     pub(crate) fn minute(self, instant: Instant) -> Option<String> {
         Some(self.of_instant(instant)?.format("%Y-%m-%d %H:%M").to_string())
     }
 
     /// Returns the hour of the week of a time, counted from Monday 0:00.
     pub(crate) fn hour_of_week(self, instant: Instant) -> i64 {
-        /// Seconds from Monday 0:00 to the Thursday that times are counted from.
+        /// The seconds from Monday 0:00 to Thursday 0:00: the Unix epoch began on a Thursday.
         const THURSDAY: i64 = 3 * 86_400;
         const WEEK: i64 = 7 * 86_400;
 
@@ -91,8 +91,8 @@ impl Clock {
         Some(time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true))
     }
 
-    /// Parses the start or the end of a range of time: ISO 8601, a number of days such as `7d`, or a
-    /// word.
+    /// Parses the start or the end of a time range: ISO 8601, a number of days such as `7d`, or a
+    /// word such as `today`.
     pub(crate) fn parse(self, text: &str, edge: Edge) -> Result<Instant, String> {
         let text = text.trim();
         let today = self.at(self.now).date_naive();
@@ -110,12 +110,12 @@ impl Clock {
         Ok(if has_offset(&text) { parsed } else { self.at_wall(parsed, edge) })
     }
 
-    /// Returns the instant at which the clocks here show what clocks in UTC show at `wall`.
+    /// Returns the instant of the local time `wall`, which is given as if it were UTC.
     fn at_wall(self, wall: Instant, edge: Edge) -> Instant {
         let naive: Option<NaiveDateTime> =
             DateTime::from_timestamp(wall.seconds, wall.nanos).map(|time| time.naive_utc());
         let Some(naive) = naive.filter(|_| self.is_local) else { return wall };
-        // An hour that the clocks leave out begins when they are put forward.
+        // A local time that a clock change skips counts as one hour later.
         let local = Local.from_local_datetime(&naive);
         let local = match edge {
             Edge::Start => local.earliest(),
@@ -137,7 +137,7 @@ fn unreadable(text: &str) -> String {
     )
 }
 
-/// Returns the length of time that a number of hours, days or weeks means.
+/// Returns the duration of a number of hours, days or weeks.
 fn length(text: &str) -> Option<TimeDelta> {
     let unit = text.char_indices().next_back()?;
     let number: i64 = text[..unit.0].parse().ok().filter(|number| *number >= 0)?;
@@ -149,7 +149,7 @@ fn length(text: &str) -> Option<TimeDelta> {
     }
 }
 
-/// Returns whether a date-time says how far its clock is from UTC.
+/// Returns whether a date-time has a UTC offset.
 fn has_offset(text: &str) -> bool {
     let clock = text.find(['T', 't', ' ']).map_or("", |at| &text[at + 1..]);
     clock.contains(['Z', 'z', '+', '-'])

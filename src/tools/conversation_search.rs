@@ -22,13 +22,13 @@ use crate::{
     },
 };
 
-/// Characters of a message that are shown.
+/// The maximum number of characters shown of a message.
 const SHOWN_CONTENT: usize = 2000;
 
-/// Messages returned by default.
+/// The default number of messages.
 const DEFAULT_LIMIT: usize = 50;
 
-/// Messages returned at most.
+/// The maximum number of messages.
 const MAX_LIMIT: usize = 200;
 
 const ROLES: [&str; 3] = ["user", "assistant", "tool"];
@@ -84,7 +84,7 @@ fn schema() -> Map<String, Value> {
     }))
 }
 
-/// Words an error as an ordinary result, as the contract wants it.
+/// Returns an error as an ordinary result, as the contract requires.
 fn refuse(_: &Call<'_>, error: &Error) -> Answer {
     match error {
         Error::Contract(text) => text.clone().into(),
@@ -162,7 +162,7 @@ fn instant(given: &Arguments<'_>, name: &str, edge: Edge) -> Result<Option<Insta
     }
 }
 
-/// Adds `[time] role (conv: title)` and the content below it.
+/// Adds `[time] role (conv: title)` and the content below.
 fn add_message(out: &mut String, hit: &Hit) {
     let time = hit.time.map_or_else(|| "(no time)".to_owned(), clock);
     let role = if hit.role.is_empty() { "unknown" } else { &hit.role };
@@ -185,7 +185,7 @@ fn clock(instant: Instant) -> String {
         .unwrap_or_else(|| instant.to_decimal())
 }
 
-/// Strings in the form in which Python prints a list; the contract's error text has that form.
+/// Strings in the format of a Python list, which the contract's error text has.
 struct PythonList<'a>(&'a BTreeSet<&'a str>);
 
 impl fmt::Display for PythonList<'_> {
@@ -222,9 +222,9 @@ fn python_string(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char(quote)
 }
 
-/// Returns whether Python prints the character unescaped; Rust's own escaping agrees.
+/// Returns whether Python prints a character unescaped; Rust's escaping gives the same result.
 fn is_printable(character: char) -> bool {
-    // After a letter, because Rust escapes a combining mark at the beginning of a text.
+    // A letter comes first, because Rust escapes a combining mark at the beginning of a text.
     let text = ['a', character].iter().collect::<String>();
     matches!(character, '"' | '\'') || text.escape_debug().count() == 2
 }
@@ -360,7 +360,7 @@ mod tests {
             let start = format!("[{time}] user (conv: A title)\nééé");
             assert!(shown(&hit).starts_with(&start), "{}", shown(&hit));
         }
-        // One line break within, so the cut takes the characters before it only.
+        // The line break in the text counts as a character of the cut.
         assert!(shown(&hit).ends_with("é..."), "{}", shown(&hit).len());
     }
 }

@@ -88,8 +88,8 @@ fn delete(call: &Call<'_>) -> Result<Answer, Error> {
     Ok(answer.to_string().into())
 }
 
-/// Returns the id of the recorded or saved conversation that an argument names. A title is not
-/// enough to delete by.
+/// Returns the id of the recorded or saved conversation in an argument. A title is not enough for a
+/// deletion.
 fn thread_id(call: &Call<'_>, name: &str, word: &str) -> Result<String, Error> {
     let (word, memory) = (snippet::trim(word), call.engine.memory());
     let (keyed, mut threads) = (memory.thread_keyed(word)?, memory.threads_named(word)?);
@@ -100,7 +100,8 @@ fn thread_id(call: &Call<'_>, name: &str, word: &str) -> Result<String, Error> {
     if let Some(id) = first {
         return Ok(id);
     }
-    // A key that was deleted must not delete what has an id that begins like it.
+    // A key never counts as the beginning of an id: the key of a deleted conversation must not
+    // delete another one.
     threads.retain(|_| is_id && word.chars().count() >= SHORTEST_ID);
     match (threads.pop(), threads.is_empty()) {
         (Some(thread), true) => return Ok(thread.id),
@@ -118,7 +119,7 @@ fn thread_id(call: &Call<'_>, name: &str, word: &str) -> Result<String, Error> {
         "Conversation not found: {shown:?} is not the id (or at least {SHORTEST_ID} characters of its beginning) \
          or the key of a recorded or saved conversation; query_conversations mode=list shows both"
     );
-    // A word that is too short, or that means several conversations, is only not found here.
+    // A word that is too short or ambiguous counts as not found.
     let Ok(Some(about)) = conversation(call, name, word) else { return Err(Error::Refused(takes)) };
     let is_key =
         |about: &About| call.engine.find(call.stop).key_of(about).is_ok_and(|key| key == word);

@@ -9,7 +9,7 @@ pub(super) enum Error {
     /// The caller has to change the call; the text says how.
     #[error("{0}")]
     Refused(String),
-    /// The same, in a sentence of the tool's contract that takes no prefix.
+    /// The caller has to change the call; the text is a sentence of the tool's contract, without a prefix.
     #[error("{0}")]
     Contract(String),
     #[error("{}", Explained(.0))]
@@ -21,7 +21,7 @@ impl Error {
         Error::Refused(text.into())
     }
 
-    /// Returns whether an index could not be read: another attempt may find it mended or gone.
+    /// Returns whether an index could not be read: the next attempt may find a repaired index or none.
     pub(super) fn is_of_index(&self) -> bool {
         use engine::Error as E;
         match self {
@@ -31,7 +31,7 @@ impl Error {
         }
     }
 
-    /// Returns the text for the log; `None` if the error is the caller's to correct.
+    /// Returns the text for the log; `None` if the caller has to correct the error.
     pub(super) fn unexpected(&self) -> Option<String> {
         use engine::Error as E;
         let Error::Engine(error) = self else { return None };

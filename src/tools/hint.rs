@@ -1,4 +1,4 @@
-//! Adds the command that helps to what the engine reports.
+//! The engine's messages, with the command that helps.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ impl fmt::Display for Explained<'_> {
     }
 }
 
-/// Says why the index does not answer, and which command changes that.
+/// Returns why the index is not used, and the command that changes this.
 pub(crate) fn because(reason: &FallbackReason) -> String {
     let command = match reason {
         FallbackReason::NoIndex => "; `verbatim reindex` builds it",

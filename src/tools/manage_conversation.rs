@@ -14,19 +14,19 @@ use crate::{
     text::{date, snippet},
 };
 
-/// Messages or matches returned by default.
+/// The default number of messages or matches.
 const DEFAULT_LIMIT: usize = 10;
 
-/// Messages or matches returned at most.
+/// The maximum number of messages or matches.
 const MAX_LIMIT: usize = 1000;
 
-/// Bytes of what frames a match.
+/// The size of the frame around a match in bytes.
 const MATCH_FRAME: usize = 100;
 
-/// Characters of a topic, of a user's name and of a platform's at most.
+/// The maximum number of characters of a topic, a user name or a platform name.
 const LONGEST_NAME: usize = 500;
 
-/// Bytes of a turn at most.
+/// The maximum size of a turn in bytes.
 const LONGEST_TURN_BYTES: usize = 1 << 20;
 
 const DEFAULT_USER: &str = "default";
@@ -67,7 +67,7 @@ struct Done<'a> {
     success: bool,
     action: &'a str,
     data: Data,
-    /// Says what was ignored, left out or not found.
+    /// A note about what was ignored, left out or not found.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -103,7 +103,7 @@ enum Data {
     },
     History {
         thread_id: String,
-        /// The summary that a conversation was saved with.
+        /// The summary with which a conversation was saved.
         #[serde(skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
         messages: Vec<HistoryMessage>,
@@ -185,7 +185,7 @@ fn run(call: &tool::Call<'_>) -> Result<Answer, Error> {
     Ok(Answer { log: told.log, ..text.into() })
 }
 
-/// What an action says beside its data: notes for the caller, and a line for the log.
+/// The additions to an action's data: notes for the caller, and a line for the log.
 #[derive(Default)]
 struct Told {
     notes: Vec<String>,
@@ -351,7 +351,7 @@ impl<'a> Action<'a> {
         })
     }
 
-    /// Returns a text; `None` where it is absent or empty.
+    /// Returns a text; `None` if the argument is absent or empty.
     fn text(&self, name: &'static str) -> Result<Option<&'a str>, Error> {
         let text = self.call.arguments.string(name, "a string")?;
         Ok(text.filter(|text| !snippet::trim(text).is_empty()))

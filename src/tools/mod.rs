@@ -1,6 +1,6 @@
 //! The tool contracts: arguments, engine, answer.
 //!
-//! Invariant: knows no protocol; a face hands in a JSON object and shows the answer.
+//! Invariant: the tools know no protocol; a front end passes a JSON object and shows the answer.
 //!
 //! A new tool is a file here with a `TOOL`, its `mod` line and its line in [`ALL`].
 
@@ -40,26 +40,26 @@ pub const ALL: &[Tool] = &[
     delete_conversation::TOOL,
 ];
 
-/// Tools that are offered only if they are named: they save and delete.
+/// The tools that are offered only by name: they save and delete.
 const ON_REQUEST: [&str; 2] =
     [save_conversation_context::TOOL.name, delete_conversation::TOOL.name];
 
-/// The tools that ChatGPT knows. One is a `search` of another shape, so they are offered alone.
+/// The tools for ChatGPT. Its `search` has another format, so these tools are offered alone.
 const CHATGPT: &[Tool] = &[chatgpt::SEARCH, chatgpt::FETCH];
 
-/// The name that stands for them.
+/// The name of the profile with ChatGPT's tools.
 const CHATGPT_PROFILE: &str = "chatgpt";
 
-/// How ChatGPT's client calls itself.
+/// The name of ChatGPT's client in the protocol.
 pub(crate) const CHATGPT_CLIENT: &str = "openai-mcp";
 
-/// Names that stand for several tools.
+/// The names of profiles, which select several tools.
 const PROFILES: [(&str, &[&str]); 2] = [
     ("agent", &[search::TOOL.name, read::TOOL.name, manage_conversation::TOOL.name]),
     ("letta", &[conversation_search::TOOL.name]),
 ];
 
-/// The name that stands for every tool.
+/// The name that selects all tools.
 const EVERY: &str = "all";
 
 /// An error of a list of tools.
@@ -74,7 +74,7 @@ pub enum OfferError {
         /// The name.
         name: String,
     },
-    /// The tools of ChatGPT are named with others.
+    /// ChatGPT's tools are named together with other tools.
     #[error("chatgpt stands alone: its search has another shape than the tool of that name")]
     NotAlone,
 }
@@ -83,12 +83,12 @@ pub enum OfferError {
 #[derive(Clone, Debug)]
 pub struct Offer {
     tools: Vec<&'static Tool>,
-    /// Whether ChatGPT gets the tools that it knows instead.
+    /// Whether ChatGPT gets its own tools instead.
     adapts: bool,
 }
 
 impl Offer {
-    /// Returns the tools for a client that calls itself so.
+    /// Returns the tools for a client with this name.
     pub fn to(&self, client: Option<&str>) -> Vec<&'static Tool> {
         match self.adapts && client.is_some_and(|name| name.starts_with(CHATGPT_CLIENT)) {
             true => CHATGPT.iter().collect(),
@@ -97,9 +97,8 @@ impl Offer {
     }
 }
 
-/// Returns the tools that a list of names and profiles selects. Without a list, those are the tools of
-/// the contracts that the set-up allows (`search_workspace` needs a workspace), and for ChatGPT those
-/// that it knows.
+/// Returns the tools in a list of names and profiles. Without a list, selects the contract tools
+/// that the set-up allows (`search_workspace` needs a workspace), and ChatGPT gets its own tools.
 pub fn selected(list: Option<&str>, has_workspace: bool) -> Result<Offer, OfferError> {
     let words = list.unwrap_or_default().split(',').map(str::trim);
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();

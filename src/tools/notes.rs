@@ -1,19 +1,19 @@
-//! What the engine's notes say to a model, with what can be done about them.
+//! The text of the engine's notes for a model, with advice.
 
 use crate::engine::Note;
 
-/// Seconds after which to ask again if nobody knows how long the work takes.
+/// The seconds until the next attempt if the duration of the work is unknown.
 const SOON: u64 = 10;
 
-/// Seconds are rounded up to a multiple of this.
+/// The step to which seconds are rounded up.
 const STEP: u64 = 5;
 
-/// Returns the lines of some notes.
+/// Returns the lines of notes.
 pub(super) fn lines(notes: &[Note]) -> Vec<String> {
     notes.iter().map(line).collect()
 }
 
-/// Returns the lines as one text of sentences; `None` for none.
+/// Returns the lines as sentences in one text; `None` if there are no lines.
 pub(super) fn message(lines: &[String]) -> Option<String> {
     let sentence = |line: &String| format!("{}.", line.trim_end_matches('.'));
     let sentences: Vec<String> = lines.iter().map(sentence).collect();
@@ -44,7 +44,7 @@ fn line(note: &Note) -> String {
     format!("{note}; {advice}")
 }
 
-/// Returns how many of all answers are given, as a line; `None` if these are all.
+/// Returns a line with the number of given and of all results; `None` if all results are given.
 pub(super) fn more(given: usize, total: usize, is_exact: bool) -> Option<String> {
     let at_least = if is_exact { "" } else { "at least " };
     match given < total {
@@ -57,7 +57,7 @@ pub(super) fn more(given: usize, total: usize, is_exact: bool) -> Option<String>
     }
 }
 
-/// Returns a number with commas between its thousands.
+/// Returns a number with thousands separators.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();

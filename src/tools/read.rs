@@ -15,7 +15,7 @@ use crate::{
     text::snippet,
 };
 
-/// Tokens of a page if the call has no endLine.
+/// The maximum tokens of a page if the call has no endLine.
 const PAGE: usize = 10_000;
 
 const ARGUMENTS: [&str; 4] = ["path", "startLine", "endLine", "offset"];
@@ -103,7 +103,7 @@ fn read(call: &Call<'_>) -> Result<Answer, Error> {
     page.map(Answer::from).map_err(out_of_range)
 }
 
-/// Returns a whole conversation in the form in which `read` shows it; `None` if no source has it.
+/// Returns a whole conversation in the format of `read`; `None` if no source has the conversation.
 pub fn transcript(
     engine: &Engine,
     options: &Options,
@@ -119,21 +119,21 @@ pub fn transcript(
     Ok(None)
 }
 
-/// Where to begin in a conversation that does not fit as a whole.
+/// The place to begin in a conversation that does not fit into one answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReadFrom {
     /// A line; 0 stands for the first.
     pub(super) line: u32,
-    /// Characters of the line's message to skip.
+    /// The number of characters to skip in the line's message.
     pub(super) offset: usize,
-    /// Whether to begin just there: not a little before, and not at the start of a short conversation.
+    /// Whether to begin exactly at the place, without lines before it.
     pub(super) is_exact: bool,
 }
 
-/// Lines before a place that are shown with it.
+/// The number of lines shown before a place.
 const LINES_BEFORE: u32 = 10;
 
-/// Returns a conversation, or as much of it as fits from a place on, with the id that continues it.
+/// Returns a conversation from a place on, as much as fits, with the id for the next part.
 pub(super) fn part(
     call: &Call<'_>,
     about: &About,
@@ -162,14 +162,14 @@ pub(super) fn part(
     Ok(Some(text))
 }
 
-/// What to show of a conversation.
+/// The part of a conversation to show.
 struct Part {
     /// The first and the last line.
     start: u32,
     end: u32,
-    /// Characters of the first message to skip.
+    /// The number of characters to skip in the first message.
     offset: usize,
-    /// Tokens at most.
+    /// The maximum number of tokens.
     most: usize,
 }
 
@@ -178,16 +178,17 @@ struct Page<'a> {
     session: &'a Session,
     exchanges: Exchanges<'a>,
     text: String,
-    /// Tokens that are left.
+    /// The remaining tokens.
     left: usize,
-    /// The number of the exchange that was begun last.
+    /// The number of the current exchange.
     exchange: usize,
-    /// Where the last message is cut: the next character of it, and how many it has.
+    /// The cut in the last message: the offset of the next character, and the message's length in
+    /// characters.
     cut: Option<(usize, usize)>,
 }
 
 impl Page<'_> {
-    /// Returns the messages of a part, as many as fit; the error says why there are none.
+    /// Returns the messages of a part, as many as fit; the error says why no message can be shown.
     fn of(session: &Session, part: Part) -> Result<String, String> {
         let (mut text, whereabouts) = Page::written(session, part)?;
         if let Some(whereabouts) = whereabouts {
@@ -196,7 +197,7 @@ impl Page<'_> {
         Ok(text)
     }
 
-    /// Returns the messages of a part, and which part of the whole they are.
+    /// Returns the messages of a part, and the position of the part in the conversation.
     fn written(session: &Session, part: Part) -> Result<(String, Option<Whereabouts>), String> {
         let turns = session.turns();
         let first = partition(turns, |turn| session.line(turn) < part.start);
@@ -218,7 +219,7 @@ impl Page<'_> {
         Ok((page.text, whereabouts))
     }
 
-    /// Adds a message; returns whether it fits. The first one is cut if it does not.
+    /// Adds a message; returns whether it fits. The first message is cut if it does not fit.
     fn add(&mut self, turn: usize, offset: usize, is_first: bool) -> Result<bool, String> {
         let message = self.session.message(turn);
         let whole = snippet::trim(&message.content);
@@ -251,7 +252,7 @@ impl Page<'_> {
         Ok(true)
     }
 
-    /// Returns which lines the page shows; `None` if it shows the whole conversation.
+    /// Returns the lines of the page; `None` if the page shows the whole conversation.
     fn whereabouts(
         &self,
         first: usize,
@@ -295,15 +296,15 @@ impl Page<'_> {
     }
 }
 
-/// Which part of a conversation a page shows.
+/// The position of a page in its conversation.
 struct Whereabouts {
     says: String,
-    /// The line that comes next, with the characters to skip of a message that was cut.
+    /// The next line, with the number of characters to skip in a cut message.
     next: Option<(u32, Option<usize>)>,
 }
 
 impl Whereabouts {
-    /// Returns what `read` says, with the arguments that continue.
+    /// Returns the text for `read`, with the arguments for the next page.
     fn for_lines(&self) -> String {
         let says = &self.says;
         match self.next {
@@ -315,7 +316,7 @@ impl Whereabouts {
         }
     }
 
-    /// Returns what `fetch` says, with the id that continues.
+    /// Returns the text for `fetch`, with the id of the next page.
     fn for_id(&self, id: &str) -> String {
         let says = &self.says;
         match self.next {
@@ -327,7 +328,7 @@ impl Whereabouts {
     }
 }
 
-/// Tokens of a message's heading.
+/// The tokens of a message's heading.
 const HEADING_TOKENS: usize = 12;
 
 /// Returns the lines above the first exchange.
@@ -344,10 +345,10 @@ fn head(session: &Session) -> String {
     format!("# Conversation: {name}\n# Project: {project}\n# Date: {day}\n")
 }
 
-/// The exchanges of a conversation: a user's message and the replies to it.
+/// The exchanges of a conversation: a user's message and the replies.
 struct Exchanges<'a> {
     session: &'a Session,
-    /// The first message of the user, if there is one.
+    /// The user's first message, if there is one.
     first: Option<usize>,
 }
 
@@ -358,8 +359,8 @@ impl Exchanges<'_> {
     }
 
     /// Returns whether an exchange begins with a message. The first exchange begins with the first
-    /// message and includes all that comes before the user speaks; every later one begins with a
-    /// user's message that follows another role's.
+    /// message, even if it is not the user's. Every later exchange begins with a user's message
+    /// after a message of another role.
     fn begins(&self, turn: usize) -> bool {
         let is_later = self.first.is_some_and(|first| turn > first);
         let role = |turn| self.session.role(turn);
@@ -369,7 +370,7 @@ impl Exchanges<'_> {
 
 const USER: &str = "user";
 
-/// Returns a role as a heading shows it.
+/// Returns a role as headings show it.
 fn role(role: &str) -> String {
     let mut characters = role.chars();
     match characters.next() {

@@ -9,19 +9,19 @@ use super::{
 };
 use crate::{engine::Save, text::snippet};
 
-/// Characters of a summary at most.
+/// The maximum number of characters of a summary.
 const LONGEST_SUMMARY: usize = 10_000;
 
-/// Characters of a key at most.
+/// The maximum number of characters of a key.
 const LONGEST_KEY: usize = 200;
 
-/// Characters of a title at most.
+/// The maximum number of characters of a title.
 const LONGEST_TITLE: usize = 500;
 
-/// Turns of a call at most.
+/// The maximum number of turns in a call.
 const MOST_TURNS: usize = 50;
 
-/// Characters of a turn at most.
+/// The maximum number of characters of a turn.
 const LONGEST_TURN: usize = 50_000;
 
 const TURN_ROLES: [&str; 3] = ["user", "assistant", "system"];
@@ -110,7 +110,7 @@ fn save(call: &Call<'_>) -> Result<Answer, Error> {
             "turnsSaved": saved.turns,
         })
     } else {
-        // The turns are stored, whatever becomes of the search for other ids.
+        // The turns are stored already, so an error of the id lookup is ignored.
         let id = engine.find(stop).short_id(&thread.id).unwrap_or_else(|_| thread.id.clone());
         json!({"ok": true, "id": id, "key": thread.key, "turns": saved.turns})
     };

@@ -19,28 +19,28 @@ use crate::{
     },
 };
 
-/// Conversations returned by default.
+/// The default number of conversations.
 const DEFAULT_LIMIT: usize = 10;
 
-/// Conversations returned at most.
+/// The maximum number of conversations.
 const MAX_LIMIT: usize = 50;
 
-/// Characters of a concept at least.
+/// The minimum number of characters of a concept.
 const SHORTEST_CONCEPT: usize = 2;
 
-/// Characters shown of a title.
+/// The maximum number of characters shown of a title.
 const TITLE: usize = 100;
 
-/// Characters shown of a summary.
+/// The maximum number of characters shown of a summary.
 const SUMMARY: usize = 300;
 
-/// Characters shown of a passage.
+/// The maximum number of characters shown of a passage.
 const PASSAGE: usize = 320;
 
 /// Lines before and after a match that the answer suggests to read.
 const LINES_AROUND: u32 = 10;
 
-/// What an answer says that has no conversation.
+/// The answer if no conversation matches.
 const NOTHING: &str = "No conversations found";
 const BROADER: &str =
     "Try a broader query, or remove filters (after, before, project, session_id).";
@@ -220,7 +220,7 @@ fn parse(given: &Arguments<'_>) -> Result<Parsed, Error> {
     Ok(Parsed { question, limit, is_json })
 }
 
-/// Returns the concepts of a query. White space at their ends is a part of what is looked for exactly.
+/// Returns the concepts of a query. In an exact search, white space at the ends of a text counts.
 fn concepts(query: Option<&Value>, is_exact: bool) -> Result<Vec<String>, Error> {
     let not_a_query =
         |got: &str| Error::Refused(format!("Query must be string or array; got {got}"));
@@ -273,7 +273,7 @@ pub(super) fn day<'a>(
 #[derive(Debug, Serialize)]
 struct ShownConversation {
     path: String,
-    /// The path, or the address where a line of Markdown cannot show the path as it is.
+    /// The path, or the address if Markdown cannot show the path unchanged.
     #[serde(skip)]
     shown_path: String,
     project: String,
@@ -310,14 +310,14 @@ impl ShownConversation {
         }
     }
 
-    /// Returns about how many tokens it takes, its frame included.
+    /// Returns the approximate number of tokens of the result with its frame.
     fn cost(&self) -> usize {
         let texts = [&self.path, &self.project, &self.title, &self.summary, &self.snippet];
         texts.into_iter().map(|text| bound::tokens(text)).sum::<usize>() + 60
     }
 }
 
-/// Returns the passage of a match, or that only the title matches.
+/// Returns the passage of a match, or a note that only the title matches.
 fn shown_passage(best: &Match) -> String {
     match best.is_title_only {
         true => "(the title matches)".to_owned(),
@@ -328,9 +328,9 @@ fn shown_passage(best: &Match) -> String {
 /// The answer of a search.
 struct FoundConversations {
     results: Vec<ShownConversation>,
-    /// How many conversations answer, as far as that is known.
+    /// The number of matching conversations, as far as known.
     total: usize,
-    /// Whether everything that was asked for was searched.
+    /// Whether the search covered everything that was requested.
     is_complete: bool,
     notes: Vec<String>,
 }

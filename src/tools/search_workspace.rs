@@ -18,19 +18,19 @@ use crate::{
     text::snippet,
 };
 
-/// Lines returned by default.
+/// The default number of lines.
 const DEFAULT_LIMIT: usize = 10;
 
-/// Lines returned at most.
+/// The maximum number of lines.
 const MAX_LIMIT: usize = 1000;
 
-/// Characters of a path at most.
+/// The maximum number of characters of a path.
 const LONGEST_PATH: usize = 1000;
 
-/// Files that are named, if they were left out.
+/// The maximum number of unread files that an answer names.
 const MOST_LEFT_OUT: usize = 3;
 
-/// The value of `type` that means every type.
+/// The value of `type` for every type.
 const EVERY_TYPE: &str = "all";
 
 const ARGUMENTS: [&str; 5] = ["query", "type", "date_range", "limit", "workspace_path"];
@@ -136,7 +136,7 @@ fn search(call: &Call<'_>) -> Result<Answer, Error> {
     Ok(Answer { log: Some(log), ..text.into() })
 }
 
-/// Returns a line about files that were not searched, or not to their end.
+/// Returns a line about files that were not searched completely.
 fn left_out(unread: &[String]) -> String {
     let named: Vec<_> = unread
         .iter()
@@ -152,8 +152,8 @@ fn listed(folders: &[PathBuf]) -> String {
     folders.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the question and the limit; the question asks for one line more, to see whether there is
-/// one.
+/// Returns the question and the limit; the question has one line more, to learn whether there are
+/// more lines.
 fn question(given: &Arguments<'_>) -> Result<(Question, usize), Error> {
     given.only(&ARGUMENTS)?;
     let pattern = given.string("query", "a regular expression as a string")?;
@@ -182,10 +182,10 @@ fn nothing(question: &Question, dates: Option<&str>) -> String {
     text
 }
 
-/// Returns the lines as the contract shows them, as many as an answer holds. A file has its path in
-/// the workspace, because conversations of different dates may have one name.
+/// Returns the lines in the contract's format, as many as an answer can hold. The path of a file is
+/// relative to its workspace, because conversations of different dates may have the same name.
 fn results(lines: &[Line], workspaces: &[PathBuf]) -> String {
-    // With links resolved, as the paths of lines are.
+    // Links are resolved, because the paths of lines have resolved links too.
     let roots: Vec<PathBuf> = workspaces.iter().filter_map(|it| it.canonicalize().ok()).collect();
     let within = |path: &'_ Path| match &roots[..] {
         [root] => path.strip_prefix(root).unwrap_or(path).to_owned(),

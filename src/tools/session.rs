@@ -2,23 +2,23 @@
 
 use crate::{model::Origin, text::shell::quoted};
 
-/// The session of a coding agent, as the agent resumes it. `Display` gives the command.
+/// The session of a coding agent. `Display` gives the command that resumes the session.
 pub(crate) struct Session<'a> {
     pub(crate) folder: Option<&'a str>,
     pub(crate) words: [&'a str; 3],
 }
 
 impl<'a> Session<'a> {
-    /// Returns the session of a conversation of an agent; `None` if no agent that we know can resume
-    /// it. A session is over when its transcript is gone.
+    /// Returns the session of an agent's conversation; `None` if no known agent can resume it. A
+    /// session cannot be resumed if its transcript is gone.
     pub(crate) fn of(agent: &str, origin: &'a Origin) -> Option<Session<'a>> {
         let session = origin.session.as_deref().filter(|_| origin.gone.is_none())?;
-        // A transcript may hold anything, and this becomes a command.
+        // A transcript may hold any text, and the id becomes a part of a command.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if session.is_empty() || session.starts_with('-') || !session.chars().all(is_plain) {
             return None;
         }
-        // What the shells of Windows read between quotes cannot be quoted.
+        // On Windows, shells interpret these characters even inside quotation marks.
         let is_hostile = |c: char| c.is_control() || cfg!(windows) && "\"%$`".contains(c);
         let folder = origin.folder.as_deref().filter(|folder| !folder.is_empty());
         let folder = folder.filter(|folder| !folder.contains(is_hostile));

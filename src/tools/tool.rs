@@ -1,4 +1,4 @@
-//! What every tool has: a description for its callers, a call, an answer or an error.
+//! The common parts of tools: a description, a call, an answer or an error.
 
 use serde_json::{Map, Value, json};
 
@@ -10,16 +10,16 @@ use crate::{
     text::date,
 };
 
-/// One tool as a face offers it.
+/// A tool, as a front end offers it.
 #[derive(Debug)]
 pub struct Tool {
     /// The name by which the tool is called.
     pub name: &'static str,
-    /// A name for people.
+    /// The name for people.
     pub title: &'static str,
     /// The description that the model reads.
     pub description: &'static str,
-    /// What the tool is for, as the server's instructions say it.
+    /// The purpose of the tool, for the server's instructions.
     pub use_for: &'static str,
     /// The effect of a call.
     pub effect: Effect,
@@ -27,21 +27,20 @@ pub struct Tool {
     pub searches: &'static [SourceKind],
     /// Returns the JSON schema of the tool's arguments.
     pub schema: fn() -> Map<String, Value>,
-    /// Returns the JSON schema of [`Answer::structured`], if its answers have that.
+    /// Returns the JSON schema of [`Answer::structured`], if the answers have structured data.
     pub output_schema: Option<fn() -> Map<String, Value>>,
     pub(super) run: fn(&Call<'_>) -> Result<Answer, Error>,
-    /// Words an error as the tool's contract does.
+    /// Returns the text of an error in the format of the tool's contract.
     pub(super) refuse: fn(&Call<'_>, &Error) -> Answer,
 }
 
-/// How often a tool that only reads is run if files of an index change while it reads them.
+/// The number of attempts of a read-only tool if index files change while they are read.
 const ATTEMPTS: u32 = 3;
 
 impl Tool {
-    /// Runs the tool. If an index was damaged or cut while a tool that only reads ran, runs it again
-    /// on what is there then, and the last time without any index.
-    ///
-    /// A panic of the last attempt becomes an error answer, with the panic's message for the log.
+    /// Runs the tool. If an index was damaged or cut while a read-only tool ran, runs the tool
+    /// again on the current files, and the last time without any index. A panic of the last attempt
+    /// becomes an error answer, with the panic's message for the log.
     pub fn call(
         &self,
         engine: &Engine,
@@ -52,7 +51,7 @@ impl Tool {
         let arguments = Arguments { tool: self.name, values: arguments };
         let stop = &self.stop_of_call(stop);
         let call = Call { engine, options, arguments, stop };
-        // A tool that writes is never run twice.
+        // A tool that writes runs only once.
         let attempts = if self.effect == Effect::Reads { ATTEMPTS } else { 1 };
         for _ in 1..attempts {
             let before = map_faults::count();
@@ -64,7 +63,7 @@ impl Tool {
             if is_sound && map_faults::count() == before {
                 return self.answer(&call, done);
             }
-            // The next attempt opens the files that are there then.
+            // The next attempt opens the current files.
             engine.close();
         }
         let without = stop.avoiding_indexes();
@@ -77,8 +76,8 @@ impl Tool {
         self.answer(&call, done)
     }
 
-    /// Does as [`Tool::call`] does, but returns nothing if the call would search a source without an
-    /// index, which can take minutes.
+    /// Runs the tool as [`Tool::call`] does, but returns `None` if the call would search a source
+    /// without an index, which can take minutes.
     pub(crate) fn call_by_index(
         &self,
         engine: &Engine,
@@ -92,17 +91,17 @@ impl Tool {
             searched
                 .any(|source| source.cluster().is_none() && source.current_index(&stop).is_err())
         };
-        // A panic over a damaged index is the call's to deal with.
+        // If a damaged index panics here, the call itself handles the damage.
         let scans = map_faults::caught(&mut scans).unwrap_or(true);
         (!scans).then(|| self.call(engine, options, arguments, &stop))
     }
 
-    /// Returns the stop for a call of this tool. A tool that writes sees what it has written.
+    /// Returns the stop for a call of this tool. A tool that writes reads its own changes.
     fn stop_of_call(&self, stop: &Stop) -> Stop {
         if self.effect == Effect::Reads { stop.of_call() } else { stop.clone() }
     }
 
-    /// Returns the answer of a run that succeeded, failed or panicked.
+    /// Returns the answer for a run that succeeded, failed or panicked.
     fn answer(&self, call: &Call<'_>, done: Result<Result<Answer, Error>, String>) -> Answer {
         match done {
             Ok(Ok(answer)) => answer,
@@ -133,16 +132,16 @@ pub enum Effect {
     Removes,
 }
 
-/// How the server answers, whatever the arguments.
+/// The options of a server that apply to all calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// ASCII letters match only in their own case.
+    /// Whether ASCII letters match only in their own case.
     pub case_sensitive: bool,
-    /// Only the stored column is matched and shown.
+    /// Whether only the stored column is matched and shown.
     pub raw_content: bool,
-    /// JSON answers have long keys: `COMPACT_RESPONSES=false`.
+    /// Whether JSON answers have long keys: `COMPACT_RESPONSES=false`.
     pub verbose: bool,
-    /// The tools for conversation sessions are switched off: `ENABLE_CONVERSATIONS=false`.
+    /// Whether the tools for conversation sessions are switched off: `ENABLE_CONVERSATIONS=false`.
     pub no_conversations: bool,
     /// The address of the page for browsers, if there is one.
     pub page_url: Option<String>,
@@ -153,7 +152,7 @@ pub struct Options {
 pub struct Answer {
     /// The text for the model.
     pub text: String,
-    /// The same for a program, as the tool's output schema says; `None` with an error.
+    /// The answer as data for a program, by the tool's output schema; `None` with an error.
     pub structured: Option<Value>,
     /// Whether the protocol should mark the answer as an error.
     pub is_error: bool,
@@ -174,22 +173,21 @@ pub(super) struct Call<'a> {
     pub(super) stop: &'a Stop,
 }
 
-/// Returns an error answer that is the error's text.
+/// Returns an error answer with the error's text.
 pub(super) fn plain_error(_: &Call<'_>, error: &Error) -> Answer {
     Answer { is_error: true, ..error.to_string().into() }
 }
 
-/// Returns an error answer as the tools that save and delete conversations word it.
+/// Returns an error answer in the format of the tools that save and delete conversations.
 pub(super) fn json_error(_: &Call<'_>, error: &Error) -> Answer {
     Answer { is_error: true, ..json!({"error": error.to_string()}).to_string().into() }
 }
 
-/// The error of the tools that save and delete conversations, if conversations are switched off.
+/// The error of the tools that save and delete conversations, if they are switched off.
 pub(super) const SWITCHED_OFF: &str =
     "Conversations not enabled (ENABLE_CONVERSATIONS is false; set ENABLE_CONVERSATIONS=true)";
 
-/// Returns the number of the first message that is a turn: the summary that a conversation was saved
-/// with is none.
+/// Returns the number of the first turn: the summary of a saved conversation is a message but not a turn.
 pub(super) fn first_turn(session: &Session) -> usize {
     let is_saved = session.about.source == SourceKind::Threads
         && session.turns() > 0
@@ -197,10 +195,10 @@ pub(super) fn first_turn(session: &Session) -> usize {
     usize::from(is_saved)
 }
 
-/// Characters of an id's beginning that name a conversation, at least.
+/// The minimum number of characters of an id's beginning that names a conversation.
 pub(super) const SHORTEST_ID: usize = 4;
 
-/// Returns the conversation that an argument names; `None` if there is none.
+/// Returns the conversation in an argument; `None` if there is none.
 pub(super) fn conversation(
     call: &Call<'_>,
     name: &str,
@@ -210,7 +208,7 @@ pub(super) fn conversation(
         Err(engine::Error::Ambiguous { word, candidates, total }) => {
             let ids = candidates.iter().take(5).map(|one| one.id.clone());
             let mut ids: Vec<String> = ids.collect();
-            // An id that several sources have names none of its conversations; a key does.
+            // An id that several sources have is ambiguous; a key is not.
             if ids.len() == total && ids.windows(2).all(|two| two[0] == two[1]) {
                 ids = keys(call, &ids[0])?;
             }
@@ -227,7 +225,7 @@ pub(super) fn conversation(
     }
 }
 
-/// Returns the keys of the conversations with an id, one of each source.
+/// Returns the keys of the conversations with an id, one for each source.
 fn keys(call: &Call<'_>, id: &str) -> Result<Vec<String>, Error> {
     let mut keys = Vec::new();
     for source in call.engine.sources() {

@@ -1,4 +1,4 @@
-//! The words of a question: quoted in messages, and found in the texts that answer it.
+//! The words of a question: quoted in messages, and marked in results.
 
 use std::{collections::HashSet, ops::Range};
 
@@ -6,12 +6,12 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text::{snippet, words::Tokenizer};
 
-/// Returns a text as a message repeats it.
+/// Returns a text in quotation marks, for a message.
 pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", snippet::echo(text))
 }
 
-/// The words of a question, in every form that is ranked as they are.
+/// The terms of a question, as ranked search stems them.
 pub(crate) struct Words {
     tokenizer: Tokenizer,
     terms: HashSet<String>,
@@ -24,13 +24,13 @@ impl Words {
         Words { tokenizer, terms }
     }
 
-    /// Adds a word in the form that is ranked.
+    /// Adds a term.
     pub(crate) fn add(&mut self, term: &str) {
         self.terms.insert(term.to_owned());
     }
 
-    /// Returns the first word of some texts that is ranked as `term` is, else the first with a part that
-    /// is.
+    /// Returns the first word of the texts whose term is `term`; else the first word with a part
+    /// whose term is `term`.
     pub(crate) fn written<'t>(
         &self,
         term: &str,

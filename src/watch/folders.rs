@@ -1,4 +1,4 @@
-//! Watching folders, and which file events are a reason to poll.
+//! A watcher of folders, and the choice of file events that cause a poll.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use notify::{
     recommended_watcher,
 };
 
-/// Suffixes of files that are still being written; such a file counts when it is renamed.
+/// The suffixes of unfinished files; such a file counts when it is renamed.
 const UNFINISHED_SUFFIXES: &[&str] =
     &[".crdownload", ".part", ".partial", ".download", ".tmp", ".temp", ".swp", "~"];
 
@@ -24,11 +24,11 @@ pub(super) struct FolderWatcher {
     /// Whether a folder cannot be watched.
     is_blind: bool,
     reported: BTreeSet<String>,
-    /// A problem of the watcher itself that is still to be reported.
+    /// An error of the watcher that is not reported yet.
     unreported: Option<String>,
 }
 
-/// Tells a folder from another that replaced it: inode and time of creation.
+/// The inode and the time of creation, which tell a folder from its replacement.
 type FolderIdentity = (u64, Option<SystemTime>);
 
 impl FolderWatcher {
@@ -54,7 +54,7 @@ impl FolderWatcher {
         }
     }
 
-    /// Returns whether changes in a folder are found only by polling.
+    /// Returns whether only polling can find the changes of a folder.
     pub(super) fn is_blind(&self) -> bool {
         self.is_blind
     }
@@ -76,7 +76,7 @@ impl FolderWatcher {
             .map(|(folder, _)| folder.clone())
             .collect();
         for folder in gone {
-            // The call fails if the folder was removed; then nothing watches it any more.
+            // The call fails if the folder was removed, and then nothing watches the folder.
             drop(watcher.unwatch(&folder));
             self.watched.remove(&folder);
         }
@@ -87,7 +87,7 @@ impl FolderWatcher {
             }
             match watcher.watch(&folder, RecursiveMode::NonRecursive) {
                 Ok(()) => drop(self.watched.insert(folder, identity)),
-                // Removed a moment ago; the next call watches what exists then.
+                // The folder was just removed; the next call watches the folders that exist then.
                 Err(error) if matches!(error.kind, ErrorKind::PathNotFound) => {}
                 Err(error) => {
                     self.is_blind = true;
@@ -128,7 +128,7 @@ fn explained(error: &notify::Error) -> String {
     }
 }
 
-/// Returns whether an event is a reason to poll. Reading a file is none, because polling reads files.
+/// Returns whether an event must cause a poll. Read events must not, because polling reads files.
 fn matters(event: &notify::Event, index_folder: &Path) -> bool {
     let changes = match event.kind {
         EventKind::Any | EventKind::Other | EventKind::Access(_) => false,
@@ -143,8 +143,8 @@ fn matters(event: &notify::Event, index_folder: &Path) -> bool {
             && event.paths.iter().any(|path| !path.starts_with(index_folder) && is_finished(path))
 }
 
-/// Returns whether a file counts: browsers and editors use other names while they write, and `-shm`
-/// files change when a database is only read.
+/// Returns whether a file is finished: browsers and editors use other names while they write.
+/// `-shm` files do not count, because reading a database changes them.
 fn is_finished(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.to_ascii_lowercase();

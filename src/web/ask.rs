@@ -1,4 +1,4 @@
-//! What is asked for, as it stands in the address: every filter is in it.
+//! The request of a page, parsed from its address: the text, the filters and the view.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -14,13 +14,13 @@ pub(super) const FOCUSED: &str = "text";
 /// The characters of an address that stay as they are.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// How messages are found.
+/// The kind of search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Way {
-    /// They contain the text, in any letter case.
+    /// Finds messages that contain the text, in any letter case.
     #[default]
     Exact,
-    /// They answer it best, by words and by meaning.
+    /// Finds the best messages for the text, by words and by meaning.
     Meaning,
 }
 
@@ -33,10 +33,10 @@ impl Way {
     }
 }
 
-/// What is asked for.
+/// The request of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ask {
-    /// The text as it was typed.
+    /// The text as the user typed it.
     pub(super) q: String,
     pub(super) way: Way,
     pub(super) sources: Vec<String>,
@@ -45,13 +45,13 @@ pub(super) struct Ask {
     pub(super) roles: Vec<String>,
     pub(super) from: String,
     pub(super) to: String,
-    /// Whether only conversations with a star are asked for.
+    /// Whether only starred conversations are requested.
     pub(super) starred: bool,
-    /// Whether only conversations are asked for that results leave out.
+    /// Whether only hidden conversations are requested, which results leave out.
     pub(super) hidden: bool,
-    /// The text that is looked for in one conversation only.
+    /// The search text inside one conversation.
     pub(super) find: String,
-    /// Whether only prompts and answers of a conversation are shown.
+    /// Whether a conversation shows only prompts and answers.
     pub(super) is_focused: bool,
     /// The page of the results, from 0.
     pub(super) page: usize,
@@ -95,7 +95,7 @@ impl Ask {
                 _ => {}
             }
         }
-        // The nearest messages are one page.
+        // A search by meaning has one page of results.
         if ask.way == Way::Meaning && !ask.text().is_empty() {
             ask.page = 0;
         }
@@ -124,7 +124,7 @@ impl Ask {
             || self.hidden
     }
 
-    /// Returns the query string that means the same.
+    /// Returns the query string of the request.
     pub(super) fn query(&self) -> String {
         let mut fields = Vec::new();
         let mut add = |name: &str, value: &str| {

@@ -1,5 +1,5 @@
-//! The stylesheet, the script and the icon. Their addresses have a hash of their content, so browsers
-//! keep them for good.
+//! The stylesheet, the script and the icon. Their addresses hold a hash of the content, so browsers
+//! cache them for ever.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use axum::{
 
 use crate::text::hash::fnv1a;
 
-/// A file that the page is made with.
+/// A static file of the page.
 pub(super) struct Asset {
     name: &'static str,
     kind: &'static str,
@@ -35,7 +35,7 @@ pub(super) static FAVICON: Asset =
 
 static ALL: [&Asset; 3] = [&STYLE, &SCRIPT, &FAVICON];
 
-/// One hash of all of them.
+/// One hash for all static files.
 static HASH: LazyLock<String> = LazyLock::new(|| {
     let contents: String = ALL.iter().map(|asset| asset.content).collect();
     format!("{:016x}", fnv1a(contents.as_bytes()))
@@ -56,7 +56,7 @@ impl Asset {
     }
 }
 
-/// Answers with a file; the address of an older program's file leads to nothing.
+/// Answers with a static file; an address with another hash is not found.
 pub(super) async fn asset(Path((hash, name)): Path<(String, String)>) -> Response {
     match ALL.iter().find(|asset| asset.name == name && *HASH == hash) {
         Some(asset) => asset.answer("public, max-age=31536000, immutable"),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::engine::Session;
 
-/// The messages of a conversation that are read one after the other, by their turns.
+/// The messages on one path through a conversation, by their turns.
 pub(super) struct Path {
     turns: Vec<usize>,
     /// The place of each turn in `turns`; `None` for a turn on another branch, or left out.
@@ -12,18 +12,18 @@ pub(super) struct Path {
     tree: Option<Tree>,
 }
 
-/// What follows what, in a conversation with branches.
+/// The order of messages in a conversation with branches.
 struct Tree {
-    /// For each turn, the one before it.
+    /// The turn before each turn.
     before: Vec<Option<usize>>,
-    /// The turns that follow one, or that begin the conversation; oldest first.
+    /// The turns that follow a turn or begin the conversation, oldest first.
     after: HashMap<Option<usize>, Vec<usize>>,
     is_shown: Vec<bool>,
 }
 
 impl Path {
-    /// Returns the path through a turn, or the one that the service shows. `follows` has the messages on
-    /// other branches, each with the one that it follows.
+    /// Returns the path through a turn, or the path that the service shows. `follows` maps each
+    /// message on another branch to the message before it.
     pub(super) fn of(
         session: &Session,
         follows: &HashMap<String, String>,
@@ -43,7 +43,7 @@ impl Path {
         &self.turns
     }
 
-    /// Leaves turns out.
+    /// Removes turns from the path.
     pub(super) fn retain(&mut self, is_kept: impl Fn(usize) -> bool) {
         self.turns.retain(|turn| is_kept(*turn));
         self.places.fill(None);
@@ -57,13 +57,13 @@ impl Path {
         self.places.get(turn).copied().flatten()
     }
 
-    /// Returns the turns that stand at the place of one, itself included, oldest first.
+    /// Returns the versions of a turn, including the turn itself, oldest first.
     pub(super) fn versions(&self, turn: usize) -> &[usize] {
         let versions = self.tree.as_ref().and_then(|tree| tree.after.get(&tree.before[turn]));
         versions.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns the number of ways through the conversation.
+    /// Returns the number of branches of the conversation.
     pub(super) fn branches(&self) -> usize {
         let Some(tree) = &self.tree else { return 1 };
         (0..tree.before.len()).filter(|turn| !tree.after.contains_key(&Some(*turn))).count()
@@ -102,7 +102,8 @@ impl Tree {
         Tree { before, after, is_shown }
     }
 
-    /// Returns the path to a turn and on from it: as the service shows it, else by the newest version.
+    /// Returns the path to a turn and beyond it: along the branch that the service shows, else by
+    /// the newest version.
     fn through(&self, turn: Option<usize>) -> Vec<usize> {
         let mut seen = HashSet::new();
         let up = std::iter::successors(turn, |turn| self.before[*turn]);

@@ -1,4 +1,4 @@
-//! What is shown of a conversation beside its title.
+//! The details of a conversation beside its title.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::{
     tools::{clock::Clock, notes::grouped, session::Session},
 };
 
-/// What is known of a conversation.
+/// The details of a conversation.
 pub(super) struct Card {
     pub(super) kind: SourceKind,
     pub(super) id: String,
@@ -36,7 +36,7 @@ impl Card {
         format!("/c/{}", encoded(&self.id))
     }
 
-    /// Returns the address of the page that asks whether to forget it.
+    /// Returns the address of the page that asks before it forgets the conversation.
     pub(super) fn forget_address(&self) -> String {
         format!("{}/forget", self.address())
     }
@@ -73,7 +73,7 @@ pub(super) fn service(name: &str) -> Markup {
     html! { span class=(format!("src {class}")) { (label) } }
 }
 
-/// Returns the class of colour and the name for people of a service, an agent or a source.
+/// Returns the CSS class and the display name of a service, an agent or a source.
 pub(super) fn label_of(name: &str) -> (&str, &str) {
     match name {
         "chatgpt" => ("chatgpt", "ChatGPT"),
@@ -87,7 +87,7 @@ pub(super) fn label_of(name: &str) -> (&str, &str) {
     }
 }
 
-/// Returns the name of a role for people.
+/// Returns the display name of a role.
 pub(super) fn role_name(role: &str) -> &str {
     match role {
         "user" => "You",
@@ -105,7 +105,7 @@ pub(super) fn counted(number: usize, unit: &str) -> String {
     format!("{} {unit}{plural}", grouped(number))
 }
 
-/// Returns a time in words, with its exact form for machines.
+/// Returns a time in words, with its ISO form in the HTML.
 pub(super) fn moment(clock: Clock, time: Option<Instant>) -> Markup {
     let iso = time.and_then(|time| clock.iso(time));
     let minute = time.and_then(|time| clock.minute(time));
@@ -116,7 +116,7 @@ pub(super) fn moment(clock: Clock, time: Option<Instant>) -> Markup {
     }
 }
 
-/// Looks conversations up; each is in the answer, whatever of it can be read.
+/// Looks conversations up. Every conversation is in the answer, even if its details cannot be read.
 pub(super) fn cards(
     engine: &Engine,
     keys: &[ConversationKey],

@@ -1,4 +1,4 @@
-//! Charts, drawn by the server. They have percent for widths, so they are sharp at every width.
+//! Charts, drawn by the server. Widths are in percent, so charts are sharp at every size.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,10 @@ use maud::{Markup, html};
 
 use crate::tools::notes::grouped;
 
-/// Empty months in a row that are drawn: one message with a wrong date must not make a chart of a
-/// thousand months.
+/// The maximum number of empty months in a row: a message with a wrong date must not add a thousand months.
 const LONGEST_GAP: u32 = 36;
 
-/// Months that a chart has room for at least: a few of them make no wide columns.
+/// The minimum number of months in a chart: few months must not make wide columns.
 const FEWEST: usize = 24;
 
 /// Pixels of the highest column.
@@ -36,12 +35,11 @@ const NAMES: [&str; 12] = [
 pub(super) struct Month<'a> {
     pub(super) name: &'a str,
     pub(super) count: u64,
-    /// Whether the month is within the dates.
+    /// Whether the month is in the range of dates.
     pub(super) is_in: bool,
 }
 
-/// Returns the months in order, with the empty ones between them. Messages without a time are left
-/// out.
+/// Returns the months in order, with the empty months between them. Messages without a time are left out.
 pub(super) fn months(counts: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
     let mut months: Vec<(String, u64)> = Vec::new();
     let mut last: Option<u32> = None;
@@ -71,7 +69,7 @@ pub(super) fn month_name(month: &str) -> String {
     }
 }
 
-/// Returns the share of a number, in percent of a width.
+/// Returns a share in percent of a width.
 fn percent(part: f64, whole: f64) -> String {
     format!("{:.2}%", part / whole.max(1.0) * 100.0)
 }
@@ -113,9 +111,9 @@ pub(super) fn histogram(months: &[Month<'_>]) -> Markup {
     }
 }
 
-/// Returns where the years begin, as many as have room.
+/// Returns the positions of the year labels, as many as have room.
 fn years<'a>(months: &[Month<'a>]) -> Vec<(usize, &'a str)> {
-    /// Labels that have room on a phone.
+    /// The number of labels that have room on a phone.
     const MOST: usize = 8;
 
     let mut starts: Vec<(usize, &str)> = Vec::new();
@@ -125,7 +123,7 @@ fn years<'a>(months: &[Month<'a>]) -> Vec<(usize, &'a str)> {
             starts.push((at, year));
         }
     }
-    // A year that begins at once after the first label would stand on it.
+    // The second label would cover the first one, so the first one is left out.
     if starts.len() > 1 && (starts[1].0 as f64) < months.len() as f64 * 0.08 {
         starts.remove(0);
     }
@@ -196,7 +194,7 @@ pub(super) fn lines(months: &[&str], series: &[Vec<f64>]) -> Markup {
     }
 }
 
-/// Returns a round number of which about four fit into another.
+/// Returns a round number that fits about four times into another number.
 fn round_step(most: u64) -> u64 {
     let mut step = 1;
     while most / step > 5 {
@@ -220,10 +218,10 @@ pub(super) fn count_at(hours: &BTreeMap<i64, u64>, day: usize, hour: usize) -> u
     hours.get(&((day * HOURS + hour) as i64)).copied().unwrap_or(0)
 }
 
-/// Draws the messages by the hours of a week, counted from Monday 0:00: the more, the stronger.
+/// Draws the messages by the hours of a week, counted from Monday 0:00: more messages, darker colour.
 pub(super) fn heat(hours: &BTreeMap<i64, u64>) -> Markup {
     const ROW: usize = 22;
-    /// Shades beside the one for nothing.
+    /// The number of shades, without the shade for 0.
     const SHADES: u64 = 5;
 
     let most = hours.values().copied().max().unwrap_or(0).max(1);

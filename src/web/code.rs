@@ -1,4 +1,4 @@
-//! Colours of code.
+//! Syntax colours of code.
 
 use std::{
     sync::LazyLock,
@@ -13,19 +13,19 @@ use syntect::{
 
 use super::mark::escaped;
 
-/// The languages, which are read when the first code is shown.
+/// The languages, loaded for the first code block.
 static LANGUAGES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
 
-/// The beginning of the names of classes.
+/// The prefix of the CSS classes.
 const CLASSES: ClassStyle = ClassStyle::SpacedPrefixed { prefix: "s-" };
 
-/// How long the code of one page may be coloured; the rest of it stays plain.
+/// The time limit of colouring the code of a page; the rest stays plain.
 const MOST_TIME: Duration = Duration::from_millis(60);
 
-/// Bytes of a line beyond which code is no code that a person wrote.
+/// The longest line that is coloured, in bytes: longer lines are generated code.
 const LONGEST_LINE: usize = 1_000;
 
-/// Bytes of a piece of code that is coloured.
+/// The longest code block that is coloured, in bytes.
 const MOST_BYTES: usize = 30_000;
 
 /// Colours the code of one page.
@@ -38,7 +38,7 @@ impl Highlighter {
         Highlighter::lasting(MOST_TIME)
     }
 
-    /// Returns what colours code for no longer than a time.
+    /// Returns a highlighter with a time limit.
     pub(super) fn lasting(left: Duration) -> Highlighter {
         Highlighter { left }
     }

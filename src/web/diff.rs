@@ -1,4 +1,4 @@
-//! Changes of files in the calls of coding agents, as lines that go and lines that come.
+//! Changes of files in the tool calls of coding agents, as removed and added lines.
 
 use super::mark::escaped;
 
@@ -12,15 +12,15 @@ pub(super) struct FileChange<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineKind {
-    /// It is the same before and after.
+    /// The line is the same before and after.
     Same,
     Gone,
     New,
-    /// It says where the others are.
+    /// The line names the file or the position of the next lines.
     Place,
 }
 
-/// Returns the change that the arguments of a call, or the output of a tool, describe.
+/// Returns the change of a file in the arguments of a call or in the output of a tool.
 pub(super) fn change(text: &str) -> Option<FileChange<'_>> {
     of_patch(text).or_else(|| of_edit(text))
 }
@@ -43,14 +43,14 @@ impl FileChange<'_> {
         )
     }
 
-    /// Returns how many lines come and go, such as `+3 −1`.
+    /// Returns the numbers of added and removed lines, such as `+3 −1`.
     pub(super) fn size(&self) -> String {
         let count = |wanted| self.lines.iter().filter(|(kind, _)| *kind == wanted).count();
         format!("+{} −{}", count(LineKind::New), count(LineKind::Gone))
     }
 }
 
-/// Reads a patch: of git, or of Codex.
+/// Parses a patch of git or of Codex.
 fn of_patch(text: &str) -> Option<FileChange<'_>> {
     const FILES: [&str; 6] =
         ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/", "+++ ", "--- "];
@@ -67,7 +67,7 @@ fn of_patch(text: &str) -> Option<FileChange<'_>> {
     Some(FileChange { file: named.unwrap_or_default(), lines })
 }
 
-/// How many lines of the old and of the new text the hunk still has; none in the head of a file.
+/// The remaining old and new lines of the hunk; 0 in the head of a file.
 #[derive(Default)]
 struct Hunk {
     old: usize,
@@ -75,8 +75,8 @@ struct Hunk {
 }
 
 impl Hunk {
-    /// Returns what the next line of a patch is. A line that goes and begins with `-- ` looks as the
-    /// head of a file does, so the lines of a hunk are counted.
+    /// Returns the kind of the next line of a patch. A removed line that begins with `-- ` looks
+    /// like the head of a file, so the lines of a hunk are counted.
     fn line<'a>(&mut self, line: &'a str) -> (LineKind, &'a str) {
         const HEADS: [&str; 4] = ["***", "diff ", "index ", "new file"];
 
@@ -92,7 +92,7 @@ impl Hunk {
             return (LineKind::Place, line);
         }
         if line.starts_with('\\') {
-            // It says that the line before it, or the last one, has no end of line.
+            // This line says that a line has no line break at its end.
             return (LineKind::Same, line);
         }
         let (kind, text) = match line.as_bytes().first() {
@@ -106,8 +106,8 @@ impl Hunk {
         (kind, text)
     }
 
-    /// Reads `@@ -1,2 +1,3 @@`. Where no numbers are, as in a patch of Codex, the hunk goes on to the
-    /// next `@@` or `***`.
+    /// Parses `@@ -1,2 +1,3 @@`. Without numbers, as in a patch of Codex, the hunk ends at the next
+    /// `@@` or `***`.
     fn of(line: &str) -> Hunk {
         let mut words = line.split(' ').skip(1);
         let mut count = |sign| {
@@ -119,7 +119,7 @@ impl Hunk {
     }
 }
 
-/// Reads the arguments of a call that replaces texts.
+/// Parses the arguments of a call that replaces text.
 fn of_edit(text: &str) -> Option<FileChange<'_>> {
     const OLD: &str = "old_string:";
     const NEW: &str = "\nnew_string:";
@@ -159,7 +159,7 @@ fn value(text: &str) -> &str {
     text.strip_prefix([' ', '\n']).unwrap_or(text)
 }
 
-/// Adds the lines of a text that another one replaces.
+/// Adds the lines of a text and of its replacement.
 fn replaced<'a>(old: &'a str, new: &'a str, lines: &mut Vec<(LineKind, &'a str)>) {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let least = old.len().min(new.len());

@@ -9,20 +9,20 @@ use crate::{
     tools::words::Words,
 };
 
-/// Characters that are shown before the first match, and from there on.
+/// The number of characters before and after the beginning of the first match.
 const BEFORE: usize = 90;
 const AFTER: usize = 200;
 
-/// The same, in a narrow list.
+/// The numbers of characters for an excerpt in a narrow list.
 const SHORT_BEFORE: usize = 20;
 const SHORT_AFTER: usize = 60;
 
-/// Matches that are looked for where a text is cut after the first ones.
+/// The maximum number of matches to find, for texts that are cut after the first matches.
 const FIRST_SPANS: usize = 200;
 
-/// Finds what is marked in a text.
+/// The rule for marking text.
 pub(super) enum Marker {
-    /// Nothing.
+    /// No mark.
     Nothing,
     /// A text, in any letter case.
     Text(LiteralPattern),
@@ -31,7 +31,7 @@ pub(super) enum Marker {
 }
 
 impl Marker {
-    /// Returns whether something is marked in a text.
+    /// Returns whether a text has a match.
     pub(super) fn is_in(&self, text: &str) -> bool {
         match self {
             Marker::Nothing => false,
@@ -40,12 +40,12 @@ impl Marker {
         }
     }
 
-    /// Returns the first places that are marked, for a part of a text.
+    /// Returns the first matches in a part of a text.
     pub(super) fn spans(&self, text: &str) -> Vec<Range<usize>> {
         self.first_spans(text, FIRST_SPANS)
     }
 
-    /// Returns the first `most` places that are marked.
+    /// Returns the first `most` matches.
     pub(super) fn first_spans(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         match self {
             Marker::Nothing => Vec::new(),
@@ -59,7 +59,7 @@ impl Marker {
     }
 }
 
-/// A piece of a text that matches or does not.
+/// A piece of a text that is a match or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TextPiece {
     text: String,
@@ -108,7 +108,8 @@ pub(super) fn whole(text: &str, spans: &[Range<usize>]) -> Vec<TextPiece> {
     pieces(text, 0..text.len(), spans)
 }
 
-/// Returns where the part before a match begins: at a line, at a word, or where it is long enough.
+/// Returns the start of the part before a match: the beginning of a line or a word, or at most
+/// `most` characters back.
 fn back(text: &str, place: usize, most: usize) -> usize {
     let before = &text[..place];
     let start = before.char_indices().rev().nth(most).map_or(0, |(at, _)| at);

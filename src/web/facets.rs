@@ -1,5 +1,5 @@
-//! The filters with their counts, and the timeline. The counts have a request of their own, so that
-//! results never wait for them.
+//! The filters with their counts, and the timeline. A separate request counts, so that results do
+//! not wait for counts.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -18,16 +18,16 @@ use crate::{
     tools::notes::grouped,
 };
 
-/// How long messages are counted. Then the counts are what there is at least.
+/// The time limit of counting. After it, counts are lower bounds.
 const MOST_COUNTING: Duration = Duration::from_millis(2_500);
 
-/// Names of a facet that are shown.
+/// The number of visible names of a filter.
 const MOST_NAMES: usize = 8;
 
-/// More names of a facet, which are folded.
+/// The number of folded names of a filter.
 const MOST_FOLDED: usize = 40;
 
-/// Roles that are offered before any are counted.
+/// The roles that are offered before messages are counted.
 const ROLES: [&str; 4] = ["assistant", "user", "tool", "system"];
 
 /// Returns the filters and the timeline with their counts.
@@ -35,7 +35,7 @@ pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Pr
     let flags = site.flags()?;
     let counted = count(site, ask, &flags, stop)?;
     let counted = counted.as_deref();
-    // Conversations that are found by their title alone have no message to count.
+    // Conversations that match by title alone have no message to count.
     let in_all = counted.filter(|facets| !ask.text().is_empty() && facets.messages > 0);
     Ok(html! {
         (filters(site, ask, (counted, &flags), stop)?)
@@ -53,7 +53,7 @@ pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Pr
     })
 }
 
-/// Counts what is asked for; `None` for a search by meaning, which has no end.
+/// Counts the matching messages; `None` for a search by meaning, which ranks all messages.
 fn count(
     site: &Site,
     ask: &Ask,
@@ -108,7 +108,7 @@ pub(super) fn everything(site: &Site, scope: &Scope, stop: &Stop) -> Result<Face
     Ok(facets)
 }
 
-/// Returns the filters. Counts that are not known are a dash.
+/// Returns the filters. A dash stands for an unknown count.
 pub(super) fn filters(
     site: &Site,
     ask: &Ask,
@@ -130,7 +130,7 @@ pub(super) fn filters(
     let roles = ROLES.iter().rev().zip(1..).map(|(role, rank)| ((*role).to_owned(), rank));
     let named = |name: &str| if name == NO_PROJECT { String::new() } else { name.to_owned() };
     let of = |counts: Option<&BTreeMap<String, u64>>, name: &str| -> Option<u64> {
-        // Where counting ended early, nothing is known of what was not seen.
+        // If counting ended early, a name without a count is unknown, not 0.
         let rest = counted.and_then(|facets| facets.is_complete.then_some(0));
         counts.and_then(|counts| counts.get(name).copied().or(rest))
     };
@@ -170,7 +170,7 @@ pub(super) fn filters(
         details.filters #facets open[is_open] {
             summary { "Filters" @if is_open { ": " (chosen(ask)) } }
             @for facet in &all {
-                // A choice of one is none.
+                // A filter with one name offers no choice.
                 @if facet.known.len() > 1 || !facet.chosen.is_empty() { (facet.show(at_least)) }
             }
             (kept(ask, flags))
@@ -179,7 +179,7 @@ pub(super) fn filters(
     })
 }
 
-/// Returns the filters by the flags that a person set.
+/// Returns the filters for starred and hidden conversations.
 fn kept(ask: &Ask, flags: &Flags) -> Markup {
     let rows = [
         ("starred", "★ Starred", ask.starred, count_of(&flags.starred)),
@@ -207,7 +207,7 @@ struct Facet<'a> {
     name: &'static str,
     legend: &'static str,
     chosen: &'a [String],
-    /// The names that there are, with how many conversations they have.
+    /// The names with their number of conversations.
     known: BTreeMap<String, u64>,
     count: &'a dyn Fn(&str) -> Option<u64>,
 }
@@ -223,7 +223,7 @@ impl Facet<'_> {
             names.push((name, 0, (self.count)(name)));
         }
         let is_chosen = |name: &str| self.chosen.iter().any(|chosen| chosen == name);
-        // Those with most messages first; without counts, those with most conversations.
+        // Names with most messages come first; without counts, names with most conversations.
         names.sort_by_key(|(name, weight, count)| {
             std::cmp::Reverse((is_chosen(name), count.unwrap_or(0), *weight))
         });
@@ -298,7 +298,7 @@ fn chosen(ask: &Ask) -> String {
         .join(", ")
 }
 
-/// Returns the place of the timeline, and the dates.
+/// Returns the empty timeline and the date fields.
 pub(super) fn when(ask: &Ask) -> Markup {
     let to = |from: &str| Ask { from: from.to_owned(), to: String::new(), page: 0, ..ask.clone() };
     html! {
@@ -318,7 +318,7 @@ pub(super) fn when(ask: &Ask) -> Markup {
     }
 }
 
-/// Draws the messages by month, those within the dates darker.
+/// Draws the messages by month; months in the range of dates are darker.
 fn timeline(site: &Site, ask: &Ask, facets: &Facets) -> Result<Markup, Problem> {
     let choice = choice(site, ask, &Flags::default())?;
     let clock = site.clock();

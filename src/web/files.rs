@@ -1,7 +1,7 @@
-//! The pictures and files of messages, from the store of the home.
+//! The pictures and files of messages, from the file store of the home.
 //!
-//! A file is hostile input too. Only pictures of a few raster formats are shown, by the type that their
-//! first bytes tell; every other file is a download, and no browser acts on its content.
+//! A file is hostile input too. Only pictures of a few raster formats are shown, and their first
+//! bytes tell the type. Every other file is a download, and no browser acts on its content.
 
 use std::{
     fs::File,
@@ -32,16 +32,16 @@ use crate::{
     model::{Hit, Stop},
 };
 
-/// The types of pictures that are shown. SVG is not among them: it can hold scripts.
+/// The types of pictures that are shown. SVG is left out, because it can hold scripts.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Bytes of a picture that is shown; longer ones are downloads.
+/// The maximum size of a picture that is shown, in bytes; larger pictures are downloads.
 const MOST_SHOWN: u64 = 32 << 20;
 
 /// Bytes that are read at once.
 const BLOCK: usize = 256 << 10;
 
-/// A file that is opened alone may do nothing but be looked at.
+/// The policy for a file that is opened alone: it may run and load nothing.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'";
 
@@ -51,7 +51,7 @@ pub(super) struct MessageFiles<'s> {
     address: String,
     conversation: String,
     all: Vec<Attachment>,
-    /// Why they cannot be listed.
+    /// The error if the files cannot be listed.
     failure: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl<'s> MessageFiles<'s> {
         self.all.iter().filter(|file| file.is_of(&self.conversation, &hit.message_id))
     }
 
-    /// Says why the files cannot be shown, if they cannot.
+    /// Returns the error if the files cannot be shown.
     pub(super) fn problem(&self) -> Markup {
         html! {
             @if let Some(failure) = &self.failure {
@@ -78,7 +78,7 @@ impl<'s> MessageFiles<'s> {
         }
     }
 
-    /// Returns the files of a message: pictures, and links to the others.
+    /// Returns the files of a message as HTML: pictures, and links to other files.
     pub(super) fn shown(&self, hit: &Hit<'_>) -> Markup {
         let files: Vec<&Attachment> = self.of_message(hit).collect();
         html! {
@@ -97,7 +97,7 @@ impl<'s> MessageFiles<'s> {
             @if !self.site.engine.has_attachment(file) {
                 span.missing { bdi { (name) } " " span.note { "The copy is missing. Import the export again to bring it back." } }
             } @else if is_picture(file) {
-                // The box has its size before the picture comes.
+                // The width and height are set, so that the page does not move when the picture loads.
                 a.thumb href=(address) {
                     img src=(address) alt=(name) width="240" height="180" loading="lazy" decoding="async";
                 }
@@ -107,14 +107,14 @@ impl<'s> MessageFiles<'s> {
         }
     }
 
-    /// Names the files of a message where they cannot be shown.
+    /// Returns the names of a message's files, for pages that cannot show the files.
     pub(super) fn named(&self, hit: &Hit<'_>) -> Markup {
         html! {
             @for line in self.lines(hit) { p.note { (line) } }
         }
     }
 
-    /// Names the files of a message, a line each.
+    /// Returns the names of a message's files, one line each.
     pub(super) fn lines(&self, hit: &Hit<'_>) -> Vec<String> {
         let line = |file: &Attachment| {
             format!("[{}, {}: `verbatim export` writes it out]", name_of(file), what_it_is(file))
@@ -135,7 +135,7 @@ fn is_picture(file: &Attachment) -> bool {
     PICTURES.contains(&&*file.media_type) && file.bytes <= MOST_SHOWN
 }
 
-/// Answers with a file of a conversation, which is named by the hash of its content.
+/// Answers with a file of a conversation. The hash of the content names the file.
 pub(super) async fn answer(site: &Arc<Site>, id: String, hash: String) -> Response {
     match run(site, move |site, stop| find(site, &id, &hash, stop)).await {
         Ok((content, file)) => {
@@ -162,7 +162,7 @@ pub(super) async fn answer(site: &Arc<Site>, id: String, hash: String) -> Respon
 
 fn find(site: &Site, id: &str, hash: &str, stop: &Stop) -> Result<(File, Attachment), Problem> {
     let missing = || Problem::Missing("There is no such file in this conversation.".to_owned());
-    // A conversation that answers leave out shows none of its files either.
+    // The files of an excluded conversation are not shown either.
     let there = site.engine.about(SourceKind::Export, id, stop)?;
     let files = match there {
         Some(_) => site.engine.attachments(SourceKind::Export, id)?,
@@ -178,7 +178,7 @@ fn find(site: &Site, id: &str, hash: &str, stop: &Stop) -> Result<(File, Attachm
     Ok((site.engine.open_attachment(&file)?, file))
 }
 
-/// A file that is being sent. No thread waits while the client reads.
+/// The body of a file that is being sent. No thread waits while the client reads.
 struct FileBody {
     left: u64,
     reading: JoinHandle<(File, io::Result<Bytes>)>,
@@ -211,7 +211,7 @@ impl HttpBody for FileBody {
             Ok((_, Err(error))) => Err(error),
             Err(error) => Err(io::Error::other(error)),
         };
-        // A file that changed meanwhile is not sent to its end: the length was promised.
+        // If the file changed, the answer breaks off, because its length was sent in the headers.
         let read = read.and_then(|block| match block.len() as u64 {
             length if length == 0 || length > self.left => Err(io::ErrorKind::UnexpectedEof.into()),
             length => {

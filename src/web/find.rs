@@ -29,20 +29,19 @@ use crate::{
 /// Conversations on a page.
 pub(super) const GROUPS: usize = 20;
 
-/// Messages of a conversation that are shown; the others are in the conversation itself.
+/// The maximum number of shown messages of a conversation; the others are on the conversation's page.
 const MOST_LINES: usize = 13;
 
-/// How long messages beyond a full page are counted. All of them are counted with the filters, in
-/// a request of its own.
+/// The time limit of counting messages beyond a full page. The request for the filters counts all messages.
 const MOST_COUNTING: Duration = Duration::from_millis(2);
 
-/// Messages that a search by meaning finds.
+/// The number of results of a search by meaning.
 const NEAREST: usize = 60;
 
-/// What was found, grouped by conversation.
+/// The results of a search, grouped by conversation.
 pub(super) struct SearchResults {
     pub(super) groups: Vec<FoundGroup>,
-    /// Messages and conversations that were counted.
+    /// The numbers of counted messages and conversations.
     pub(super) messages: usize,
     pub(super) conversations: usize,
     /// Whether there are more than were counted.
@@ -52,26 +51,26 @@ pub(super) struct SearchResults {
     pub(super) flags: Flags,
 }
 
-/// A conversation that was found.
+/// A conversation in the results.
 pub(super) struct FoundGroup {
     pub(super) card: Card,
     pub(super) title: Vec<TextPiece>,
     pub(super) time: Option<Instant>,
-    /// What it is about, where no text was looked for.
+    /// The summary of the conversation, in a list without a search text.
     pub(super) summary: String,
     pub(super) lines: Vec<FoundLine>,
-    /// Messages that were counted and are not among the lines.
+    /// The number of counted messages that are not among the lines.
     pub(super) more: usize,
 }
 
-/// A message that was found.
+/// A message in the results.
 pub(super) struct FoundLine {
     pub(super) number: u32,
-    /// Where in its conversation it lies, from 0 to 1.
+    /// The position in the conversation, from 0 to 1.
     pub(super) place: f64,
     pub(super) role: String,
     pub(super) text: Vec<TextPiece>,
-    /// Messages with the same text, this one included.
+    /// The number of messages with the same text, including this message.
     pub(super) copies: u32,
 }
 
@@ -85,7 +84,7 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
         (_, Way::Exact) => exact(site, ask, &scope, stop),
         (_, Way::Meaning) => by_meaning(site, ask, scope.clone(), stop),
     }?;
-    // This counts every message, which a key must not wait for where there are results.
+    // The check counts every message, which takes time, so it runs only if there are no results.
     if results.groups.is_empty() {
         results.notes.extend(site.engine.unknown_role(&scope, stop)?);
     }
@@ -96,7 +95,7 @@ pub(super) fn find(site: &Site, ask: &Ask, stop: &Stop) -> Result<SearchResults,
     Ok(results)
 }
 
-/// Returns what is marked for what is asked for.
+/// Returns the marker for a request.
 pub(super) fn marker(ask: &Ask) -> Marker {
     match (ask.text(), ask.way) {
         ("", _) => Marker::Nothing,
@@ -112,19 +111,19 @@ fn title_of(title: &str, marker: &Marker) -> Vec<TextPiece> {
     }
 }
 
-/// A hit of the stream.
+/// A hit of an exact search.
 struct StreamedHit {
     kind: SourceKind,
-    /// The message, without its texts but the role.
+    /// The message with its role, without other texts.
     hit: Hit<'static>,
     title: Vec<TextPiece>,
     /// Whether the message matches, and not only the title.
     is_in_text: bool,
-    /// The text around the first matches; `None` once it is not needed.
+    /// The text around the first matches; `None` if the text is not needed.
     text: Option<Vec<TextPiece>>,
 }
 
-/// The conversations of an exact search as they come.
+/// The conversations of an exact search, in the order of their first hit.
 #[derive(Default)]
 struct Grouping {
     places: HashMap<ConversationKey, usize>,
@@ -141,7 +140,7 @@ struct SeenConversation {
 }
 
 impl Grouping {
-    /// Takes a hit; returns its conversation if no more of its texts are needed from now on.
+    /// Adds a hit; returns its conversation if the texts of further hits are not needed.
     fn take(&mut self, found: StreamedHit, first_shown: usize) -> Option<&ConversationKey> {
         let StreamedHit { kind, hit, title, is_in_text, text } = found;
         let key = (kind, hit.conversation_id.clone().into_owned());
@@ -174,7 +173,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     let (pattern, marker) = (LiteralPattern::new(&request.text, false), marker(ask));
     let first_shown = ask.page.saturating_mul(GROUPS);
     let is_full = AtomicBool::new(false);
-    // Conversations of which enough is shown: of their other hits only the number is needed.
+    // Conversations with enough shown messages: their further hits are only counted.
     let done: Mutex<ConversationIds> = Mutex::default();
     let is_done = |kind, hit: &Hit<'_>| {
         let done = done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,7 +197,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.entry(*kind).or_default().insert(id.clone());
         }
-        // One more than are shown: then there is a next page.
+        // A conversation beyond the page is needed to know whether there is a next page.
         if grouping.seen.len() <= first_shown.saturating_add(GROUPS) {
             return ControlFlow::Continue(());
         }
@@ -232,7 +231,7 @@ fn exact(site: &Site, ask: &Ask, scope: &Scope, stop: &Stop) -> Result<SearchRes
     })
 }
 
-/// Finds the messages that answer best.
+/// Finds the best messages by words and meaning.
 fn by_meaning(site: &Site, ask: &Ask, scope: Scope, stop: &Stop) -> Result<SearchResults, Problem> {
     let concepts = vec![ask.text().to_owned()];
     let question =

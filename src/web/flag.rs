@@ -1,4 +1,4 @@
-//! Stars, and conversations that results leave out.
+//! Stars, and hidden conversations, which results leave out.
 
 use maud::{Markup, html};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::engine::{Flag, Flags, count_of};
 
-/// The fields of the address that sets a flag.
+/// The parameters of the address that sets a flag.
 pub(super) const STAR: &str = "star";
 pub(super) const HIDE: &str = "hide";
 
@@ -33,7 +33,7 @@ pub(super) fn buttons(flags: &Flags, card: &Card, ask: &Ask) -> Markup {
     }
 }
 
-/// Returns the mark of a conversation with a star.
+/// Returns the star of a conversation, if it has one.
 pub(super) fn star(flags: &Flags, card: &Card) -> Markup {
     html! {
         @if flags.has(Flag::Starred, card.kind, &card.id) {
@@ -42,7 +42,7 @@ pub(super) fn star(flags: &Flags, card: &Card) -> Markup {
     }
 }
 
-/// Says that results leave conversations out, if they do.
+/// Says that results leave out hidden conversations, if there are any.
 pub(super) fn left_out(flags: &Flags, ask: &Ask) -> Markup {
     let hidden = count_of(&flags.hidden);
     html! {

@@ -1,4 +1,4 @@
-//! Forgets a conversation, after a yes.
+//! Forgets a conversation after the user confirms.
 
 use maud::{Markup, html};
 
@@ -14,10 +14,10 @@ use crate::{
     model::Stop,
 };
 
-/// A conversation, its title, and what is to be forgotten of it.
+/// A conversation, its title, and the parts to forget or the reason why they cannot be forgotten.
 type FoundToForget = (Card, String, Result<Forgettable, String>);
 
-/// Returns the page that asks whether a conversation is to be forgotten.
+/// Returns the page that asks whether to forget a conversation.
 pub(super) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem> {
     let (card, title, found) = match find(site, id, stop)? {
         (card, title, Ok(found)) => (card, title, found),
@@ -50,11 +50,11 @@ pub(super) fn page(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem
     ))
 }
 
-/// Forgets a conversation; returns the page that says so.
+/// Forgets a conversation; returns the page that confirms the removal.
 pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
     let stop = Stop::never();
     let (card, title, found) = find(site, id, &stop)?;
-    // A word that means another conversation by now forgets nothing.
+    // If the word leads to another conversation now, nothing is forgotten.
     if card.id != id {
         return Err(Error::NoConversation { word: id.to_owned() }.into());
     }
@@ -83,7 +83,7 @@ pub(super) fn done(site: &Site, id: &str) -> Result<Markup, Problem> {
     ))
 }
 
-/// Finds what is to be forgotten; the inner error says why it cannot be.
+/// Finds a conversation to forget; the inner error is the reason why it cannot be forgotten.
 fn find(site: &Site, id: &str, stop: &Stop) -> Result<FoundToForget, Problem> {
     let (session, card) = talk::find(site, id, stop)?;
     let found = match site.engine.forgetter().find(&card.id, stop) {

@@ -1,4 +1,4 @@
-//! What every page has: the head, the bar with the search field, the foot.
+//! The parts that every page has: the head, the bar with the search field, the foot.
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -18,16 +18,16 @@ pub(super) enum Tab {
     Elsewhere,
 }
 
-/// What a page differs by.
+/// The parts of the frame that differ between pages.
 pub(super) struct Frame<'a> {
     pub(super) title: &'a str,
     pub(super) tab: Tab,
     pub(super) ask: &'a Ask,
-    /// The number of all messages, if it is known.
+    /// The number of all messages, if known.
     pub(super) messages: Option<u64>,
-    /// The time zone of the times, if there are any.
+    /// The time zone of the times on the page, if there are any.
     pub(super) zone: Option<String>,
-    /// What tells the script whether something has changed since.
+    /// The stamp by which the script sees whether something changed.
     pub(super) stamp: String,
 }
 
@@ -124,7 +124,7 @@ impl Frame<'_> {
     }
 }
 
-/// Returns the list of all keys, which the script opens.
+/// Returns the list of keyboard shortcuts, which the script opens.
 fn keys() -> Markup {
     let rows = [
         (&["/", "Ctrl+K"][..], "Go to the search field"),

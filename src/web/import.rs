@@ -1,4 +1,4 @@
-//! How chats get here.
+//! The page that says how to import chats.
 
 use maud::{Markup, html};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::model::Stop;
 
-/// Returns the page that says how to bring chats.
+/// Returns the page that says how to import chats.
 pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     let ask = Ask::default();
     let messages = site.messages(stop);
@@ -35,7 +35,7 @@ pub(super) fn page(site: &Site, stop: &Stop) -> Result<Markup, Problem> {
     }))
 }
 
-/// Returns the place to drop an export on, which the script receives.
+/// Returns the area on which an export is dropped; the script handles the drop.
 pub(super) fn drop_zone() -> Markup {
     html! {
         form.drop.scripted #drop {
@@ -51,7 +51,7 @@ pub(super) fn drop_zone() -> Markup {
     }
 }
 
-/// Says how far the import is that somebody began here.
+/// Returns the progress of the import that was begun on the page.
 pub(super) fn progress(site: &Site) -> Markup {
     let Some(upload) = site.imports.last() else { return html! { div #progress {} } };
     let name = &upload.name;
@@ -98,7 +98,7 @@ fn bar(progress: Option<(u64, u64)>) -> Markup {
     }
 }
 
-/// Returns how to get an export and what is done with it.
+/// Returns how to get an export and what the import does.
 pub(super) fn begin() -> Markup {
     html! {
         section aria-labelledby="where" {

@@ -1,33 +1,33 @@
-//! The import that somebody began on the page: how far it is, and how it ended.
+//! The import that was begun on the page: its progress and its result.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The import that is under way, or the last one.
+/// The current import, or the last one.
 #[derive(Default)]
 pub(super) struct Imports(Mutex<Option<Upload>>);
 
 /// A file that was dropped on the page.
 #[derive(Clone, Debug)]
 pub(super) struct Upload {
-    /// The name that the browser gave it.
+    /// The name of the file in the browser.
     pub(super) name: String,
     pub(super) stage: Stage,
 }
 
-/// How far an import is.
+/// The progress of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The file is being received: bytes that came, of how many if the browser said so.
+    /// The file is being received: the received bytes, and the total if the browser gave it.
     Receiving(u64, Option<u64>),
-    /// It is being read.
+    /// The file is being read.
     Reading(ReadSoFar),
-    /// It was imported.
+    /// The file was imported.
     Done(Outcome),
-    /// It could not be imported; why.
+    /// The import failed; the reason.
     Failed(String),
 }
 
-/// How much of a file was read.
+/// The part of a file that was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadSoFar {
     pub(super) done: u64,
@@ -36,14 +36,14 @@ pub(super) struct ReadSoFar {
     pub(super) messages: u64,
 }
 
-/// What an import changed.
+/// The changes of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) conversations: u64,
     pub(super) new_conversations: u64,
     pub(super) new_messages: u64,
     pub(super) updated_messages: u64,
-    /// What could not be read, a sentence each.
+    /// The parts that could not be read, one sentence each.
     pub(super) missing: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl Imports {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins an import; returns whether no other is under way.
+    /// Begins an import; returns false if another import is running.
     pub(super) fn begin(&self, name: &str, bytes: Option<u64>) -> bool {
         let mut now = self.locked();
         if now.as_ref().is_some_and(Upload::is_under_way) {
@@ -62,14 +62,14 @@ impl Imports {
         true
     }
 
-    /// Says how far the import is.
+    /// Sets the progress of the import.
     pub(super) fn set(&self, stage: Stage) {
         if let Some(upload) = &mut *self.locked() {
             upload.stage = stage;
         }
     }
 
-    /// Returns the import that is under way, or the last one.
+    /// Returns the current import, or the last one.
     pub(super) fn last(&self) -> Option<Upload> {
         self.locked().clone()
     }

@@ -1,11 +1,11 @@
-//! Marks matches in HTML that we made: only in the text between its tags, never inside a tag.
+//! Marks matches in HTML that this program made: only in the text between tags, never inside a tag.
 //!
-//! A match may begin in one element and end in another, as in `<b>bo</b>rrow`. It may not go on in
-//! another paragraph.
+//! A match may begin in one element and end in another, as in `<b>bo</b>rrow`. A match never
+//! crosses the end of a paragraph.
 
 use std::ops::Range;
 
-/// Elements whose borders are borders of the text.
+/// The block elements: no match crosses their borders.
 const BLOCKS: [&str; 26] = [
     "p",
     "li",

@@ -1,7 +1,7 @@
 //! Markdown of messages as HTML.
 //!
-//! Messages are hostile input. Raw HTML in them is shown as the text that it is; links lead only to
-//! the web or to mail; pictures are links, so that nothing is loaded from anywhere.
+//! Messages are hostile input. Raw HTML in a message is shown as text. Links lead only to the web
+//! or to mail. Pictures become links, so that the page loads nothing from other sites.
 
 use pulldown_cmark::{
     CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html,
@@ -9,11 +9,11 @@ use pulldown_cmark::{
 
 use super::{code::Highlighter, mark::escaped};
 
-/// Headings of a message begin at this level: those above are ours.
+/// The level of the highest heading of a message: the levels above are for the page.
 const FIRST_HEADING: usize = 3;
 const LAST_HEADING: usize = 6;
 
-/// What the links of a message may begin with.
+/// The allowed beginnings of links in a message.
 const SCHEMES: [&str; 3] = ["https://", "http://", "mailto:"];
 
 /// Returns the HTML of a Markdown text. A person's line breaks are kept where `is_typed`.
@@ -28,15 +28,15 @@ pub(super) fn render(text: &str, is_typed: bool, highlighter: &mut Highlighter) 
     html
 }
 
-/// Replaces what is shown in another way than pulldown-cmark does.
+/// Replaces the events of pulldown-cmark that must be shown in another way.
 struct SafeEvents<'h> {
     is_typed: bool,
     highlighter: &'h mut Highlighter,
-    /// The language and the text of the code block that is open.
+    /// The language and the text of the open code block.
     code: Option<(String, String)>,
-    /// The address and the description of the picture that is open.
+    /// The address and the description of the open picture.
     picture: Option<(String, String)>,
-    /// Whether the links that are open are links in the HTML too.
+    /// For each open link, whether it is a link in the HTML.
     links: Vec<bool>,
 }
 
@@ -145,14 +145,14 @@ fn heading(level: HeadingLevel) -> usize {
     (level as usize + FIRST_HEADING - 1).min(LAST_HEADING)
 }
 
-/// Returns whether an address may be followed.
+/// Returns whether a link to an address is allowed.
 fn is_safe(address: &str) -> bool {
     let start: String = address.trim_start().chars().take(8).collect();
     let start = start.to_ascii_lowercase();
     SCHEMES.iter().any(|scheme| start.starts_with(scheme))
 }
 
-/// Returns the name of the language in the line that opens a block of code.
+/// Returns the name of the language in the first line of a code block.
 fn language_of(info: &str) -> String {
     let word = info.split([' ', ',', '{', '\t']).next().unwrap_or_default();
     word.chars().take(24).collect()
@@ -188,7 +188,7 @@ mod tests {
             {
                 assert!(!html.contains(wrong), "{hostile}: {html}");
             }
-            // An attribute that a message made would stand outside of quotation marks.
+            // An attribute from a message would be outside of quotation marks.
             let tags = html.split('<').skip(1).filter_map(|tag| tag.split_once('>'));
             for (tag, _) in tags {
                 let outside: String = tag.split('"').step_by(2).collect();

@@ -18,19 +18,19 @@ use crate::{
     tools::{clock::Clock, notes::grouped},
 };
 
-/// Bytes of a message that are shown at first.
+/// The number of bytes of a message that are shown at first.
 pub(super) const MOST_SHOWN: usize = 40_000;
 
-/// Bytes of a message that are shown as Markdown; longer ones are shown as they were written.
+/// The longest message in bytes that is shown as Markdown; a longer message is shown as plain text.
 const MOST_RENDERED: usize = 200_000;
 
-/// Characters of the line that stands for what is folded.
+/// The number of characters of the summary of a folded part.
 const SUMMARY: usize = 120;
 
-/// Matches of a part of a message that are marked: all of them, unless a very long message is shown whole.
+/// The maximum number of marked matches in a part of a message. Only a very long message has more matches.
 const MOST_MARKED: usize = 10_000;
 
-/// Bytes before the first match of a message that is cut.
+/// The number of bytes before the first match in a cut message.
 const BEFORE_MATCH: usize = 4_000;
 
 /// A message to show.
@@ -41,21 +41,21 @@ pub(super) struct ShownMessage<'a> {
     pub(super) content: &'a str,
     /// The address of the message.
     pub(super) address: String,
-    /// Whether this is the match that somebody looks at.
+    /// Whether the reader is at this match.
     pub(super) is_current: bool,
-    /// Whether all of it is shown, however long it is.
+    /// Whether the whole message is shown, even if it is long.
     pub(super) is_whole: bool,
-    /// Whether folds are open.
+    /// Whether folded parts are open.
     pub(super) is_open: bool,
-    /// The other versions of the message, if it was edited or made again.
+    /// The other versions of the message, if it was edited or regenerated.
     pub(super) versions: Option<Versions>,
-    /// Its pictures and files.
+    /// The pictures and files of the message.
     pub(super) files: Markup,
 }
 
 /// The place of a message among its versions.
 pub(super) struct Versions {
-    /// Its number, from 1.
+    /// The number of this version, from 1.
     pub(super) number: usize,
     pub(super) all: usize,
     /// The addresses of the versions before and after.
@@ -63,12 +63,12 @@ pub(super) struct Versions {
     pub(super) after: Option<String>,
 }
 
-/// What messages are shown with.
+/// The settings with which messages are shown.
 pub(super) struct Reading<'a> {
     pub(super) clock: Clock,
     pub(super) marker: &'a Marker,
     pub(super) highlighter: Highlighter,
-    /// Whether an answer may stand below the thinking without a mark: then both are shown.
+    /// Whether thinking and answer may be joined without a separator: then the thinking is shown too.
     pub(super) joins_thinking: bool,
     /// Whether thinking and tools are left out.
     pub(super) is_focused: bool,
@@ -81,7 +81,7 @@ enum Part<'a> {
     Thinking(&'a str),
     /// Thinking, and perhaps the answer below it.
     Answer(&'a str),
-    /// A call of a tool: its name, and its arguments.
+    /// A tool call: the name and the arguments.
     Call(&'a str, &'a str),
     Output(&'a str),
 }
@@ -152,7 +152,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Returns a part of a message, and how many matches are in it.
+    /// Returns a part of a message, and the number of its matches.
     fn part(
         &mut self,
         part: &Part<'_>,
@@ -162,7 +162,7 @@ impl Reading<'_> {
     ) -> (Markup, usize) {
         let is_markdown = message.content.len() <= MOST_RENDERED;
         let is_typed = message.role == "user";
-        // What the search does not find as it was written is not marked as it is shown.
+        // Only messages that the search found have marks.
         let marker = if is_hit { self.marker } else { &Marker::Nothing };
         let mark =
             |html: &str| mark_html(html, is_first, &|text| marker.first_spans(text, MOST_MARKED));
@@ -252,7 +252,7 @@ impl Versions {
     }
 }
 
-/// Says that a message is longer than what is shown of it.
+/// Says that a message is longer than the shown part.
 fn rest(message: &ShownMessage<'_>, bytes: usize, what: &str) -> Markup {
     let query = if message.address.contains('?') { "&" } else { "?" };
     let (address, anchor) = message.address.split_once('#').unwrap_or((&message.address, ""));
@@ -274,7 +274,7 @@ pub(super) fn size(bytes: usize) -> String {
     }
 }
 
-/// Returns the part of a long text that is shown: from its beginning, or around its first match.
+/// Returns the range of a long text that is shown: from its beginning, or around its first match.
 fn part_of(text: &str, spans: &[Range<usize>]) -> Range<usize> {
     if text.len() <= MOST_SHOWN {
         return 0..text.len();
@@ -297,7 +297,7 @@ fn is_text(part: &Part<'_>) -> bool {
     matches!(part, Part::Text(_) | Part::Answer(_))
 }
 
-/// Returns whether a message has more than thinking and tools.
+/// Returns whether a message has text besides thinking and tools.
 pub(super) fn has_text(role: &str, content: &str, joins_thinking: bool) -> bool {
     let parts = parts(role, snippet::trim(content));
     parts.iter().any(is_text) || joins_thinking && matches!(parts.last(), Some(Part::Thinking(_)))
@@ -312,7 +312,8 @@ fn first_line(text: &str) -> String {
     }
 }
 
-/// Returns the parts of a message: what imports put below `[thinking]` and `[tool: …]`, and the rest.
+/// Returns the parts of a message: the parts that imports put below `[thinking]` and `[tool: …]`,
+/// and the rest.
 fn parts<'a>(role: &str, content: &'a str) -> Vec<Part<'a>> {
     const THINKING: &str = "[thinking]";
     const CALL: &str = "[tool: ";
@@ -344,7 +345,7 @@ fn parts<'a>(role: &str, content: &'a str) -> Vec<Part<'a>> {
     parts
 }
 
-/// Returns where the next line is that begins a part; the length of the text if there is none.
+/// Returns the start of the next line that begins a part; the length of the text if there is none.
 fn next_marker(text: &str, skips_first: bool) -> usize {
     let mut at = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {

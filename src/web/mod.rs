@@ -1,9 +1,9 @@
 //! The page in the browser: a router of HTML views.
 //!
-//! The server makes the HTML, and every view is whole without the script; the script only makes it
-//! quicker. Nothing in a chat is ever HTML of ours: see `markdown`.
+//! The server makes the HTML, and every page works without the script; the script only makes it
+//! faster. No text of a chat is used as raw HTML: see `markdown`.
 //!
-//! Whoever serves the router decides who may ask: there is no authorisation here.
+//! The router has no authorisation: the server that uses the router checks who may ask.
 
 mod ask;
 mod assets;
@@ -51,7 +51,7 @@ use site::{Site, change, file, html, text};
 type Shared = State<Arc<Site>>;
 
 /// Returns the routes of the page. `local_time` shows times in the time zone of this computer;
-/// `resources` are what indexing may use.
+/// `resources` are the limits of indexing.
 pub fn router(engine: Arc<Engine>, local_time: bool, resources: Resources) -> Router {
     upload::remove_abandoned(&engine.config().home);
     let site = Arc::new(Site::new(engine, local_time, resources));
@@ -152,7 +152,7 @@ async fn forget_for_good(State(site): Shared, Path(id): Path<String>) -> Respons
     change(&site, move |site| forget::done(site, &id)).await
 }
 
-/// Answers with what changes when another view may.
+/// Answers with a stamp that changes when another page may be shown.
 async fn pulse(State(site): Shared) -> Response {
     text(&site, |site, _| Ok(site.stamp())).await
 }
@@ -196,7 +196,7 @@ mod tests {
 
     const RESOURCES: Resources = Resources { memory: 64 << 20, threads: 1 };
 
-    /// What a script of a hostile message would be.
+    /// A hostile message with scripts.
     const HOSTILE: &str = "<script>alert(1)</script><img src=x onerror=alert(1)> needle";
 
     async fn get_of(router: &Router, address: &str) -> (StatusCode, String) {
@@ -427,7 +427,7 @@ mod tests {
         let (status, page) = get_of(&router, "/c/0/252?q=needle").await;
         assert_eq!(status, StatusCode::OK);
         assert!(page.contains("<strong><mark class=\"now\">needle</mark></strong>"));
-        // What the search does not find is not marked.
+        // A match that only the rendered text has is not marked.
         assert!(page.contains("nee<strong>dle</strong>"));
         assert!(words_of(&page).contains("3 of 4"), "{page}");
         assert!(page.contains("/c/0/352?q=needle#m352\" rel=\"next\""));
@@ -493,7 +493,7 @@ mod tests {
         assert!(get_of(&router, "/?q=rye").await.1.contains("No message holds"));
         assert!(get_of(&router, "/?q=oats").await.1.contains("<mark>oats</mark>"));
         assert_ne!(get_of(&router, "/pulse").await.1, before);
-        // By now the word means the other conversation, which is not forgotten by it.
+        // The word leads to another conversation now, which must not be forgotten.
         assert_eq!(post("/c/c1/forget", "").await.unwrap().status(), StatusCode::NOT_FOUND);
         assert!(get_of(&router, "/?q=oats").await.1.contains("<mark>oats</mark>"));
     }

@@ -1,4 +1,4 @@
-//! The search: results, and what stands there where there are none.
+//! The search page: results, or a hint if there are none.
 
 use maud::{Markup, html};
 
@@ -20,7 +20,7 @@ use crate::{
     tools::notes::grouped,
 };
 
-/// Messages of a conversation that are shown at once; the others are folded.
+/// The number of visible messages of a conversation; the others are folded.
 const OPEN_LINES: usize = 3;
 
 /// Returns the whole page.
@@ -46,7 +46,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     }))
 }
 
-/// Returns what changes while somebody types.
+/// Returns the part of the page that changes while the user types.
 pub(super) fn fragment(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Problem> {
     let results = find(site, ask, stop)?;
     Ok(found(site, ask, &results, site.messages(stop)))
@@ -95,7 +95,7 @@ fn headline(ask: &Ask, results: &SearchResults) -> Markup {
     }
 }
 
-/// Returns how much was found, where, and in what time.
+/// Returns the numbers of messages and conversations, and the time of the search.
 fn count(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
     let more = if results.is_cut { "more than " } else { "" };
     let conversations = counted(results.conversations, "conversation");
@@ -135,7 +135,7 @@ fn count(ask: &Ask, results: &SearchResults, messages: Option<u64>) -> Markup {
     }
 }
 
-/// Returns what the answer leaves out.
+/// Returns the notes about missing results.
 fn notices(notes: &[Note]) -> Markup {
     html! {
         @for note in notes {
@@ -193,7 +193,7 @@ fn hit(ask: &Ask, group: &FoundGroup, line: &FoundLine) -> Markup {
     }
 }
 
-/// Draws where in their conversation messages lie.
+/// Draws the positions of messages in their conversation.
 fn ticks(lines: &[FoundLine]) -> Markup {
     html! {
         svg.pos aria-hidden="true" {
@@ -222,7 +222,7 @@ fn pages(ask: &Ask, results: &SearchResults) -> Markup {
     }
 }
 
-/// Says that nothing was found, and what would find something.
+/// Says that nothing was found, and what to try.
 fn none(ask: &Ask, messages: Option<u64>) -> Markup {
     if ask.text().is_empty() {
         return html! {

@@ -1,4 +1,4 @@
-//! What the filters of an address mean.
+//! The scope of the filters in an address.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub(super) fn choice(site: &Site, ask: &Ask, flags: &Flags) -> Result<Choice, Pr
     })
 }
 
-/// Returns the scope that the stars and the hidden conversations leave.
+/// Returns the scope of the starred and the hidden conversations.
 pub(super) fn flagged(ask: &Ask, flags: &Flags) -> Scope {
     let without = if ask.hidden { Arc::default() } else { Arc::clone(&flags.hidden) };
     let conversations = match (ask.starred, ask.hidden) {
@@ -49,7 +49,7 @@ pub(super) fn flagged(ask: &Ask, flags: &Flags) -> Scope {
     Scope { conversations, without, ..Scope::default() }
 }
 
-/// Returns the scope that the filters mean.
+/// Returns the scope of all filters.
 pub(super) fn scope(site: &Site, ask: &Ask, flags: &Flags, stop: &Stop) -> Result<Scope, Problem> {
     let Choice { services, projects, models, roles, since, until, within } =
         choice(site, ask, flags)?;

@@ -1,4 +1,4 @@
-//! Gives a conversation a star, hides it from results, or takes that back.
+//! Sets and removes the star of a conversation, and hides and unhides a conversation.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     model::Stop,
 };
 
-/// Sets a flag of a conversation as the address says, and leads back to it.
+/// Sets the flag of a conversation in the address, and redirects back to the conversation.
 pub(super) async fn set(site: &Arc<Site>, id: String, query: String) -> Response {
     let work = move |site: &Site| {
         let wanted = fields(&query).find_map(|(name, value)| {

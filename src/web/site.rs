@@ -1,4 +1,4 @@
-//! What every view is made with, and how its work is run.
+//! The state that all pages share, and the code that runs their work.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -19,39 +19,39 @@ use crate::{
     tools::{clock::Clock, hint::Explained},
 };
 
-/// How often a view is made if files of an index change while they are read.
+/// The number of attempts to make a page if index files change during the work.
 const ATTEMPTS: u32 = 3;
 
-/// The longest time that a view may take.
+/// The time limit of making a page.
 const MOST_TIME: Duration = Duration::from_secs(30);
 
-/// How long the number of all messages is shown without counting again.
+/// How long the number of all messages is cached.
 const COUNTED_FOR: Duration = Duration::from_secs(10);
 
-/// What every view is made with.
+/// The state that all pages share.
 pub(super) struct Site {
     pub(super) engine: Arc<Engine>,
     local_time: bool,
-    /// The number of all messages, when it was counted, and the stamp of that state.
+    /// The number of all messages, the time of counting, and the stamp of the counted state.
     counted: Mutex<Option<(Instant, String, u64)>>,
     places: Mutex<Option<KnownPlaces>>,
     totals: Mutex<Option<KnownTotals>>,
     pub(super) imports: Imports,
-    /// What indexing may use.
+    /// The limits of indexing.
     pub(super) resources: Resources,
 }
 
-/// The counts of all messages.
+/// The counts of all messages in a scope.
 struct KnownTotals {
-    /// The stamp of the state in which they were counted, and the scope of the flags.
+    /// The stamp of the counted state, and the scope.
     of: (String, Scope),
     counts: Arc<Facets>,
 }
 
-/// Where every conversation is from.
+/// The origin of every conversation.
 #[derive(Clone)]
 struct KnownPlaces {
-    /// The stamp of the state in which they were.
+    /// The stamp of the state in which the origins were read.
     stamp: String,
     has_models: bool,
     places: Arc<Places>,
@@ -83,7 +83,7 @@ impl Site {
         Some(count)
     }
 
-    /// Returns what changes when an answer may.
+    /// Returns a stamp that changes when an answer may change.
     pub(super) fn stamp(&self) -> String {
         self.engine.stamp()
     }
@@ -93,7 +93,7 @@ impl Site {
         Flags::of(self.engine.config())
     }
 
-    /// Returns where every conversation is from; perhaps without their models, unless they are wanted.
+    /// Returns the origin of every conversation; models are included if they are requested.
     pub(super) fn places(
         &self,
         with_models: bool,
@@ -110,7 +110,7 @@ impl Site {
         Ok(places)
     }
 
-    /// Returns the counts of all messages in a scope, which `count` counts where they are not known.
+    /// Returns the counts of all messages in a scope; `count` counts them if they are not cached.
     pub(super) fn totals(
         &self,
         scope: &Scope,
@@ -121,7 +121,7 @@ impl Site {
         if let Some(known) = known.as_ref().filter(|known| known.of == of) {
             return Ok(Arc::clone(&known.counts));
         }
-        // Other requests for them wait here, and then have them.
+        // The lock is held during the count: other requests wait for the same counts.
         let counts = Arc::new(count()?);
         *known = Some(KnownTotals { of, counts: Arc::clone(&counts) });
         Ok(counts)
@@ -133,18 +133,18 @@ impl Site {
     }
 }
 
-/// Why there is no view.
+/// The reason why there is no page.
 #[derive(Debug)]
 pub(super) enum Problem {
     /// The address leads to nothing.
     Missing(String),
-    /// What was asked cannot be understood.
+    /// The request cannot be understood.
     Wrong(String),
-    /// What was asked for is not done.
+    /// The request is refused.
     Refused(String),
     /// The engine cannot answer.
     Engine(engine::Error),
-    /// A defect of ours.
+    /// A defect of this program.
     Panicked(String),
 }
 
@@ -171,7 +171,7 @@ impl Problem {
         }
     }
 
-    /// Returns a heading, which is a sentence, and what else is to be said.
+    /// Returns a heading, which is a sentence, and the details.
     fn words(&self) -> (String, String) {
         match self {
             Problem::Missing(what) => ("Nothing is here".to_owned(), what.clone()),
@@ -193,7 +193,7 @@ impl Problem {
     }
 }
 
-/// Requests a stop when nobody waits for the answer any more.
+/// Requests a stop when the client no longer waits for the answer.
 struct StopOnDrop(Stop);
 
 impl Drop for StopOnDrop {
@@ -202,8 +202,8 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Runs work off the async threads. It is stopped when the client goes away, and done again if an
-/// index changed while it was read.
+/// Runs work off the async threads. The work stops when the client disconnects, and runs again if
+/// an index changed during the work.
 pub(super) async fn run<T: Send + 'static>(
     site: &Arc<Site>,
     work: impl Fn(&Site, &Stop) -> Result<T, Problem> + Send + 'static,
@@ -218,7 +218,7 @@ pub(super) async fn run<T: Send + 'static>(
             let is_sound = matches!(&done, Ok(done) if !is_torn(done));
             match done {
                 Ok(done) if is_sound && map_faults::count() == before => return done,
-                // The next attempt opens the files that are there then.
+                // The next attempt opens the current files.
                 _ => site.engine.close(),
             }
         }
@@ -237,7 +237,7 @@ fn is_torn<T>(done: &Result<T, Problem>) -> bool {
     matches!(done, Err(Problem::Engine(engine::Error::Torn { .. })))
 }
 
-/// Returns whether a conversation has a text for its id.
+/// Returns whether a text is the id of a conversation.
 pub(super) async fn is_id(site: &Arc<Site>, id: &str) -> bool {
     let id = id.to_owned();
     let work = move |site: &Site, stop: &Stop| {
@@ -247,7 +247,7 @@ pub(super) async fn is_id(site: &Arc<Site>, id: &str) -> bool {
     run(site, work).await.unwrap_or_default()
 }
 
-/// Answers with HTML; a problem is a page of its own.
+/// Answers with HTML; an error is a page too.
 pub(super) async fn html(
     site: &Arc<Site>,
     work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
@@ -258,7 +258,7 @@ pub(super) async fn html(
     }
 }
 
-/// Answers with a file to keep.
+/// Answers with a file to download.
 pub(super) async fn file(
     site: &Arc<Site>,
     work: impl Fn(&Site, &Stop) -> Result<Markup, Problem> + Send + 'static,
@@ -272,7 +272,7 @@ pub(super) async fn file(
     }
 }
 
-/// Changes something, and answers with HTML. It is done to its end, whether or not the client waits.
+/// Changes something, and answers with HTML. The change is completed even if the client disconnects.
 pub(super) async fn change(
     site: &Arc<Site>,
     work: impl FnOnce(&Site) -> Result<Markup, Problem> + Send + 'static,
@@ -283,7 +283,7 @@ pub(super) async fn change(
     }
 }
 
-/// Changes something off the async threads. It is done to its end, whether or not the client waits.
+/// Changes something off the async threads. The change is completed even if the client disconnects.
 pub(super) async fn changed<T: Send + 'static>(
     site: &Arc<Site>,
     work: impl FnOnce(&Site) -> Result<T, Problem> + Send + 'static,
@@ -295,7 +295,7 @@ pub(super) async fn changed<T: Send + 'static>(
     done.unwrap_or_else(|error| Err(Problem::Panicked(error.to_string())))
 }
 
-/// Answers with plain text; a problem is an HTML page.
+/// Answers with plain text; an error is an HTML page.
 pub(super) async fn text(
     site: &Arc<Site>,
     work: impl Fn(&Site, &Stop) -> Result<String, Problem> + Send + 'static,
@@ -306,7 +306,7 @@ pub(super) async fn text(
     }
 }
 
-/// Answers with the page of a problem.
+/// Answers with the page of an error.
 pub(super) fn refused(problem: &Problem) -> Response {
     let (heading, what) = problem.words();
     let page = frame::problem(&heading, &what);
@@ -314,7 +314,7 @@ pub(super) fn refused(problem: &Problem) -> Response {
 }
 
 fn answer(status: StatusCode, kind: &'static str, body: String) -> Response {
-    // Chats change and are private: nothing of them is kept by the browser's cache.
+    // Chats change and are private, so the browser must not cache them.
     let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-store")];
     (status, headers, body).into_response()
 }

@@ -1,4 +1,4 @@
-//! The statistics: how many messages, when, from where and by whom.
+//! The statistics: the number of messages by month, hour, source and role.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::{
     tools::notes::grouped,
 };
 
-/// Rows of a table; the last one may be the sum of all others.
+/// The maximum number of rows of a table; the last row may be the sum of all others.
 const MOST_ROWS: usize = 12;
 
-/// Conversations among the longest.
+/// The number of conversations in the list of the longest.
 const LONGEST: usize = 10;
 
 /// Returns the whole page.
@@ -82,7 +82,7 @@ pub(super) fn page(site: &Site, ask: &Ask, stop: &Stop) -> Result<Markup, Proble
     }))
 }
 
-/// Says how much of it the person wrote.
+/// Says which share of the messages the person wrote.
 fn share(tally: &Tally) -> String {
     let own = tally.roles.get("user").copied().unwrap_or(0);
     match (own * 100).checked_div(tally.messages) {
@@ -169,7 +169,7 @@ fn table(
 fn longest(engine: &Engine, stop: &Stop) -> Result<Vec<About>, Error> {
     let mut found = Vec::new();
     for source in engine.sources() {
-        // A source that cannot be read is noted beside the counts.
+        // The errors of sources are shown beside the counts.
         let Ok(listing) = source.reader(stop).list(&Scope::default(), stop) else { continue };
         let mut places: Vec<(u32, usize)> =
             (0..listing.len()).map(|place| (listing.turns(place), place)).collect();

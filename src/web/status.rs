@@ -1,4 +1,4 @@
-//! The status: what is searched, how current it is, and what went wrong.
+//! The status page: the searched sources, the state of their indexes, and errors.
 
 use maud::{Markup, html};
 

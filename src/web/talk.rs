@@ -1,4 +1,4 @@
-//! A conversation: its messages around a match, its matches, and the ways out of it.
+//! The page of a conversation: its messages around a match, its matches, and its links.
 
 use std::{collections::HashMap, fmt::Write as _, ops::Range, time::Duration};
 
@@ -25,28 +25,28 @@ use crate::{
     tools::notes::grouped,
 };
 
-/// Messages on a page: a conversation that has no more is shown whole.
+/// The maximum number of messages on a page: a shorter conversation is shown whole.
 const MOST_MESSAGES: usize = 120;
 
-/// Messages before the one that somebody goes to.
+/// The number of messages before the chosen message.
 const BEFORE: usize = 20;
 
-/// Bytes of messages on a page, after which it ends.
+/// The maximum number of bytes of messages on a page.
 const MOST_BYTES: usize = 600_000;
 
-/// Rows of the list beside the messages.
+/// The maximum number of rows of the list beside the messages.
 const MOST_ROWS: usize = 200;
 
-/// Ticks of the strip: more would not be seen.
+/// The maximum number of ticks of the strip: more ticks cannot be seen.
 const MOST_TICKS: usize = 400;
 
-/// How long the code of a file may be coloured.
+/// The time limit of colouring the code of an exported file.
 const MOST_COLOURING: Duration = Duration::from_secs(3);
 
-/// Characters of a title in the name of a file.
+/// The number of characters of a title in a file name.
 const MOST_NAME: usize = 60;
 
-/// What of a conversation is asked for.
+/// The requested part of a conversation.
 pub(super) struct View {
     /// The id or its beginning, a title or a link.
     id: String,
@@ -63,16 +63,16 @@ impl View {
     }
 }
 
-/// A conversation with what is marked in it.
+/// A conversation with its matches.
 struct Talk {
     session: Session,
     card: Card,
     ask: Ask,
     /// The turns that match.
     hits: Vec<usize>,
-    /// The turn that somebody goes to.
+    /// The turn that the reader chose.
     turn: Option<usize>,
-    /// What is read: the branch that the turn is on.
+    /// The path that is shown: the branch of the chosen turn.
     path: Path,
     is_whole: bool,
 }
@@ -108,9 +108,9 @@ pub(super) fn page(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Prob
     }))
 }
 
-/// Returns a message with its neighbours, for a look at it beside the results.
+/// Returns a message with its neighbours, for the pane beside the results.
 pub(super) fn peek(site: &Site, view: &View, stop: &Stop) -> Result<Markup, Problem> {
-    /// Characters of the neighbours.
+    /// The number of characters of each neighbour.
     const NEAR: usize = 160;
 
     let marker = marked_in(&view.ask);
@@ -186,9 +186,9 @@ pub(super) fn as_markdown(site: &Site, id: &str, stop: &Stop) -> Result<String, 
     Ok(text)
 }
 
-/// Returns a whole conversation as one HTML file that needs nothing else.
+/// Returns a whole conversation as one HTML file without other files.
 pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Problem> {
-    /// Nothing that a message holds is run or loaded.
+    /// The policy of the file: no script runs, and nothing is loaded.
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
     let (session, card) = find(site, id, stop)?;
@@ -253,7 +253,7 @@ pub(super) fn as_file(site: &Site, id: &str, stop: &Stop) -> Result<Markup, Prob
     })
 }
 
-/// Returns what is marked in a conversation.
+/// Returns the marker for a conversation.
 fn marked_in(ask: &Ask) -> Marker {
     match engine::trimmed(&ask.find) {
         "" => marker(ask),
@@ -261,7 +261,7 @@ fn marked_in(ask: &Ask) -> Marker {
     }
 }
 
-/// Codex's transcripts do not say where the reasoning ends and the answer begins.
+/// Returns whether the transcript does not separate reasoning and answer, as in Codex.
 fn joins_thinking(card: &Card) -> bool {
     card.service == "codex"
 }
@@ -298,7 +298,7 @@ pub(super) fn find(site: &Site, id: &str, stop: &Stop) -> Result<(Session, Card)
         None => {
             let about = match (engine.find(stop).by_word(id), failed) {
                 (Ok(about), _) => about,
-                // The next attempt reads what is there then.
+                // The next attempt reads the current files.
                 (Err(_), Some(failed @ Error::Torn { .. })) => return Err(failed.into()),
                 (Err(error @ Error::NoConversation { .. }), _) => {
                     let unread = engine.unreadable(&Scope::default(), stop);
@@ -348,7 +348,7 @@ fn open(site: &Site, view: &View, marker: &Marker, stop: &Stop) -> Result<Talk, 
             }
         }
     }
-    // Somebody who looks for a text in the conversation goes to its first match.
+    // A search inside the conversation begins at its first match.
     if turn.is_none() && !view.ask.find.is_empty() {
         turn = hits.first().copied();
     }
@@ -366,7 +366,7 @@ pub(super) fn title(session: &Session) -> String {
     }
 }
 
-/// Returns the address of a message, with what is marked.
+/// Returns the address of a message, with the marked text.
 fn address(card: &Card, ask: &Ask, number: u32) -> String {
     format!("{}/{number}{}#m{number}", card.address(), ask.marks())
 }
@@ -380,12 +380,12 @@ impl Talk {
         address(&self.card, &self.ask, self.session.line(turn))
     }
 
-    /// Returns the place of the current turn.
+    /// Returns the place of the chosen turn on the path.
     fn place(&self) -> Option<usize> {
         self.path.place(self.turn?)
     }
 
-    /// Returns the places that are shown.
+    /// Returns the range of places on the page.
     fn shown(&self) -> Range<usize> {
         let turns = self.path.turns();
         let all = turns.len();
@@ -401,7 +401,7 @@ impl Talk {
         let mut bytes = 0;
         let first = self.place().unwrap_or(start);
         let mut from = first;
-        // From the message that somebody goes to, first back, then on.
+        // The page grows from the chosen message: first back, then on.
         let size = |place: usize| self.session.message(turns[place]).content.len().min(MOST_SHOWN);
         while from > start && bytes < MOST_BYTES / 4 {
             from -= 1;
@@ -467,12 +467,12 @@ impl Talk {
         (versions.all > 1).then_some(versions)
     }
 
-    /// Returns the place of the current turn among the hits: its number, if it is one.
+    /// Returns the number of the chosen turn among the matches, if it matches.
     fn rank(&self) -> Option<usize> {
         self.hits.binary_search(&self.turn?).ok()
     }
 
-    /// Returns the hits before and after the current turn.
+    /// Returns the matches before and after the chosen turn.
     fn neighbours(&self) -> (Option<usize>, Option<usize>) {
         let Some(turn) = self.turn else { return (None, self.hits.first().copied()) };
         let before = self.hits.partition_point(|hit| *hit < turn);
@@ -480,7 +480,7 @@ impl Talk {
         (before.checked_sub(1).map(|at| self.hits[at]), self.hits.get(after).copied())
     }
 
-    /// Returns the field that looks for a text in this conversation, and what the view leaves out.
+    /// Returns the search field of this conversation, and a note about left-out parts.
     fn within(&self) -> Markup {
         let query = Ask { find: String::new(), page: 0, ..self.ask.clone() }.query();
         let other = Ask { is_focused: !self.ask.is_focused, ..self.ask.clone() };
@@ -499,7 +499,7 @@ impl Talk {
         }
     }
 
-    /// Returns the bar that goes from match to match.
+    /// Returns the bar with links to the previous and next match.
     fn hop(&self) -> Markup {
         if self.ask.sought().is_empty() {
             return html! {};
@@ -533,8 +533,7 @@ impl Talk {
         }
     }
 
-    /// Returns the list beside the messages: the matches or, where nothing was looked for, what the
-    /// person wrote.
+    /// Returns the list beside the messages: the matches or, without a search, the prompts of the person.
     fn beside(&self, marker: &Marker) -> Markup {
         let is_search = !self.ask.sought().is_empty();
         let prompts: Vec<usize>;
@@ -629,7 +628,7 @@ impl Talk {
         }
     }
 
-    /// Draws where the matches lie in the conversation.
+    /// Draws the positions of the matches in the conversation.
     fn strip(&self) -> Markup {
         let all = self.path.turns().len().max(1) as f64;
         let y = |place: usize| format!("{:.2}%", place as f64 / all * 100.0);
@@ -654,7 +653,7 @@ impl Talk {
     }
 }
 
-/// Returns a title as the name of a file that every system takes.
+/// Returns a title as a file name that is valid on every system.
 fn file_name(title: &str, ending: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || "-_'+".contains(c) { c } else { ' ' };
     let text: String = title.chars().map(plain).take(MOST_NAME).collect();

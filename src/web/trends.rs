@@ -1,4 +1,4 @@
-//! How often several texts are written, month by month.
+//! The page that compares how often texts occur, month by month.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,16 @@ use crate::{
     tools::notes::grouped,
 };
 
-/// Texts that are compared at once.
+/// The maximum number of texts to compare.
 const MOST_TEXTS: usize = 5;
 
-/// Messages of which the share is shown.
+/// The number of messages to which a share refers.
 const SHARE_OF: u64 = 1_000;
 
 /// The texts that a person compares by month.
 struct Wanted {
     texts: Vec<String>,
-    /// Whether shares of all messages are shown, and not numbers.
+    /// Whether shares of all messages are shown instead of numbers.
     is_share: bool,
 }
 

@@ -33,16 +33,16 @@ use crate::{
     private,
 };
 
-/// Bytes of a file that is received at most: exports with many pictures are some gigabytes long.
+/// The maximum size of a received file in bytes: exports with many pictures have some gigabytes.
 pub(super) const MOST_BYTES: u64 = 16 << 30;
 
-/// Bytes of a file's name that are kept.
+/// The maximum number of bytes of a file name.
 const MOST_NAME: usize = 200;
 
-/// How the names of the folders in the home begin in which files are kept until they are imported.
+/// The prefix of the folders that hold received files until the import.
 const UPLOAD: &str = ".upload-";
 
-/// The file in such a folder that is locked while the folder is in use.
+/// The lock file in such a folder, locked while the folder is in use.
 const IN_USE: &str = "lock";
 
 /// Receives a file as the body of a request, and begins its import. The page shows how far it is.
@@ -63,7 +63,7 @@ pub(super) async fn receive(
     if !site.imports.begin(&name, length) {
         return (StatusCode::CONFLICT, "Another import is under way.").into_response();
     }
-    // A browser that goes away drops this future in the middle of a file.
+    // If the browser disconnects, this future is dropped before the file is complete.
     let mut unfinished = Unfinished { site: Arc::clone(&site), is_received: false };
     let received = store(&site, &name, length, body).await;
     unfinished.is_received = true;
@@ -87,7 +87,7 @@ pub(super) async fn receive(
     }
 }
 
-/// Ends an import whose file never came whole.
+/// Ends an import if its file did not arrive completely.
 struct Unfinished {
     site: Arc<Site>,
     is_received: bool,
@@ -101,14 +101,14 @@ impl Drop for Unfinished {
     }
 }
 
-/// A folder with a file that was received; it is removed when dropped.
+/// A folder with a received file; dropping it removes the folder.
 struct UploadFolder {
-    /// Dropped before the folder, which cannot be removed on every system while a file in it is open.
+    /// The lock file is dropped before the folder: some systems cannot remove a folder with an open file.
     _in_use: File,
     _folder: TempDir,
 }
 
-/// Removes what servers left behind that ended in the middle of an import.
+/// Removes folders of servers that ended during an import.
 pub(super) fn remove_abandoned(home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         let is_upload = entry.file_name().to_string_lossy().starts_with(UPLOAD);
@@ -164,7 +164,7 @@ async fn store(
     Ok((UploadFolder { _in_use: in_use, _folder: folder }, path))
 }
 
-/// Imports a file into the database that imports go to.
+/// Imports a file into the database for imports.
 fn import(site: &Site, path: &Path, branches: Branches) -> Result<Outcome, String> {
     let config = site.engine.config();
     let target = config.db.clone().unwrap_or_else(|| config.db_folder().join("verbatim.db"));
@@ -202,7 +202,7 @@ fn import(site: &Site, path: &Path, branches: Branches) -> Result<Outcome, Strin
         }));
     });
     let report = report.map_err(|error| without_folder(&error.to_string(), path))?;
-    // What was forgotten meanwhile may have been written again.
+    // A conversation that was forgotten during the import may have been written again.
     let reading = Engine::new(Config { db: Some(target), ..config.clone() });
     let forgotten = reading.forgetter().since(&withheld).map_err(|error| error.to_string())?;
     if !forgotten.is_empty() {
@@ -229,17 +229,17 @@ fn import(site: &Site, path: &Path, branches: Branches) -> Result<Outcome, Strin
     })
 }
 
-/// Returns a message without the path of the temporary folder, which means nothing to anybody.
+/// Returns a message without the path of the temporary folder, which users do not know.
 fn without_folder(message: &str, path: &Path) -> String {
     let folder = path.parent().map(|folder| format!("{}/", folder.display())).unwrap_or_default();
     message.replace(&folder, "")
 }
 
-/// Returns the last part of a name without what could lead elsewhere.
+/// Returns the last part of a path without unsafe characters.
 pub(super) fn plain_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain: String = last.chars().filter(|c| !c.is_control()).collect();
-    // The end says which kind of file it is.
+    // The end of a name is kept, because it has the extension.
     let long = plain.len().saturating_sub(MOST_NAME);
     let start = (long..).find(|at| plain.is_char_boundary(*at)).unwrap_or_default();
     match plain[start..].trim_matches(['.', ' ']) {

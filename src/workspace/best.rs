@@ -1,4 +1,4 @@
-//! Collects the best lines of a search, up to its limit.
+//! The best lines of a search, up to its limit.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,17 @@ impl Best {
         Best { limit, files: BTreeMap::new(), lines: 0 }
     }
 
-    /// Returns whether a file of this rank could still add a line.
+    /// Returns whether a file of this rank can still add a line.
     pub(super) fn wants(&self, rank: &Rank) -> bool {
         !self.is_full() || self.files.last_key_value().is_some_and(|(worst, _)| rank < worst)
     }
 
-    /// Returns whether there are `limit` lines.
+    /// Returns whether the limit is reached.
     pub(super) fn is_full(&self) -> bool {
         self.lines >= self.limit
     }
 
-    /// Adds the lines of a file, and drops the worst files that are no longer needed.
+    /// Adds the lines of a file, and drops the worst files beyond the limit.
     pub(super) fn add(&mut self, rank: Rank, lines: Vec<Line>) {
         self.lines += lines.len();
         self.files.insert(rank, lines);

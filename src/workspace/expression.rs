@@ -1,6 +1,6 @@
-//! Compiles regular expressions as `rg -i` does, within bounds of memory.
+//! Compiles regular expressions as `rg -i` does, with memory limits.
 //!
-//! What is too much is the same for all expressions: see [`crate::text::expression`].
+//! The limits are the same for all expressions: see [`crate::text::expression`].
 
 use std::{
     sync::{Mutex, MutexGuard, TryLockError},
@@ -16,28 +16,29 @@ use crate::{
     text::expression::{COMPILING, ExpressionError, MAX_PROGRAM_BYTES, check_size},
 };
 
-/// A compiled expression that is larger is large: such expressions are searched one at a time.
+/// The size in bytes from which on a compiled expression is large: large expressions are searched
+/// one at a time.
 const LARGE_PROGRAM_BYTES: usize = 4 << 20;
 
-/// The most memory of each thread for the states of an expression that were met.
+/// The memory limit of each thread for the cached states of the lazy DFA.
 const MAX_STATES_BYTES: usize = 1 << 20;
 
-/// Held while a large expression is searched.
+/// The lock of a search with a large expression.
 static LARGE: Mutex<()> = Mutex::new(());
 
-/// How long a search waits before it asks again whether it is its turn.
+/// The time between two attempts to get the lock.
 const WAIT: Duration = Duration::from_millis(5);
 
 /// A compiled expression.
 pub(super) struct Expression {
     pub(super) matcher: RegexMatcher,
-    /// The turn of a large expression.
+    /// The lock of a large expression.
     _turn: Option<MutexGuard<'static, ()>>,
 }
 
 impl Expression {
-    /// Compiles a pattern; waits until no other one is compiled and, if this one is large, until no
-    /// other large one is searched.
+    /// Compiles a pattern. Waits until no other pattern is compiled; a large expression also waits
+    /// until no other large expression is searched.
     pub(super) fn new(pattern: &str, stop: &Stop) -> Result<Expression, Error> {
         check_size(pattern).map_err(Error::of_expression)?;
         match compiled(pattern, LARGE_PROGRAM_BYTES, stop) {
@@ -50,7 +51,7 @@ impl Expression {
     }
 }
 
-/// Waits for a lock, but not longer than until the stop.
+/// Waits for a lock, until the stop at most.
 fn locked(lock: &'static Mutex<()>, stop: &Stop) -> Result<MutexGuard<'static, ()>, Error> {
     loop {
         match lock.try_lock() {

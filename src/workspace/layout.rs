@@ -38,7 +38,7 @@ pub(super) enum Contents<'a> {
     Dates,
     /// The conversations of a date.
     Conversations(&'a str),
-    /// Nothing that is searched.
+    /// A folder that is not searched.
     Nothing,
 }
 
@@ -61,7 +61,7 @@ impl Dates {
         }
     }
 
-    /// Returns whether a date belongs to it: a month contains itself and its days.
+    /// Returns whether a date is in the range: a month contains itself and its days.
     pub(super) fn contain(&self, date: &str) -> bool {
         date == self.0 || self.0.len() == "YYYY-MM".len() && date.starts_with(&self.0)
     }
@@ -69,8 +69,7 @@ impl Dates {
 
 impl Rank {
     pub(super) fn of(place: ArchivePlace<'_>, path: &Path) -> Rank {
-        // A month sorts after its days, because a prefix sorts before the longer text and the order
-        // is reversed.
+        // A month sorts after its days: a prefix sorts before a longer text, and the order is reversed.
         Rank {
             date: Reverse(place.date.to_owned()),
             number: Reverse(number(place.conversation)),
@@ -152,9 +151,8 @@ fn name(component: Component<'_>) -> Option<&str> {
     }
 }
 
-/// Returns whether a folder's name is a month or a day.
-///
-/// It sees every folder, so it does not parse days that every month has.
+/// Returns whether a folder's name is a month or a day. The function runs for every folder, so days
+/// up to 28 are accepted without parsing.
 fn is_date(name: &str) -> bool {
     let number = |part: Option<&str>| part.and_then(|part| part.parse::<u8>().ok());
     is_shaped(name)
@@ -164,7 +162,7 @@ fn is_date(name: &str) -> bool {
         }
 }
 
-/// Returns whether a text has the shape `0000-00` or `0000-00-00`.
+/// Returns whether a text has the form `0000-00` or `0000-00-00`.
 fn is_shaped(text: &str) -> bool {
     let fits = |(at, byte): (usize, u8)| match at {
         4 | 7 => byte == b'-',

@@ -1,12 +1,11 @@
-//! Cuts a line to the part that is shown.
+//! Cuts a line to the shown part.
 
 use crate::text::snippet;
 
-/// The most characters that are shown of a line. Of a longer line, the surroundings of its first match
-/// are shown.
+/// The maximum number of characters shown of a line. A longer line is cut around its first match.
 const MAX_SHOWN: usize = 1000;
 
-/// Characters that are shown before the match.
+/// The number of characters shown before the match.
 const SHOWN_BEFORE: usize = 200;
 
 /// The most bytes of a character.
@@ -16,7 +15,7 @@ const MAX_CHARACTER_BYTES: usize = 4;
 ///
 /// It reads only the part that it shows, because a line may be as long as a file.
 pub(super) fn shown(line: &[u8], at: usize) -> String {
-    // In a line that is not UTF-8, a match of nothing may be within what looks like a character.
+    // In a line that is not UTF-8, an empty match may lie inside a character.
     let start = boundary(line, at.saturating_sub(MAX_CHARACTER_BYTES * MAX_SHOWN)).min(at);
     let end = boundary(line, line.len().min(at.saturating_add(MAX_CHARACTER_BYTES * MAX_SHOWN)));
     let before = String::from_utf8_lossy(&line[start..at]);

@@ -39,7 +39,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// The named folder is in no configured workspace.
+    /// The named folder is not in a configured workspace.
     #[error("{named:?} is no folder inside a configured workspace ({})", listed(workspaces))]
     Outside {
         /// The name that was given.
@@ -50,20 +50,20 @@ pub enum Error {
     /// The regular expression does not parse.
     #[error("not a regular expression as ripgrep reads them: {0}")]
     Pattern(String),
-    /// The regular expression is longer than any that is read.
+    /// The regular expression is too long.
     #[error("too long: {bytes} bytes, and at most {most} are allowed; search for a part of it")]
     Long {
         /// The length of the expression.
         bytes: usize,
-        /// The length that is read.
+        /// The maximum length.
         most: usize,
     },
-    /// The regular expression has more classes than any that is read.
+    /// The regular expression has too many character classes.
     #[error("has too many classes ([a-z], \\w): {classes}, and at most {most} are allowed")]
     Classes {
-        /// How many it has.
+        /// The number of classes.
         classes: usize,
-        /// How many are read.
+        /// The maximum number of classes.
         most: usize,
     },
     /// The regular expression takes too much memory.
@@ -133,7 +133,7 @@ pub struct Found {
     pub lines: Vec<Line>,
     /// Files and folders that could not be read, or not to their end, with the reason.
     pub unread: Vec<String>,
-    /// Whether there is any folder of a date.
+    /// Whether a folder of a date exists.
     pub has_conversations: bool,
 }
 
@@ -159,7 +159,7 @@ pub fn folders(workspaces: &[PathBuf], named: Option<&str>) -> Result<Vec<Folder
     });
     let mut roots = roots.collect::<Result<Vec<PathBuf>, Error>>()?;
     let Some(named) = named else {
-        // A workspace inside another would be searched twice.
+        // A workspace inside another workspace would be searched twice.
         roots.sort();
         roots.dedup_by(|inner, outer| inner.starts_with(outer));
         let whole = |path: PathBuf| Folder { workspace: path.clone(), path };

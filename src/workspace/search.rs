@@ -29,9 +29,9 @@ use super::{
 };
 use crate::model::Stop;
 
-/// Dates in the first step; each further step takes this many times more. If the newest dates have
-/// enough lines, the others are never read. If nothing matches, the two further walks through the
-/// upper folders cost about a hundredth of the search.
+/// The number of dates in the first step; each further step has this many times more. If the newest
+/// dates have enough lines, older dates are never read. If nothing matches, the two further walks
+/// through the upper folders cost about a hundredth of the search.
 const STEP: usize = 16;
 
 /// The greatest depth of a date below the folder that is searched.
@@ -43,18 +43,18 @@ const MAX_THREADS: usize = 12;
 /// The most files that are reported as unreadable.
 const MAX_UNREAD: usize = 20;
 
-/// The longest line in bytes. A line is matched in one piece, and no stop ends that.
+/// The longest line in bytes. A line is matched in one piece, which a stop cannot interrupt.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// How long all matching may take, beyond what the slowest speed in bytes per second allows. Plain
-/// expressions match a thousand times as fast, and the slowest ones 10 kB per second.
+/// The time limit of all matching, in addition to the time that `LEAST_SPEED` allows. Plain
+/// expressions match a thousand times as fast; the slowest expressions match 10 kB per second.
 const MATCH_TIME: Duration = Duration::from_secs(1);
 const LEAST_SPEED: u64 = 100_000;
 
 /// The bytes of the first read of a file; the next reads double while matching is fast.
 const FIRST_READ: usize = 4 << 10;
 
-/// The time of matching up to which the next read doubles. It does not count as slow.
+/// The matching time up to which the next read doubles. A read within this time does not count as slow.
 const FAST: Duration = Duration::from_millis(2);
 
 /// Returns the first matching lines.
@@ -77,7 +77,7 @@ pub fn search(folders: &[Folder], question: &Question, stop: &Stop) -> Result<Fo
     if stop.requested() {
         return Err(Error::Stopped);
     }
-    // From the newest to the oldest, a month after its days.
+    // The newest date comes first, and a month comes after its days.
     let dates: Vec<String> = dates.into_iter().rev().collect();
     let mut rest = &dates[..];
     let mut step = if question.limit == usize::MAX { rest.len() } else { STEP };
@@ -161,7 +161,7 @@ impl Search<'_> {
         let (own, kind) = (folder.clone(), self.question.kind.clone());
         let wanted: BTreeSet<String> = dates.iter().map(|date| (*date).to_owned()).collect();
         walk.filter_entry(move |entry| {
-            // Deeper folders belong to a date that has passed; files are checked one by one later.
+            // Deeper folders belong to a date that was accepted; files are checked later.
             if entry.depth() > DATE_DEPTH || !entry.file_type().is_some_and(|kind| kind.is_dir()) {
                 return true;
             }
@@ -210,7 +210,7 @@ impl Search<'_> {
             && !self.stop.requested()
             && !self.speed.is_too_slow()
         {
-            // The searcher has no kind for this error.
+            // The searcher has no error kind for an allocation limit.
             match error.to_string().contains("allocation limit") {
                 true => self.note(format!(
                     "{}: searched only up to a line that is longer than {} MB",
@@ -296,7 +296,7 @@ impl Read for StoppableFile<'_> {
     }
 }
 
-/// How long all threads have matched slowly, and how many bytes they have matched.
+/// The time of slow matching in all threads, and the number of matched bytes.
 #[derive(Debug, Default)]
 struct Speed {
     micros: AtomicU64,
@@ -304,7 +304,7 @@ struct Speed {
 }
 
 impl Speed {
-    /// Notes that matching so many bytes took so long.
+    /// Adds the bytes and the time of a match.
     fn add(&self, bytes: usize, took: Duration) {
         let slow = took.saturating_sub(FAST).as_micros();
         self.micros.fetch_add(u64::try_from(slow).unwrap_or(u64::MAX), Ordering::Relaxed);

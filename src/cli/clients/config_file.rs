@@ -1,4 +1,4 @@
-//! A configuration file of a client: read, and changed without touching the rest of it.
+//! A configuration file of a client: read, and changed without losing comments or other entries.
 
 use std::{
     fs, io,
@@ -16,17 +16,17 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table};
 
 use super::Syntax;
 
-/// The mark at the beginning of a file that some editors write.
+/// The byte order mark that some editors write at the beginning of a file.
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
-/// A client's configuration file as it is now.
+/// The current content of a client's configuration file.
 #[derive(Debug)]
 pub struct ConfigFile {
     path: PathBuf,
     syntax: Syntax,
     /// The content; `None` if there is no file.
     text: Option<String>,
-    /// Whether only the user may read the file when it is written.
+    /// Whether the file is written with read permission for the user only.
     is_private: bool,
 }
 
@@ -36,7 +36,7 @@ impl ConfigFile {
         ConfigFile { path: path.to_owned(), syntax, text, is_private: false }
     }
 
-    /// Reads a file. A file that is not there is empty.
+    /// Reads a file. A missing file counts as empty.
     pub fn read(path: &Path, syntax: Syntax) -> io::Result<ConfigFile> {
         let text = match fs::read_to_string(path) {
             Ok(text) => Some(text),
@@ -46,12 +46,12 @@ impl ConfigFile {
         Ok(ConfigFile::new(path, syntax, text))
     }
 
-    /// Returns the file as one that only the user may read once it is written.
+    /// Returns the file with permissions for this user only, which `write` sets.
     pub fn kept_private(self) -> ConfigFile {
         ConfigFile { is_private: true, ..self }
     }
 
-    /// Closes the file to other users if only this user may read it; returns whether it was open.
+    /// Removes the read permission of other users; returns whether they had it.
     pub fn close_to_others(&self) -> bool {
         let path = self.real_path();
         let is_open = self.is_private
@@ -62,7 +62,7 @@ impl ConfigFile {
         is_open
     }
 
-    /// Returns the path of the file itself. A link into a folder of settings stays a link.
+    /// Returns the path with links resolved: a linked configuration file stays a link.
     fn real_path(&self) -> PathBuf {
         fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
     }
@@ -72,7 +72,7 @@ impl ConfigFile {
         self.text.as_deref().unwrap_or_default()
     }
 
-    /// Returns whether the file is there and says something.
+    /// Returns whether the file exists and is not empty.
     pub fn is_present(&self) -> bool {
         !self.body().trim().is_empty()
     }
@@ -81,7 +81,7 @@ impl ConfigFile {
         self.text().trim_start_matches(BYTE_ORDER_MARK)
     }
 
-    /// Parses the file as its client does; the error says what the client does not take.
+    /// Parses the file as its client does; the error names the syntax that the client does not support.
     pub fn parse(&self) -> Result<Value, String> {
         let text = self.body();
         if text.trim().is_empty() {
@@ -97,8 +97,8 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the text with a server in it. Of an entry of that name, only the keys of `entry`
-    /// change; everything else in the file stays as it is, comments included.
+    /// Returns the text with a server added. If the server has an entry, only the keys of `entry`
+    /// change; comments and all other text stay.
     pub fn with_server(
         &self,
         key: &str,
@@ -115,7 +115,7 @@ impl ConfigFile {
     }
 
     fn edited(&self, edit: &Edit<'_>) -> Result<String, String> {
-        // What the client cannot read must not be made worse.
+        // A file that the client cannot read is not changed.
         if edit.is_in(&self.parse()?) {
             return Ok(self.text().to_owned());
         }
@@ -132,8 +132,7 @@ impl ConfigFile {
         Ok(edited.text().to_owned())
     }
 
-    /// Writes a new text; returns the backup of the old one. Fails if the file was changed since it
-    /// was read.
+    /// Writes a new text; returns the path of the backup. Fails if the file changed since it was read.
     pub fn write(&self, text: &str) -> io::Result<Option<PathBuf>> {
         let path = self.real_path();
         let now = ConfigFile::read(&path, self.syntax)?;
@@ -148,7 +147,7 @@ impl ConfigFile {
         }
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
-        // A temporary file is private already.
+        // A temporary file is readable for its user only, so only other permissions are copied.
         if self.text.is_some() && !self.is_private {
             file.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
         }
@@ -158,7 +157,7 @@ impl ConfigFile {
     }
 }
 
-/// Returns the name of a backup, which no file has.
+/// Returns an unused name for a backup.
 fn backup_of(path: &Path) -> PathBuf {
     let stamp = Local::now().format("%Y%m%d-%H%M%S");
     let named = |suffix: &str| {
@@ -180,8 +179,8 @@ struct Edit<'a> {
 }
 
 impl Edit<'_> {
-    /// Returns whether a configuration is as the change leaves it. Of a name that is there twice, the
-    /// client reads the last, and the change may be in the first.
+    /// Returns whether the parsed configuration has the change. If a key is there twice, the client
+    /// reads the last one, and the change may be in the first one.
     fn is_in(&self, config: &Value) -> bool {
         let server = config.get(self.key).and_then(|list| list.get(self.name));
         match (self.entry, server) {
@@ -244,7 +243,7 @@ impl Edit<'_> {
         implicit.set_implicit(true);
         let list = document.entry(self.key).or_insert(Item::Table(implicit));
         let wrong = |what: &str| format!("{what:?} is not a table");
-        // A table that is written on one line takes no other kind of table.
+        // An inline table cannot hold a table of the other kind.
         let new = match list.is_inline_table() {
             true => Item::Value(InlineTable::new().into()),
             false => Item::Table(Table::new()),
@@ -259,7 +258,7 @@ impl Edit<'_> {
     }
 }
 
-/// The JSON that editors write: with comments and last commas, and no freedom beyond that.
+/// The options for JSON with comments and trailing commas, and no other extension.
 fn lenient() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
@@ -293,7 +292,7 @@ fn input(value: &Value) -> CstInputValue {
     }
 }
 
-/// Returns a value of an entry in TOML. Entries hold texts, truths and lists of texts.
+/// Returns a value of an entry in TOML. Entries hold strings, booleans and lists of strings.
 fn toml_value(value: &Value) -> toml_edit::Value {
     match value {
         Value::Bool(truth) => (*truth).into(),
@@ -361,7 +360,7 @@ mod tests {
         assert!(with.contains("env = { A = \"b\" }") && !with.contains("old"), "{with}");
     }
 
-    /// The client reads the last of two.
+    /// If a key is there twice, the client reads the last one.
     #[test]
     fn what_is_there_twice_is_not_changed() {
         for text in [

@@ -1,4 +1,4 @@
-//! What the doctor finds in the configurations of clients.
+//! The check of client configurations for `verbatim doctor`.
 
 use std::{
     io,
@@ -18,31 +18,31 @@ use crate::{
     model::Stop,
 };
 
-/// Parses the arguments of this program; `None` if they name another command than serve.
+/// A function that parses the program's arguments; `None` if they name another command than `serve`.
 pub(crate) type ParseServe = fn(&[&str]) -> Result<Option<Places>, clap::Error>;
 
-/// How long a database that a client names is read.
+/// The time limit of reading a database that a client names.
 const MAX_READ: Duration = Duration::from_secs(3);
 
-/// The verdict on a server before it is started.
+/// The result of checking a server's entry before the server is started.
 enum Check {
-    /// It does not start, or not as its user wants; what is wrong, and the remedy.
+    /// The server will not start, or not as the user wants; the problem and the remedy.
     Fault(String, String),
-    /// It cannot be started here; the reason.
+    /// The server cannot be started here; the reason.
     Skip(&'static str),
-    /// Nothing is wrong with what can be seen.
+    /// No problem was found, so the server can be started.
     Start,
 }
 
-/// A client's configuration file, and what is in it.
+/// A client's configuration file and its content.
 pub(crate) struct Configured {
     client: Client,
     file: io::Result<ConfigFile>,
-    /// The content; the error says what the client does not take. `None` if it was not read.
+    /// The content, or the reason why the client cannot parse the file. `None` if the file was not read.
     content: Option<Result<Value, String>>,
 }
 
-/// Reads the configuration files of all known clients that are there.
+/// Reads the existing configuration files of all known clients.
 pub(crate) fn configured(environment: &Environment) -> Vec<Configured> {
     let clients = known(environment).into_iter().chain(of_project(environment));
     let read = clients.map(|client| {
@@ -90,7 +90,7 @@ pub(crate) fn examine(
     }
 }
 
-/// Returns whether a client starts this program with a database or a home of its own.
+/// Returns whether a client starts this program with its own database or home.
 pub(crate) fn names_other_places(found: &[Configured], parse: ParseServe) -> bool {
     let configs = found.iter().filter_map(|found| found.content.as_ref()?.as_ref().ok());
     configs.flat_map(servers).any(|server| {
@@ -102,7 +102,7 @@ pub(crate) fn names_other_places(found: &[Configured], parse: ParseServe) -> boo
     })
 }
 
-/// Says what makes a file readable for its client.
+/// Returns how to make a file readable for its client.
 fn remedy_of(client: &Client, file: &ConfigFile, error: &str) -> &'static str {
     if error.to_lowercase().contains("escape") {
         return r"write each backslash twice, as in C:\\Users";
@@ -116,7 +116,7 @@ fn remedy_of(client: &Client, file: &ConfigFile, error: &str) -> &'static str {
     }
 }
 
-/// Returns what there is to say about a server.
+/// Returns the finding about a server.
 fn finding(
     about: String,
     client: &Client,
@@ -184,7 +184,7 @@ fn check(
         let what = "has \"args\" that is not a list of strings".to_owned();
         return fault(what, "set \"args\" to [\"serve\"]".to_owned());
     }
-    // A shell or a wrapper does not say which program it starts.
+    // The program cannot be known if the command is a shell or a wrapper.
     if !is_named_verbatim(command) {
         return Check::Start;
     }
@@ -243,7 +243,7 @@ fn check_places(server: &Server<'_>, places: Places) -> Check {
     }
 }
 
-/// Returns why the client does not start a server.
+/// Returns why the client does not start a server; `None` if the client starts the server.
 pub(crate) fn switched_off(server: &Server<'_>) -> Option<&'static str> {
     let is = |key: &str, value: bool| server.entry.get(key) == Some(&Value::Bool(value));
     let is_off = is("disabled", true) || is("enabled", false);

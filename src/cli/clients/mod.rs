@@ -1,5 +1,4 @@
-//! The AI clients that can start this program: where their configuration files are, and how these
-//! list servers.
+//! The AI clients that can start this program: the paths and the format of their configuration files.
 
 pub mod config_file;
 mod examine;
@@ -27,15 +26,15 @@ pub(super) const SERVER: &str = "verbatim";
 /// The keys under which clients name the address of a server.
 const URL_KEYS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
 
-/// The profile of tools that suits the models of every known client.
+/// The tool profile that suits the models of all known clients.
 pub(super) const PROFILE: &str = "agent";
 
 /// The syntax of a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
-    /// JSON; the client takes no comments and no last commas.
+    /// JSON without comments and trailing commas.
     StrictJson,
-    /// JSON with comments and last commas.
+    /// JSON with comments and trailing commas.
     Json,
     /// TOML.
     Toml,
@@ -46,30 +45,30 @@ pub enum Syntax {
 enum Entry {
     /// `command` and `args`.
     Plain,
-    /// The same, with `"type": "stdio"`.
+    /// `command` and `args`, with `"type": "stdio"`.
     Stdio,
-    /// The same, with `"type": "local"` and a list of the allowed tools.
+    /// `command` and `args`, with `"type": "local"` and a list of the allowed tools.
     Copilot,
-    /// `"type": "local"`; `command` is a list that holds the arguments too.
+    /// `"type": "local"`, with a `command` that is a list of the program and its arguments.
     OpenCode,
 }
 
 /// A client with a documented configuration file.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
-    /// The word that names it on the command line.
+    /// The name of the client on the command line.
     pub(super) id: &'static str,
-    /// Its name.
+    /// The name of the client for people.
     pub(super) name: &'static str,
-    /// Its configuration file.
+    /// The path of the configuration file.
     pub(super) path: PathBuf,
-    /// A file or folder that exists where the client is installed.
+    /// A file or folder that exists if the client is installed.
     marker: PathBuf,
-    /// The key under which servers are listed by name.
+    /// The key of the object that holds the servers by name.
     pub(super) key: &'static str,
     pub(super) syntax: Syntax,
     entry: Entry,
-    /// Whether the client is started from the desktop, where `PATH` is short.
+    /// Whether the client is started from the desktop, where `PATH` has few folders.
     is_desktop: bool,
 }
 
@@ -79,8 +78,7 @@ impl Client {
         self.marker.exists()
     }
 
-    /// Returns what the client's configuration says about a server that is this program: keys and
-    /// values, in the order that people write them.
+    /// Returns the entry for a server that is this program: keys and values, in the usual order.
     pub(super) fn entry(&self, program: &Path, arguments: &[String]) -> Vec<(&'static str, Value)> {
         let program = program.to_string_lossy();
         let (command, args) = (("command", json!(program)), ("args", json!(arguments)));
@@ -98,7 +96,7 @@ impl Client {
         }
     }
 
-    /// Returns what a person does for the client to read its configuration again.
+    /// Returns how a person makes the client read its configuration again.
     pub(super) fn restart(&self) -> String {
         match self.is_desktop {
             true => format!("Restart {} so that it reads this.", self.name),
@@ -107,11 +105,11 @@ impl Client {
     }
 }
 
-/// Returns every known client whose files have a place on this machine.
+/// Returns every known client that exists on this platform.
 pub(super) fn known(environment: &Environment) -> Vec<Client> {
     let home = environment.user_folder.as_deref();
     let config = environment.config_folder.as_deref();
-    // Zed keeps to this folder on macOS too, and OpenCode everywhere.
+    // Zed uses this folder on macOS too, and OpenCode on every platform.
     let dot_config = home.map(|home| home.join(".config"));
     let open_code = if cfg!(target_os = "linux") { config } else { dot_config.as_deref() };
     let xdg = if cfg!(windows) { config } else { open_code };
@@ -163,7 +161,7 @@ pub(super) fn known(environment: &Environment) -> Vec<Client> {
     clients
 }
 
-/// Returns the files of a project that clients read when they work in it.
+/// Returns the configuration files of a project that clients read.
 fn of_project(environment: &Environment) -> Vec<Client> {
     let folder = &environment.working_folder;
     let clients = known(environment).into_iter();
@@ -192,7 +190,7 @@ pub(super) struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    /// Returns the program, followed by its arguments. OpenCode has both in one list.
+    /// Returns the program and its arguments. OpenCode has both in one list.
     pub(super) fn command(&self) -> Option<(&'a str, Vec<&'a str>)> {
         let words =
             |value: &'a Value| value.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -208,7 +206,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Returns a variable that the client sets.
+    /// Returns the value of a variable in the entry.
     fn variable(&self, name: &str) -> Option<&'a str> {
         let variables = self.entry.get("env").or_else(|| self.entry.get("environment"))?;
         variables.get(name)?.as_str()
@@ -220,12 +218,12 @@ impl<'a> Server<'a> {
     }
 }
 
-/// Returns whether a command's name is that of this program.
+/// Returns whether a command has the name of this program.
 fn is_named_verbatim(command: &str) -> bool {
     Path::new(command).file_stem().is_some_and(|stem| stem == SERVER)
 }
 
-/// Returns the servers of a configuration and its projects that are this program, under any key.
+/// Returns the entries of this program in a configuration and its projects, under any key.
 pub(super) fn servers(config: &Value) -> Vec<Server<'_>> {
     let projects = config.get("projects").and_then(Value::as_object);
     let projects = projects.into_iter().flat_map(Map::values);
@@ -243,7 +241,7 @@ pub(super) fn servers(config: &Value) -> Vec<Server<'_>> {
         .collect()
 }
 
-/// Returns the folder that a variable names.
+/// Returns the folder in a variable's value.
 fn named(variable: Option<&std::ffi::OsStr>) -> Option<PathBuf> {
     variable.filter(|value| !value.is_empty()).map(PathBuf::from)
 }

@@ -1,4 +1,4 @@
-//! Clients that reach the server over HTTP: what their configurations say, and whether it answers.
+//! Clients that reach the server over HTTP: their configuration entries, and a check of the server.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 use super::{super::environment::Environment, Client, Server, URL_KEYS};
 
-/// The variable that holds the token for clients that read it from there.
+/// The variable from which some clients read the token.
 pub(crate) const TOKEN_VARIABLE: &str = "VERBATIM_TOKEN";
 
-/// The path of MCP, and of what says whether the server is there.
+/// The paths of MCP and of the health check.
 const MCP: &str = "/mcp";
 const HEALTH: &str = "/healthz";
 
-/// How a phrase begins that says that a server takes another token.
+/// The beginning of the phrase for a server that has another token.
 pub(crate) const NOT_TAKEN: &str = "does not take the token";
 
-/// How clients write a token, and where they name a variable that holds it.
+/// The prefix of a token in a header, and the form of a variable in it.
 const BEARER: &str = "Bearer ";
 const VARIABLE_KEY: &str = "bearer_token_env_var";
 const VARIABLE_MARKS: [char; 2] = ['$', '{'];
@@ -25,22 +25,21 @@ const VARIABLE_MARKS: [char; 2] = ['$', '{'];
 /// The status of an answer to a client without the token.
 const UNAUTHORISED: u16 = 401;
 
-/// How long a server may take to say that it is there.
+/// The time limit of the health check.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a configuration says about a server that is reached over HTTP.
+/// A configuration entry for a server over HTTP.
 #[derive(Debug)]
 pub(crate) struct RemoteEntry {
     pub(crate) entry: Vec<(&'static str, Value)>,
-    /// Whether the token itself is in it, not a variable.
+    /// Whether the entry holds the token itself, not the name of a variable.
     pub(crate) holds_token: bool,
     /// Whether the server is on this computer.
     pub(crate) is_here: bool,
 }
 
 impl Client {
-    /// Returns what the client's configuration says about a server over HTTP; `None` if the client's
-    /// configuration has no such servers.
+    /// Returns the entry for a server over HTTP; `None` if the client does not support such servers.
     pub(crate) fn remote_entry(&self, url: &str, token: &str) -> Option<RemoteEntry> {
         let headers =
             |token: &str| ("headers", json!({"Authorization": format!("{BEARER}{token}")}));
@@ -55,7 +54,7 @@ impl Client {
             "gemini" => ("httpUrl", Some(format!("${TOKEN_VARIABLE}"))),
             "opencode" => ("url", Some(format!("{{env:{TOKEN_VARIABLE}}}"))),
             "windsurf" => ("serverUrl", None),
-            // Apps that the desktop starts do not see the variables of a shell.
+            // Apps started from the desktop do not see the variables of a shell.
             _ => ("url", None),
         };
         let mut entry = Vec::new();
@@ -81,23 +80,23 @@ impl Server<'_> {
         URL_KEYS.iter().find_map(|key| self.entry.get(*key)?.as_str())
     }
 
-    /// Returns what the client sends as its token, or the variable that it takes the token from.
+    /// Returns the token in the entry, or the variable that the client reads.
     fn bearer(&self) -> Option<&str> {
         self.entry.get("headers")?.get("Authorization")?.as_str()?.strip_prefix(BEARER)
     }
 
-    /// Returns whether the token itself is in the entry.
+    /// Returns whether the entry holds the token itself.
     pub(crate) fn holds_token(&self) -> bool {
         self.bearer().is_some_and(|token| !token.starts_with(VARIABLE_MARKS))
     }
 
-    /// Returns whether the client takes the token from its variable.
+    /// Returns whether the client reads the token from its variable.
     fn reads_variable(&self) -> bool {
         let named = self.entry.get(VARIABLE_KEY).and_then(Value::as_str).or(self.bearer());
         named.is_some_and(|name| name.contains(TOKEN_VARIABLE))
     }
 
-    /// Returns the token that the client sends; `None` if it is not known here.
+    /// Returns the token that the client sends; `None` if the token is not known here.
     pub(crate) fn token(&self, environment: &Environment) -> Option<String> {
         match self.bearer().filter(|_| self.holds_token()) {
             Some(token) => Some(token.to_owned()),
@@ -110,7 +109,7 @@ impl Server<'_> {
     }
 }
 
-/// Returns whether an address is one of this computer that no other computer can have.
+/// Returns whether an address always means this computer.
 pub(crate) fn is_of_this_computer(url: &str) -> bool {
     let Ok(uri) = url.parse::<Uri>() else { return false };
     let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
@@ -118,8 +117,7 @@ pub(crate) fn is_of_this_computer(url: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
 }
 
-/// Asks whether a server is there, and whether it takes a token. The error is a phrase that follows
-/// "it".
+/// Checks whether a server answers, and whether it accepts a token. The error is a phrase that follows "it".
 pub(crate) fn answers(url: &str, token: Option<&str>) -> Result<(), String> {
     let base = url.trim_end_matches('/');
     let base = base.strip_suffix(MCP).unwrap_or(base);

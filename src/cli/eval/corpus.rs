@@ -16,14 +16,15 @@ use crate::{
     text::date::{self, Edge},
 };
 
-/// Roles at most: with more speakers, every role is `user`, and texts begin with the speaker's name.
+/// The maximum number of roles. With more speakers, every role is `user`, and texts begin with the
+/// speaker's name.
 const MOST_SPEAKERS: usize = 200;
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// Messages by conversation. The database numbers them, because a corpus may repeat an id or have ids
-/// that differ only in case.
+/// Messages by conversation. Ids in a corpus may repeat or differ only in case, so the database
+/// uses numbers as ids.
 pub(super) struct Corpus {
     ids: Vec<String>,
     places: HashMap<String, usize>,
@@ -66,7 +67,7 @@ fn lines(
     }
 }
 
-/// Returns the first of some fields that is there, as text.
+/// Returns the first existing field of several names, as text.
 fn field(object: &Map<String, Value>, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| match object.get(*name)? {
         Value::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! What `verbatim import` imports: the exports that it finds by itself, or those that are named.
+//! The exports to import: named by the user, or found among the downloads.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use crate::{
     text::shell::quoted,
 };
 
-/// The exit code if exports were found, and nobody can be asked.
+/// The exit code if exports were found but nobody can be asked.
 const UNANSWERED: u8 = 2;
 
 /// How to get an export.
@@ -29,10 +29,10 @@ const HOW_TO_EXPORT: &str = "To get one:
   Claude:  Settings > Privacy > Export data
 Each service sends you a link to a zip. Download it, and run `verbatim import` again.";
 
-/// What is to be done with the exports that were found.
+/// The decision about the exports that were found.
 pub(super) enum Choice {
     Import(Vec<PathBuf>),
-    /// Nothing; the exit code.
+    /// Import nothing; end with this exit code.
     Leave(u8),
 }
 
@@ -121,8 +121,7 @@ fn described(export: &FoundExport) -> String {
     text
 }
 
-/// Returns the sources that the user named; a leading `~/` that no shell has expanded is the user's
-/// folder.
+/// Returns the sources that the user named, with a leading `~/` replaced by the user's folder.
 pub(super) fn expanded(sources: &[PathBuf], environment: &Environment) -> Vec<PathBuf> {
     let sources =
         sources.iter().map(|source| match (source.strip_prefix("~"), &environment.user_folder) {
@@ -135,14 +134,14 @@ pub(super) fn expanded(sources: &[PathBuf], environment: &Environment) -> Vec<Pa
     }
 }
 
-/// Returns the files that a name with wildcards means: shells of Windows leave them to the program.
+/// Returns the files that match wildcards: on Windows, shells do not expand wildcards.
 fn matching(path: PathBuf) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if path.exists() || !name.contains(['*', '?']) {
         return vec![path];
     }
     let mut pattern = OverrideBuilder::new("");
-    // As files of Windows are named.
+    // File names on Windows ignore case.
     let Ok(pattern) = pattern
         .case_insensitive(true)
         .and_then(|pattern| pattern.add(&name))

@@ -1,6 +1,6 @@
 //! Code blocks in colours.
 //!
-//! The colours are the terminal's own sixteen, so that they can be read on light and on dark ground.
+//! The code uses the sixteen colours of the terminal, which are readable on light and dark backgrounds.
 
 use std::{
     cell::Cell,
@@ -17,13 +17,13 @@ use syntect::{
 
 use super::text::StyledText;
 
-/// How long code is analysed for an answer; what comes later has no colours.
+/// The time limit of colouring code in an answer; later code has no colours.
 const MOST_TIME: Duration = Duration::from_secs(1);
 
-/// The longest line that is analysed.
+/// The longest line that is coloured, in bytes.
 const LONGEST_LINE: usize = 2_000;
 
-/// The colours of scopes; the first that fits the innermost scope counts.
+/// The colours of scopes; the first entry that matches the innermost scope counts.
 const COLOURS: [(&str, Style); 12] = [
     ("comment", Style::new().dimmed()),
     ("string", AnsiColor::Green.on_default()),
@@ -43,7 +43,7 @@ const COLOURS: [(&str, Style); 12] = [
 #[derive(Debug, Default)]
 pub(crate) struct Highlighter {
     syntaxes: OnceLock<Syntaxes>,
-    /// How long code was analysed.
+    /// The time that colouring took so far.
     taken: Cell<Duration>,
 }
 
@@ -54,7 +54,7 @@ struct Syntaxes {
 }
 
 impl Highlighter {
-    /// Returns the lines of code, in colours if they are wanted, the language is known and there is time.
+    /// Returns the lines of code, coloured if colours are on, the language is known and time is left.
     pub(super) fn highlighted(
         &self,
         code: &str,
@@ -73,7 +73,7 @@ impl Highlighter {
             let mut text = StyledText::default();
             let coloured = analysis.as_mut().filter(|_| line.len() <= LONGEST_LINE && is_in_time());
             if coloured.and_then(|analysis| analysis.line(line, &mut text)).is_none() {
-                // The lines after one that was not analysed cannot be.
+                // The parser needs every line, so the lines after a skipped line are not coloured either.
                 analysis = None;
                 text = StyledText::default();
                 text.push(line.trim_end_matches('\n'), Style::new());
@@ -98,7 +98,7 @@ impl Syntaxes {
     }
 }
 
-/// The analysis of one code block, line by line.
+/// The syntax analysis of one code block, line by line.
 struct Analysis<'a> {
     syntaxes: &'a Syntaxes,
     state: ParseState,

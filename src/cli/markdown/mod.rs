@@ -1,6 +1,6 @@
-//! Markdown for a terminal: headings, lists, quotes, tables and code, as wide as the terminal is.
+//! Markdown for a terminal: headings, lists, quotes, tables and code, wrapped to the terminal's width.
 //!
-//! Text of others never controls the terminal: every piece of it passes through `harmless`.
+//! Text of others must not control the terminal: every piece passes through `harmless`.
 
 mod code;
 mod table;
@@ -22,19 +22,19 @@ use super::{
 
 pub(super) use self::code::Highlighter;
 
-/// Bytes of the longest message that is rendered; a longer one is shown as it is.
+/// The longest message that is rendered, in bytes; a longer message is shown as it is.
 pub(super) const MOST_RENDERED: usize = 256 << 10;
 
-/// The widest lines of text: longer ones are hard to read.
+/// The maximum width of text: longer lines are hard to read.
 const WIDEST: usize = 100;
 
-/// Columns for text at least, however deep it is in lists and quotes.
+/// The minimum width of text, however deep its lists and quotes are.
 const NARROWEST: usize = 20;
 
-/// How many lists and quotes inside each other are indented.
+/// The maximum depth at which lists and quotes are indented.
 const MOST_PREFIXES: usize = 8;
 
-/// The beginning of a line that a tool call begins with. What follows is no Markdown.
+/// The beginning of a tool call. The text after it is not Markdown.
 const TOOL: &str = "[tool: ";
 
 const QUOTE: &str = "│ ";
@@ -66,7 +66,7 @@ pub(super) fn write(
     write_plain(out, rest, look, mark)
 }
 
-/// Writes a text as it is, its matches marked.
+/// Writes a text as it is, with matches marked.
 pub(super) fn write_plain(
     out: &mut dyn Write,
     text: &str,
@@ -83,18 +83,18 @@ pub(super) fn write_plain(
     if text.is_empty() || text.ends_with('\n') { Ok(()) } else { writeln!(out) }
 }
 
-/// What begins the lines inside a list item or a quote.
+/// The beginnings of the lines inside a list item or a quote.
 struct Prefix {
-    /// The beginning of the first line, until it was written.
+    /// The beginning of the first line; `None` after the line was written.
     first: Option<String>,
     rest: String,
     style: Style,
 }
 
-/// The lists and code blocks that an event may be in.
+/// The block in which an event of the parser is.
 enum Block {
     Text,
-    /// A code block, with its language.
+    /// A code block: its language and its text.
     Code(String, String),
     Table(Box<Table>),
 }
@@ -108,12 +108,12 @@ struct Page<'a> {
     text: StyledText,
     block: Block,
     prefixes: Vec<Prefix>,
-    /// The next number of each list that is open; `None` for bullets.
+    /// The next number of each open list; `None` for bullets.
     lists: Vec<Option<u64>>,
-    /// Links that are open: where they begin in the text, and where they lead.
+    /// The open links: their offsets in the text, and their addresses.
     links: Vec<(usize, String)>,
     styles: Vec<Style>,
-    /// Whether a blank line comes before the next block: not at the beginning, nor at that of a list
+    /// Whether a blank line comes before the next block: not at the beginning of a message, a list
     /// item or a quote.
     is_after_block: bool,
 }
@@ -195,7 +195,7 @@ impl<'a> Page<'a> {
                 self.block = Block::Code(language.to_owned(), String::new());
             }
             Tag::List(first) => {
-                // A list in a list follows the text of its item at once.
+                // A list inside a list follows without a blank line.
                 match self.lists.is_empty() {
                     true => self.begin_block()?,
                     false => self.flush()?,
@@ -251,7 +251,7 @@ impl<'a> Page<'a> {
             }
             TagEnd::BlockQuote(_) | TagEnd::Item => {
                 self.flush()?;
-                // An empty item has not been written yet.
+                // An empty item has no text, so its bullet is written here.
                 if self.prefixes.last().is_some_and(|prefix| prefix.first.is_some()) {
                     self.line("")?;
                 }
@@ -277,7 +277,7 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// The text that is being collected: of a cell or of a paragraph.
+    /// Returns the text of the current cell or paragraph.
     fn inline(&mut self) -> &mut StyledText {
         match &mut self.block {
             Block::Table(table) => table.cell(),
@@ -294,7 +294,7 @@ impl<'a> Page<'a> {
         self.inline().push(text, all);
     }
 
-    /// Begins an emphasis; without colours it stays as it was written.
+    /// Begins an emphasis; without colours, the Markdown characters stay.
     fn emphasise(&mut self, style: Style, written: &str) {
         match self.look.colours {
             true => self.styles.push(style),
@@ -314,7 +314,7 @@ impl<'a> Page<'a> {
         self.links.push((from, address));
     }
 
-    /// Makes a link of the text since it began; where links are not shown, its address follows.
+    /// Ends a link; if the terminal does not support links, the address follows the text.
     fn end_link(&mut self) {
         let Some((from, address)) = self.links.pop() else { return };
         if self.look.links {
@@ -334,7 +334,7 @@ impl<'a> Page<'a> {
         self.is_after_block = false;
     }
 
-    /// Ends what is open, and puts a blank line between it and the next block.
+    /// Writes the collected text, and a blank line before the next block.
     fn begin_block(&mut self) -> io::Result<()> {
         self.flush()?;
         if self.is_after_block {
@@ -343,7 +343,7 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// Writes the text that was collected.
+    /// Writes the collected text.
     fn flush(&mut self) -> io::Result<()> {
         let text = std::mem::take(&mut self.text);
         if text.is_blank() {
@@ -357,13 +357,13 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// The columns that are left for text.
+    /// Returns the columns that are left for text.
     fn columns(&self) -> usize {
         let taken: usize = self.prefixes.iter().map(|prefix| plain_width(&prefix.rest)).sum();
         self.look.columns.min(WIDEST).saturating_sub(taken).max(NARROWEST)
     }
 
-    /// Writes a line with what begins it.
+    /// Writes a line with its prefix.
     fn line(&mut self, text: &str) -> io::Result<()> {
         let mut start = String::new();
         for prefix in &mut self.prefixes {

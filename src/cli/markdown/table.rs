@@ -6,7 +6,7 @@ use pulldown_cmark::Alignment;
 use super::text::{Mark, StyledText, plain_width};
 use crate::cli::look::{DIM, Look};
 
-/// What is between two columns.
+/// The separator of two columns.
 const BETWEEN: &str = " │ ";
 
 /// A table; the first row is its head.
@@ -31,7 +31,7 @@ impl Table {
         }
     }
 
-    /// The cell that is being filled.
+    /// Returns the cell that is being filled.
     pub(super) fn cell(&mut self) -> &mut StyledText {
         if self.rows.is_empty() {
             self.begin_row();
@@ -45,8 +45,8 @@ impl Table {
         &mut row[last]
     }
 
-    /// Returns the lines of the table. If it is too wide, each cell is a line, after the name of its
-    /// column.
+    /// Returns the lines of the table. If the table is too wide, each cell is on its own line after
+    /// the name of its column.
     pub(super) fn lines(&self, columns: usize, look: Look, mark: Mark<'_>) -> Vec<String> {
         let widths: Vec<usize> = (0..self.alignments.len())
             .map(|at| self.rows.iter().filter_map(|row| row.get(at)).map(width).max().unwrap_or(0))

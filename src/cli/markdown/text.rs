@@ -10,14 +10,14 @@ use crate::{
     text::terminal::harmless,
 };
 
-/// Returns the places of a text that are to be marked.
+/// A function that returns the ranges of a text to mark.
 pub(super) type Mark<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
 
 /// A text with styles and links.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StyledText {
     plain: String,
-    /// Where each style ends, in order.
+    /// The end of each style, in order.
     runs: Vec<(usize, Style)>,
     links: Vec<(Range<usize>, String)>,
 }
@@ -43,9 +43,9 @@ impl StyledText {
         self.links.extend(other.links.iter().map(moved));
     }
 
-    /// Makes a link of the text from a place on.
+    /// Makes a link of the text from an offset on.
     pub(super) fn link(&mut self, from: usize, address: String) {
-        // An image in a link leads to where the link does.
+        // An image inside a link has the address of the outer link.
         self.links.truncate(self.links.partition_point(|(range, _)| range.start < from));
         self.links.push((from..self.plain.len(), address));
     }
@@ -58,7 +58,7 @@ impl StyledText {
         self.plain.len()
     }
 
-    /// The text from a place on.
+    /// Returns the text from an offset on.
     pub(super) fn since(&self, from: usize) -> &str {
         &self.plain[from..]
     }
@@ -67,8 +67,8 @@ impl StyledText {
         self.plain.trim().is_empty()
     }
 
-    /// Returns the lines of the text, each of at most some columns. A word that is longer is broken;
-    /// characters that take two columns, as in Chinese, need no space between lines.
+    /// Returns the ranges of the lines, each at most `columns` wide. Longer words are broken.
+    /// Characters that are two columns wide, as in Chinese, need no space between lines.
     pub(super) fn wrapped(&self, columns: usize) -> Vec<Range<usize>> {
         let mut lines = Vec::new();
         let mut start = 0;
@@ -83,7 +83,7 @@ impl StyledText {
     pub(super) fn shown(&self, part: Range<usize>, marks: &[Range<usize>], look: Look) -> String {
         let mut shown = String::new();
         let mut at = part.start;
-        // All are in order, so each is walked once, from the first that can be in this part.
+        // Styles, links and marks are in order, so one pass from the first relevant entry is enough.
         let mut runs =
             self.runs[self.runs.partition_point(|(end, _)| *end <= at)..].iter().peekable();
         let mut marks = marks[marks.partition_point(|mark| mark.end <= at)..].iter().peekable();
@@ -115,7 +115,7 @@ impl StyledText {
     }
 }
 
-/// Returns the columns that a text takes.
+/// Returns the width of a text.
 pub(super) fn plain_width(text: &str) -> usize {
     text.width()
 }
@@ -123,7 +123,7 @@ pub(super) fn plain_width(text: &str) -> usize {
 /// Adds the ranges of one line, which begins at `offset`, wrapped to columns.
 fn wrap(line: &str, offset: usize, columns: usize, lines: &mut Vec<Range<usize>>) {
     let (mut start, mut width) = (0, 0);
-    // Where the line may end, and the next one begin.
+    // The last possible line break: the end of the line and the start of the next line.
     let mut gap: Option<(usize, usize)> = None;
     for (at, c) in line.char_indices() {
         let of_char = c.width().unwrap_or(0);
@@ -140,7 +140,7 @@ fn wrap(line: &str, offset: usize, columns: usize, lines: &mut Vec<Range<usize>>
         if c == ' ' {
             let is_same_gap = gap.is_some_and(|(_, next)| next == at);
             let end = gap.filter(|_| is_same_gap).map_or(at, |(end, _)| end);
-            // White space that begins a line is its indentation.
+            // White space at the beginning of a line is indentation, not a line break.
             gap = (!line[start..end].trim().is_empty()).then_some((end, at + 1));
         } else if of_char == 2 {
             let next = at + c.len_utf8();

@@ -1,7 +1,8 @@
-//! The picker: a full-screen search that finds as one types.
+//! The picker: a full-screen search that finds while the user types.
 //!
-//! The threads of [`search`] find and read, [`state`] knows what keys mean, and [`view`] draws. No key
-//! waits for a search: an older search is stopped, and its results stay until there are newer ones.
+//! The threads of [`search`] find and read, [`state`] handles keys, and [`view`] draws. No key
+//! waits for a search: a new search stops the older one, whose results stay until new results
+//! arrive.
 
 mod screen;
 mod search;
@@ -28,39 +29,39 @@ use crate::{
     model::Stop,
 };
 
-/// How long the screen waits for the results of a key before it is drawn without them.
+/// The time that the screen waits for the results of a key before it is drawn without them.
 const PATIENCE: Duration = Duration::from_millis(8);
 
-/// How often it looks for keys while results are awaited, and for signals while they are not.
+/// The time between two checks for keys during a search, and for signals otherwise.
 const BUSY: Duration = Duration::from_millis(4);
 const IDLE: Duration = Duration::from_millis(250);
 
-/// Bytes of text that are copied. Terminals ignore commands that are much longer.
+/// The maximum number of bytes that are copied. Terminals ignore much longer commands.
 const MOST_COPIED: usize = 72 << 10;
 
-/// How the picker was left.
+/// The result of the picker.
 #[derive(Debug)]
 pub(super) enum Picked {
     Nothing,
-    /// There is nothing to search.
+    /// There are no chats to search.
     NoChats,
-    /// The conversation that this word names is to be shown, at a message maybe, with the text that was
-    /// looked for marked.
+    /// The user chose a conversation: `word` names the conversation and maybe a message, and `text`
+    /// is marked.
     Show {
         word: String,
         text: String,
     },
-    /// This command resumes the session.
+    /// The user wants to resume a session with this command.
     Resume(String),
 }
 
-/// What the threads send.
+/// An answer of a thread.
 enum Answer {
     Found(u64, Results),
     Read(u64, Option<Preview>),
 }
 
-/// Lets the user search until a conversation is chosen, or nothing is.
+/// Runs the picker until the user chooses a conversation or leaves.
 pub(super) fn run(engine: &Arc<Engine>, colours: bool) -> Result<Picked, Error> {
     if engine.sources().is_empty() {
         return match engine.config().export_database() {
@@ -79,7 +80,7 @@ struct Loop<'a> {
     searches: Worker<String>,
     previews: Worker<Target>,
     is_reading: bool,
-    /// Whether the screen shows an older state.
+    /// Whether the screen must be drawn again.
     is_changed: bool,
     answers: mpsc::Receiver<Answer>,
     screen: Screen,
@@ -137,7 +138,7 @@ impl Loop<'_> {
         self.picker.is_searching || self.is_reading
     }
 
-    /// Takes what the threads have found, and waits a moment for what they have not.
+    /// Takes the results of the threads, and waits a moment for missing results.
     fn take_answers(&mut self) -> io::Result<Option<Picked>> {
         let end = Instant::now() + PATIENCE;
         self.ask_preview();
@@ -177,7 +178,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Does what a key asks for; returns how the picker is left, if it is.
+    /// Does the action of a key; returns the picker's result if the key ends the picker.
     fn act(&mut self, action: Option<Action>) -> io::Result<Option<Picked>> {
         let Some(action) = action else { return Ok(None) };
         if action == Action::Leave {
@@ -226,7 +227,7 @@ impl Loop<'_> {
     }
 }
 
-/// Opens a conversation on the site that it is from; returns what to say of it.
+/// Opens a conversation on its service's site; returns a message for the user.
 fn browse(engine: &Engine, target: Target) -> Result<String, Error> {
     let found = conversation(engine, (target.source, target.id), &Stop::never())?;
     let Some(link) = found.link().filter(|link| open::is_web(link)) else {
@@ -236,7 +237,7 @@ fn browse(engine: &Engine, target: Target) -> Result<String, Error> {
     Ok(format!("opens {}", harmless(link)))
 }
 
-/// Returns the word by which `verbatim show` finds a conversation, with the number of the message.
+/// Returns the conversation's id, with the number of the message, for `verbatim show`.
 fn word_of(engine: &Engine, target: Target) -> String {
     let Some(hit) = &target.message else { return target.id };
     let found = conversation(engine, (target.source, target.id.clone()), &Stop::never());

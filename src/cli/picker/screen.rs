@@ -1,4 +1,4 @@
-//! The screen of the terminal: taken, and given back whatever happens.
+//! The screen of the terminal: taken at the start, and restored at the end or after a panic.
 
 use std::{
     io::{self, BufWriter, Stdout, Write},
@@ -18,7 +18,7 @@ use crossterm::{
 };
 use ratatui::{Frame, Terminal, backend::CrosstermBackend};
 
-/// Bytes of a drawing that are written at once.
+/// The size of the output buffer.
 const BUFFER: usize = 64 << 10;
 
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -31,7 +31,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Takes the screen.
+    /// Switches to the full screen.
     pub(super) fn open() -> io::Result<Screen> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -63,8 +63,8 @@ impl Screen {
         Ok(())
     }
 
-    /// Returns whether there is an event, and waits for one no longer than `patience`. A signal that
-    /// ends the program does so here, after the screen was given back.
+    /// Returns whether there is an event; waits at most for `patience`. If a signal came, restores
+    /// the screen and ends the program.
     pub(super) fn poll(&self, patience: Duration) -> io::Result<bool> {
         let polled = wait(patience);
         #[cfg(unix)]
@@ -76,12 +76,12 @@ impl Screen {
     }
 }
 
-/// Waits for an event. crossterm reads a terminal that was closed for ever: it is always ready and
-/// never has an event. So it is asked only while the terminal is there.
+/// Waits for an event. crossterm reads from a closed terminal without end: the terminal is always
+/// ready and never has an event. So crossterm is called only while the terminal is open.
 #[cfg(target_os = "linux")]
 fn wait(patience: Duration) -> io::Result<bool> {
     await_input(Duration::ZERO)?;
-    // Events that were read together with an earlier one are not waited for.
+    // Events in crossterm's own buffer need no waiting.
     if event::poll(Duration::ZERO)? {
         return Ok(true);
     }
@@ -89,7 +89,7 @@ fn wait(patience: Duration) -> io::Result<bool> {
     event::poll(Duration::ZERO)
 }
 
-/// Waits until standard input has something to read; fails if the terminal was closed.
+/// Waits until standard input is readable; fails if the terminal was closed.
 #[cfg(target_os = "linux")]
 fn await_input(patience: Duration) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -103,7 +103,7 @@ fn await_input(patience: Duration) -> io::Result<()> {
     }
 }
 
-/// Waits for an event. (`poll` does not take terminals on every system.)
+/// Waits for an event. On some systems, `poll` does not support terminals.
 #[cfg(not(target_os = "linux"))]
 fn wait(patience: Duration) -> io::Result<bool> {
     event::poll(patience)
@@ -115,7 +115,7 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the screen back, once. Errors are ignored: the terminal may be gone.
+/// Restores the screen, once. Errors are ignored: the terminal may be closed.
 fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
         let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
@@ -139,7 +139,7 @@ mod signals {
         flag, low_level,
     };
 
-    /// The signals that end the program: they are held back while it has the screen.
+    /// The signals that end the program: they wait until the screen is restored.
     pub(super) struct Signals {
         came: Arc<AtomicUsize>,
         is_over: Arc<AtomicBool>,
@@ -156,7 +156,7 @@ mod signals {
             Ok(Signals { came, is_over })
         }
 
-        /// Gives the screen back and ends the program if one of the signals came.
+        /// If a signal came, restores the screen and ends the program.
         pub(super) fn obey(&self) -> io::Result<()> {
             match self.came.load(Ordering::SeqCst) {
                 0 => Ok(()),

@@ -1,4 +1,4 @@
-//! What the picker shows: finds messages, and reads the messages around one.
+//! The searches of the picker: finds messages, and reads the messages around a message.
 
 use std::{
     borrow::Cow,
@@ -12,7 +12,7 @@ use std::{
 use chrono::DateTime;
 #[cfg(not(test))]
 use chrono::Local;
-/// The tests' screens are the same everywhere.
+/// Tests use UTC, so that screens are equal in every time zone.
 #[cfg(test)]
 use chrono::Utc as Local;
 
@@ -24,49 +24,49 @@ use crate::{
     text::{literal::LiteralPattern, snippet},
 };
 
-/// Messages that one search shows.
+/// The maximum number of messages in the results of a search.
 const MOST_SHOWN: usize = 200;
 
-/// Messages that one search of a source looks at. Only the first of the messages that are found by
-/// the title of their conversation is shown.
+/// The maximum number of messages that a search of a source visits. Of the messages that match by
+/// the title of their conversation, only the first is shown.
 const MOST_SEEN: usize = 20_000;
 
-/// Conversations that are shown if nothing is typed.
+/// The maximum number of conversations in the list without a search text.
 const MOST_LISTED: usize = 200;
 
-/// Characters of a line that are kept before its first match.
+/// The maximum number of characters of a line before its first match.
 const BEFORE_MATCH: usize = 100;
 
-/// Characters of a line that are kept from its first match on.
+/// The maximum number of characters of a line from its first match on.
 const FROM_MATCH: usize = 300;
 
-/// Messages of the preview before the chosen one, and after it.
+/// The number of messages before and after the chosen message in the preview.
 const MESSAGES_BEFORE: usize = 10;
 const MESSAGES_AFTER: usize = 20;
 
-/// Characters of the chosen message in the preview before its first match, and from there on.
+/// The number of characters of the chosen message before and after the beginning of its first match.
 const CHOSEN_BEFORE: usize = 2_000;
 const CHOSEN_AFTER: usize = 4_000;
 
-/// Characters of any other message in the preview.
+/// The maximum number of characters of each other message in the preview.
 const OTHER_CHARACTERS: usize = 1_500;
 
-/// Matches that are marked in one message.
+/// The maximum number of marked matches in a message.
 const MOST_MARKS: usize = 1_000;
 
-/// What a search of every source found, grouped by conversation.
+/// The results of a search of all sources, grouped by conversation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Results {
-    /// The text that was looked for; empty for the list of all conversations.
+    /// The search text; empty for the list of all conversations.
     pub(super) text: String,
     pub(super) conversations: Vec<FoundConversation>,
     /// Whether there are more than the results hold.
     pub(super) is_cut: bool,
-    /// What could not be searched.
+    /// An error of a source that could not be searched.
     pub(super) problem: Option<String>,
 }
 
-/// A conversation with those of its messages that match; with none of them in the list of all.
+/// A conversation with its matching messages; without messages in the list of all conversations.
 #[derive(Clone, Debug)]
 pub(super) struct FoundConversation {
     pub(super) source: SourceKind,
@@ -76,7 +76,7 @@ pub(super) struct FoundConversation {
     pub(super) messages: Vec<FoundMessage>,
 }
 
-/// A message that matches.
+/// A matching message.
 #[derive(Clone, Debug)]
 pub(super) struct FoundMessage {
     /// The message without its text.
@@ -85,20 +85,20 @@ pub(super) struct FoundMessage {
     pub(super) line: MarkedText,
 }
 
-/// A text that a terminal can show, with the places of its matches.
+/// A text without control characters, with the ranges of its matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MarkedText {
     pub(super) text: String,
     pub(super) marks: Vec<Range<usize>>,
 }
 
-/// A conversation, and maybe a message of it, that a key is about.
+/// The conversation, and maybe the message, to which a key applies.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) source: SourceKind,
     pub(super) id: String,
     pub(super) message: Option<Hit<'static>>,
-    /// The text that was looked for.
+    /// The search text.
     pub(super) text: String,
 }
 
@@ -117,12 +117,12 @@ pub(super) struct PreviewMessage {
 }
 
 impl Results {
-    /// Returns how many messages the results hold.
+    /// Returns the number of messages in the results.
     pub(super) fn messages(&self) -> usize {
         self.conversations.iter().map(|conversation| conversation.messages.len()).sum()
     }
 
-    /// Returns what a key is about that is pressed at a conversation, or at a message of it.
+    /// Returns the target of a key for a conversation, or for a message of the conversation.
     pub(super) fn target(&self, conversation: usize, message: Option<usize>) -> Target {
         let of = &self.conversations[conversation];
         let message = message.map(|number| of.messages[number].hit.clone());
@@ -130,8 +130,8 @@ impl Results {
     }
 }
 
-/// Searches every source for a text in any case, newest first, and lists all conversations if there
-/// is no text. Returns `None` if it was stopped.
+/// Searches all sources for a text in any case, newest first. Without a text, lists all
+/// conversations. Returns `None` if the search was stopped.
 pub(super) fn search(engine: &Engine, text: &str, stop: &Stop) -> Option<Results> {
     let text = engine::trimmed(text);
     let mut results = Results { text: text.to_owned(), ..Results::default() };
@@ -145,16 +145,16 @@ pub(super) fn search(engine: &Engine, text: &str, stop: &Stop) -> Option<Results
     (!stop.requested()).then_some(results)
 }
 
-/// Says which sources are not searched, because they cannot be read or are not there.
+/// Returns a message about sources that cannot be read or do not exist.
 fn unreadable(engine: &Engine, stop: &Stop) -> Option<String> {
     let notes = engine.unreadable(&Scope::default(), stop);
     let mut gaps = notes.iter().filter(|note| matches!(note, Note::Unreadable { .. }));
     gaps.next().map(ToString::to_string)
 }
 
-/// Puts the messages that contain a text into `results`; returns what could not be searched.
+/// Adds the messages that contain a text to `results`; returns the errors of sources.
 fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Option<String> {
-    // A blank at the end is the beginning of a next word.
+    // A space at the end is the beginning of the next word, so the search ignores it.
     let text = engine::trimmed(text);
     let matching = Matching::Literal;
     let request = Request { text: text.to_owned(), matching, ..Request::default() };
@@ -185,7 +185,7 @@ fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Opti
             Err(error) => problem = Some(error.to_string()),
         }
     }
-    // A stable sort: each source's own order stays.
+    // The sort is stable, so the order within each source stays.
     found.sort_by_key(|(_, _, message)| std::cmp::Reverse(message.hit.time));
     results.is_cut |= found.len() > MOST_SHOWN;
     found.truncate(MOST_SHOWN);
@@ -203,7 +203,7 @@ fn find(engine: &Engine, text: &str, stop: &Stop, results: &mut Results) -> Opti
     problem
 }
 
-/// Puts the newest conversations into `results`; returns what could not be read.
+/// Adds the newest conversations to `results`; returns the errors of sources.
 fn list(engine: &Engine, stop: &Stop, results: &mut Results) -> Option<String> {
     let mut problem = None;
     let mut found = Vec::new();
@@ -236,7 +236,7 @@ fn list(engine: &Engine, stop: &Stop, results: &mut Results) -> Option<String> {
     problem
 }
 
-/// Reads the messages around a target; `None` if it was stopped, or if they cannot be read.
+/// Reads the messages around a target; `None` if the work was stopped or failed.
 pub(super) fn preview(engine: &Engine, target: &Target, stop: &Stop) -> Option<Preview> {
     let pattern = LiteralPattern::new(&target.text, false);
     let faults = map_faults::count();
@@ -256,7 +256,7 @@ pub(super) fn preview(engine: &Engine, target: &Target, stop: &Stop) -> Option<P
     read.ok().flatten().filter(|_| !is_torn && !stop.requested())
 }
 
-/// Returns the whole text of a target's message, or of the first message if it is a conversation.
+/// Returns the whole text of a target's message, or of the first message if the target is a conversation.
 pub(super) fn text_of(engine: &Engine, target: &Target) -> Option<String> {
     let stop = Stop::never();
     let faults = map_faults::count();
@@ -298,7 +298,8 @@ impl PreviewMessage {
 }
 
 impl MarkedText {
-    /// Returns a text with its matches as a terminal can show it; on one line unless `keeps_lines`.
+    /// Returns a text with its matches in a form that is safe for terminals; on one line unless
+    /// `keeps_lines`.
     pub(super) fn of(text: &str, spans: &[Range<usize>], keeps_lines: bool) -> MarkedText {
         let mut marked = MarkedText::default();
         let mut at = 0;
@@ -313,9 +314,9 @@ impl MarkedText {
         marked
     }
 
-    /// Says that there is more text before or after this.
+    /// Adds ellipses if there is more text before or after the text.
     fn add_ellipses(&mut self, before: bool, after: bool) {
-        /// Stands for text that is not shown.
+        /// The sign for text that is left out.
         const MORE: char = '…';
 
         if before {
@@ -339,7 +340,7 @@ fn title(title: &str, id: &str, pattern: Option<&LiteralPattern>) -> MarkedText 
     first_line(&title.replace(['\n', '\r'], " "), pattern)
 }
 
-/// Returns the line of the first match, cut around it; the first line with text if nothing matches.
+/// Returns the line with the first match, cut around the match; without a match, the first line with text.
 fn first_line(content: &str, pattern: Option<&LiteralPattern>) -> MarkedText {
     let found = pattern.and_then(|pattern| pattern.first_spans(content, 1).pop());
     let place = match &found {
@@ -358,18 +359,18 @@ fn first_line(content: &str, pattern: Option<&LiteralPattern>) -> MarkedText {
     text
 }
 
-/// Returns the place `count` characters before another.
+/// Returns the offset `count` characters before another offset.
 fn back(text: &str, place: usize, count: usize) -> usize {
     let before = text[..place].char_indices().rev().take(count).last();
     before.map_or(place, |(at, _)| at)
 }
 
-/// Returns the place `count` characters after another.
+/// Returns the offset `count` characters after another offset.
 fn forth(text: &str, place: usize, count: usize) -> usize {
     place + snippet::cut(&text[place..], count).map_or(text.len() - place, str::len)
 }
 
-/// Returns a text without what controls a terminal, and with tabs and line breaks as spaces.
+/// Returns a text without control characters; tabs and line breaks become spaces.
 fn clean(text: &str, keeps_lines: bool) -> String {
     let text = harmless(&text.replace("\r\n", "\n").replace(['\t', '\r'], " "));
     if keeps_lines { text } else { text.replace('\n', " ") }
@@ -379,7 +380,7 @@ fn role(hit: &Hit<'_>) -> String {
     if hit.role.is_empty() { "unknown".to_owned() } else { clean(&hit.role, false) }
 }
 
-/// Returns the day of an instant where the user is.
+/// Returns the day of an instant in the user's time zone.
 fn day(time: Option<Instant>) -> String {
     let day = time.and_then(local).map(|time| time.format("%Y-%m-%d").to_string());
     day.unwrap_or_else(|| "(no time) ".to_owned())
@@ -398,7 +399,7 @@ pub(super) struct Worker<Q> {
 }
 
 impl<Q: Send + 'static> Worker<Q> {
-    /// Starts a thread that sends what `work` returns, with the number of the question.
+    /// Starts a thread that sends the results of `work`, with the number of the question.
     pub(super) fn start<A: Send + 'static>(
         engine: &Arc<Engine>,
         answers: mpsc::Sender<A>,
@@ -419,16 +420,16 @@ impl<Q: Send + 'static> Worker<Q> {
         Ok(Worker { questions, stop: Stop::never(), asked: 0 })
     }
 
-    /// Asks a question.
+    /// Asks a question and stops the work for the older question.
     pub(super) fn ask(&mut self, question: Q) {
         self.stop.request();
         self.stop = Stop::never();
         self.asked += 1;
-        // The thread ends only with this program.
+        // Sending fails only if the thread ended, at the end of the program.
         let _ = self.questions.send((self.asked, question, self.stop.clone()));
     }
 
-    /// Returns whether a number is that of the last question.
+    /// Returns whether a number is the number of the newest question.
     pub(super) fn is_newest(&self, number: u64) -> bool {
         self.asked == number
     }

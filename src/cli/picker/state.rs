@@ -1,4 +1,4 @@
-//! The state of the picker: what keys change, and what they ask for. Knows no terminal.
+//! The state of the picker, which keys change. The state knows no terminal.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use tui_input::{Input, InputRequest, backend::crossterm::to_input_request};
@@ -8,7 +8,7 @@ use super::{
     search::{Preview, Results, Target},
 };
 
-/// Lines that a page is shorter than the screen.
+/// The number of lines that stay visible when a page is scrolled.
 const OVERLAP: usize = 1;
 
 /// The state of the picker.
@@ -19,42 +19,42 @@ pub(super) struct Picker {
     pub(super) results: Results,
     /// The lines of the list.
     pub(super) rows: Vec<ListRow>,
-    /// The rows that can be chosen, and which of them is.
+    /// The rows that can be chosen, and the chosen one.
     choices: Vec<usize>,
     chosen: usize,
     /// The first row on the screen.
     pub(super) top: usize,
     pub(super) is_searching: bool,
     pub(super) preview: Option<Preview>,
-    /// How often the preview was replaced.
+    /// The number of times that the preview was replaced.
     pub(super) previews: u64,
-    /// The first line of the preview on the screen; `None` if that is the one before the match.
+    /// The first visible line of the preview; `None` for the line before the match.
     pub(super) scroll: Option<usize>,
-    /// What the last key did.
+    /// The message about the last key.
     pub(super) notice: Option<String>,
-    /// What the last drawing measured.
+    /// The sizes from the last drawing.
     pub(super) measured: Measured,
     /// The text of the last search.
     searched: String,
     needs_preview: bool,
-    /// What a key asked for while the results were not there yet.
+    /// The action of a key that waits for the results.
     waiting: Option<Action>,
 }
 
-/// What a drawing measured.
+/// The sizes from a drawing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measured {
-    /// Lines of the list and of the preview on the screen.
+    /// The number of visible lines of the list and of the preview.
     pub(super) height: usize,
-    /// The first line of the preview that is shown, and the last that could be the first.
+    /// The first visible line of the preview, and the maximum of that line.
     pub(super) preview_top: usize,
     pub(super) preview_end: usize,
 }
 
-/// What the keys go to.
+/// The part of the screen that receives keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Focus {
-    /// Letters are typed, and arrows choose.
+    /// Letters are text, and arrows choose a row.
     #[default]
     List,
     /// Letters are commands, and arrows scroll.
@@ -69,7 +69,7 @@ pub(super) struct ListRow {
     pub(super) message: Option<usize>,
 }
 
-/// What a key asks for.
+/// An action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Search,
@@ -81,7 +81,7 @@ pub(super) enum Action {
 }
 
 impl Picker {
-    /// Takes an event of the terminal; returns what it asks for.
+    /// Handles an event of the terminal; returns its action.
     pub(super) fn handle(&mut self, event: &Event) -> Option<Action> {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
@@ -135,7 +135,7 @@ impl Picker {
         None
     }
 
-    /// Takes a key while the preview has the focus.
+    /// Handles a key while the preview has the focus.
     fn read(&mut self, code: KeyCode) -> Option<Action> {
         match code {
             KeyCode::Char('o') => return self.at_target(Action::Open),
@@ -154,13 +154,13 @@ impl Picker {
     }
 
     fn insert(&mut self, c: char) {
-        // What would control the terminal cannot be shown, so it is not searched for either.
+        // Control characters cannot be shown, so they cannot be typed either.
         if harmless(c.encode_utf8(&mut [0; 4])).starts_with(c) && c != '\n' && c != '\t' {
             self.input.handle(InputRequest::InsertChar(c));
         }
     }
 
-    /// Asks for a search if the text is another one than before.
+    /// Returns a search if the text changed.
     fn search(&mut self) -> Option<Action> {
         if self.input.value().trim() == self.searched {
             return None;
@@ -170,8 +170,8 @@ impl Picker {
         Some(Action::Search)
     }
 
-    /// Returns the action if something is chosen. While a search is under way, the action waits for
-    /// its results: the user means those.
+    /// Returns the action if a row is chosen. During a search, the action waits for the new
+    /// results, because the user means those results.
     fn at_target(&mut self, action: Action) -> Option<Action> {
         if self.is_searching {
             self.waiting = Some(action);
@@ -198,7 +198,7 @@ impl Picker {
         self.scroll = Some(top.min(self.measured.preview_end));
     }
 
-    /// The text to search for.
+    /// Returns the text to search for.
     pub(super) fn text(&self) -> &str {
         &self.searched
     }
@@ -246,7 +246,7 @@ impl Picker {
         Some(self.results.target(row.conversation, row.message))
     }
 
-    /// Returns what a preview is needed of, once for each choice.
+    /// Returns the target whose preview is needed, once for each choice.
     pub(super) fn wanted_preview(&mut self) -> Option<Target> {
         std::mem::take(&mut self.needs_preview).then(|| self.target()).flatten()
     }
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(picker.scroll, Some(0));
         plain(&mut picker, KeyCode::Char('/'));
         assert_eq!(plain(&mut picker, KeyCode::Char('x')), Some(Action::Search));
-        // This key is about the results of the text that was typed before it.
+        // This key applies to the results of the text that was typed before the key.
         assert_eq!(plain(&mut picker, KeyCode::Enter), None);
         assert_eq!(picker.found(results(1)), Some(Action::Show));
         plain(&mut picker, KeyCode::Tab);

@@ -15,29 +15,29 @@ use super::{
 };
 use crate::cli::look::end_within;
 
-/// The smallest terminal that the picker can be used in.
+/// The minimum size of a terminal for the picker.
 const LEAST_WIDTH: u16 = 24;
 const LEAST_HEIGHT: u16 = 5;
 
-/// Columns from which on there is a preview beside the list.
+/// The width from which on a preview is shown beside the list.
 const WIDE: u16 = 100;
 
-/// Columns from which on the list shows roles and sources.
+/// The width from which on the list shows roles and sources.
 const ROOMY: usize = 50;
 
-/// Columns of a role in the list.
+/// The width of a role in the list.
 const ROLE_WIDTH: usize = 10;
 
 /// Lines above the match in the preview.
 const LEAD: usize = 3;
 
-/// What stands before the typed text.
+/// The prompt before the typed text.
 const PROMPT: &str = "> ";
 
-/// Stands for text that is cut off.
+/// The sign for text that is cut off.
 const ELLIPSIS: &str = "…";
 
-/// Draws the picker, and remembers how the preview was wrapped.
+/// The drawing code of the picker, with the wrapped lines of the preview.
 #[derive(Debug)]
 pub(super) struct View {
     styles: Styles,
@@ -53,18 +53,18 @@ struct Styles {
     warning: Style,
 }
 
-/// The lines of a preview, for one width.
+/// The lines of a preview, wrapped to one width.
 #[derive(Debug)]
 struct WrappedPreview {
     preview: u64,
     width: usize,
     lines: Vec<Line<'static>>,
-    /// The line of the first match in the chosen message, or its heading.
+    /// The line of the first match in the chosen message; the message's heading if nothing matches.
     focus: usize,
 }
 
 impl View {
-    /// Returns a view; without colours it uses bold and reversed letters only.
+    /// Returns a view; without colours, the view uses only bold and reversed text.
     pub(super) fn new(colours: bool) -> View {
         let plain = Style::new();
         let (mark, heading, warning) = match colours {
@@ -114,7 +114,7 @@ impl View {
         self.draw_status(frame, line(area.height - 1), picker);
     }
 
-    /// Draws the typed text, and how much was found.
+    /// Draws the typed text and the number of results.
     fn draw_input(&self, frame: &mut Frame<'_>, area: Rect, picker: &Picker) {
         let count = count(picker);
         let count_width = count.width().min(usize::from(area.width) / 2);
@@ -136,7 +136,7 @@ impl View {
         let height = usize::from(area.height);
         let chosen = picker.chosen_row();
         if let Some(chosen) = chosen {
-            // The heading of the first message of a conversation stays in sight.
+            // The heading stays visible above the first message of a conversation.
             let first = chosen - usize::from(picker.rows[chosen].message == Some(0) && height > 1);
             picker.top = picker.top.clamp((chosen + 1).saturating_sub(height), first);
         }
@@ -242,7 +242,7 @@ impl View {
         WrappedPreview { preview: number, width, lines, focus }
     }
 
-    /// Draws what the last key did, what could not be searched, or the keys.
+    /// Draws the message about the last key, or an error of the search, or the keys.
     fn draw_status(&self, frame: &mut Frame<'_>, area: Rect, picker: &Picker) {
         let (text, style) = match (&picker.notice, &picker.results.problem) {
             (Some(notice), _) => (notice.as_str(), self.styles.warning),
@@ -254,7 +254,7 @@ impl View {
     }
 }
 
-/// Returns the keys that fit into a width.
+/// Returns the help on keys that fits into a width.
 fn keys(focus: Focus, width: u16) -> &'static str {
     let (all, few) = match focus {
         Focus::List => (
@@ -269,7 +269,7 @@ fn keys(focus: Focus, width: u16) -> &'static str {
     if all.width() <= width.into() { all } else { few }
 }
 
-/// Returns how much was found.
+/// Returns the number of results as text.
 fn count(picker: &Picker) -> String {
     let results = &picker.results;
     if picker.is_searching {
@@ -286,7 +286,7 @@ fn count(picker: &Picker) -> String {
     }
 }
 
-/// Returns a text from a column on.
+/// Returns the text from a column on.
 fn from_column(text: &str, column: usize) -> &str {
     let mut width = 0;
     for (at, letter) in text.grapheme_indices(true) {
@@ -298,7 +298,7 @@ fn from_column(text: &str, column: usize) -> &str {
     ""
 }
 
-/// Returns spans as a line that takes no more than `width` columns; [`ELLIPSIS`] says that it is cut.
+/// Returns spans as a line of at most `width` columns; a cut line ends with [`ELLIPSIS`].
 fn fit(spans: Vec<Span<'static>>, width: usize) -> Line<'static> {
     let line = Line::from(spans);
     if line.width() <= width {
@@ -321,13 +321,13 @@ fn fit(spans: Vec<Span<'static>>, width: usize) -> Line<'static> {
     fitting
 }
 
-/// Returns a line without its beginning, if its first match would not be seen otherwise.
+/// Returns a line without its beginning, if its first match would not be visible otherwise.
 fn around_mark(line: &MarkedText, width: usize) -> MarkedText {
     let Some(mark) = line.marks.first() else { return line.clone() };
     if line.text[..mark.end].width() < width || line.text.width() <= width {
         return line.clone();
     }
-    // As much of the text before the match as leaves room for the match and some text after it.
+    // A third of the room that the match leaves is for the text before the match.
     let room = width.saturating_sub(line.text[mark.clone()].width()) / 3;
     let before = &line.text[..mark.start];
     let from = before.len() - before_width(before, room);
@@ -336,7 +336,7 @@ fn around_mark(line: &MarkedText, width: usize) -> MarkedText {
     MarkedText { text: format!("{ELLIPSIS}{}", &line.text[from..]), marks }
 }
 
-/// Returns the bytes of the end of a text that takes no more than `width` columns.
+/// Returns the number of bytes at the end of a text that fit into `width` columns.
 fn before_width(text: &str, width: usize) -> usize {
     let mut used = 0;
     for (at, letter) in text.grapheme_indices(true).rev() {
@@ -348,7 +348,7 @@ fn before_width(text: &str, width: usize) -> usize {
     text.len()
 }
 
-/// Returns the lines of a text, none wider than `width`; they end between words where they can.
+/// Wraps a text to lines of at most `width` columns, between words if possible.
 fn wrap_text(text: &MarkedText, width: usize) -> Vec<MarkedText> {
     let mut lines = Vec::new();
     let mut start = 0;
@@ -361,7 +361,7 @@ fn wrap_text(text: &MarkedText, width: usize) -> Vec<MarkedText> {
                 let space = rest[..length].rfind(' ').filter(|space| *space > 0);
                 length = space.map_or(length, |space| space + 1);
             }
-            // A letter that is wider than the screen is not shown, but the next ones are.
+            // A character that is wider than the screen is left out.
             if length == 0 {
                 length = rest.graphemes(true).next().map_or(0, str::len);
             }
@@ -432,7 +432,7 @@ mod tests {
             }
         }
 
-        /// Returns the screen as text, and below it what is marked and chosen.
+        /// Returns the screen as text, and below it the marked and the chosen text.
         fn drawn(&mut self, width: u16, height: u16) -> String {
             let mut view = View::new(true);
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

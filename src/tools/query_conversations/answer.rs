@@ -1,4 +1,4 @@
-//! What the answers of all modes share: JSON in two forms, and how a conversation's fields are shown.
+//! The common parts of the answers of all modes: compact and verbose JSON, and the fields of a conversation.
 
 use serde::Serialize;
 
@@ -13,13 +13,13 @@ use crate::{
     },
 };
 
-/// Conversations of an answer at most.
+/// The maximum number of conversations in an answer.
 pub(super) const MOST_CONVERSATIONS: usize = 50;
 
-/// Characters of a title at most.
+/// The maximum number of characters of a title.
 const LONGEST_TITLE: usize = 500;
 
-/// Characters of a summary that was made from a conversation's sentences at most.
+/// The maximum number of characters of a summary that was made from a conversation's sentences.
 const LONGEST_SUMMARY: usize = 300;
 
 const IS_JSON: &str = "strings, numbers and lists of them are JSON";
@@ -35,7 +35,7 @@ pub(super) fn answer(
     Answer { structured: Some(structured), ..text.into() }
 }
 
-/// Returns JSON: on one line in the compact form, else pretty.
+/// Returns JSON: on one line if compact, else pretty-printed.
 pub(super) fn json(value: &impl Serialize, options: &Options) -> String {
     if options.verbose {
         serde_json::to_string_pretty(value).expect(IS_JSON)
@@ -44,8 +44,8 @@ pub(super) fn json(value: &impl Serialize, options: &Options) -> String {
     }
 }
 
-/// Returns a conversation's summary: the one that it was saved with, whole, else one of its own
-/// sentences on one line.
+/// Returns a conversation's summary: the saved summary in full, else a sentence of the conversation
+/// on one line.
 pub(super) fn summary(call: &Call<'_>, about: &About) -> Result<Option<String>, Error> {
     let saved = match about.source {
         SourceKind::Threads => call.engine.memory().saved_summary(&about.id)?,
@@ -64,7 +64,7 @@ pub(super) fn shown(text: &str, most: usize) -> Option<String> {
     (!text.is_empty()).then(|| bound::line(text, most))
 }
 
-/// Returns the number of a conversation's turns; a summary that it was saved with is none.
+/// Returns the number of a conversation's turns; the summary of a saved conversation is not a turn.
 pub(super) fn turn_count(engine: &Engine, about: &About) -> Result<u32, Error> {
     let is_saved =
         about.source == SourceKind::Threads && engine.memory().saved_summary(&about.id)?.is_some();

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Tokens of one turn of `mode="get"` at most.
+/// The maximum number of tokens of a turn in `mode="get"`.
 const READ_TURN_TOKENS: usize = 4_000;
 
 #[derive(Serialize)]
@@ -57,7 +57,7 @@ struct CompactGot {
     message: Option<String>,
 }
 
-/// Answers with the session that an id or a key names, and at most `most_turns` of its turns.
+/// Answers with the session of an id or a key, and at most `most_turns` of its turns.
 pub(super) fn get(
     call: &Call<'_>,
     id: Option<&str>,
@@ -84,7 +84,7 @@ pub(super) fn get(
         None => None,
     };
     let Some(about) = about else { return Ok(not_found(call, &word)) };
-    // A session without messages is as the lookup found it; so are times that no message has.
+    // If the session has no messages or no times, the values of the lookup are used.
     let about = &match &session {
         Some(session) => About {
             begun: session.about.begun.or(about.begun),
@@ -132,7 +132,7 @@ pub(super) fn get(
     Ok(answer(options, &compact, &got))
 }
 
-/// Says that a key beside an id is of another session, or of none.
+/// Says that the given key belongs to another session than the given id, or to none.
 fn other_key(
     call: &Call<'_>,
     about: &About,
@@ -161,7 +161,7 @@ fn not_found(call: &Call<'_>, word: &str) -> Answer {
     answer(call.options, &compact, &got)
 }
 
-/// Says that an answer shows only a part of a session, and how to read the rest.
+/// Says that an answer shows only part of a session, and how to read the rest.
 fn rest(call: &Call<'_>, session: &Session, shown: usize, is_cut: bool) -> String {
     let first = first_turn(session);
     let total = session.turns() - first;

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Characters of a title in a list at most.
+/// The maximum number of characters of a title in a list.
 const LONGEST_TITLE: usize = 300;
 
 #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! `query_conversations`: conversations as sessions: searched, read by id or key, listed.
+//! `query_conversations`: searches, reads and lists conversations as sessions.
 
 mod answer;
 mod get;
@@ -19,24 +19,24 @@ use crate::{
     text::{date::Edge, snippet},
 };
 
-/// An argument that is a number from 1 on.
+/// A numeric argument from 1 on.
 struct Count {
     default: usize,
     most: usize,
     takes: &'static str,
 }
 
-/// Conversations of an answer.
+/// The number of conversations in an answer.
 const LIMIT: Count =
     Count { default: 20, most: answer::MOST_CONVERSATIONS, takes: "an integer from 1 to 50" };
 
-/// Turns of each conversation that a search finds.
+/// The number of turns of each conversation that a search finds.
 const TURNS_OF_MATCH: Count = Count { default: 10, most: 50, takes: "an integer from 1 to 50" };
 
-/// Turns of the conversation that `mode="get"` reads.
+/// The number of turns of the conversation in `mode="get"`.
 const TURNS: Count = Count { default: 50, most: 200, takes: "an integer from 1 to 200" };
 
-/// Characters of a query at most.
+/// The maximum number of characters of a query.
 const LONGEST_QUERY: usize = 1000;
 
 const ARGUMENTS: [&str; 13] = [
@@ -139,7 +139,7 @@ fn run(call: &Call<'_>) -> Result<Answer, Error> {
     let modes = [("search", CallMode::Search), ("get", CallMode::Get), ("list", CallMode::List)];
     let mode = given.choice("mode", takes, &modes)?;
     let mode = mode.ok_or_else(|| wrong("mode", takes, &Value::Null))?;
-    // Every argument is checked in every mode: the caller should see a mistake.
+    // All arguments are checked in every mode, so that the caller learns of every mistake.
     let query = given.string("query", "a string")?.map(snippet::trim);
     let takes = "\"summary\", \"turns\" or \"both\"";
     let fields = given.choice("searchMode", takes, &SEARCH_MODES)?.unwrap_or(Fields::Summaries);
@@ -152,7 +152,7 @@ fn run(call: &Call<'_>) -> Result<Answer, Error> {
     let limit = count("limit", LIMIT)?;
     let offset =
         given.integer_in("offset", "an integer from 0 to 4294967295", 0..=u32::MAX as usize)?;
-    // White space at the ends of an id may be a part of it.
+    // White space at the ends may be part of an id.
     let word = |name| {
         let word = given.string(name, "a string")?;
         Ok::<_, Error>(word.filter(|word| !snippet::trim(word).is_empty()))

@@ -1,4 +1,4 @@
-//! `mode="search"`: the conversations that answer a question best.
+//! `mode="search"`: the best conversations for a question.
 
 use serde::Serialize;
 
@@ -16,16 +16,16 @@ use crate::{
     },
 };
 
-/// Matched turns of a conversation in compact texts.
+/// The number of matched turns of a conversation in compact texts.
 const COMPACT_MATCHED: usize = 3;
 
-/// Characters of a matched turn in compact texts.
+/// The number of characters of a matched turn in compact texts.
 const COMPACT_MATCHED_TEXT: usize = 100;
 
-/// Tokens of the conversations' own fields at most; the rest is for turns.
+/// The maximum number of tokens for the fields of conversations; the rest is for turns.
 const MOST_FIELD_TOKENS: usize = 10_000;
 
-/// Tokens of one turn of `mode="search"` at most.
+/// The maximum number of tokens of a turn in `mode="search"`.
 const FOUND_TURN_TOKENS: usize = 600;
 
 #[derive(Serialize)]
@@ -96,7 +96,7 @@ struct CompactSearchResults {
     message: Option<String>,
 }
 
-/// Answers a question; `transcript` is how many of each conversation's last turns to show, if any.
+/// Answers a question; `transcript` is the number of last turns to show of each conversation, if any.
 pub(super) fn search(
     call: &Call<'_>,
     question: &Question,
@@ -122,7 +122,7 @@ pub(super) fn search(
     for item in &ranking.items {
         let summary = summary(call, &item.about)?;
         field_tokens += cost(&item.about, summary.as_deref());
-        // One conversation always fits.
+        // The first conversation always fits.
         if field_tokens > MOST_FIELD_TOKENS && !fits.is_empty() {
             break;
         }
@@ -137,7 +137,7 @@ pub(super) fn search(
     let mut conversations = Vec::new();
     for (item, summary) in fits {
         let about = &item.about;
-        // Matched turns come first: they matter more than the transcript if the budget is short.
+        // Matched turns get the budget first, because they matter more than the transcript.
         let matched_turns =
             (question.fields != Fields::Summaries).then(|| matched_turns(item, &mut budget));
         let turns = match transcript {
@@ -178,7 +178,7 @@ pub(super) fn search(
     Ok(answer(call.options, &compact, &results))
 }
 
-/// Returns about how many tokens the fields of a conversation take.
+/// Returns the approximate number of tokens of a conversation's fields.
 fn cost(about: &About, summary: Option<&str>) -> usize {
     let title = title(&about.title).unwrap_or_default();
     let summary = summary.map_or(0, bound::tokens);
@@ -212,7 +212,7 @@ fn last_turns(
     let session = call.engine.session(about.source, &about.id, raw_content, call.stop)?;
     let Some(session) = session else { return Ok(Vec::new()) };
     let first = session.turns().saturating_sub(most).max(first_turn(&session));
-    // From the end: the latest turns matter most if the budget does not cover all.
+    // The latest turns matter most if the budget does not cover all turns.
     let turns = (first..session.turns()).rev();
     let turns = turns.map_while(|at| TurnText::of(&session, at, budget));
     let mut turns: Vec<TurnText> =

@@ -8,10 +8,10 @@ use crate::{
     tools::{bound, tool::first_turn},
 };
 
-/// Tokens of an answer at most, without its frame.
+/// The maximum number of tokens of an answer, without its frame.
 pub(super) const ANSWER_TOKENS: usize = 16_000;
 
-/// Tokens of what frames a turn, or the fields of a conversation.
+/// The tokens of the frame around a turn, or around the fields of a conversation.
 pub(super) const TURN_FRAME: usize = 30;
 
 /// A turn of a transcript, or a turn that matched the query.
@@ -26,13 +26,13 @@ pub(super) struct TurnText {
     pub(super) created_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) score: Option<f64>,
-    /// The line at which `read` shows it.
+    /// The line of the turn in `read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<u32>,
 }
 
-/// Takes the summaries that conversations were saved with from the messages that matched. If only
-/// turns were asked for, takes what has no other match from the results.
+/// Removes the summaries of saved conversations from the matches. If only turns are requested,
+/// removes conversations without another match.
 pub(super) fn without_summaries(items: &mut Vec<ConversationMatch>, is_turns: bool) {
     items.retain_mut(|item| {
         let count = item.matches.len();
@@ -45,12 +45,12 @@ pub(super) fn without_summaries(items: &mut Vec<ConversationMatch>, is_turns: bo
         }
         !is_turns || !item.matches.is_empty() || count == 0
     });
-    // A stable sort: the order of equal scores stays.
+    // The sort is stable, so equal scores keep their order.
     items.sort_by(|a, b| b.score.total_cmp(&a.score));
 }
 
 impl TurnText {
-    /// Returns a message of a session as far as the budget allows; `None` if nothing is left of it.
+    /// Returns a message of a session, cut to the budget; `None` if the budget is used up.
     pub(super) fn of(session: &Session, at: usize, budget: &mut Budget) -> Option<TurnText> {
         let message = session.message(at);
         Some(TurnText {
@@ -76,14 +76,14 @@ pub(super) struct CompactTurn {
 }
 
 impl CompactTurn {
-    /// Returns a turn with its content cut to some characters.
+    /// Returns a turn with its content cut to `most` characters.
     pub(super) fn of(turn: &TurnText, most: usize) -> CompactTurn {
         let content = snippet::cut(&turn.content, most).unwrap_or(&turn.content);
         CompactTurn { r: turn.role.chars().take(1).collect(), c: content.to_owned() }
     }
 }
 
-/// The tokens that turns may still take.
+/// The remaining tokens for turns.
 pub(super) struct Budget {
     left: usize,
     per_turn: usize,
@@ -96,7 +96,7 @@ impl Budget {
         Budget { left, per_turn, is_cut: false }
     }
 
-    /// Returns a text, cut if it is too long; `None` if no tokens are left.
+    /// Returns a text, cut to the remaining tokens; `None` if no tokens are left.
     pub(super) fn take(&mut self, text: &str) -> Option<String> {
         let text = snippet::trim(text);
         if self.left == 0 {
