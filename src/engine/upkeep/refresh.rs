@@ -107,7 +107,7 @@ impl Progress {
 pub enum Reindexed {
     /// The index was current already.
     Current {
-        /// Messages in it.
+        /// The number of messages in the index.
         messages: u32,
     },
     /// The changes were added to the index.
@@ -116,18 +116,18 @@ pub enum Reindexed {
         added: u32,
         /// Messages that were deleted or changed.
         removed: u32,
-        /// How long that took.
+        /// The duration of the refresh.
         took: Duration,
     },
     /// The index was built again.
     Built {
         /// The sizes of the index.
         size: Size,
-        /// Conversations in it.
+        /// The number of conversations in the index.
         conversations: usize,
-        /// How long that took.
+        /// The duration of the build.
         took: Duration,
-        /// Its folder.
+        /// The folder of the new index.
         folder: PathBuf,
     },
 }
@@ -252,7 +252,7 @@ fn rebuild(
     })
 }
 
-/// What came of adding the changes to an earlier snapshot.
+/// The result of adding the changes to an earlier snapshot.
 enum Update {
     /// The database changed meanwhile.
     Unsteady,
