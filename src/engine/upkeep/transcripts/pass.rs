@@ -180,11 +180,12 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Removes what is withheld now from the store, and lets be read again what no longer is.
+    /// Removes conversations that are withheld now, and lets files be read again that are no longer
+    /// withheld.
     pub(super) fn withhold(&mut self) -> Result<(), SyncError> {
         if !self.withheld.is_empty() {
             for (file, id, service, origin) in self.store.stored()? {
-                // Nothing else has what is excluded of a file that is gone: answers leave it out.
+                // Of a deleted file, the store has the only copy: it stays, and answers leave it out.
                 let is_kept = origin.gone.is_some() && !self.withheld.is_forgotten(&id, &service);
                 if !is_kept && self.withheld.withholds(&id, &service, &origin) {
                     self.store.begin()?;

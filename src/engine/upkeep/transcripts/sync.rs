@@ -57,7 +57,7 @@ pub(crate) fn sync(
         let pass = Pass::new(&store, withheld, forgets, stop, progress, &mut report);
         match pass.run(&walk).and_then(|()| Ok(store.close()?)) {
             Ok(()) => break,
-            // It is read again from the files once.
+            // The damaged store is read again from the files once.
             Err(SyncError::Store(error)) if error.is_damage() && !is_last => {
                 set_aside.extend(TranscriptStore::set_aside(&database)?);
             }
@@ -102,7 +102,7 @@ pub(crate) fn withhold(
             return Ok(None);
         }
         Err(error) if !error.is_damage() => return Err(error.into()),
-        // What is set aside may still hold the text; whoever forgets it is told.
+        // A store that was set aside may still hold the text; the command that forgets it says so.
         Ok(None) | Err(_) => {
             TranscriptStore::set_aside(database)?;
             return Ok(None);
