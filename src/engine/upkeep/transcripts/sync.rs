@@ -35,7 +35,7 @@ pub(crate) fn sync(
     }
     let database = config.archive_database();
     let walk = walk(config, &mut report);
-    // There is nothing to store and nothing stored: make no file.
+    // Without transcripts and without a store there is nothing to do: no file is made.
     if walk.found.is_empty() && !database.is_file() {
         return Ok(report);
     }
@@ -43,7 +43,8 @@ pub(crate) fn sync(
         report.elsewhere = true;
         return Ok(report);
     };
-    // Read with the lock held: whoever forgets something changes the list before waiting for it.
+    // The list is read while the lock is held: a process that forgets something changes the list first,
+    // and then waits for the lock.
     let withheld = &withheld_by(config)?;
     if !database.is_file() {
         remove_old(&config.index_folder());
