@@ -255,7 +255,7 @@ impl<'a> Pass<'a> {
     fn open(&mut self, found: &TranscriptPath) -> Option<File> {
         match File::open(&found.path) {
             Ok(input) => Some(input),
-            // The file is gone since the walk; the next walk notices.
+            // The file disappeared after the walk; the next walk notices it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
                 self.report.fail(&found.path, &error);
@@ -285,14 +285,14 @@ impl<'a> Pass<'a> {
             let done = self.report.bytes.min(self.total);
             (self.progress)(ArchiveProgress { done, total: self.total });
             file.taken += batch.taken;
-            // The stamp from before reading: if the file is written meanwhile, the stamps differ.
+            // The stamp is from before reading: if the file is written meanwhile, the stamps differ.
             file.stamp = if batch.is_end { found.stamp.clone() } else { UNFINISHED.to_owned() };
             self.save(&mut file, &mut reader, &mut input, batch.last)?;
             if batch.is_end || self.stop.requested() {
                 break;
             }
             if batch.taken == 0 {
-                // A line is longer than the batch.
+                // A line is longer than the batch, so the next batch is larger.
                 size *= 2;
             }
             self.commit()?;
