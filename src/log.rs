@@ -1,7 +1,7 @@
 //! The log of a server: lines on standard error.
 //!
-//! A thread of its own writes them, so that a log that nobody reads holds no answer up. Where too many lines
-//! wait, further ones are left out and counted.
+//! A separate thread writes the lines, so that a log that nobody reads delays no answer. If too many
+//! lines wait, further lines are left out and counted.
 
 use std::{
     io::{self, Write},

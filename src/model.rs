@@ -105,7 +105,7 @@ pub struct Origin {
     pub folder: Option<String>,
     /// The branch that was checked out.
     pub branch: Option<String>,
-    /// Since when the transcript's file is gone, as far as is known.
+    /// The time since when the transcript's file has been missing, as far as it is known.
     pub gone: Option<Instant>,
 }
 
@@ -138,17 +138,17 @@ pub(crate) struct StoredMessage {
     pub(crate) id: String,
     /// The role as text; empty for NULL.
     pub(crate) role: String,
-    /// Whether SQL finds the message by that text: a BLOB or NULL equals no text.
+    /// Whether the stored role is a text: in SQL, a BLOB or NULL equals no text.
     pub(crate) has_text_role: bool,
     pub(crate) time: Option<Instant>,
     pub(crate) position: Option<i64>,
-    /// The key of the row, which is the last thing that messages are sorted by.
+    /// The key of the row. It is the last sort key of messages.
     pub(crate) row: i64,
     /// The content as SQLite's LIKE reads it; `None` for NULL.
     pub(crate) content: Option<Vec<u8>>,
     /// The text of JSON parts, if the database stores those and the content is one.
     pub(crate) decoded: Option<String>,
-    /// The model that wrote it.
+    /// The model that wrote the message.
     pub(crate) model: Option<String>,
 }
 
@@ -169,7 +169,7 @@ pub struct Message {
     pub model: Option<String>,
     /// Names of the attached files.
     pub attachments: Vec<String>,
-    /// The line of the transcript where it begins, from 1; blank lines do not count.
+    /// The line of the transcript where the message begins, from 1; blank lines do not count.
     pub line: Option<u32>,
     /// The id of the message that this one follows, empty for the first one, if this one is on a branch
     /// that the service does not show.
@@ -200,7 +200,7 @@ pub struct Hit<'a> {
 /// The most bytes of a text that a ranked answer keeps; few in unit tests, so that these are quick.
 pub(crate) const MOST_KEPT: usize = if cfg!(test) { 64 << 10 } else { 4 << 20 };
 
-/// Stands for the part of a text that is not kept.
+/// The mark in the place of the part of a text that is not kept.
 const CUT: &str = " […]";
 
 impl Hit<'_> {
@@ -274,9 +274,9 @@ pub struct Request {
     pub text: String,
     /// How all texts of the request match.
     pub matching: Matching,
-    /// Other texts, of which a message may have one instead of `text`.
+    /// Alternatives to `text`: a message must have `text` or one of these texts.
     pub or: Vec<String>,
-    /// Texts that a message must have too, each in its content or its title.
+    /// Further texts that a message must have, each in its content or its title.
     pub and: Vec<String>,
     /// Texts that neither the content nor the title of a message may have.
     pub not: Vec<String>,
@@ -307,7 +307,7 @@ pub enum Matching {
     /// As SQLite's `LIKE '%text%'` does: `%` stands for any text, `_` for one character.
     #[default]
     Like,
-    /// The text as it is.
+    /// The text as it is, without wildcards.
     Literal,
     /// The text as it is, where it begins and ends at word boundaries (Unicode's UAX #29).
     Word,
@@ -354,7 +354,7 @@ impl Stop {
         Stop { call, ..self.clone() }
     }
 
-    /// Returns this stop for work that must not read an index, because those that it read failed.
+    /// Returns this stop for work that must not read an index, because reading an index failed.
     pub(crate) fn avoiding_indexes(&self) -> Stop {
         Stop { avoids_indexes: true, ..self.clone() }
     }

@@ -59,7 +59,7 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     options().read(true).write(true).create(true).truncate(false).open(path)
 }
 
-/// Makes a Unix socket that only its owner can connect to. One that no server answers at is replaced.
+/// Makes a Unix socket that only its owner can connect to. A socket without a server is replaced.
 #[cfg(unix)]
 pub(crate) fn bind_socket(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::FileTypeExt;
@@ -111,7 +111,7 @@ fn temporary<'a, 'p, 's>(
     builder
 }
 
-/// Makes an open file private that a library has made.
+/// Makes a file private that a library has made and opened.
 pub(crate) fn protect(file: &File) -> io::Result<()> {
     #[cfg(unix)]
     {

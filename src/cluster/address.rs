@@ -4,7 +4,7 @@ use std::{fmt, path::Path};
 
 use super::error::Error;
 
-/// What addresses begin with. Both programs take the same requests.
+/// The schemes of addresses. OpenSearch and Elasticsearch take the same requests.
 const PREFIXES: [&str; 2] = ["opensearch+", "elasticsearch+"];
 
 /// The port of a host that names none.
@@ -32,9 +32,9 @@ pub(crate) fn is_address(path: &Path) -> bool {
 }
 
 impl Address {
-    /// Parses an address. Without TLS only this computer is asked, unless that is allowed.
+    /// Parses an address. Unless `is_insecure`, an address without TLS may only lead to this computer.
     pub(crate) fn parse(text: &str, is_insecure: bool) -> Result<Address, Error> {
-        // The part before an @ may be a password.
+        // The part before an @ may be a password, so errors do not show it.
         let shown = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
         let wrong =
             |reason: &str| Error::Address { given: shown.to_owned(), reason: reason.into() };

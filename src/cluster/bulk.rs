@@ -22,15 +22,15 @@ const BATCH_BYTES: usize = 4 << 20;
 /// The most requests that are on the way.
 const MOST_ON_THE_WAY: usize = 4;
 
-/// How often documents are sent again that a busy node refused.
+/// How often documents are sent again after a busy node refused them.
 const MOST_ATTEMPTS: u32 = 12;
 
 const WHAT: &str = "write documents";
 
 /// Sends documents to an index.
 ///
-/// Invariant: what [`Bulk::add_after`] was given is sent after everything that was added before it
-/// has arrived.
+/// Invariant: a document of [`Bulk::add_after`] is sent after all documents that were added before it
+/// have arrived.
 pub(super) struct Bulk<'a> {
     client: &'a Client,
     stop: &'a Stop,
@@ -70,7 +70,7 @@ impl<'a> Bulk<'a> {
         self.waiting.push_back((needed, line));
     }
 
-    /// Sends what is left, and waits until all of it has arrived.
+    /// Sends the remaining documents, and waits until all of them have arrived.
     pub(super) fn finish(mut self) -> Result<(), Error> {
         while !self.batch.is_empty() || !self.waiting.is_empty() {
             if self.batch.is_empty() {
@@ -81,7 +81,7 @@ impl<'a> Bulk<'a> {
         self.wait_for(0)
     }
 
-    /// Sends the batch with the documents that waited for what has arrived by now.
+    /// Sends the batch, and the waiting documents whose earlier batches have arrived.
     fn send(&mut self) -> Result<(), Error> {
         self.wait_for(MOST_ON_THE_WAY - 1)?;
         let mut batch = std::mem::take(&mut self.batch);
@@ -99,7 +99,7 @@ impl<'a> Bulk<'a> {
         Ok(())
     }
 
-    /// Waits until so few batches are on the way.
+    /// Waits until at most `most` batches are on the way.
     fn wait_for(&mut self, most: usize) -> Result<(), Error> {
         while self.on_the_way.len() > most
             && let Some(oldest) = self.on_the_way.pop_front()
@@ -126,7 +126,7 @@ pub(super) fn line(
     Ok(line)
 }
 
-/// Sends documents, and those again that a busy node refused.
+/// Sends documents, and sends documents again that a busy node refused.
 fn send(client: &Client, index: &str, body: String, stop: &Stop) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Answer {
@@ -148,7 +148,7 @@ fn send(client: &Client, index: &str, body: String, stop: &Stop) -> Result<(), E
     for attempt in 1.. {
         let call = Call::import(WHAT, "POST", path.clone()).with_text(Arc::clone(&body));
         let answer: Answer = client.ask(call, stop)?;
-        // An answer is 200 although documents in it failed.
+        // The status is 200 even if documents in the request failed.
         if !answer.errors {
             break;
         }

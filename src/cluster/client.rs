@@ -64,12 +64,12 @@ const MOST_SHOWN: usize = 300;
 pub(crate) struct Access {
     /// `user:password`, or `ApiKey KEY`.
     pub(crate) login: Option<String>,
-    /// The file of the certificates that are trusted, and no others.
+    /// The file of the trusted certificates; no others are trusted.
     pub(crate) ca: Option<PathBuf>,
 }
 
 impl Access {
-    /// Returns the header that lets in.
+    /// Returns the header with the login.
     fn header(&self) -> Option<String> {
         let login = self.login.as_deref()?;
         let is_key = login.starts_with("ApiKey ") || login.starts_with("Bearer ");
@@ -86,7 +86,7 @@ pub(super) struct Call {
     /// The path after the host, with `/`.
     pub(super) path: String,
     pub(super) body: Option<Arc<String>>,
-    /// Whether it is part of an import, which may take longer.
+    /// Whether the request is part of an import; then it may take longer.
     pub(super) is_import: bool,
 }
 
@@ -128,7 +128,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// What became of one attempt.
+/// The result of one attempt to send a request.
 enum Attempt {
     Answer(u16, Vec<u8>),
     /// The host did not answer; another one, or a later attempt, may.
@@ -142,7 +142,7 @@ impl Client {
     pub(crate) fn new(address: Address, access: Access) -> Result<Client, Error> {
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            // A redirect could lead the password elsewhere.
+            // A redirect could send the password to another server.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .max_idle_connections(4 * MOST_CONNECTIONS)
@@ -202,7 +202,7 @@ impl Client {
         self.find(call, stop)?.ok_or_else(|| self.failed(what, "the index is not there"))
     }
 
-    /// Sends a request and reads the answer; `None` if what it names is not there.
+    /// Sends a request and reads the answer; `None` if the status is 404.
     pub(super) fn find<T: DeserializeOwned>(
         &self,
         call: Call,
@@ -285,7 +285,7 @@ impl Client {
         }
     }
 
-    /// Returns what an answer that is an error says.
+    /// Returns the error message of an answer with an error status.
     fn said(&self, status: u16, body: &[u8]) -> String {
         match status {
             401 if self.header.is_none() => {
@@ -300,7 +300,7 @@ impl Client {
     }
 }
 
-/// Returns the reason that an answer gives.
+/// Returns the reason of the error in an answer.
 fn reason(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Said {
@@ -347,7 +347,7 @@ fn exchange(agent: &ureq::Agent, url: &str, header: Option<String>, call: &Call)
         request = request.header("content-type", format!("application/{kind}"));
     }
     let body = call.body.as_ref().map(|body| body.as_bytes()).unwrap_or_default();
-    // The error might show the header.
+    // The text of the error is not shown: it might contain the header.
     let Ok(request) = request.body(body) else {
         return Attempt::Hopeless("the password or the address has odd signs".to_owned());
     };
@@ -367,7 +367,7 @@ fn exchange(agent: &ureq::Agent, url: &str, header: Option<String>, call: &Call)
 /// Returns what an error of sending means.
 fn unsent(error: &ureq::Error, timeout: Duration) -> Attempt {
     match error {
-        // A question that took so long once takes as long again.
+        // A question that timed out once would time out again.
         ureq::Error::Timeout(ureq::Timeout::Global) => {
             Attempt::Hopeless(format!("it did not answer within {} seconds", timeout.as_secs()))
         }

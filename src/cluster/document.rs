@@ -38,10 +38,10 @@ pub(super) struct MessageDocument {
     r: i64,
     /// The hash of the document's id.
     k: i64,
-    /// The content, if it is UTF-8.
+    /// The content, if it is valid UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     t: Option<String>,
-    /// The bytes of any other content, in Base64.
+    /// The content in Base64, if it is not valid UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     b: Option<String>,
     /// The text of JSON parts.
@@ -52,8 +52,7 @@ pub(super) struct MessageDocument {
     /// Whether the content has no reliable grams, so that every search looks at it.
     #[serde(default, skip_serializing_if = "is_false")]
     odd: bool,
-    /// What grams are made of besides the texts: the parts of their forms without accents that
-    /// differ.
+    /// Further text for the grams: the parts of the texts that change when accents are removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     g: Vec<String>,
     /// The place in the reading order of the conversation, from 0.
@@ -62,7 +61,7 @@ pub(super) struct MessageDocument {
     /// The length in terms.
     #[serde(default)]
     pub(super) l: u32,
-    /// The terms, the words of the vector, and the packed vector in Base64; not kept.
+    /// The terms, the words for the vector, and the packed vector in Base64; not in `_source`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) w: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -113,12 +112,12 @@ impl MessageDocument {
         one
     }
 
-    /// Returns what the newest messages are found by first: the fields of [`ORDER`](super::layout::ORDER).
+    /// Returns the values of the sort fields [`ORDER`](super::layout::ORDER).
     pub(super) fn order(&self) -> MessageOrder {
         (self.s, self.n, self.p, self.r, self.k)
     }
 
-    /// Returns the message that the document is of.
+    /// Returns the message of the document.
     pub(super) fn into_message(self) -> StoredMessage {
         let bytes = self.b.and_then(|text| STANDARD.decode(text).ok());
         StoredMessage {
@@ -135,16 +134,16 @@ impl MessageDocument {
     }
 }
 
-/// A conversation as a document, with what lists and counts need of its messages.
+/// A conversation as a document, with the facts about its messages that lists and counts need.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ConversationDocument {
     pub(super) kind: String,
     k: i64,
     pub(super) id: String,
-    /// The title, if it is UTF-8; absent for NULL.
+    /// The title, if it is valid UTF-8; absent for NULL.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// The bytes of any other title, in Base64.
+    /// The title in Base64, if it is not valid UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     title_bytes: Option<String>,
     /// The time of the last change, in seconds and nanoseconds.
@@ -165,16 +164,16 @@ pub(super) struct ConversationDocument {
     models: Vec<String>,
     /// For each message its role, its model or −1, and its time.
     messages: Vec<TallyDocument>,
-    /// The hash of the id.
+    /// The hash of the conversation's id.
     #[serde(default)]
     c: i64,
-    /// A title made from the messages, if there is none; and the summary.
+    /// A title made from the messages, if the conversation has none; and the summary.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) made: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) summary: String,
-    /// The hashes of the terms of the title, and of the summary; the words of the vector, and the packed
-    /// vector in Base64; not kept.
+    /// The hashes of the terms of the title and of the summary, the words for the vector, and the
+    /// packed vector in Base64; not in `_source`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) tw: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -197,7 +196,7 @@ struct OriginDocument {
     branch: Option<String>,
 }
 
-/// What is counted of a message.
+/// The facts about a message that counts need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tallied {
     /// The places of the role and the model in the lists of their conversation.
@@ -206,7 +205,7 @@ pub(crate) struct Tallied {
     pub(crate) time: Option<Instant>,
 }
 
-/// Collects what a conversation's document says of its messages.
+/// Collects the facts about messages that the document of their conversation holds.
 #[derive(Debug, Default)]
 pub(super) struct MessageTally {
     roles: Vec<String>,

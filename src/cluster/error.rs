@@ -5,7 +5,7 @@ use crate::text::expression::ExpressionError;
 /// An error of a cluster. No text of it has a password or a key.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The address has another form.
+    /// The address does not have the right form.
     #[error("{given:?} is no address of an index: {reason}")]
     Address { given: String, reason: String },
     /// A request failed.
@@ -14,19 +14,19 @@ pub(crate) enum Error {
     /// The index is not one of ours, or of another version.
     #[error("{address}: {reason}")]
     Foreign { address: String, reason: String },
-    /// An earlier version wrote the index.
+    /// An earlier version of the program wrote the index.
     #[error(
         "{address}: an earlier version of verbatim wrote this index (format {format}); reindexing \
          writes it anew"
     )]
     Older { address: String, format: u64 },
-    /// There is nothing at the address.
+    /// There is no index at the address.
     #[error("{address}: the cluster has no such index yet; nothing was imported into it")]
     Empty { address: String },
     /// The index was deleted while it was read.
     #[error("{address}: later imports replaced what was being read; ask again")]
     Replaced { address: String },
-    /// What is to be imported cannot be kept in an index.
+    /// Conversations of an import cannot be stored in an index.
     #[error("{address}: not imported: {reason}")]
     Refused { address: String, reason: String },
     /// A regular expression of the request is wrong or too large.

@@ -1,8 +1,8 @@
-//! What ranked search needs of a text: its terms, its length, and its vector.
+//! Makes the features of a text for ranked search: its terms, its length, and its vector.
 //!
-//! A vector is stored packed, to be compared here. So that the cluster finds near ones, a document also
-//! has a word for each dimension in which its vector goes far in one direction: the sum of what the
-//! words of two vectors have in common estimates their product.
+//! The client compares packed vectors. The cluster finds near vectors by words: a document has a word
+//! for each dimension in which its vector goes far in one direction. The words that two vectors share
+//! estimate their dot product.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
@@ -17,15 +17,15 @@ use crate::{
     },
 };
 
-/// How far a component goes for each of its words, in standard deviations of all components, and what
-/// the word adds to the estimate of the component: the mean of those that have no further word, by a
-/// normal distribution.
+/// The levels at which a component gets a word, in standard deviations of all components; and how much
+/// the word adds to the estimate of the component. The estimate is the mean of a normal distribution
+/// between this level and the next one.
 const LEVELS: [(f32, f32); 2] = [(1.2, 1.518), (2.0, 0.855)];
 
 /// The most dimensions of a question that are looked up.
 const MOST_DIMENSIONS: usize = 64;
 
-/// Makes what ranked search needs of documents.
+/// Makes the features of documents for ranked search.
 pub(super) struct FeatureMaker {
     tokenizer: Tokenizer,
     model: Model,
@@ -37,13 +37,14 @@ impl Default for FeatureMaker {
     }
 }
 
-/// Returns the model whose vectors indexes have. A provider would be asked for every message.
+/// Returns the built-in model, which makes the vectors of indexes. A provider would be asked for every
+/// message.
 pub(super) fn model() -> Model {
     Model::built_in()
 }
 
 impl FeatureMaker {
-    /// Adds what ranking needs to the document of a message, which has a place in reading order.
+    /// Adds the features for ranking to the document of a message at a place in reading order.
     pub(super) fn add(&self, document: &mut MessageDocument, place: u32, message: &StoredMessage) {
         let text = shown(message);
         document.i = place;
@@ -85,7 +86,7 @@ impl FeatureMaker {
         (document.made, document.summary) = (made, summary);
     }
 
-    /// Returns the words of the vector of a text, and the vector itself.
+    /// Returns the words for the vector of a text, and the packed vector.
     fn vector(&self, text: &str) -> (String, String) {
         let vectors = self.model.encode(&[text], &Stop::never());
         let vector = vectors.ok().and_then(|mut it| it.pop()).unwrap_or_default();

@@ -21,15 +21,15 @@ const DIGITS: usize = 6;
 pub(super) struct Generation {
     /// The name of the index.
     pub(super) name: String,
-    /// What was imported, as a hash.
+    /// The hash that identifies the import.
     pub(super) import: String,
-    /// The index that it is a copy of; empty for the first one.
+    /// The index that was current before; empty for the first one.
     pub(super) base: String,
     /// Whether the index began as a copy of `base`.
     is_copy: bool,
-    /// The model of its vectors; empty if they are of several.
+    /// The model of the vectors; empty if they come from several models.
     pub(super) model: String,
-    /// The version of its layout.
+    /// The version of the index layout.
     format: u64,
 }
 
@@ -131,7 +131,7 @@ pub(super) fn all(client: &Client, stop: &Stop) -> Result<Vec<Generation>, Error
     Ok(ours.filter_map(|(name, it)| generation(name, it)).collect())
 }
 
-/// Makes the index that takes the place of the current one: a copy of that, or an empty one.
+/// Makes the index that replaces the current one: a copy of the current one, or an empty index.
 pub(super) fn begin(
     client: &Client,
     current: Option<&str>,
@@ -182,8 +182,8 @@ pub(super) fn begin(
     })
 }
 
-/// Makes an index, whose name only this import knows. If it is there already, a node made it and was
-/// gone before it could answer.
+/// Makes an index. No other import knows its name: if the index is there already, a node made it and
+/// stopped before it could answer.
 fn make(client: &Client, call: Call, stop: &Stop) -> Result<(), Error> {
     match client.ask::<Value>(call, stop) {
         Err(Error::Failed { why, .. }) if why.contains("resource_already_exists") => Ok(()),
@@ -229,7 +229,7 @@ pub(super) fn complete(client: &Client, written: &Generation, stop: &Stop) -> Re
     if !written.is_copy {
         let path = format!("/{name}/_forcemerge?max_num_segments=1");
         let call = Call::import("merge the segments of the index", "POST", path);
-        // The cluster goes on with it after a time-out, and answers are right without it.
+        // After a timeout the cluster goes on merging, and answers are right without the merge.
         if let Err(Error::Stopped) = client.ask::<Value>(call, stop) {
             return Err(Error::Stopped);
         }
@@ -253,7 +253,7 @@ pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result
     let alias = client.address().index();
     let mut actions = vec![json!({ "add": { "index": done.name, "alias": alias } })];
     if !done.base.is_empty() {
-        // Fails if another import has moved the alias meanwhile.
+        // The request fails if another import has moved the alias meanwhile.
         let old = json!({ "index": done.base, "alias": alias, "must_exist": true });
         actions.push(json!({ "remove": old }));
     }
@@ -267,8 +267,8 @@ pub(super) fn publish(client: &Client, done: &Generation, stop: &Stop) -> Result
     Err(client.failed(what, "another import was finished meanwhile; run this one again"))
 }
 
-/// Deletes the indexes that no reader needs: all but the current one and the one before. What other
-/// imports began beside this one stays until the next import.
+/// Deletes the indexes that no reader needs: all but the current one and the one before it. Indexes
+/// that other imports began meanwhile stay until the next import.
 pub(super) fn tidy(client: &Client, done: &Generation, stop: &Stop) -> Result<(), Error> {
     for old in all(client, stop)? {
         let is_beside = old.base == done.base || old.base == done.name;

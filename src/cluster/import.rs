@@ -1,7 +1,7 @@
 //! Writes conversations into an index: a copy of the current one, which takes its place at the end.
 //!
-//! Invariant: a conversation's document is sent after its messages are there, so that an import that
-//! was killed goes on where it was.
+//! Invariant: the document of a conversation is sent after the documents of its messages have arrived.
+//! So an import that was killed can continue where it stopped.
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,9 +37,8 @@ pub(crate) struct Imported {
 }
 
 /// Writes conversations into an index.
-///
-/// The conversations are handed over twice: to [`Importer::plan`], which finds those that changed,
-/// and those again to [`Importer::put`].
+/// The conversations are handed over twice: all of them to [`Importer::plan`], which finds the changed
+/// ones, and the changed ones to [`Importer::put`].
 pub(crate) struct Importer<'a> {
     client: &'a Client,
     stop: &'a Stop,
@@ -53,7 +52,7 @@ pub(crate) struct Importer<'a> {
     target: Option<Generation>,
     /// The digests of the conversations that an earlier attempt has written.
     written: HashMap<String, String>,
-    /// What sends documents to the target.
+    /// The sender of documents to the new index.
     bulk: Option<Bulk<'a>>,
     features: FeatureMaker,
     imported: Imported,
@@ -120,8 +119,8 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// Makes the index that is written to, or finds the one that the same import began; returns
-    /// whether there is anything to write.
+    /// Makes the index to write to, or finds the index that an earlier attempt of the same import
+    /// began; returns whether there is anything to write.
     pub(crate) fn begin(&mut self) -> Result<bool, Error> {
         if self.changed.is_empty() && self.current.is_some() {
             return Ok(false);
@@ -177,8 +176,8 @@ impl<'a> Importer<'a> {
         Ok(target)
     }
 
-    /// Returns whether an index that was begun can be gone on with. If a node is gone that had the
-    /// only copy of a shard, the index is deleted.
+    /// Returns whether the work on an unfinished index can continue. If a lost node had the only copy
+    /// of a shard, the index is deleted.
     fn is_usable(&self, begun: &Generation) -> Result<bool, Error> {
         match generation::wait_for(self.client, &begun.name, "yellow", self.stop) {
             Ok(()) => self.refresh(&begun.name).map(|()| true),
@@ -193,7 +192,7 @@ impl<'a> Importer<'a> {
         self.changed.iter().filter(is_left).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Writes a conversation. Messages that were imported before and are not in it now are kept.
+    /// Writes a conversation. Messages of earlier imports that the conversation no longer has are kept.
     pub(crate) fn put(
         &mut self,
         conversation: &StoredConversation,
@@ -219,7 +218,7 @@ impl<'a> Importer<'a> {
         };
         let names = document::message_names(&id);
         let mut tally = MessageTally::default();
-        // A message is named by its place, so that the ones beside it are found.
+        // A document's name has the place of its message, so that neighbouring messages can be found.
         let mut messages = messages;
         messages.sort_by_key(|message| (message.position, message.time, message.row));
         for (place, message) in (0..).zip(&messages) {
@@ -247,7 +246,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// Sends what is left, makes it visible, and puts it in the place of the current index.
+    /// Sends the remaining documents, makes them visible, and replaces the current index.
     pub(crate) fn finish(mut self) -> Result<Imported, Error> {
         let Some(target) = self.target.take() else { return Ok(self.imported) };
         if let Some(bulk) = self.bulk.take() {
@@ -304,8 +303,8 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// Merges a new version of a conversation into the old one, as a file's import does: an older
-/// version only adds messages, and messages that the new one has no more come after the others.
+/// Merges a new version of a conversation into the old one, as an import into a file does: an older
+/// version only adds messages, and messages that the new version lacks come after the others.
 fn merged(
     old: &StoredConversation,
     old_messages: Vec<StoredMessage>,

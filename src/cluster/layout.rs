@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::text::fold::fold;
 
-/// The version of the layout, which an index names. Whoever changes what is stored raises it.
+/// The version of the layout, which every index stores. It must rise when the stored data change.
 pub(super) const FORMAT: u64 = 2;
 
-/// What our entry in an index is called.
+/// The name of our entry in the metadata of an index.
 pub(super) const META: &str = "verbatim";
 
 /// The shards of a new index. At about 30 GB each they hold some 60 million messages.
@@ -16,7 +16,8 @@ const SHARDS: u32 = 3;
 /// The most characters of a term of ranked search.
 const LONGEST_TERM: u32 = 1_000;
 
-/// The parameters of BM25, k1 and b, that propose messages. They are scored again here.
+/// The parameters k1 and b of BM25 by which the cluster proposes messages. The client scores them
+/// again.
 const SATURATION: f32 = 1.0;
 const LENGTH_WEIGHT: f32 = 0.5;
 
@@ -26,12 +27,12 @@ pub(super) const LONGEST_GRAM: usize = 3;
 /// The settings that a copy of an index needs too.
 pub(super) fn copied_settings() -> Value {
     let mut settings = finished_settings();
-    // Nobody writes to a finished index, which a copy begins as.
+    // A copy begins with the write block of the finished index, which is removed here.
     settings["index.blocks.write"] = Value::Null;
     settings
 }
 
-/// The settings of an index that is written: one copy of each shard, if there is a second node.
+/// The settings of a finished index: one replica of each shard, if there is a second node.
 pub(super) fn finished_settings() -> Value {
     json!({ "index.auto_expand_replicas": "0-1" })
 }
@@ -45,7 +46,7 @@ pub(super) fn new_index(meta: &Value) -> Value {
     json!({
         "settings": {
             "number_of_shards": SHARDS,
-            // Copies are made of what is finished: each document is analysed once.
+            // Replicas are made of the finished index, so that each document is analysed once.
             "number_of_replicas": 0,
             "refresh_interval": "-1",
             // A node that is gone is replaced soon: an import waits for it.
@@ -92,7 +93,7 @@ fn mapping(meta: &Value) -> Value {
     let sorted = json!({ "type": "long", "index": false });
     let text = json!({ "type": "text", "index": false, "copy_to": "g" });
     json!({
-        // What has no field here is only stored.
+        // Fields without a mapping are only stored.
         "dynamic": false,
         "_meta": { META: meta },
         "_source": { "excludes": ["g", "w", "vt", "v", "tw", "sw"] },

@@ -1,4 +1,4 @@
-//! Conversations in an index of OpenSearch, for those whom one machine is too small for.
+//! Conversations in an index of OpenSearch, for users for whom one machine is too small.
 //!
 //! The cluster proposes messages by n-grams, and their texts are compared here, so that an answer is
 //! exactly the one that a database gives. Conversations are read once for each state and kept.
@@ -38,7 +38,7 @@ use crate::model::Stop;
 pub(crate) struct Cluster {
     client: Result<Client, Error>,
     view: Mutex<Option<Arc<View>>>,
-    /// What ranking knows of the state that was ranked last.
+    /// The statistics for ranking, of the state that was ranked last.
     size: Mutex<Option<RankedSize>>,
 }
 
@@ -52,7 +52,7 @@ impl Cluster {
         }
     }
 
-    /// Returns what sends requests; an error if the file of trusted certificates cannot be read.
+    /// Returns the client; an error if the file of trusted certificates cannot be read.
     pub(crate) fn client(&self) -> Result<&Client, Error> {
         self.client.as_ref().map_err(Clone::clone)
     }
@@ -72,7 +72,7 @@ impl Cluster {
         Ok(Arc::clone(known().insert(view)))
     }
 
-    /// Returns what is known of all messages of a state.
+    /// Returns the statistics of all messages of a state.
     pub(crate) fn size(&self, view: &View, stop: &Stop) -> Result<RankedSize, Error> {
         let known = || self.size.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(size) = &*known()
@@ -84,8 +84,8 @@ impl Cluster {
         Ok(known().insert(size).clone())
     }
 
-    /// Returns the state that was asked last: what is said of hits that were found in it is of the same
-    /// state, and nothing is sent.
+    /// Returns the state that was asked last, without a request. Details of hits come from the same
+    /// state as the hits.
     pub(crate) fn last_view(&self, stop: &Stop) -> Result<Arc<View>, Error> {
         let known = self.view.lock().unwrap_or_else(PoisonError::into_inner).clone();
         known.map_or_else(|| self.view(stop), Ok)

@@ -1,4 +1,4 @@
-//! Which documents of an index may match a request. They may be too many; none is missing.
+//! Makes the query for the documents that may match a request. It may find too many, but misses none.
 
 use std::collections::BTreeSet;
 
@@ -19,14 +19,14 @@ const MOST_GRAMS: usize = 64;
 /// The most grams of a whole request. A cluster takes some 1,000 clauses.
 const MOST_CLAUSES: usize = 800;
 
-/// The most conversations that are named because their titles match. If more match, every message is
-/// looked at; then there are hits everywhere.
+/// The most conversations with matching titles that a query names. If more titles match, every message
+/// is a candidate; then there are hits everywhere.
 const MOST_TITLES: usize = 16_000;
 
 /// Returns the query of the documents that may match, with the filters of the request.
 ///
-/// `titled` returns the hashes of the conversations whose titles a matcher matches, by its place
-/// among those of which one is enough and those that are all needed.
+/// `titled` returns the hashes of the conversations whose titles match the matcher at a place in the
+/// list of alternative texts, followed by the required texts.
 pub(super) fn candidates(
     request: &Request,
     matchers: &Matchers,
@@ -48,7 +48,7 @@ pub(super) fn candidates(
     };
     let mut filters = vec![json!({ "term": { "kind": MESSAGE } })];
     let texts = any.len();
-    // Once one of the texts may be anywhere, the others say nothing.
+    // If any message may have one of the alternative texts, the others narrow nothing.
     let any: Option<Vec<Value>> =
         any.iter().enumerate().map(|(place, runs)| clause(place, runs)).collect();
     if let Some(any) = any.filter(|any| !any.is_empty()) {
@@ -60,7 +60,7 @@ pub(super) fn candidates(
         let roles: Vec<i64> = request.roles.iter().map(|role| document::hash(role)).collect();
         filters.push(json!({ "terms": { "rh": roles } }));
     }
-    // To the second; the nanoseconds are compared here.
+    // The query compares whole seconds; the client compares the nanoseconds.
     if let Some(since) = request.since {
         filters.push(json!({ "range": { "s": { "gte": since.seconds } } }));
     }
@@ -70,7 +70,7 @@ pub(super) fn candidates(
     json!({ "bool": { "filter": filters } })
 }
 
-/// Returns the query of the texts that have some runs; `None` if any text may.
+/// Returns the query for texts that contain some runs of characters; `None` if any text may match.
 fn of_runs(runs: &RunQuery, left: &mut usize) -> Option<Value> {
     match runs {
         RunQuery::Anything => None,

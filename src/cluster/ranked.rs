@@ -29,23 +29,23 @@ const MOST_COUNTS: usize = 500;
 /// The most documents of one request.
 const MOST_DOCUMENTS: usize = 1_000;
 
-/// For each message that is wanted by its vector, how many are compared by their packed vectors.
+/// The number of candidates whose packed vectors are compared, for each message that is wanted.
 const COMPARED: usize = 4;
 
-/// The most terms that one is taken for a slip of.
+/// The most terms that are considered as corrections of a misspelt term.
 const MOST_SLIPS: usize = 50;
 
-/// How much a term of the summary that is not in the title counts.
+/// The weight of a term that is in the summary and not in the title.
 const SUMMARY_WEIGHT: f32 = 0.8;
 
 /// The most conversations that titles propose by their terms, and by their vectors.
 const MOST_TITLES: usize = 1_000;
 const MOST_NEAR_TITLES: usize = 100;
 
-/// Which messages of an index are ranked.
+/// The filter of the messages that are ranked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RankFilter {
-    /// Roles, any of which is enough; none for all.
+    /// The roles, of which a message must have one; empty for all.
     pub(crate) roles: Vec<String>,
     pub(crate) since: Option<Instant>,
     pub(crate) until: Option<Instant>,
@@ -55,15 +55,15 @@ pub(crate) struct RankFilter {
     pub(crate) without: Vec<String>,
 }
 
-/// What is known of all messages of an index.
+/// The statistics of all messages of an index.
 #[derive(Clone, Debug)]
 pub(crate) struct RankedSize {
     /// The index.
     pub(super) index: String,
     pub(crate) messages: u64,
-    /// The sum of their lengths, in terms.
+    /// The sum of the messages' lengths, in terms.
     pub(crate) tokens: u64,
-    /// The model of the vectors; empty if they are of several.
+    /// The model of the vectors; empty if they come from several models.
     pub(crate) model: String,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct TermPage {
     pub(crate) next: Option<Value>,
 }
 
-/// What titles are compared with: hashes of terms with their weights, and a vector.
+/// The features that titles are compared with: hashes of terms with their weights, and a vector.
 pub(crate) type TitleWords<'a> = (&'a [(u32, f32)], Option<&'a [f32]>);
 
 /// How a conversation compares with each question, by terms and by vectors.
@@ -167,7 +167,7 @@ impl<'a> Ranked<'a> {
         Ranked { client, view, stop }
     }
 
-    /// Returns what is known of all messages.
+    /// Returns the statistics of all messages.
     pub(super) fn size(&self) -> Result<RankedSize, Error> {
         let index = self.view.index().to_owned();
         let model = generation::described(self.client, &index, self.stop)?.model;
@@ -229,7 +229,8 @@ impl<'a> Ranked<'a> {
         Ok(all)
     }
 
-    /// Returns the terms that one can be a slip of, with how many messages have them.
+    /// Returns the terms that a misspelt term may stand for, with the number of messages that have
+    /// each.
     pub(crate) fn slips(&self, term: &str) -> Result<Vec<(String, u64)>, Error> {
         let how = json!({
             "field": "w", "suggest_mode": "always", "max_edits": 1, "prefix_length": 0,
@@ -275,8 +276,8 @@ impl<'a> Ranked<'a> {
         Ok(TermPage { messages: self.messages(found)?, next })
     }
 
-    /// Returns the places of the messages whose vectors are nearest to one, and estimates of the cosines,
-    /// the nearest first.
+    /// Returns the places of the messages whose vectors are nearest to a vector, the nearest first,
+    /// with estimates of the cosines.
     pub(crate) fn by_vector(
         &self,
         filter: &RankFilter,
@@ -405,7 +406,7 @@ impl<'a> Ranked<'a> {
         Ok(messages)
     }
 
-    /// Sends a search; weights are those of all shards together.
+    /// Sends a search. The weights of terms are computed over all shards together.
     fn search(&self, mut body: Value) -> Result<Answer, Error> {
         body["track_scores"] = true.into();
         let path = format!(

@@ -1,4 +1,4 @@
-//! Writes an index anew, from its own documents, and takes conversations out of one for good.
+//! Rebuilds an index from its own documents, and removes conversations from an index for good.
 
 use std::{collections::HashSet, thread, time::Duration};
 
@@ -15,19 +15,20 @@ use super::{
 };
 use crate::model::Stop;
 
-/// How often the shards are asked to give up deleted documents. They keep them for copies that may lag.
+/// How often the shards are asked to remove deleted documents. They keep them for replicas that may
+/// lag.
 const ATTEMPTS: u32 = 40;
 
-/// The pause between these.
+/// The pause between two requests to remove deleted documents.
 const PAUSE: Duration = Duration::from_secs(3);
 
 /// The most conversations of one request to delete them.
 const MOST_DELETED: usize = 10_000;
 
-/// What became of an index that was to be written anew.
+/// The result of a rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rebuilt {
-    /// Whether it was written; else it was as it should be.
+    /// Whether the index was written; otherwise it was current.
     pub(crate) is_written: bool,
     pub(crate) conversations: u64,
     pub(crate) messages: u64,
@@ -67,18 +68,18 @@ pub(crate) fn rebuild(
     Ok(rebuilt)
 }
 
-/// What became of conversations that were to be forgotten.
+/// The result of forgetting conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forgot {
-    /// The index had none of them.
+    /// The index had none of the conversations.
     None,
     /// The conversations are gone, from the files of the index too.
     Clean,
-    /// They are gone, and shards still keep their text for a time.
+    /// The conversations are gone, but shards keep their text for a time.
     Kept,
 }
 
-/// Takes conversations out of an index. The states before are deleted: they have the texts.
+/// Removes conversations from an index. The older indexes are deleted, because they hold the texts.
 pub(crate) fn forget(client: &Client, ids: &[String], stop: &Stop) -> Result<Forgot, Error> {
     let Some(current) = generation::current(client, stop)? else { return Ok(Forgot::None) };
     let wanted: HashSet<&String> = ids.iter().collect();
@@ -123,13 +124,13 @@ fn delete(
         failures: Vec<Value>,
     }
     let what = "delete conversations";
-    // Also segments with few deleted documents are written again.
+    // Segments with few deleted documents are rewritten too.
     let settings = json!({ "index.merge.policy.expunge_deletes_allowed": 0 });
     let call = Call::import(what, "PUT", format!("/{index}/_settings"));
     client.ask::<Value>(call.with(&settings), stop)?;
     for some in found.chunks(MOST_DELETED) {
         let hashes: Vec<i64> = some.iter().map(|it| document::hash(&it.stored.id)).collect();
-        // Each has a document, and one for each message.
+        // Each conversation has one document, and one for each message.
         let expected: u64 = some.iter().map(|it| 1 + it.messages.len() as u64).sum();
         let path = format!("/{index}/_delete_by_query?refresh=true&wait_for_active_shards=1");
         let query = json!({ "query": { "terms": { "c": hashes } } });

@@ -39,7 +39,7 @@ const NAMES_AT_ONCE: usize = 200;
 /// A conversation of a state.
 #[derive(Debug)]
 pub(crate) struct ClusterConversation {
-    /// Its columns.
+    /// The columns of the conversation.
     pub(crate) stored: StoredConversation,
     /// `conversations.title` as text; empty for NULL.
     pub(crate) title: String,
@@ -47,10 +47,10 @@ pub(crate) struct ClusterConversation {
     pub(crate) begun: Option<Instant>,
     /// The time of the last message.
     pub(crate) last: Option<Instant>,
-    /// What its messages have for roles and models.
+    /// The roles and the models that the messages have.
     pub(crate) roles: Vec<String>,
     pub(crate) models: Vec<String>,
-    /// A title made from its messages, if it has none; and its summary.
+    /// A title made from the messages, if the conversation has none; and the summary.
     pub(crate) made: String,
     pub(crate) summary: String,
     /// What is counted of its messages, in no particular order.
@@ -59,14 +59,14 @@ pub(crate) struct ClusterConversation {
     pub(super) digest: String,
 }
 
-/// How a search found its hits.
+/// The figures of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SearchCost {
     /// Messages that the cluster proposed.
     pub(crate) candidates: u64,
-    /// Messages of them that match.
+    /// Candidates that match.
     pub(crate) verified: u64,
-    /// How long that took.
+    /// The duration of the search.
     pub(crate) took: Duration,
 }
 
@@ -182,8 +182,8 @@ impl View {
         Some(&self.conversations[place]).filter(|it| it.stored.id == id)
     }
 
-    /// Hands the messages that match to `take`, newest first, until it breaks off. `end` is called
-    /// after each page of candidates.
+    /// Hands the messages that match to `take`, newest first, until `take` breaks off. After each page
+    /// of candidates, `take` gets `Taken::End`.
     ///
     /// The texts of all candidates are compared: the cluster only proposes.
     pub(crate) fn search(
@@ -311,7 +311,7 @@ fn newest_first() -> Value {
 }
 
 fn in_reading_order() -> Value {
-    // Earlier formats have no places.
+    // Indexes of earlier formats do not have this field.
     json!([{ "i": { "order": "asc", "unmapped_type": "integer" } }, { "k": "asc" }])
 }
 

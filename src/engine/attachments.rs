@@ -38,8 +38,8 @@ const LOCK: &str = "lock";
 /// The beginning of the names of files that are being written.
 const BEGUN: &str = "new-";
 
-/// The file that is there while contents may be without a list. If a process is killed meanwhile, the
-/// next one that locks the store removes them.
+/// The file that exists while contents may be without a list. If the process is killed, the next
+/// process that locks the store removes these contents.
 const UNDER_WAY: &str = "new-begun";
 
 /// The end of the names of lists.
@@ -54,10 +54,10 @@ pub(crate) const MAX_ALL: u64 = 8_000_000_000;
 /// How long to wait before the lock is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How many of the files that were left out are named.
+/// How many of the left-out files are listed by name.
 const NAMED: usize = 10;
 
-/// Bytes that are copied at once. Those of the first copy tell the type of a file.
+/// Bytes that are copied at once. The first block tells the type of a file.
 const BLOCK: usize = 64 << 10;
 
 /// A file of a message.
@@ -76,7 +76,7 @@ pub(crate) struct Attachment {
     sha256: String,
 }
 
-/// What tells the entries of a list apart: the message, the id, and of a text the name and the content.
+/// The key of an entry of a list: the message, the id, and for a text also the name and the content.
 type ListKey = [String; 4];
 
 impl Attachment {
@@ -94,9 +94,10 @@ impl Attachment {
         [self.message.clone(), self.id.clone(), name, content]
     }
 
-    /// Returns whether it is of the message with this id in a conversation of the export.
+    /// Returns whether the file belongs to the message with this id in a conversation of the export.
     pub(crate) fn is_of(&self, conversation: &str, message: &str) -> bool {
-        // Where messages of two conversations have one id, the database puts the conversation's before it.
+        // Where two conversations have the same message id, the database puts the conversation's id
+        // before it.
         let own = message.strip_prefix(conversation).and_then(|rest| rest.strip_prefix('/'));
         message == self.message || own == Some(&self.message)
     }
@@ -107,7 +108,7 @@ impl Attachment {
 pub(crate) struct AttachmentCounts {
     /// Files that are in the store, those of earlier imports too; each content once.
     pub(crate) kept: u64,
-    /// Their bytes.
+    /// The bytes of the kept files.
     pub(crate) bytes: u64,
     /// Files that messages name and the export does not have.
     pub(crate) absent: u64,
@@ -120,7 +121,7 @@ pub(crate) struct AttachmentCounts {
 }
 
 impl AttachmentCounts {
-    /// Returns whether messages name files at all.
+    /// Returns whether messages name any files.
     pub(crate) fn any(&self) -> bool {
         self.kept + self.absent + self.too_large.number + self.no_room.number > 0
             || !self.failures.is_empty()
@@ -167,7 +168,7 @@ impl AttachmentStore {
         File::open(&path).map_err(failed(&path))
     }
 
-    /// Returns a text that is another once a list or a file was added, changed or removed.
+    /// Returns a text that changes when a list or a file is added, changed or removed.
     pub(crate) fn state(&self) -> Result<String, Error> {
         let mut hash = Sha256::new();
         for folder in [FILES, CHATS].map(|name| self.folder.join(name)) {
@@ -205,7 +206,7 @@ impl AttachmentStore {
         self.sweep(&conversations.iter().map(|id| self.list_path(id)).collect())
     }
 
-    /// Takes in what another store has, and removes it there. What was broken off is done again.
+    /// Moves the content of another store into this one. A move that was interrupted is done again.
     pub(crate) fn adopt(&self, other: &AttachmentStore) -> Result<(), Error> {
         let chats = other.folder.join(CHATS);
         if !chats.try_exists().map_err(failed(&chats))? {
@@ -232,7 +233,7 @@ impl AttachmentStore {
             fs::remove_file(path).map_err(failed(path))?;
         }
         drop(others);
-        // A folder in which somebody has put other files stays.
+        // A folder in which somebody has put other files is not removed.
         drop(fs::remove_file(other.folder.join(LOCK)));
         for folder in [FILES, CHATS, ""] {
             drop(fs::remove_dir(other.folder.join(folder)));
@@ -274,7 +275,7 @@ impl AttachmentStore {
     }
 
     fn file_path(&self, sha256: &str) -> PathBuf {
-        // A list that somebody changed leads nowhere else.
+        // A list that somebody changed must not lead to a file elsewhere.
         self.folder.join(FILES).join(if is_hash(sha256) { sha256 } else { "" })
     }
 
@@ -405,7 +406,7 @@ pub(super) struct AttachmentImport<'a> {
 #[derive(Debug)]
 struct Pending {
     conversation: String,
-    /// Those that have an id are still to be read.
+    /// The files of the conversation; files with an id have not been read yet.
     files: Vec<Attachment>,
 }
 
@@ -546,7 +547,7 @@ impl<'a> AttachmentImport<'a> {
             }
         }
         failpoint::pass("lists of files written");
-        // What failed may have left contents without a list.
+        // A failed import may have left contents without a list.
         if self.open.is_some() && !self.is_broken && self.counts.failures.is_empty() {
             let path = self.store.folder.join(UNDER_WAY);
             if let Err(error) = fs::remove_file(&path) {
@@ -672,7 +673,7 @@ impl<'a> AttachmentImport<'a> {
         Ok(Attachment { media_type, bytes, sha256, ..Attachment::default() })
     }
 
-    /// Locks the store, if that was not done yet; returns the bytes of its files.
+    /// Locks the store, if this import has not locked it yet; returns the bytes of its files.
     fn begin(&mut self) -> Result<u64, Error> {
         if let Some((_, used)) = &self.open {
             return Ok(*used);
@@ -689,8 +690,8 @@ impl<'a> AttachmentImport<'a> {
     }
 }
 
-/// Returns the name of a file: what the message says, or else what its name in the export has behind
-/// the id.
+/// Returns the name of a file: the name that the message gives, or else the part after the id of its
+/// name in the export.
 fn name_of<'n>(wanted: &'n Attachment, file: &'n str) -> &'n str {
     let own = file.strip_prefix(&wanted.id).unwrap_or(file).trim_start_matches(['-', '_']);
     match &*wanted.name {
@@ -725,11 +726,11 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The type of texts, and that of contents that are of no type we know.
+/// The type of texts, and the type of contents whose type is unknown.
 const PLAIN: &str = "text/plain";
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Returns the type of a content by its first bytes. The export's own word for it is not taken: a
+/// Returns the type of a content by its first bytes. The type that the export gives is not used: a
 /// browser may act on it.
 fn type_of(start: &[u8]) -> &'static str {
     match start {

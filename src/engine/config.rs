@@ -25,8 +25,8 @@ pub struct Config {
     pub db: Option<PathBuf>,
     /// The folder that holds `db/` and `index/`.
     pub home: PathBuf,
-    /// Another `db/`, that of the working folder. If it holds a canonical database, that is searched
-    /// and not the home's. Nothing is ever written to it.
+    /// Another `db/`, in the working folder. If it holds a canonical database, this database is
+    /// searched instead of the home's. Nothing is ever written to it.
     pub local_databases: Option<PathBuf>,
     /// The index folder, if the user named one.
     pub index: Option<PathBuf>,
@@ -93,7 +93,7 @@ impl Config {
     /// Returns the database of the export: the one configured, else the newest canonical `*.db` in
     /// the working folder's `db/`, else the newest in the home's.
     ///
-    /// It is looked up at every call, so that a file that was added since is found.
+    /// The database is looked up at every call, so that a file that was added later is found.
     pub fn export_database(&self) -> Result<PathBuf, Error> {
         if let Some(path) = &self.db {
             if is_address(path) {
@@ -137,8 +137,8 @@ impl Config {
     /// Returns the database of the transcript store. It keeps transcripts that were deleted, so it is
     /// not in the index folder, which may be deleted.
     ///
-    /// All configurations of a home have one store: each adds the files of its folders, and asks only
-    /// for those.
+    /// All configurations of a home share one store: each adds the files of its folders, and asks only
+    /// for these files.
     pub fn archive_database(&self) -> PathBuf {
         match self.has_transcripts() {
             true => self.home.join(TRANSCRIPTS),
@@ -223,7 +223,8 @@ pub(crate) fn without_links(path: &Path) -> PathBuf {
 fn newest(folder: &Path) -> io::Result<Option<PathBuf>> {
     let mut found = databases(folder)?;
     let chosen = match found.len() {
-        // The only one is read whatever it is: the error says what is wrong with it.
+        // A folder's only database is opened even if it is not usable: the error says what is wrong
+        // with it.
         0 | 1 => None,
         _ => found
             .iter()

@@ -1,4 +1,4 @@
-//! What is known of the conversations of an answer, beside its messages.
+//! Descriptions of the conversations of an answer.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,10 +9,10 @@ use super::{
 };
 use crate::model::{Origin, Provenance};
 
-/// What a conversation is known by among those of all sources.
+/// The key of a conversation among all sources.
 pub(crate) type ConversationKey = (SourceKind, String);
 
-/// What is known of a conversation, as far as it can be read.
+/// The facts that can be read about a conversation.
 #[derive(Debug)]
 pub(crate) struct Described {
     pub(crate) short_id: String,
@@ -22,7 +22,7 @@ pub(crate) struct Described {
 }
 
 impl Lookup<'_> {
-    /// Describes conversations; each is in the answer, whatever of it can be read.
+    /// Describes conversations. A conversation that cannot be read is in the answer too.
     pub(crate) fn described(
         &self,
         keys: &[ConversationKey],

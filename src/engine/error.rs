@@ -57,7 +57,7 @@ pub enum Error {
         "accents can be ignored for texts and words only, not for LIKE patterns and regular expressions"
     )]
     AccentsOfPattern,
-    /// Accents are ignored, and the text has nothing else.
+    /// The text has only accents, and accents are ignored.
     #[error("{text:?} has nothing but accents, which are ignored")]
     OnlyAccents {
         /// The text.
@@ -196,7 +196,7 @@ impl Error {
         matches!(self, Error::NoDatabase { .. } | Error::Db(db::Error::NotFound { .. }))
     }
 
-    /// Returns the message, which says too if a folder is where the database should be.
+    /// Returns the message; it also says if a folder is in the place of the database.
     pub(crate) fn reason(&self) -> String {
         let note = match self {
             Error::Db(db::Error::NotFound { path }) if path.is_dir() => " is a folder",
@@ -205,7 +205,7 @@ impl Error {
         format!("{self}{note}")
     }
 
-    /// Returns whether the reason is one source; then the other sources can still answer.
+    /// Returns whether one source caused the error; then the other sources can still answer.
     pub(crate) fn is_of_source(&self) -> bool {
         !self.is_stopped()
             && !self.is_of_expression()
@@ -227,7 +227,7 @@ impl Error {
         )
     }
 
-    /// Returns whether the question was called off.
+    /// Returns whether the question was cancelled.
     pub fn is_stopped(&self) -> bool {
         matches!(
             self,

@@ -26,14 +26,14 @@ const MOST_WAITING: usize = 2;
 pub(crate) struct Searched {
     /// How each source was searched, and how many hits it had.
     pub(crate) plans: Vec<(SourceKind, SearchPlan, usize)>,
-    /// What was left out.
+    /// The notes about everything that was left out.
     pub(crate) notes: Vec<Note>,
 }
 
-/// Makes of a hit, whose texts are lent, what is kept of it; `None` to leave it out.
+/// Makes the value that is kept of a hit, whose texts are lent; `None` to leave the hit out.
 pub(crate) type Render<'a, T> = &'a (dyn Fn(SourceKind, Hit<'_>) -> Option<T> + Sync);
 
-/// What is kept of a hit, with its time.
+/// The value that is kept of a hit, with the time of the hit.
 type Timed<T> = (Option<Instant>, T);
 
 /// The hits of one source, newest first.
@@ -57,8 +57,8 @@ impl<T> Stream<'_, T> {
     }
 }
 
-/// Sends what is kept of hits to another thread. Those that are confirmed at one time go together:
-/// to wake a thread for each takes longer than to find them.
+/// Sends the values that are kept of hits to another thread. All hits of one confirmation are sent
+/// together: to wake a thread for each hit takes longer than to find it.
 struct SendingSink<R, T> {
     render: R,
     held: Vec<Timed<T>>,

@@ -16,11 +16,11 @@ use crate::model::Origin;
 /// The characters that are special in a pattern.
 const SPECIAL: [char; 4] = ['*', '?', '[', '{'];
 
-/// Returns the projects and folders that the user excludes, if that may have changed since it was
-/// called last.
+/// Returns the projects and folders that the user excludes; `None` if they have not changed since the
+/// last call.
 pub(crate) type Excluding = dyn Fn() -> Option<Vec<String>> + Send + Sync;
 
-/// The configuration with what the user excludes at this moment. A server runs while that changes.
+/// The configuration with the exclusions of this moment. They may change while a server runs.
 pub(crate) struct CurrentExclusions {
     now: RwLock<(Arc<Config>, Arc<Exclusions>)>,
     excluding: OnceLock<Box<Excluding>>,
@@ -32,9 +32,9 @@ impl CurrentExclusions {
         CurrentExclusions { now: RwLock::new((config, exclusions)), excluding: OnceLock::new() }
     }
 
-    /// Lets `excluding` say from now on what is excluded.
+    /// Takes the exclusions from `excluding` from now on.
     pub(crate) fn follow(&self, excluding: Box<Excluding>) {
-        // Only the first one counts.
+        // Only the first function is used.
         let _ = self.excluding.set(excluding);
     }
 
@@ -60,7 +60,7 @@ impl fmt::Debug for CurrentExclusions {
 /// Any character of a part of a path, as `globset` writes it: any byte.
 const ANY_BYTE: &str = "[^/]";
 
-/// The same, as a whole character.
+/// Any character of a part of a path, as a whole character.
 const ANY_CHARACTER: &str = "(?u:[^/])";
 
 /// What the user excludes: projects by their names, and folders with all that is in them.
@@ -74,7 +74,7 @@ impl Exclusions {
     /// Returns the exclusions of some patterns. A pattern without a slash is the name of a project, one
     /// with a slash is a whole path; both may be globs. The case of letters does not matter.
     ///
-    /// The error says which pattern is none, and why.
+    /// The error says which pattern is invalid, and why.
     pub(crate) fn of(patterns: &[String]) -> Result<Exclusions, String> {
         let (mut projects, mut folders) = (Vec::new(), Vec::new());
         for given in patterns {
@@ -103,7 +103,7 @@ impl Exclusions {
         Ok(Exclusions { projects: set(projects)?, folders: set(folders)? })
     }
 
-    /// Returns the exclusions of those patterns that are some.
+    /// Returns the exclusions of the valid patterns.
     pub(crate) fn known(patterns: &[String]) -> Exclusions {
         let is_one = |pattern: &&String| Exclusions::of(std::slice::from_ref(*pattern)).is_ok();
         let patterns: Vec<String> = patterns.iter().filter(is_one).cloned().collect();

@@ -33,11 +33,11 @@ pub(crate) struct Choice {
     pub(crate) within: Scope,
 }
 
-/// Numbers of messages that match, by service, project, model, role and month. Each is counted within the
-/// choices among the others, and not within its own: so it says what another choice would find.
+/// Numbers of messages that match, by service, project, model, role and month. Each number ignores the
+/// choice of its own kind and follows all others: it says how many messages another choice would find.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facets {
-    /// Messages within all choices, and the conversations that they are in.
+    /// Messages that fit all choices, and the conversations that they are in.
     pub(crate) messages: u64,
     pub(crate) conversations: usize,
     pub(crate) services: BTreeMap<String, u64>,
@@ -46,7 +46,7 @@ pub(crate) struct Facets {
     pub(crate) roles: BTreeMap<String, u64>,
     /// By month, as `2025-01`.
     pub(crate) months: BTreeMap<String, u64>,
-    /// Whether every message was counted in time; else there are more.
+    /// Whether every message was counted in time; otherwise there are more messages.
     pub(crate) is_complete: bool,
     pub(crate) notes: Vec<Note>,
 }
@@ -67,7 +67,7 @@ struct MessageClass {
 type ClassCounts = Vec<(MessageClass, u64)>;
 
 fn add_to(counts: &mut ClassCounts, class: MessageClass, number: u64) {
-    // Messages come by time: those of the last class that was seen are likely to be next.
+    // Messages come ordered by time, so the next message probably has the class of the last one.
     match counts.iter_mut().rev().find(|(known, _)| *known == class) {
         Some((_, count)) => *count += number,
         None => counts.push((class, number)),
@@ -77,7 +77,7 @@ fn add_to(counts: &mut ClassCounts, class: MessageClass, number: u64) {
 /// Names the month of a time.
 type MonthOf<'a> = &'a (dyn Fn(Instant) -> Option<String> + Sync);
 
-/// The months of times. To name one takes long, so that is done once for each day.
+/// The months of times. To name a month takes long, so each day is named only once.
 struct Months<'a> {
     month: MonthOf<'a>,
     names: Vec<Option<String>>,
@@ -148,7 +148,7 @@ struct MessageNames<'a> {
     /// The models of its conversation.
     models: &'a [Arc<str>],
     role: &'a str,
-    /// Empty for a message without a time.
+    /// The month; empty for a message without a time.
     month: &'a str,
 }
 

@@ -1,5 +1,5 @@
-//! What a person says of conversations on the page: which ones have a star, and which ones results leave
-//! out. It is kept in a file of the home, and never in an export.
+//! The flags that a person gives conversations on the page: a star, or hidden from results. They are
+//! stored in a file of the home, and never in an export.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,7 +25,7 @@ const LIST: &str = "flags.jsonl";
 /// The file whose lock writers hold.
 const LOCK: &str = "flags.lock";
 
-/// One thing that a person says of a conversation.
+/// A flag that a person gives a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flag {
     Starred,
@@ -102,7 +102,7 @@ impl Flags {
         })
     }
 
-    /// Removes the flags of forgotten conversations: their ids too are gone.
+    /// Removes the flags of forgotten conversations, so that their ids are gone too.
     pub(super) fn forget(config: &Config, ids: &[String]) -> Result<(), Error> {
         let ids: HashSet<&str> = ids.iter().map(String::as_str).collect();
         if !lines(config)?.iter().any(|line| ids.contains(&*line.id)) {
@@ -125,7 +125,7 @@ fn lines(config: &Config) -> Result<Vec<FlagLine>, Error> {
     lines.map_err(|error| failed(error.into()))
 }
 
-/// Changes the file; two programs take turns.
+/// Changes the file under its lock.
 fn change(config: &Config, change: impl FnOnce(&mut Vec<FlagLine>)) -> Result<(), Error> {
     let path = config.home.join(LIST);
     let failed = |source| Error::Flags { path: path.clone(), source };

@@ -1,4 +1,4 @@
-//! Forgets conversations: removes them from our own databases and from all that is derived of these.
+//! Forgets conversations: removes them from our own databases and from all files derived from these.
 //!
 //! Invariant: an id is in the list before its conversation is removed, so that no import and no
 //! synchronisation that runs meanwhile brings it back.
@@ -44,19 +44,19 @@ pub(crate) struct Forgettable {
     pub(crate) messages: u64,
 }
 
-/// What [`Forgetter::forget`] does at the moment.
+/// The present step of [`Forgetter::forget`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ForgetProgress<'a> {
-    /// It waits for another process that writes this database or index.
+    /// Waiting for another process that writes this database or index.
     Waiting(&'a Path),
-    /// It rebuilds the indexes; the share that is done, from 0 to 1.
+    /// Rebuilding the indexes; the share that is done, from 0 to 1.
     Indexing(f64),
 }
 
-/// What could not be removed.
+/// The files that could not be cleaned.
 #[derive(Debug, Default)]
 pub(crate) struct Remains {
-    /// The databases whose log still has text, because somebody reads an older state.
+    /// The databases whose log still has text, because another program reads an older state.
     pub(crate) logs: Vec<PathBuf>,
     /// The damaged lists of files of messages. While there is one, these files stay.
     pub(crate) lists: Vec<PathBuf>,
@@ -113,7 +113,7 @@ impl Forgetter<'_> {
         stop: &Stop,
         progress: &mut dyn FnMut(ForgetProgress<'_>),
     ) -> Result<Remains, Error> {
-        // What has no source is in the list already.
+        // A conversation without a source is in the list already.
         let is_new =
             |one: &&Forgettable| !one.sources.is_empty() && one.sources != [SourceKind::Threads];
         Forgotten::change(self.sources.config(), |list| {
@@ -132,7 +132,7 @@ impl Forgetter<'_> {
         let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
         let files = AttachmentStore::of(self.sources.config()).forget(&ids, &mut wait);
         let mut outcome = self.remove(found, stop, &mut wait, &mut removed);
-        // The index of a database that is clean must not keep the text because another one failed.
+        // The index of a cleaned database must not keep the text because another database failed.
         for (path, _) in &removed {
             outcome = outcome.and(self.wipe_index(path, &mut wait));
         }
@@ -181,9 +181,9 @@ impl Forgetter<'_> {
     ) -> Result<(), Error> {
         let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
         let ids = ids.as_slice();
-        // What was broken off is done again.
+        // An interrupted removal is done again.
         let again = found.iter().any(|one| one.sources.is_empty());
-        // Another process may have removed it a moment ago, and left its text in free pages.
+        // Another process may have just removed the conversation, and left its text in free pages.
         let had = |kind| again || found.iter().any(|one| one.sources.contains(&kind));
         let config = self.sources.config();
         let mut outcome = Ok(());
@@ -255,8 +255,8 @@ impl Forgetter<'_> {
         Ok(TranscriptStore::remove(store)?)
     }
 
-    /// Returns what was forgotten since something was known to be withheld. An import that began
-    /// then may have written it again.
+    /// Returns the conversations that were forgotten after `withheld` was read. An import that began at
+    /// that time may have written them again.
     pub(crate) fn since(&self, withheld: &Withheld) -> Result<Vec<Forgettable>, Error> {
         let new = self.list()?.into_iter().filter(|one| !withheld.lists(&one.id));
         let new = new.map(|one| Forgettable {
@@ -293,7 +293,7 @@ fn remove_imported(
 ) -> Result<Option<bool>, Error> {
     match db::read(path, stop, db::is_imported) {
         Ok(true) => Ok(Writer::open(path).and_then(|writer| writer.remove(ids, again))?),
-        // Nothing was found in a database that is not ours.
+        // The search before found no conversation in a database that is not ours.
         Ok(false)
         | Err(
             db::Error::NotCanonical { .. }

@@ -21,11 +21,11 @@ const LOCK: &str = "forgotten.lock";
 /// A conversation that was forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ForgottenId {
-    /// Its id.
+    /// The id of the conversation.
     pub(crate) id: String,
-    /// The service or agent that it was from, if that was known.
+    /// The service or agent of the conversation, if it is known.
     pub(crate) service: Option<String>,
-    /// When it was forgotten, in seconds since 1970.
+    /// The time when the conversation was forgotten, in seconds since 1970.
     pub(crate) at: u64,
 }
 
@@ -35,7 +35,7 @@ impl ForgottenId {
         ForgottenId { id, service, at }
     }
 
-    /// Returns whether the entry makes one of this id and service superfluous.
+    /// Returns whether this entry makes an entry with this id and service superfluous.
     pub(super) fn covers(&self, id: &str, service: Option<&str>) -> bool {
         self.id == id && (self.service.is_none() || self.service.as_deref() == service)
     }
@@ -43,7 +43,7 @@ impl ForgottenId {
     /// Returns whether a conversation of a service is the forgotten one. Where two services use an
     /// id, the database has the service before it.
     fn is(&self, id: &str, service: &str) -> bool {
-        // Formats are written with `_`, and shown with `-`.
+        // Names of services are stored with `_`, and shown with `-`.
         let is_same = |known: &str| known.replace('_', "-") == service.replace('_', "-");
         match self.id.strip_suffix(id) {
             Some("") => self.service.as_deref().is_none_or(is_same),

@@ -87,7 +87,7 @@ impl OldHome {
         Some(OldHome { folder: folder.to_owned(), databases })
     }
 
-    /// The folder that it is in.
+    /// The folder of the home.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -103,7 +103,8 @@ impl OldHome {
     pub(crate) fn move_to(&self, to: &Path) -> Result<(), Error> {
         let old = Config { home: self.folder.clone(), ..Config::default() };
         let new = Config { home: to.to_owned(), ..Config::default() };
-        // Before the chats: no import into the other home brings back what was forgotten.
+        // The list comes before the chats, so that no import into the other home brings forgotten chats
+        // back.
         Forgotten::adopt(&new, &old)?;
         AttachmentStore::of(&new).adopt(&AttachmentStore::of(&old))?;
         // The chats come last: while they are there, the home is found again, and the rest is moved.

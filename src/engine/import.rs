@@ -74,7 +74,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns what a repeated import would find, in exports with these counts.
+    /// Returns the result that a repeated import would have, for exports with these counts.
     fn found(&self, sources: Vec<SourceCounts>) -> FoundBefore {
         FoundBefore {
             sources,
@@ -88,7 +88,7 @@ impl Report {
         }
     }
 
-    /// Takes over what an earlier import found.
+    /// Takes over the result of an earlier import.
     fn take(&mut self, found: FoundBefore) {
         self.tally.conversations = found.sources.iter().map(|counts| counts.conversations).sum();
         self.tally.messages = found.sources.iter().map(|counts| counts.messages).sum();
@@ -100,8 +100,8 @@ impl Report {
         self.attachments = found.attachments;
     }
 
-    /// Returns what the exports hold that could not be read, a sentence each; nothing if all of
-    /// them was read.
+    /// Returns the parts of the exports that could not be read, a sentence each; nothing if all parts
+    /// were read.
     pub(crate) fn missing(&self) -> Vec<String> {
         let ImportTally { damaged, skipped_count, malformed, .. } = &self.tally;
         let mut missing: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
@@ -134,18 +134,17 @@ pub struct Progress {
 pub(crate) struct SourceProgress {
     /// The place of the export in the order of reading, from 0.
     pub(crate) number: usize,
-    /// The service or program that it is of, such as `ChatGPT`; not known before its first
-    /// conversation.
+    /// The service or program of the export, such as `ChatGPT`; unknown before the first conversation.
     pub(crate) service: Option<&'static str>,
-    /// Bytes of it that were read.
+    /// Bytes of the export that were read.
     pub(crate) done: u64,
-    /// Bytes of it to read.
+    /// Bytes of the export to read.
     pub(crate) total: u64,
-    /// Conversations of it that were read.
+    /// Conversations of the export that were read.
     pub(crate) conversations: u64,
-    /// Messages of it that were read.
+    /// Messages of the export that were read.
     pub(crate) messages: u64,
-    /// Files of its messages that were looked for, after everything else.
+    /// Files of the export's messages that were looked for. They come after everything else.
     pub(crate) files: u64,
 }
 
@@ -375,7 +374,7 @@ pub(crate) fn import_into_cluster(
     let begun = Instant::now();
     let (databases, exports): (Vec<&PathBuf>, Vec<&PathBuf>) =
         sources.iter().partition(|source| db::is_canonical(source));
-    // A wrong password is better known before the exports are read.
+    // A wrong password should fail before the exports are read.
     options.cluster.client()?;
     let mut report = Report::default();
     if !exports.is_empty() {

@@ -25,10 +25,10 @@ const MAX_SLUG: usize = 40;
 /// The most conversations that are listed if a word means several.
 const MAX_CANDIDATES: usize = 20;
 
-/// Characters of an id that are shown at least where ids are cut.
+/// The least number of characters of a shortened id.
 const SHORT_ID: usize = 8;
 
-/// Characters from which on the beginning of one id alone counts more than a title.
+/// The length from which the beginning of a single id counts more than a title.
 const SURE_START: usize = 4;
 
 /// Hexadecimal digits at the end of a key.
@@ -336,9 +336,10 @@ impl Lookup<'_> {
 /// The conversations that a word may mean.
 #[derive(Default)]
 struct Meant {
-    /// Those that an error shows if there are several: the first by their ids, of each source.
+    /// The conversations that an error shows if there are several: the first by their ids, of each
+    /// source.
     first: Vec<About>,
-    /// How many there are.
+    /// The number of conversations that the word may mean.
     total: usize,
 }
 

@@ -134,7 +134,7 @@ impl Engine {
         self.sources.config()
     }
 
-    /// Lets `excluding` say from now on what is excluded: no answer has it from the next question on.
+    /// Takes the exclusions from `excluding` from the next question on.
     pub(crate) fn follow_exclusions(&self, excluding: Box<Excluding>) {
         self.sources.exclusions().follow(excluding);
     }
@@ -248,7 +248,7 @@ impl Engine {
         self.sources.branches(kind, id, stop)
     }
 
-    /// Returns what is to be said of roles that no message in a scope has.
+    /// Returns a note about roles that no message in a scope has.
     pub(crate) fn unknown_role(&self, scope: &Scope, stop: &Stop) -> Result<Option<Note>, Error> {
         self.sources.unknown_role(scope, stop)
     }
@@ -369,7 +369,7 @@ impl Engine {
         Ok(ListedPage { abouts, total, notes })
     }
 
-    /// Returns what is to be said of sources in a scope that cannot be read.
+    /// Returns notes about sources in a scope that cannot be read.
     pub(crate) fn unreadable(&self, scope: &Scope, stop: &Stop) -> Vec<Note> {
         self.sources.problems(scope, stop)
     }
@@ -454,12 +454,12 @@ impl Engine {
         self.sources.stamp()
     }
 
-    /// Returns what forgets conversations.
+    /// Returns the forgetter of conversations.
     pub(crate) fn forgetter(&self) -> Forgetter<'_> {
         Forgetter { sources: &self.sources }
     }
 
-    /// Returns what decides which conversations are not stored.
+    /// Returns the rules for conversations that are not stored.
     pub(crate) fn withheld(&self) -> Result<Withheld, Error> {
         Withheld::of(&self.sources.current_config())
     }
@@ -469,12 +469,12 @@ impl Engine {
         Upkeep { sources: &self.sources }
     }
 
-    /// Returns what examines folders, databases and indexes.
+    /// Returns the reports on folders, databases and indexes.
     pub(crate) fn reports(&self) -> Reports<'_> {
         Reports { sources: &self.sources }
     }
 
-    /// Returns what finds conversations by the words of a person or a client.
+    /// Returns the lookup of conversations by the words of a person or a client.
     pub fn find<'a>(&'a self, stop: &'a Stop) -> Lookup<'a> {
         Lookup { sources: &self.sources, memory: &self.memory, stop }
     }
@@ -486,7 +486,7 @@ pub(crate) struct ListedPage {
     pub(crate) abouts: Vec<About>,
     /// The number of conversations in the whole list.
     pub(crate) total: usize,
-    /// What the list leaves out.
+    /// The notes about everything that the list leaves out.
     pub(crate) notes: Vec<Note>,
 }
 

@@ -1,4 +1,4 @@
-//! Tells somebody who looks at answers whether to ask again.
+//! Tells a client that shows answers whether to ask again.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     text::hash::Fnv1a,
 };
 
-/// How long a cluster may take to say what state it is in.
+/// How long a cluster may take to report its state.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Sources {

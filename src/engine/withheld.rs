@@ -3,7 +3,7 @@
 use super::{config::Config, error::Error, exclusions::Exclusions, forgotten::Forgotten};
 use crate::model::Origin;
 
-/// What decides which conversations are not stored.
+/// The lists that decide which conversations are not stored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Withheld {
     exclusions: Exclusions,
@@ -11,7 +11,7 @@ pub(crate) struct Withheld {
 }
 
 impl Withheld {
-    /// Returns what is withheld now.
+    /// Returns the present exclusions and forgotten conversations.
     pub(crate) fn of(config: &Config) -> Result<Withheld, Error> {
         let exclusions = Exclusions::known(&config.exclude);
         Ok(Withheld { exclusions, forgotten: Forgotten::of(config)? })

@@ -216,7 +216,7 @@ fn a_refused_document_ends_an_import_with_its_reason() {
         (_, path) if path.contains("_cluster/health") => {
             (200, json!({ "timed_out": false }).to_string())
         }
-        // A node made the index and was gone before it could say so.
+        // A node made the index and stopped before it could answer.
         ("PUT", path) if path.starts_with("/chats-v") && path.matches('/').count() == 1 => {
             let error = json!({ "type": "resource_already_exists_exception", "reason": "index" });
             (400, json!({ "error": error, "status": 400 }).to_string())

@@ -52,7 +52,7 @@ fn killed_nodes_lose_nothing() {
     let (first, second) = (database("thing"), database("other"));
     import(nodes, &first.path(), &index);
     nodes.wait("wait_for_status=green");
-    // In a search, and then without the node.
+    // The node is killed during a search; then a search runs without the node.
     thread::scope(|scope| {
         scope.spawn(|| nodes.kill(2));
         for _ in 0..20 {
@@ -63,7 +63,7 @@ fn killed_nodes_lose_nothing() {
     assert_eq!(found(nodes, &index, "thing"), Some(MESSAGES));
     nodes.revive(2);
     nodes.wait("wait_for_nodes=3&wait_for_status=green");
-    // In an import.
+    // The node is killed during an import.
     thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(std::time::Duration::from_millis(400));

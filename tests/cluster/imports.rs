@@ -189,7 +189,7 @@ impl Scene {
             .expect("the program starts")
     }
 
-    /// Returns how many documents were written so far, those too that were written again.
+    /// Returns how many documents were written so far; a document that was written twice counts twice.
     fn written(&self) -> u64 {
         let stats = self.nodes.ask("GET", &format!("{}-v*/_stats/indexing", self.index), None);
         let stats = stats.unwrap_or_default();

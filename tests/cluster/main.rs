@@ -63,7 +63,7 @@ use database::Database;
 use nodes::{AllNodes, Nodes, nodes};
 pub(crate) use suite::{Damage, Subject, config, hits, reindex};
 
-/// The share of the usual cases of property tests that are tried: each is an import.
+/// The share of the usual cases of property tests that run here: each case is an import.
 pub(crate) const SHARE: f64 = 0.2;
 
 /// The reader of a cluster into which the database was imported.
@@ -102,7 +102,7 @@ impl Subject for Clustered {
     }
 }
 
-/// Returns a name that no index has.
+/// Returns a new name for an index.
 fn new_name() -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     format!("test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))

@@ -14,7 +14,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How many nodes there are.
+/// The number of nodes.
 const NODES: usize = 3;
 
 /// How long the cluster may take to be complete.
@@ -29,7 +29,7 @@ const RUNNING: &str = "VERBATIM_TEST_CLUSTER";
 /// The cluster of the tests.
 pub(crate) struct Nodes {
     hosts: Vec<String>,
-    /// What starts a node; `None` for a cluster that runs already.
+    /// The command that starts a node; `None` for a cluster that runs already.
     start: Option<Start>,
 }
 
@@ -42,7 +42,7 @@ struct Start {
     children: Mutex<Vec<Option<Child>>>,
 }
 
-/// Who needs all nodes, and whether somebody kills some.
+/// The tests that need all nodes, and whether a test kills nodes.
 struct Gate {
     users: usize,
     is_closed: bool,
@@ -95,7 +95,8 @@ pub(crate) fn nodes() -> Option<&'static Nodes> {
     let started = CLUSTER.get_or_init(|| match Nodes::start() {
         Ok(nodes) => Some(nodes),
         Err(why) => {
-            // Not by a macro, whose output is not shown for tests that pass.
+            // The text is written directly, because the output of a macro is hidden for tests that
+            // pass.
             let _ = writeln!(std::io::stderr(), "left out: the tests of the cluster, as {why}");
             None
         }
@@ -159,7 +160,7 @@ impl Nodes {
             .arg(source)
             .arg(start.folder.path())
             .args([&(number + 1).to_string(), &start.http, &start.transport])
-            // The node ends with this process, whichever way that ends.
+            // The node ends when this process ends, in any way.
             .stdin(Stdio::piped())
             .stdout(log.try_clone().expect("a log"))
             .stderr(log)

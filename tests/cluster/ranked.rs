@@ -97,7 +97,7 @@ fn assert_alike(local: &[(String, f64)], here: &[(String, f64)], tolerance: f64,
     };
     let last = local.last().map_or(0.0, |(_, score)| *score);
     for (id, expected) in local {
-        // Those at the end may change places with ones that are as good.
+        // Messages at the end may change places with messages of nearly the same score.
         let found = score(here, id).unwrap_or(last);
         assert!((found - expected).abs() <= tolerance, "{what}: {id}: {expected} and {found}");
     }

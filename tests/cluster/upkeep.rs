@@ -164,7 +164,7 @@ fn a_forgotten_conversation_is_gone_for_good() {
     let said = printed(&scene.run(&["import", &path]));
     assert!(said.contains("1 conversation that you forgot left out"), "{said}");
     assert_eq!(scene.count("wallaby3"), 0);
-    // It may come back.
+    // After the undo, an import may bring the conversation back.
     scene.text(&["forget", "--undo", "conversation-3"]);
     scene.text(&["import", &path]);
     assert_eq!(scene.count("wallaby3"), TURNS);

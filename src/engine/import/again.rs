@@ -1,4 +1,4 @@
-//! Tells an import that was done already, so that its exports need not be read again.
+//! Recognises an import that was done already, so that its exports need not be read again.
 //!
 //! The database remembers the imports that it holds the result of; see [`FinishedImport`]. An import
 //! is the same if the exports have the same content at the same paths, and if the options, what is
@@ -33,13 +33,13 @@ const VERSION: &str = concat!(env!("VERBATIM_VERSION"), " 1");
 /// Bytes that are hashed at once.
 const BLOCK: usize = 256 << 10;
 
-/// An import that can be known again: all its exports are files, and can be read.
+/// An import that can be recognised later: all its exports are files, and can be read.
 pub(super) struct KnownImport {
     key: String,
     files: Vec<(PathBuf, Stamp)>,
 }
 
-/// What an import found, as the database keeps it.
+/// The result of an import, as the database keeps it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FoundBefore {
     pub(super) sources: Vec<SourceCounts>,
@@ -48,7 +48,7 @@ pub(super) struct FoundBefore {
     pub(super) bytes: u64,
     pub(super) excluded: u64,
     pub(super) forgotten: u64,
-    /// What became of the files of messages.
+    /// The counts of the files of messages.
     pub(super) attachments: Option<AttachmentCounts>,
     /// The state of their store before new lists were written; empty if messages have no files. So an import
     /// that brings files is not the last one that reads them.
@@ -88,7 +88,7 @@ impl KnownImport {
         is_kept.then_some(found)
     }
 
-    /// Counts what the exports hold as unchanged.
+    /// Counts everything in the exports as unchanged.
     pub(super) fn take(&self, found: &FoundBefore, writer: &mut Writer) -> Result<(), Error> {
         for ((path, _), counts) in self.files.iter().zip(&found.sources) {
             writer.take_as_unchanged(*counts);

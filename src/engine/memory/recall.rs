@@ -43,7 +43,7 @@ const MAX_LEAST_RELEVANCE: f64 = 1.25;
 const PLEASANTRIES: &str = "ok okay yes yeah yep sure please thanks thank hi hello hey good great nice \
     cool fine perfect awesome right well continue proceed go ahead next again try done sorry";
 
-/// Conversations that passages are taken from.
+/// The most conversations that passages are taken from.
 const CONVERSATIONS: usize = 10;
 
 /// How long recall may take: less than a client waits for an answer.
@@ -58,19 +58,19 @@ const IN_TOPIC: f64 = 0.3;
 /// A passage that is relevant to a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recalled {
-    /// Where it is from.
+    /// The source of the passage.
     pub source: SourceKind,
-    /// The id of its conversation.
+    /// The id of the passage's conversation.
     pub conversation: String,
-    /// The title of its conversation.
+    /// The title of the passage's conversation.
     pub title: String,
-    /// Who wrote it.
+    /// The author of the passage.
     pub role: String,
-    /// When.
+    /// The time of the passage.
     pub time: Option<Instant>,
-    /// Its text, on one line.
+    /// The text of the passage, on one line.
     pub passage: String,
-    /// How well it answers, 0 to 1.
+    /// How well the passage answers, from 0 to 1.
     pub score: f64,
 }
 
@@ -210,7 +210,7 @@ fn is_memory(source: &Source, stop: &Stop) -> bool {
 /// What passages are compared with: the terms of a text and its vector.
 struct Topic {
     terms: Vec<String>,
-    /// Its vector by the built-in model, if that knows the language.
+    /// The vector of the text by the built-in model, if the model knows the language.
     vector: Option<Vec<f32>>,
     tokenizer: Tokenizer,
 }

@@ -18,11 +18,11 @@ const PASSAGES: usize = 3;
 /// A turn that was recorded.
 #[derive(Debug)]
 pub struct Recorded {
-    /// Its thread, as it stands now.
+    /// The thread of the turn, in its present state.
     pub thread: Thread,
-    /// What was recalled for it, the best first.
+    /// The passages that were recalled for the turn, the best first.
     pub memory: Vec<Recalled>,
-    /// Why nothing could be recalled; `None` also where nothing bears on the turn.
+    /// The error of recall; `None` also if no passage is relevant to the turn.
     pub trouble: Option<Error>,
 }
 

@@ -47,7 +47,7 @@ pub(super) struct ScoredMessages {
     pub(super) scored: Vec<Scored>,
 }
 
-/// What can be ranked by the indexes, and what is left.
+/// The result of ranking by the indexes, and the sources that are left.
 pub(super) enum Found {
     /// The scored messages, and the sources that have to be scanned.
     Scored(ScoredMessages, Vec<Source>),
@@ -320,7 +320,7 @@ mod tests {
         let filler = "nothing to see here at all, ".repeat(3 * MOST_KEPT / 28);
         let text = format!("{filler} the turtle swam over the reef. {}", &filler[..MOST_KEPT]);
         for is_indexed in [true, false] {
-            // Another message, although the part that is kept of it is the same.
+            // The messages differ, although the part that is kept is the same.
             let other = format!("another beginning {text}");
             let export = TestExport::of(&[&text, &other, "something else"]);
             let mut config = export.engine.config().clone();

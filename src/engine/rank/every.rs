@@ -55,7 +55,7 @@ impl Ranker<'_> {
     ) -> Result<Ranking<ConversationMatch>, Error> {
         let mut common = self.common.take().map(Arc::unwrap_or_clone).unwrap_or_default();
         let total = common.values().map(HashSet::len).sum();
-        // Slips are for ranking: every concept is in these texts as it is written.
+        // Corrections are for ranking: these texts contain every concept as it is written.
         self.notes.retain(|note| !matches!(note, Note::Slip { .. }));
         let limit = self.question.limit;
         if items.len() < limit.min(total) {

@@ -91,8 +91,8 @@ impl Ranker<'_> {
         Ok(Ranking { items, total, is_total_exact, notes: self.notes })
     }
 
-    /// Returns the sources to scan: those without an index and, if nothing was found but the
-    /// indexes leave something out, all others.
+    /// Returns the sources to scan: sources without an index. If nothing was found but the indexes
+    /// leave something out, all other sources too.
     fn to_scan(
         &self,
         found: &ScoredMessages,

@@ -39,9 +39,9 @@ pub(super) struct RankedSource {
 
 /// The sources of a question.
 pub(super) struct OpenedSources {
-    /// Those that an index ranks.
+    /// The sources that an index ranks.
     pub(super) ranked: Vec<RankedSource>,
-    /// Those that have to be scanned.
+    /// The sources that have to be scanned.
     pub(super) scanned: Vec<Source>,
 }
 
@@ -124,7 +124,7 @@ impl Ranker<'_> {
         match source.is_tended() && !is_small {
             _ if source.is_refresh_slow() => {}
             true => self.refresh_or_wait(source)?,
-            // Small work is done to its end.
+            // A small refresh is done to its end.
             false if is_small => refresh_within(self.stop, source, self.stop),
             false => refresh_within(&self.in_time, source, self.stop),
         }
@@ -230,7 +230,7 @@ fn refresh_within(in_time: &Stop, source: &Source, stop: &Stop) {
                 source.postpone_refresh(PAUSE);
                 return;
             }
-            // Whatever went wrong, an older index is better than none.
+            // After any failure, an older index is better than none.
             _ => return,
         }
     }
@@ -253,7 +253,7 @@ mod tests {
         export.add(1, "red as well");
         refresh_within(&Stop::after(Duration::ZERO), &source, &Stop::never());
         assert_eq!(notes(), [Note::OlderIndex { source: SourceKind::Export }]);
-        // After the pause it is tried again.
+        // After the pause a question tries the refresh again.
         source.postpone_refresh(Duration::ZERO);
         assert_eq!(notes(), []);
     }

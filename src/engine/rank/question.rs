@@ -89,9 +89,9 @@ pub struct ConversationMatch {
 pub struct Ranking<T> {
     /// The matches, the best first.
     pub items: Vec<T>,
-    /// How many were found to answer, at least; more than the items where the limit cut them.
+    /// How many messages or conversations answer, at least; more than `items` where the limit cut them.
     pub total: usize,
-    /// Whether no more than [`total`](Ranking::total) answer.
+    /// Whether [`total`](Ranking::total) is the exact number.
     pub is_total_exact: bool,
     /// What the answer leaves out, or did in another way than it was asked to.
     pub(crate) notes: Vec<Note>,

@@ -19,7 +19,7 @@ use crate::{
 /// How long a question waits for indexes that are not current.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a question waits that is to be quick.
+/// How long a quick question waits.
 const QUICK_WAIT: Duration = Duration::from_secs(1);
 
 /// A database of at most so many bytes is indexed or scanned in about a second.
@@ -62,7 +62,7 @@ impl<'a> Ranker<'a> {
         }
     }
 
-    /// Waits less for indexes, and scans no large source: for answers that are worth a second.
+    /// Makes the question quick: it waits less for indexes, and scans no large source.
     pub(crate) fn quick(self) -> Ranker<'a> {
         Ranker { in_time: self.stop.within(QUICK_WAIT), is_quick: true, ..self }
     }

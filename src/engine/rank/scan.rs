@@ -76,7 +76,7 @@ pub(super) struct ScanResult {
     pub(super) is_cut: bool,
 }
 
-/// What one scan looks for.
+/// The task of one scan.
 struct ScanTask<'a> {
     concepts: &'a [WordFinder],
     passages: &'a PassageFinder,
@@ -220,7 +220,7 @@ impl Ranker<'_> {
             let key = (scanned.kind, scanned.hit.conversation_id.to_string());
             hits_of.entry(key).or_default().push(scanned);
         }
-        // Without summaries, what the messages say has to stand for them.
+        // Without summaries, the text of the messages is used in their place.
         let mut share = 1.0;
         if self.question.fields == Fields::Summaries {
             (title_weight, share) = (0.5, 0.5 / joined([1.0; MAX_MATCHES].into_iter()));

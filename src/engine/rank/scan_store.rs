@@ -1,4 +1,4 @@
-//! What a scan reads: a database, or an index in a cluster.
+//! The messages that a scan reads: from a database, or from an index in a cluster.
 
 use crate::{
     db::{self, Database, ScanFilter, ScanPlace, ScannedMessage},

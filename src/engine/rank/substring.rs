@@ -52,7 +52,7 @@ impl Ranker<'_> {
     ) -> Result<Ranking<Match>, Error> {
         let matchers = self.matchers()?;
         let limit = self.question.limit;
-        // One more than the limit, to see whether there are more.
+        // One message more than the limit is read, to see whether there are more.
         let (mut found, is_whole) = self.containing(sources, limit.saturating_add(1))?;
         let (total, is_total_exact) = (found.len(), is_whole && found.len() <= limit);
         found.truncate(limit);
@@ -99,7 +99,7 @@ impl Ranker<'_> {
                 continue;
             }
             let has_text = is_in_text(&hit);
-            // What has only the title gives way to what has the text.
+            // If a message has the text, messages where only the title has it are dropped.
             if has_text && hits.first().is_some_and(|first| !is_in_text(first)) {
                 hits.clear();
             }
@@ -183,7 +183,7 @@ impl Ranker<'_> {
         found.retain(|hit| {
             common.contains(&key(hit)) && seen.insert((key(hit), hit.1.message_id.to_string()))
         });
-        // A stable sort: each source's own order stays.
+        // The sort is stable: messages of one source keep their order.
         found.sort_by_key(|(_, hit)| Reverse(hit.time));
         Ok((found, is_whole))
     }

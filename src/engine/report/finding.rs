@@ -6,9 +6,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nothing is wrong.
+    /// Everything is right.
     Well,
-    /// Worth knowing; answers are right.
+    /// A fact worth knowing; answers are right.
     Note,
     /// Something has to be repaired.
     Wrong,

@@ -22,10 +22,10 @@ const MESSAGES: usize = 200;
 /// Queries that are answered twice.
 const QUERIES: usize = 8;
 
-/// From when on no other query is begun, unless everything is to be examined.
+/// The time after which no further query begins, unless everything is to be examined.
 const MAX_COMPARING: Duration = Duration::from_millis(1_200);
 
-/// How long all of them may take.
+/// The longest time for all queries together.
 const MAX_WAIT: Duration = Duration::from_secs(15);
 
 /// The most hits that are compared.

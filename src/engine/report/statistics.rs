@@ -35,7 +35,7 @@ pub struct Tally {
     pub models: BTreeMap<String, u64>,
     /// By conversation, for each source.
     pub(crate) by_conversation: Vec<(SourceKind, HashMap<String, u64>)>,
-    /// What was left out.
+    /// The notes about everything that was left out.
     pub(crate) notes: Vec<Note>,
 }
 

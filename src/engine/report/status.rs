@@ -50,9 +50,9 @@ pub(crate) struct Status {
 /// The status of a source.
 #[derive(Clone, Debug, Serialize)]
 pub struct SourceStatus {
-    /// Its kind: `export`, `archive` or `threads`.
+    /// The kind of the source: `export`, `archive` or `threads`.
     pub source: &'static str,
-    /// Its database.
+    /// The database of the source.
     pub database: PathBuf,
     /// Other databases in `db/`, which are not searched. Empty if the user named the database.
     pub passed_over: Vec<PathBuf>,
@@ -60,11 +60,11 @@ pub struct SourceStatus {
     pub bytes: u64,
     /// When the database was last written to, in seconds since 1970.
     pub changed: Option<u64>,
-    /// Its conversations, if they could be counted in time.
+    /// The number of conversations of the source, if they could be counted in time.
     pub conversations: Option<u64>,
-    /// Its messages, if they could be counted in time.
+    /// The number of messages of the source, if they could be counted in time.
     pub messages: Option<u64>,
-    /// How many of its conversations are kept though the files of their transcripts are gone.
+    /// How many conversations are kept although the files of their transcripts are gone.
     pub kept: usize,
     /// When the first message was written, ISO 8601.
     pub first: Option<String>,
@@ -76,7 +76,7 @@ pub struct SourceStatus {
     pub excluded: Result<usize, String>,
     /// Why the database cannot be read, if it cannot.
     pub error: Option<String>,
-    /// Its index, if there is one.
+    /// The index of the source, if there is one.
     pub generation: Option<SnapshotStatus>,
     /// Why `LIKE` answers and not the index; `None` if the index answers.
     #[serde(serialize_with = "as_text")]
@@ -105,21 +105,21 @@ fn as_number<S: Serializer>(
 /// The index of a source.
 #[derive(Clone, Debug, Serialize)]
 pub struct SnapshotStatus {
-    /// The name of its folder.
+    /// The name of the index's folder.
     pub name: String,
     /// The folder of all snapshots.
     pub folder: PathBuf,
-    /// Whether it is of the state that the database is in now.
+    /// Whether the index holds the present state of the database.
     pub current: bool,
-    /// Messages in it.
+    /// The number of messages in the index.
     pub messages: u32,
     /// By segment: how many messages it holds, and how many of them are deleted.
     pub parts: Vec<(u32, u32)>,
-    /// Bytes of text in it.
+    /// The bytes of text in the index.
     pub text_bytes: u64,
-    /// Bytes of its files, terms and vectors included.
+    /// The bytes of the index's files, terms and vectors included.
     pub bytes: u64,
-    /// What all of its segments have beside the grams: `words`, `vectors`.
+    /// The files besides the grams that all segments have: `words`, `vectors`.
     pub derived: Vec<String>,
 }
 
@@ -237,7 +237,7 @@ fn count(status: &mut SourceStatus, source: &Source, stop: &Stop) {
     };
     let is_kept = |origin: &&Origin| origin.gone.is_some();
     status.kept = origins.map_or(0, |origins| origins.values().filter(is_kept).count());
-    // As the counts, of what answers leave out too.
+    // Like the counts, the span includes messages that answers leave out.
     let span = source.whole_reader(&in_time).span(&in_time).ok().flatten();
     let iso = |end: Option<Instant>| end.and_then(crate::text::date::to_iso);
     status.first = iso(span.map(|(first, _)| first));

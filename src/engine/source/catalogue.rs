@@ -41,7 +41,7 @@ pub(crate) struct Catalogue {
     doc_ids: Vec<u32>,
     /// Numbers of conversations, sorted by id.
     by_id: Vec<u32>,
-    /// Made when it is needed.
+    /// The ids in sorted order; made when they are needed.
     sorted_ids: OnceLock<SortedIds>,
     /// The origins of conversations, once they were read.
     origins: Mutex<Option<Arc<Origins>>>,

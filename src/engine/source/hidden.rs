@@ -39,9 +39,9 @@ struct Known {
 /// The conversations that are left out.
 #[derive(Clone, Debug)]
 pub(super) struct HiddenOf {
-    /// Those of the transcript store whose files are in none of the configured folders.
+    /// The conversations of the transcript store whose files are in none of the configured folders.
     pub(super) elsewhere: Ids,
-    /// Those of the transcript store, the ones that are elsewhere included.
+    /// The conversations of the transcript store that are left out, with the ones in `elsewhere`.
     pub(super) in_store: Ids,
     pub(super) in_export: Ids,
 }

@@ -328,7 +328,7 @@ impl Messages for IndexedMessages {
 /// Hits that are held back until the files that they are from were looked at again.
 const BATCH_HITS: usize = 256;
 
-/// Bytes of texts that are held back likewise.
+/// Bytes of texts that are held back until the files were looked at again.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Confirms hits as long as the files that they are from stay as they were.

@@ -239,7 +239,7 @@ mod tests {
         export.add(3, "white");
         let torn = after(1, &state);
         assert!(matches!(torn, Err(Error::Torn { .. })), "{torn:?}");
-        // Nothing was shown, so there is nothing to go on after.
+        // No hit was shown, so there is no hit to continue after.
         assert_eq!(after(0, &state).unwrap(), ["white", "blue", "green", "red"]);
     }
 }

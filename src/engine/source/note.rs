@@ -15,18 +15,18 @@ pub(crate) const MAX_KNOWN: usize = 10;
 pub(crate) enum Note {
     /// A source has no index, so its messages were ranked by a scan for the words of the question.
     NotIndexed {
-        /// The source.
+        /// The source without an index.
         source: SourceKind,
-        /// Whether it can have an index: views and tables without row ids cannot.
+        /// Whether the source can have an index: views and tables without row ids cannot.
         can_be: bool,
     },
     /// The index of a source, or its words and vectors, are being made.
     Building {
         /// The source.
         source: SourceKind,
-        /// How much is done, if that is known.
+        /// The percentage that is done, if it is known.
         percent: Option<u8>,
-        /// About how many seconds it still takes, if that is known.
+        /// The estimated seconds until the work is done, if they are known.
         seconds_left: Option<u64>,
     },
     /// The transcripts of coding agents are being read for the first time.
@@ -40,11 +40,11 @@ pub(crate) enum Note {
     },
     /// Some messages, or conversations, lack what they are ranked by.
     NotEmbedded {
-        /// The source.
+        /// The source of the messages or conversations.
         source: SourceKind,
-        /// How many lack it.
+        /// The number of messages or conversations that lack something.
         count: u64,
-        /// What they lack.
+        /// The kind of data that they lack.
         what: Lacking,
     },
     /// A source cannot be read.
@@ -77,9 +77,9 @@ pub(crate) enum Note {
     },
     /// A word that no message has was replaced by a similar one.
     Slip {
-        /// The word.
+        /// The word of the question.
         word: String,
-        /// The word in its place.
+        /// The similar word that replaced it.
         meant: String,
     },
     /// No message has a quoted phrase, so its words were ranked by.
@@ -94,7 +94,7 @@ pub(crate) enum Note {
     },
 }
 
-/// What messages or conversations lack.
+/// The data that messages or conversations lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lacking {
     /// Messages without indexed words.

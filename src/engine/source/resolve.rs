@@ -15,9 +15,9 @@ use crate::{
 /// What a session id may name.
 #[derive(Default)]
 struct Named {
-    /// Whether a transcript has it as its session.
+    /// Whether a transcript has the id as its session.
     is_session: bool,
-    /// The conversations whose id it is, or begins: source, id, session.
+    /// The conversations whose id equals the given id or begins with it: source, id, session.
     conversations: Vec<(SourceKind, String, Option<String>)>,
     is_whole_id: bool,
     projects: BTreeSet<String>,
@@ -41,7 +41,7 @@ impl Sources {
         let mut named = Named::default();
         for source in sources {
             match named.look(source, &scope, stop) {
-                // Whoever asks the source itself says so.
+                // The question to the source itself reports this error.
                 Err(error) if error.is_of_source() => {}
                 outcome => outcome?,
             }

@@ -1,5 +1,5 @@
-//! Conversations as sessions: also those without messages. Where no message has a time, a conversation
-//! has its own.
+//! Conversations as sessions, with or without messages. Where no message has a time, the times are
+//! those of the conversation itself.
 
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 

@@ -1,7 +1,6 @@
 //! Where hits go, and when they may be shown.
-//!
-//! Hits of an index are read from mapped files. A file that is cut or changed meanwhile reads as
-//! something else, which only shows afterwards. So a hit is held back, and shown only after the
+//! Hits of an index are read from mapped files. If a file is cut or changed meanwhile, wrong bytes are
+//! read, and this can only be detected afterwards. So a hit is held back, and shown only after the
 //! files were checked again.
 
 use std::{collections::HashSet, ops::ControlFlow};

@@ -1,4 +1,4 @@
-//! Conversations of an answer: what is known of them, and at which lines their messages are.
+//! The conversations of an answer: their descriptions, and the lines of their messages.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Finds how much of an id is needed to tell it from others, without a look at each of them.
+//! Finds how much of an id is needed to tell it from other ids, without comparing all ids.
 
 use super::scope::shared_start;
 

@@ -46,8 +46,8 @@ pub struct Source {
     pub kind: SourceKind,
     /// The source's canonical database.
     pub path: PathBuf,
-    /// Whether it is asked without the sources that may have its conversations too. Then it leaves
-    /// out only transcripts that another configuration of the home follows.
+    /// Whether the source is asked without the other sources that may have its conversations. Then the
+    /// source leaves out only transcripts that another configuration of the home follows.
     pub(super) is_alone: bool,
     state: Arc<SharedState>,
 }
@@ -412,7 +412,7 @@ impl Source {
         lock(&self.state.refresh_again).is_some_and(|until| until > Instant::now())
     }
 
-    /// Lets questions not try to refresh the index for a time.
+    /// Stops questions from trying to refresh the index for a time.
     pub(crate) fn postpone_refresh(&self, pause: Duration) {
         *lock(&self.state.refresh_again) = Some(Instant::now() + pause);
     }
@@ -561,7 +561,7 @@ mod tests {
         export.add(1, "blue");
         let again = source.current_index(&call.within(Duration::from_secs(60))).unwrap();
         assert!(Arc::ptr_eq(&snapshot, &again));
-        // Another call, and work that is no call, look again.
+        // Another call, and work outside of calls, look again.
         for stop in [Stop::never(), later.clone(), later] {
             assert_eq!(source.current_index(&stop).err(), Some(FallbackReason::Stale));
         }

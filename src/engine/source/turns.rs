@@ -4,7 +4,7 @@ use std::{
     sync::OnceLock,
 };
 
-/// Up to this many messages, one looks at all of them.
+/// Up to this number of messages, a search compares all of them.
 const FEW: usize = 64;
 
 /// Finds the turns of messages. The first search in a long conversation makes a table, so that a

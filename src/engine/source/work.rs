@@ -8,20 +8,20 @@ use std::{
 /// What the background upkeep does for one source.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Task {
-    /// Nothing now; what is due begins soon.
+    /// No work now; work that is due begins soon.
     #[default]
     Idle,
-    /// It makes the index, or words and vectors.
+    /// The upkeep makes the index, or words and vectors.
     Building {
-        /// When this began, and which share of all work was done then.
+        /// The time when the work began, and the share of all work that was done then.
         begun: Instant,
         from: f64,
         /// The share of all work that is done.
         share: f64,
     },
-    /// Another process makes it.
+    /// Another process makes the index.
     Elsewhere,
-    /// It failed, and is tried again later if at all.
+    /// The work failed; if it is tried again, then later.
     Failed,
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Difference {
 pub(crate) enum Compared {
     /// The difference.
     By(Difference),
-    /// So much has changed, or in such a way, that a new build is better.
+    /// The database changed so much, or in such a way, that a new build is better.
     TooMuch,
     /// The database changed meanwhile.
     Unsteady,

@@ -48,9 +48,9 @@ pub(crate) enum EnrichStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EnrichProgress {
     pub(crate) stage: EnrichStage,
-    /// Messages, or conversations of which summaries are made, that this stage is done with.
+    /// Messages, or conversations for summaries, that this stage has finished.
     pub(crate) done: u64,
-    /// All of them.
+    /// All messages or conversations of this stage.
     pub(crate) total: u64,
     /// Steps of all stages that are done, and their number.
     pub(crate) steps: (u64, u64),

@@ -90,7 +90,7 @@ struct SourceState {
     since: Option<Instant>,
     /// Since when the index has been stale.
     stale: Option<Instant>,
-    /// Nothing is tried before.
+    /// The time before which nothing is tried.
     not_before: Option<Instant>,
     failures: u32,
     /// The last report, so that it is not repeated.

@@ -52,7 +52,7 @@ const MERGE_FACTOR: usize = 2;
 const ORDERED: f64 = 0.1;
 const READ: f64 = 0.9;
 
-/// How often is told how many messages were ordered.
+/// The pause between two reports of how many messages were ordered.
 const ORDERING_TOLD: Duration = Duration::from_millis(50);
 
 /// How to refresh an index.
@@ -107,7 +107,7 @@ impl Progress {
 pub enum Reindexed {
     /// The index was current already.
     Current {
-        /// Messages in it.
+        /// The number of messages in the index.
         messages: u32,
     },
     /// The changes were added to the index.
@@ -116,18 +116,18 @@ pub enum Reindexed {
         added: u32,
         /// Messages that were deleted or changed.
         removed: u32,
-        /// How long that took.
+        /// The duration of the refresh.
         took: Duration,
     },
     /// The index was built again.
     Built {
         /// The sizes of the index.
         size: Size,
-        /// Conversations in it.
+        /// The number of conversations in the index.
         conversations: usize,
-        /// How long that took.
+        /// The duration of the build.
         took: Duration,
-        /// Its folder.
+        /// The folder of the new index.
         folder: PathBuf,
     },
 }
@@ -166,7 +166,8 @@ pub(crate) fn refresh_changes(
     Ok(follow(source, options, false, stop, &mut |_| ())?.is_some())
 }
 
-/// Brings an index up to date. Returns `None` if it would have to be built, and must not.
+/// Brings an index up to date. Returns `None` if the index would have to be built, and this is not
+/// allowed.
 fn follow(
     source: &Source,
     options: Reindex,
@@ -252,7 +253,7 @@ fn rebuild(
     })
 }
 
-/// What came of adding the changes to an earlier snapshot.
+/// The result of adding the changes to an earlier snapshot.
 enum Update {
     /// The database changed meanwhile.
     Unsteady,
@@ -274,7 +275,7 @@ pub(crate) fn within<T>(
     let folder = writing.begin()?;
     let outcome = work(&folder);
     if !matches!(outcome, Ok(Some(_))) {
-        // What was begun is of no use to anyone; where it cannot be removed, the next build does.
+        // The unfinished folder is of no use. If it cannot be removed now, the next build removes it.
         drop(fs::remove_dir_all(&folder));
     }
     outcome

@@ -51,7 +51,7 @@ const FILE: &str = "summaries";
 /// Summaries that a question waits for: some tenths of a second.
 const MAX_IN_A_QUESTION: usize = 500;
 
-/// From how many on, reading the cache takes less time than making summaries.
+/// The number of summaries from which reading the cache is faster than making them.
 const MANY: usize = 200;
 
 /// Texts that are sent to a provider in one request.
@@ -60,7 +60,7 @@ const BATCH_SUMMARIES: usize = 64;
 /// How often summaries are stored while a provider is making their vectors.
 const STORE_EVERY: Duration = Duration::from_secs(30);
 
-/// The role of the first message of a thread that was saved with a summary: that message.
+/// The role of a thread's first message if this message is the summary that a client saved.
 pub const SAVED: &str = "system";
 
 /// The bytes of a message that make its fingerprint.
@@ -227,7 +227,7 @@ pub(crate) fn build(
         progress();
         work.store_now_and_then()
     });
-    // Also after a failure: no summary is sent to a provider twice.
+    // The summaries are stored after a failure too, so that none is sent to a provider twice.
     if work.is_changed {
         work.store()?;
     }
@@ -352,7 +352,7 @@ impl<'a> SummaryWork<'a> {
     fn take_from_cache(&mut self, conversation: u32, may_read: bool) -> bool {
         let place = self.catalogue.place_fingerprint(conversation, &self.segments);
         let by_place = self.cache.at_place(place);
-        // A merge moves messages: then their text is known.
+        // A merge moves messages, so their place is new while their text is known.
         let text = match &by_place {
             Some(record) => record.text,
             None if may_read => self.catalogue.text_fingerprint(conversation),
@@ -455,7 +455,7 @@ mod tests {
             let place = catalogue.place_fingerprint(conversation, &segments);
             (place, catalogue.text_fingerprint(conversation))
         };
-        // If these change, every summary is sent to a provider again.
+        // If these fingerprints change, every summary is sent to a provider again.
         assert_eq!(fingerprints("0"), (0x0964_12d4_9c74_f91a, 0xadfa_2866_cff0_65e7));
         assert_eq!(fingerprints("1"), (0xa95e_bedc_f2aa_b5ab, 0xc96b_886f_5f5c_62d7));
     }

@@ -1,9 +1,9 @@
 //! Synchronises the transcript store with the transcripts of coding agents.
 //!
-//! Each file is read once; later only what was appended to it. A file that changed in another way is
-//! read again: it is shorter, another file, or different where reading ended. What was read of a file
-//! that is deleted is kept, and marked as such; its messages count as repeated in files that go on from
-//! it, as they did before. A file that was moved is the same file.
+//! Each file is read once; later only the appended text is read. A file that changed in another way is
+//! read again: it is shorter, another file, or different where reading ended. The messages of a deleted
+//! file are kept, and the file is marked as deleted; files that continue it still leave out the
+//! messages that they repeat. A file that was moved is the same file.
 //!
 //! Invariant: the messages of a file do not depend on how often it was read while it grew.
 //! Invariant: nothing outside the archives is read, wherever links lead.

@@ -180,11 +180,12 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Removes what is withheld now from the store, and lets be read again what no longer is.
+    /// Removes conversations that are withheld now, and lets files be read again that are no longer
+    /// withheld.
     pub(super) fn withhold(&mut self) -> Result<(), SyncError> {
         if !self.withheld.is_empty() {
             for (file, id, service, origin) in self.store.stored()? {
-                // Nothing else has what is excluded of a file that is gone: answers leave it out.
+                // Of a deleted file, the store has the only copy: it stays, and answers leave it out.
                 let is_kept = origin.gone.is_some() && !self.withheld.is_forgotten(&id, &service);
                 if !is_kept && self.withheld.withholds(&id, &service, &origin) {
                     self.store.begin()?;
@@ -254,7 +255,7 @@ impl<'a> Pass<'a> {
     fn open(&mut self, found: &TranscriptPath) -> Option<File> {
         match File::open(&found.path) {
             Ok(input) => Some(input),
-            // The file is gone since the walk; the next walk notices.
+            // The file disappeared after the walk; the next walk notices it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
                 self.report.fail(&found.path, &error);
@@ -284,14 +285,14 @@ impl<'a> Pass<'a> {
             let done = self.report.bytes.min(self.total);
             (self.progress)(ArchiveProgress { done, total: self.total });
             file.taken += batch.taken;
-            // The stamp from before reading: if the file is written meanwhile, the stamps differ.
+            // The stamp is from before reading: if the file is written meanwhile, the stamps differ.
             file.stamp = if batch.is_end { found.stamp.clone() } else { UNFINISHED.to_owned() };
             self.save(&mut file, &mut reader, &mut input, batch.last)?;
             if batch.is_end || self.stop.requested() {
                 break;
             }
             if batch.taken == 0 {
-                // A line is longer than the batch.
+                // A line is longer than the batch, so the next batch is larger.
                 size *= 2;
             }
             self.commit()?;

@@ -16,7 +16,7 @@ pub struct ArchiveReport {
     pub read: u64,
     /// Transcripts that were found to be gone.
     pub removed: u64,
-    /// How many of those are kept.
+    /// How many of the removed transcripts are kept in the store.
     pub kept: u64,
     /// Bytes read.
     pub bytes: u64,
@@ -34,7 +34,7 @@ pub struct ArchiveReport {
     pub took: Duration,
 }
 
-/// How far synchronising is.
+/// The progress of synchronising.
 #[derive(Clone, Copy, Debug)]
 pub struct ArchiveProgress {
     /// Bytes read.
@@ -49,7 +49,7 @@ pub(crate) enum SyncError {
     /// The store cannot be written.
     #[error(transparent)]
     Store(#[from] transcripts::Error),
-    /// It is not known what is withheld.
+    /// The list of withheld conversations cannot be read.
     #[error(transparent)]
     Withheld(Box<Error>),
     /// The [`Stop`](crate::model::Stop) was requested.

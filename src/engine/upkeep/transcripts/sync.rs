@@ -35,7 +35,7 @@ pub(crate) fn sync(
     }
     let database = config.archive_database();
     let walk = walk(config, &mut report);
-    // There is nothing to store and nothing stored: make no file.
+    // Without transcripts and without a store there is nothing to do: no file is made.
     if walk.found.is_empty() && !database.is_file() {
         return Ok(report);
     }
@@ -43,7 +43,8 @@ pub(crate) fn sync(
         report.elsewhere = true;
         return Ok(report);
     };
-    // Read with the lock held: whoever forgets something changes the list before waiting for it.
+    // The list is read while the lock is held: a process that forgets something changes the list first,
+    // and then waits for the lock.
     let withheld = &withheld_by(config)?;
     if !database.is_file() {
         remove_old(&config.index_folder());
@@ -57,7 +58,7 @@ pub(crate) fn sync(
         let pass = Pass::new(&store, withheld, forgets, stop, progress, &mut report);
         match pass.run(&walk).and_then(|()| Ok(store.close()?)) {
             Ok(()) => break,
-            // It is read again from the files once.
+            // The damaged store is read again from the files once.
             Err(SyncError::Store(error)) if error.is_damage() && !is_last => {
                 set_aside.extend(TranscriptStore::set_aside(&database)?);
             }
@@ -102,7 +103,7 @@ pub(crate) fn withhold(
             return Ok(None);
         }
         Err(error) if !error.is_damage() => return Err(error.into()),
-        // What is set aside may still hold the text; whoever forgets it is told.
+        // A store that was set aside may still hold the text; the command that forgets it says so.
         Ok(None) | Err(_) => {
             TranscriptStore::set_aside(database)?;
             return Ok(None);
