@@ -2,8 +2,7 @@
 //!
 //! Values are slices of the input and parsed on demand, so the large metadata of an export costs
 //! one pass and little memory: [`Brackets`] finds once where brackets close. Invalid UTF-8, half
-//! surrogate pairs, control characters in strings,
-//! `NaN` and trailing commas are accepted.
+//! surrogate pairs, control characters in strings, `NaN` and trailing commas are accepted.
 //!
 //! Invariant: never recurses on input, so no nesting is too deep.
 
