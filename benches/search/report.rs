@@ -16,7 +16,7 @@ use crate::{
 pub(crate) const SIDES: [&str; 5] =
     ["LIKE", "LIKE, time index", "FTS5 trigram", "FTS5 tuned", "Verbatim"];
 
-/// The places of the sides in [`SIDES`].
+/// The place of each side in `SIDES`.
 pub(crate) const LIKE: usize = 0;
 pub(crate) const TIME_INDEX: usize = 1;
 pub(crate) const FTS5: usize = 2;
